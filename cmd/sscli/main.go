@@ -1,5 +1,5 @@
-// Command sscli is the command line for the state store of the Azure IoT
-// Operations MQTT broker. `sscli help` lists what it can do.
+// Command sscli is a command line for the state store of the Azure IoT Operations
+// MQTT broker. `sscli help` lists its commands.
 package main
 
 import (
@@ -38,7 +38,8 @@ func main() {
 // run runs the command line and returns the exit code. If a signal ended the work, run re-raises
 // the signal after the cleanup, so that a shell sees it.
 func run(name string, args []string) int {
-	// Of the names of commands. Cobra has one setting for a whole program.
+	// Command names ignore case and help keeps the table's order. Cobra keeps both settings
+	// in global variables.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	a := newApp()
 	var ctx context.Context
@@ -56,7 +57,8 @@ func newApp() *app.App {
 		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
-// runLine runs a command line. name is the name that the program was called by.
+// runLine runs a command line. name is argv[0], which selects the command line of sscli, of
+// statestore-cli or of the kubectl plugin.
 func runLine(ctx context.Context, a *app.App, name string, args []string) error {
 	switch strings.TrimSuffix(filepath.Base(name), ".exe") {
 	case statestorecli.Name:

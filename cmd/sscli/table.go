@@ -36,8 +36,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
 
-// table is the one table of commands: the parser, the shell, help, completion and the
-// manual pages are made from it. The most used come first, in each group of help.
+// table returns the command table, from which the parser, the shell, help, completion and the
+// manual pages are built. Each group of help begins with its most used commands.
 func table() []app.Command {
 	return []app.Command{
 		{Name: "get", New: verb.Command(get.New)},

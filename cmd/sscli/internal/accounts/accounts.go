@@ -1,5 +1,6 @@
-// Package accounts stands in for the service accounts of a Kubernetes cluster: it signs tokens,
-// writes one to a file, and replaces it before it expires.
+// Package accounts issues and verifies service-account tokens for servers, in place of a Kubernetes
+// cluster. It signs tokens, writes one to a file, and replaces it before it expires. It can also
+// verify the tokens of a cluster.
 package accounts
 
 import (
@@ -22,12 +23,13 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// Flags configure the tokens that a server issues. They are values of the flags --sat-….
+// Flags holds the values of the flags --sat-…, which configure the tokens that a server accepts and
+// issues.
 type Flags struct {
 	Audience, Key, Out, User config.Text
 	TTL                      string
 
-	// Of tokens that a cluster issues.
+	// For tokens that a cluster issues.
 	JWKS, Issuer config.Text
 }
 
@@ -36,7 +38,7 @@ const (
 	defaultSATLife = "1h"
 )
 
-// Bind defines the flags.
+// Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.User = defaultAccount
 	fs.Var(&f.Audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
@@ -59,8 +61,8 @@ func (f Flags) life() (time.Duration, error) {
 	return d, nil
 }
 
-// Check returns a usage error for flags that exclude each other. tokens says that a list of tokens
-// is given too, and placed that a token has a place without --sat-out.
+// Check returns a usage error for flags that exclude each other. tokens means that --sat-tokens is
+// given. placed means that there is a file for a token without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
 	if f.Issuer != "" && f.JWKS == "" {
 		return fault.Usagef("--sat-issuer without the keys of the issuer: add --sat-jwks")
@@ -90,19 +92,20 @@ func (f Flags) Check(tokens, placed bool) error {
 	return err
 }
 
-// Accounts are the service accounts of a server.
+// Accounts issues the service-account tokens of a server.
 type Accounts struct {
-	issuer  *emulator.Issuer // nil: no service-account tokens
+	issuer  *emulator.Issuer // nil = the server issues no tokens
 	user    string
 	life    time.Duration
-	out     string // the file of a token; empty: none
-	temp    string // the directory that close removes; empty: none
+	out     string // the file for a token; empty = none
+	temp    string // the directory that Close removes; empty = none
 	cancel  context.CancelFunc
 	renewal sync.WaitGroup
 }
 
-// Open reads or creates the key, and sets the option that verifies tokens. Without --sat-out the
-// token is in dir. child says that a child process needs a token.
+// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. Without
+// --sat-out, the token is written to dir, unless dir is empty. Without both, it is written to a
+// temporary directory if child is true, because a child process needs a token.
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
 	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {
@@ -173,10 +176,12 @@ func (f Flags) writeKey(issuer *emulator.Issuer) error {
 	return nil
 }
 
-// renewAfter is the fraction of a token's life after which it is replaced, as the kubelet does.
+// renewAfter is the fraction of a token's lifetime after which it is replaced. The kubelet uses the
+// same fraction.
 const renewAfter = 0.8
 
-// Start writes a token, and replaces it before it expires, until Close.
+// Start writes a token to its file, and replaces it before it expires, until Close. It does nothing
+// if there is no file.
 func (acc *Accounts) Start(a *app.App, now func() time.Time) error {
 	if acc.issuer == nil || acc.out == "" {
 		return nil
@@ -214,7 +219,7 @@ func (acc *Accounts) write(now time.Time) error {
 	return atomicfile.Write(acc.out, []byte(token+"\n"), 0o600)
 }
 
-// File returns the name of the file that holds the token, or an empty string if there is none.
+// File returns the name of the file that holds the token, or "" if there is none.
 func (acc *Accounts) File() string { return acc.out }
 
 // Close stops replacing the token, and removes the temporary directory, if there is one.

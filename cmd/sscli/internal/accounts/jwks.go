@@ -22,17 +22,17 @@ import (
 const (
 	maxKeySet     = 1 << 20          // bytes
 	fetchTimeout  = 5 * time.Second  // for a URL
-	rereadingLeft = 10 * time.Second // between two readings for unknown keys
+	rereadingLeft = 10 * time.Second // minimum time between two readings because of an unknown key
 )
 
-// clusterKeys are the public keys with which a cluster signs tokens. They are read again for a key
-// that is not among them, because a cluster replaces its keys.
+// clusterKeys holds the public keys of a cluster that signs tokens. A token with an unknown key makes
+// it read the keys again, because a cluster replaces its keys.
 type clusterKeys struct {
 	source string // file or URL
 
 	mu   sync.Mutex
 	keys map[string]crypto.PublicKey // by id
-	last time.Time                   // of reading
+	last time.Time                   // when the keys were last read
 }
 
 // read reads the keys.
@@ -56,7 +56,7 @@ func (c *clusterKeys) readLocked() error {
 	return nil
 }
 
-// key returns the key with an id.
+// key returns the key with an id. For an unknown id it first reads the keys again.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func readSource(source string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(response.Body, maxKeySet))
 }
 
-// A webKey is a public key of a JSON Web Key Set (RFC 7517; 7518, 6).
+// A webKey is a public key in a JSON Web Key Set (RFC 7517; RFC 7518, 6).
 type webKey struct {
 	ID    string `json:"kid"`
 	Type  string `json:"kty"`
@@ -99,7 +99,7 @@ type webKey struct {
 	Y     string `json:"y"`
 }
 
-// parseKeySet returns the keys of a JSON Web Key Set by their ids. It leaves out keys of kinds that
+// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It leaves out kinds of keys that
 // no cluster signs with.
 func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	var set struct {

@@ -8,10 +8,10 @@ import (
 	"slices"
 )
 
-// Tokens are tokens of any form.
+// Tokens is a list of accepted tokens, of any form.
 type Tokens [][]byte
 
-// ReadTokens reads a file with a token in each line.
+// ReadTokens reads a file with one token per line. It is an error if the file holds no token.
 func ReadTokens(name string) (Tokens, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func ReadTokens(name string) (Tokens, error) {
 	return t, nil
 }
 
-// Check reports whether a token is one of t.
+// Check reports whether t contains a token.
 func (t Tokens) Check(token []byte) bool {
 	return slices.ContainsFunc(t, func(known []byte) bool { return subtle.ConstantTimeCompare(known, token) == 1 })
 }

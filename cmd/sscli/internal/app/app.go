@@ -21,9 +21,9 @@
 //		}
 //	}
 //
-// When RunE is called the settings are resolved and the printers exist. It returns an
-// error in place of printing it: package fault turns every error into a message, a hint
-// and an exit code. Before it sends a write it calls [App.Confirm].
+// When RunE is called, the settings are resolved and the printers exist. RunE returns errors
+// and does not print them: package fault turns every error into a message, a hint and an
+// exit code. Before RunE sends a write, it calls [App.Confirm].
 //
 // Package cmdline builds the root command from the command table. The shell builds a new root
 // for each line that it runs, with an App whose Shell is set.
@@ -59,10 +59,10 @@ type App struct {
 
 	Stdin          io.Reader
 	Stdout, Stderr *os.File
-	Env            func(string) (string, bool) // as os.LookupEnv
-	Signals        *signals.Signals            // nil: no signals are caught
+	Env            func(string) (string, bool) // like os.LookupEnv
+	Signals        *signals.Signals            // nil = no signals are caught
 
-	// Configure fills in what follows.
+	// Configure sets the fields below.
 
 	Settings config.Settings
 	Output   string          // the form of results: human (also for wide), raw, json or template=…
@@ -72,21 +72,22 @@ type App struct {
 
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 
-	Cluster *via.Way // the way of --via while WithBroker runs; nil = none, or it is a shell's
+	Cluster *via.Way // the connection of --via while WithBroker runs; nil = no --via, or the shell owns it
 
 	Streaming bool   // the command reads standard input itself, so the user cannot answer a question there
-	Line      int    // number of the line of a batch that errors are about; 0 = none
-	Shell     Shell  // what the lines of a shell share; nil outside a shell
-	Refused   string // the first connection flag on a shell line, where none is allowed; empty = none
+	Line      int    // the line of a batch that errors are about, from 1; 0 = none
+	Shell     Shell  // the state that the lines of a shell share; nil outside a shell
+	Refused   string // the first connection flag on a shell line, where such flags are not allowed; empty = none
 
-	confirmed  bool   // ConfirmAll was answered with yes
-	declined   bool   // ConfirmAll was answered with no
+	confirmed  bool   // the user answered yes to ConfirmAll
+	declined   bool   // the user answered no to ConfirmAll
 	password   []byte // the password typed for --askpass, for all connections; nil = not asked yet
-	overridden bool   // the warning that variables override the chosen context was printed
+	overridden bool   // warnOverride was called
 }
 
 // Configure resolves the settings from flags, environment and contexts, and makes the
-// printers. They exist even if it returns an error, which is one of package config.
+// printers. The printers exist even if Configure returns an error. The error is from package
+// config.
 func (a *App) Configure(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -112,12 +113,12 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Sources["askpass"], err)
 	}
-	a.password = append([]byte{}, password...) // an empty one is not nil: it is asked for once
+	a.password = append([]byte{}, password...) // not nil even if empty, so that we ask only once
 	return nil
 }
 
-// ConfigureOffline is Configure for a command that does not connect. Settings of the
-// connection and the file of contexts are not read, so an error there does not matter.
+// ConfigureOffline is Configure for a command that does not connect. It does not read the
+// connection settings and the context file, so mistakes there are not reported.
 func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -139,9 +140,9 @@ func (a *App) configured(settings config.Settings, err error) error {
 	return err
 }
 
-// warnOverride warns that variables override the chosen context: on a terminal once a day for the
-// context and the values of the variables, and with --verbose each time. A script has set the
-// variables itself.
+// warnOverride warns that variables override the chosen context. With --verbose it warns each
+// time. On a terminal it warns once a day for the same context and the same values. Elsewhere it
+// does not warn, because a script sets its variables on purpose.
 func (a *App) warnOverride(o config.Override) {
 	verb := "overrides"
 	if len(o.Variables) > 1 {
@@ -159,30 +160,30 @@ func (a *App) warnOverride(o config.Override) {
 	}
 }
 
-// GuessOutput makes the printers for a command line that could not be parsed. It uses the flags
-// that it can parse and ignores the others.
+// GuessOutput makes the printers for a command line that could not be parsed. It heeds the flags
+// that it can parse and ignores the rest.
 func (a *App) GuessOutput(args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.ParseErrorsAllowlist.UnknownFlags = true
 	config.Bind(fs)
-	// What is wrong with the rest was reported already.
+	// Errors are ignored: the caller reports what is wrong with the command line.
 	_ = fs.Parse(args)
 	_ = a.ConfigureOffline(fs)
 	a.Flags = nil // no command was found
 }
 
-// Offline is the annotation of commands that do not connect.
+// Offline is the cobra annotation of commands that do not connect.
 const Offline = "offline"
 
-// A Command is a row of the command table. New builds it for one command line: the command
-// holds the values of its flags.
+// A Command is a row of the command table. New builds a new cobra command for each command line,
+// because a cobra command holds the values of its flags.
 type Command struct {
 	Name string
 	New  func(*App) *cobra.Command
 }
 
-// The groups of commands in help. A group has the order of the command table.
+// The groups of commands in help. Commands within a group are in the order of the command table.
 const (
 	GroupStore = "store" // keys and locks
 	GroupDebug = "debug" // diagnostics
@@ -190,14 +191,14 @@ const (
 	GroupMore  = "more"
 )
 
-// WithCommands returns a command with the commands below it.
+// WithCommands adds subcommands to a command and returns it.
 func WithCommands(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	cmd.AddCommand(below...)
 	return cmd
 }
 
-// OnTerminal reports whether standard input and output are a terminal that is free for a
-// shell.
+// OnTerminal reports whether a shell can be started: standard input and output are a terminal, and
+// no shell is running.
 func (a *App) OnTerminal() bool {
 	in, ok := a.Stdin.(*os.File)
 	return ok && a.Shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.Stdout.Fd()))

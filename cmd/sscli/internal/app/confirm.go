@@ -12,11 +12,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
-// Confirm must be called before every write, with what is about to be done in a few words
-// (`set "a"`); if it returns an error, nothing may be sent. For a protected context it asks
-// on the terminal, each time; after --yes, and after ConfirmAll, it does not ask. If the
-// user declines, or if standard input or standard error is no terminal, the error is an
-// *fault.ProtectedError. The connection need not exist yet.
+// Confirm must be called before every write. If it returns an error, the caller must not send
+// the write. what describes the write in a few words (`set "a"`). In a protected context, Confirm
+// asks on the terminal each time, but not with --yes or after ConfirmAll. If the user declines, or
+// if standard input or standard error is not a terminal, the error is a *fault.ProtectedError.
+// Confirm does not need a connection.
 func (a *App) Confirm(ctx context.Context, what string) error {
 	if !a.Settings.Protected {
 		return nil
@@ -24,7 +24,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	return a.ConfirmAlways(ctx, what)
 }
 
-// ConfirmAlways is Confirm for a write that needs an answer in every context.
+// ConfirmAlways is Confirm for a write that must be confirmed in every context.
 func (a *App) ConfirmAlways(ctx context.Context, what string) error {
 	if a.Settings.Yes || a.confirmed {
 		return nil
@@ -50,15 +50,15 @@ func (a *App) ConfirmAlways(ctx context.Context, what string) error {
 	return refused
 }
 
-// CanAsk reports whether the user can be asked: standard input and standard error are a terminal,
-// and standard input is not read for something else.
+// CanAsk reports whether sscli can ask the user: standard input and standard error are a terminal,
+// and the command does not read its data from standard input.
 func (a *App) CanAsk() bool {
 	stdin, ok := a.Stdin.(*os.File)
-	typed := a.Shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // a shell has the terminal
+	typed := a.Shell != nil || ok && term.IsTerminal(int(stdin.Fd())) // sscli's shell runs on a terminal
 	return typed && !a.Streaming && term.IsTerminal(int(a.Stderr.Fd()))
 }
 
-// ConfirmAll is Confirm for all later writes of this run: the user is asked once.
+// ConfirmAll is Confirm for this write and all later ones: the user is asked only once.
 func (a *App) ConfirmAll(ctx context.Context, what string) error {
 	if a.declined {
 		return &fault.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}

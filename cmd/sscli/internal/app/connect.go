@@ -17,26 +17,26 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// A Shell is what the lines of an interactive shell share.
+// A Shell is the state that the lines of an interactive shell share.
 type Shell interface {
-	// Settings returns the settings that every line begins with.
+	// Settings returns the settings that every line starts from.
 	Settings() config.Settings
-	// Broker returns the options for the requests of a line, and what to call after them.
+	// Broker returns the options for a line's requests. Call end after the requests.
 	Broker(*App) (o client.Options, end func() error, err error)
-	// Session returns the connection of all lines, and makes it if there is none.
+	// Session returns the connection that all lines share, and connects if there is none.
 	Session(context.Context) (*client.Session, error)
 	// RememberKey remembers keys for completion. KeysWith returns the known keys that begin
-	// with prefix, in their order. all is false if the store has keys that were not read.
+	// with prefix, sorted. all is false if the store may have more keys.
 	RememberKey(keys ...string)
 	KeysWith(prefix string) (keys []string, all bool)
 	// LocksWith returns the names of locks that begin with prefix. A shell knows the locks that its
-	// lock commands named; if there are none, LocksWith returns known keys.
+	// lock commands named. If there are none, LocksWith returns known keys.
 	LocksWith(prefix string) (names []string, all bool)
 }
 
-// WithBroker calls f with the options to reach the configured broker with. With --embedded the
-// emulator runs until f returns, and with --trace-file the file is open until then. The error is
-// f's, a *config.NoBrokerError, or a *config.Error about a file.
+// WithBroker calls f with the options for connecting to the configured broker. The emulator of
+// --embedded and the file of --trace-file stay open until f returns. The error is f's, a
+// *config.NoBrokerError, or a *config.Error about a file.
 func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 	o, end, err := a.broker()
 	if err != nil {
@@ -46,9 +46,9 @@ func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 	return f(o)
 }
 
-// WithSession connects, calls f, and disconnects. Connecting has the timeout of the
-// settings, which f finds in o, and is tried again for --retry-for; in a shell the session is the
-// shell's, and stays.
+// WithSession connects, calls f, and disconnects. Each attempt to connect has the timeout
+// o.Timeout, and attempts are repeated for --retry-for. In a shell, f gets the shell's session,
+// which stays connected.
 func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) error {
 	return a.WithBroker(func(o client.Options) error {
 		return a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error {
@@ -62,7 +62,8 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 	})
 }
 
-// Connect is WithSession with the options of WithBroker. ctx limits connecting only.
+// Connect connects with the options of WithBroker, calls f, and disconnects. In a shell, f gets the
+// shell's session. ctx limits only the connecting.
 func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
 	a.Signals.Arm()
 	if a.Shell != nil {
@@ -141,8 +142,8 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
 }
 
-// Way returns the way into the cluster that --via names, and changes o so that connections take it.
-// A directory temp is removed if sscli dies; empty = none.
+// Way returns the connection into the cluster that --via names, and changes o so that clients dial
+// through it. The directory temp is removed if sscli dies; empty = none.
 func (a *App) Way(o *client.Options, temp string) *via.Way {
 	s := a.Settings
 	vo := via.Options{Target: *s.Via, CA: s.ClusterCA(), Account: s.ClusterAccount(), Inform: a.Inform, Temp: temp}
@@ -158,15 +159,15 @@ func (a *App) Way(o *client.Options, temp string) *via.Way {
 	return way
 }
 
-// RememberKey lets a shell remember keys for completion.
+// RememberKey makes the shell, if there is one, remember keys for completion.
 func (a *App) RememberKey(keys ...string) {
 	if a.Shell != nil {
 		a.Shell.RememberKey(keys...)
 	}
 }
 
-// Tracer opens a trace that goes to standard error if stderr is true, and to a file if its name is
-// not empty. The error is a *config.Error.
+// Tracer opens a trace. It is written to standard error if stderr is true, and to file unless file
+// is empty. Call end after the last event. The error is a *config.Error.
 func (a *App) Tracer(stderr bool, file string) (tap func(mqtt.Event), end func() error, err error) {
 	var w io.Writer
 	if stderr {

@@ -6,16 +6,17 @@ import (
 )
 
 // CollectLess makes garbage collections half as frequent until restore is called. It is for commands
-// that may run at a high rate: they have little live data, so fewer collections cost a few megabytes
-// and save a tenth of the CPU time.
+// with a high rate of requests and little live data: fewer collections save a tenth of the CPU time
+// for a few megabytes of memory.
 func CollectLess() (restore func()) {
 	before := debug.SetGCPercent(200)
 	return func() { debug.SetGCPercent(before) }
 }
 
-// OneCore lets goroutines run one at a time, until restore is called. It is for a command that
-// hands many small pieces of work from one goroutine to the next: on several cores each of them wakes
-// a thread and moves memory between caches, which costs more than parallel work saves. With --embedded it changes nothing: the store in this process needs a core too.
+// OneCore lets only one goroutine run at a time until restore is called. It is for a command that
+// passes many small pieces of work from one goroutine to the next. On several cores, each handover
+// wakes a thread and moves memory between caches, which costs more than parallel work saves. OneCore
+// does nothing with --embedded, because the store in this process needs a core too.
 func (a *App) OneCore() (restore func()) {
 	if a.Settings.Embedded {
 		return func() {}
@@ -24,11 +25,11 @@ func (a *App) OneCore() (restore func()) {
 	return func() { runtime.GOMAXPROCS(before) }
 }
 
-// large is the size in bytes from which the memory for a few copies of a value matters.
+// large is the size in bytes from which SaveMemory and FreeMemory limit the copies of a value.
 const large = 16 << 20
 
-// SaveMemory lets values of a size be collected soon after their last use, if they are large, until
-// restore is called.
+// SaveMemory sets a memory limit of 2.5 times size until restore is called, if values of this size
+// are large. The garbage collector then frees them soon after their last use.
 func SaveMemory(size int) (restore func()) {
 	if size < large {
 		return func() {}
@@ -37,8 +38,8 @@ func SaveMemory(size int) (restore func()) {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// FreeMemory gives back the memory of what is not used any more, before a value of a size is copied,
-// if it is large.
+// FreeMemory collects garbage and returns the memory to the system, if a value of this size is
+// large. Call it before copying such a value.
 func FreeMemory(size int) {
 	if size >= large {
 		debug.FreeOSMemory()

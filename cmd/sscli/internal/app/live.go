@@ -8,14 +8,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Live shows what text returns in one line at the bottom of the terminal, and again after each
-// interval, until end is called, which clears the line. Errors and warnings appear above it;
-// above is for everything else that is written to standard error. text returns one line
-// without control characters, which is cut at the terminal's width; it is called by another
-// goroutine. Until end, nothing may be printed on standard output if that is a terminal too.
+// Live shows a line at the bottom of the terminal and redraws it at each interval, until end is
+// called, which clears the line. text returns the line, without control characters. It runs in
+// another goroutine, and Live cuts its result to the terminal's width. Errors and warnings appear
+// above the line. Write everything else for standard error to above. Until end is called, print
+// nothing on standard output if that is a terminal too.
 //
-// There is no line if standard error is not a terminal that can redraw one, with --quiet, and
-// with --trace on standard error: then above is standard error.
+// Live shows no line, and above is standard error, if standard error is not a terminal or cannot
+// redraw a line, with --quiet, and with --trace.
 func (a *App) Live(interval time.Duration, text func() string) (above io.Writer, end func()) {
 	kind, _ := a.Env("TERM")
 	if a.Settings.Quiet || a.Settings.Trace || kind == "dumb" || !a.stream(a.Stderr).IsTerminal() {
@@ -24,14 +24,14 @@ func (a *App) Live(interval time.Duration, text func() string) (above io.Writer,
 	line := &terminal.Line{W: a.Stderr}
 	stderr := a.stream(a.Stderr)
 	faults, err := stderr.Printer(a.Output, line)
-	if err != nil { // cannot happen: the form of output worked before
+	if err != nil { // cannot happen: a.Faults has the same form of output
 		return a.Stderr, func() {}
 	}
 	before := a.Faults
 	a.Faults = faults
 	stop := line.Animate(interval, func() string {
 		if width, _ := stderr.Size(); width > 0 {
-			return format.Cut(text(), width-1) // clearing a line clears one row
+			return format.Cut(text(), width-1) // a line that wraps could not be cleared
 		}
 		return text()
 	})

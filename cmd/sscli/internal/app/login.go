@@ -12,7 +12,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// describeLogin adds to a refused login what was sent, and a hint that fits it.
+// describeLogin adds the credentials that were sent, and a hint that fits them, to the error of a
+// refused login.
 func (a *App) describeLogin(err error) error {
 	s := a.Settings
 	kind := fault.Of(err).Kind
@@ -33,8 +34,8 @@ func (a *App) describeLogin(err error) error {
 	return e
 }
 
-// sentLogin says which credentials are sent: the user, the file of the password, the file and the age of
-// the token, the subject of the certificate. It names no secret.
+// sentLogin describes the credentials that are sent: the user, the password file, the token file and
+// the token's age, the certificate's subject. It contains no secret.
 func sentLogin(s config.Settings, now time.Time) string {
 	var sent []string
 	switch {
@@ -52,7 +53,7 @@ func sentLogin(s config.Settings, now time.Time) string {
 	return strings.Join(sent, ", and ")
 }
 
-// password says where the password of a user comes from.
+// password says where the password comes from.
 func password(s config.Settings) string {
 	switch {
 	case s.AskPass:
@@ -63,7 +64,8 @@ func password(s config.Settings) string {
 	return "no password"
 }
 
-// tokenAge says when the token in a file was issued and when it expires, as far as it says so.
+// tokenAge says when the token in a file was issued and when it expires, if the token holds these
+// times.
 func tokenAge(file string, now time.Time) string {
 	token, err := client.ReadToken(file)
 	if err != nil {
@@ -107,7 +109,7 @@ func validity(c *x509.Certificate) string {
 	return ""
 }
 
-// loginHint is what to try after a refused login. It names no flag that the settings rule out.
+// loginHint returns the hint for a refused login. It names no flag that the settings rule out.
 func loginHint(s config.Settings, canAsk bool) string {
 	certificate := ", or --cert-file with --key-file"
 	if !s.TLS || s.CertFile != "" {

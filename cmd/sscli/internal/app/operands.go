@@ -16,7 +16,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// NoArgs refuses operands.
+// NoArgs is cobra's Args for a command without operands. It returns a usage error if there are any.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fault.Usagef("%.64q: %s takes no operand", args[0], cmd.CommandPath())
@@ -24,7 +24,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ExactArgs requires the operands with these names: one word for each.
+// ExactArgs requires one operand for each of names. Its errors name the missing ones.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {
@@ -41,8 +41,9 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. On a
-// terminal it first says what it reads, because nothing else shows that sscli waits.
+// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. If standard
+// input is a terminal, Read first prints that it is reading what, because nothing else shows that
+// sscli waits for input.
 func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	a.Signals.Arm()
 	if name != "-" {
@@ -53,13 +54,13 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	}
 	data, err := terminal.ReadAll(ctx, a.Stdin)
 	if err == nil || fault.IsA[*fault.UsageError](err) || ctx.Err() != nil {
-		return data, err // a *fault.UsageError: there is no standard input
+		return data, err // the *fault.UsageError means that there is no standard input
 	}
 	return nil, fmt.Errorf("standard input: %w", err)
 }
 
-// NotePattern says of a missing key that looks like a pattern, or like a topic filter of MQTT, that
-// it was not taken for one. use is the command that takes a PATTERN.
+// NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter: the
+// command took it literally. use is the command that takes a PATTERN.
 func (a *App) NotePattern(key, use string) {
 	pattern := Pattern(key)
 	if pattern == "" {
@@ -71,8 +72,8 @@ func (a *App) NotePattern(key, use string) {
 	a.Inform(fmt.Sprintf("no key is named %s; for a pattern: %s", format.Brief(key), use))
 }
 
-// Pattern returns the pattern that the user may have meant by a key, empty if the key does not look
-// like one. In a topic filter of MQTT + and # become *.
+// Pattern returns the pattern that the user may have meant by a key; empty if the key does not look
+// like a pattern. The + and # of an MQTT topic filter become *.
 func Pattern(key string) string {
 	levels, filter := strings.Split(key, "/"), false
 	for i, level := range levels {
@@ -98,7 +99,7 @@ func ReadKeys(name string, read func(name, what string) ([]byte, error)) ([]stri
 	return parseKeys(text)
 }
 
-// parseKeys parses keys, one per line, as the raw output writes them. It ignores empty lines.
+// parseKeys parses keys in the form of the raw output, one per line. It ignores empty lines.
 func parseKeys(text []byte) (keys []string, err error) {
 	n := 0
 	for line := range strings.Lines(string(text)) {

@@ -11,17 +11,17 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// OutageInterval is the least time between two lines about the same outage.
+// OutageInterval is the minimum time between two lines about the same outage.
 const OutageInterval = 10 * time.Second
 
-// An Outage prints that the broker is unreachable: a line when the outage begins, then at most one
-// every OutageInterval, which says how long the outage has lasted, and one when the broker responds
-// again. Each line has a time, for a reader of a log. The zero Outage is a broker that responds.
-// With a nil App it prints nothing. One goroutine at a time may use an Outage.
+// An Outage tells the user while the broker is unreachable. It prints a line when the outage begins,
+// then at most one every OutageInterval with the duration so far, and one when the broker responds
+// again. Each line has a timestamp, for logs. The zero Outage means that the broker responds. With a
+// nil App it prints nothing. One goroutine at a time may use an Outage.
 type Outage struct {
 	began   time.Time // zero while the broker responds
-	printed time.Time // the last line
-	why     string    // the newest error
+	printed time.Time // when the last line was printed
+	why     string    // the message of the newest error
 }
 
 // Away reports whether the broker is unreachable.
@@ -30,8 +30,8 @@ func (o *Outage) Away() bool { return !o.began.IsZero() }
 // Began returns when the outage began, or the zero time if there is none.
 func (o *Outage) Began() time.Time { return o.began }
 
-// Trouble notes an error, and prints a line if one is due. doing says what happens next
-// ("trying again").
+// Trouble begins an outage or updates its error, and prints a line if one is due. doing says what
+// happens next ("trying again").
 func (o *Outage) Trouble(a *App, err error, doing string) {
 	o.why = fault.Message(err)
 	if o.Away() {
@@ -42,7 +42,7 @@ func (o *Outage) Trouble(a *App, err error, doing string) {
 	o.say(a, o.why+"; "+doing)
 }
 
-// Note replaces the error of the outage by a newer one, for the next line. It does nothing if
+// Note replaces the outage's error with a newer one, for the next line. It does nothing if
 // err is nil or there is no outage.
 func (o *Outage) Note(err error) {
 	if err != nil && o.Away() {
@@ -57,7 +57,7 @@ func (o *Outage) Still(a *App, doing string) {
 	}
 }
 
-// Over ends an outage: it prints that the broker answers again, followed by more.
+// Over ends an outage, if there is one: it prints that the broker answers again, followed by more.
 func (o *Outage) Over(a *App, more string) {
 	if !o.Away() {
 		return
@@ -68,7 +68,7 @@ func (o *Outage) Over(a *App, more string) {
 	*o = Outage{}
 }
 
-// Report is Trouble for an error, and Over for nil.
+// Report calls Trouble for an error, and Over if err is nil.
 func (o *Outage) Report(a *App, err error, doing string) {
 	if err == nil {
 		o.Over(a, "")
@@ -81,7 +81,8 @@ func (o *Outage) Report(a *App, err error, doing string) {
 const reconnecting = "connecting again"
 
 // Next returns the next event of a watch. It prints when the connection is lost, how long the
-// outage has lasted, and when all keys are watched again. Queued output is printed before.
+// outage has lasted, and when all keys are watched again. Before it reports the beginning or the
+// end of an outage, it flushes queued output.
 func (o *Outage) Next(ctx context.Context, a *App, w *client.Watch) (client.Event, error) {
 	e, err := o.next(ctx, a, w)
 	if err != nil {

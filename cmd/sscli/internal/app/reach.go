@@ -10,10 +10,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// Reach calls attempt, and calls it again as long as the broker or its store cannot be reached. No
-// attempt begins after budget has passed; 0 = one attempt. An attempt calls reached once the broker
-// has answered: after that, and after a write that may have been sent, Reach does not try again.
-// Standard error says what Reach waits for.
+// Reach calls attempt, and repeats it while the broker or its store cannot be reached. It starts no
+// attempt after budget has passed; 0 = one attempt. attempt must call reached when the broker has
+// answered. After that, and after a write that may have been sent, Reach does not repeat it. Reach
+// reports on standard error that it is trying again.
 func (a *App) Reach(ctx context.Context, budget time.Duration, attempt func(reached func()) error) error {
 	const firstPause, maxPause = 100 * time.Millisecond, 2 * time.Second
 	var outage Outage
@@ -45,7 +45,7 @@ func (a *App) Reach(ctx context.Context, budget time.Duration, attempt func(reac
 	}
 }
 
-// isAway reports whether an error means that nothing was carried out, and that a later attempt may
+// isAway reports whether an error means that the store did nothing and that a later attempt may
 // succeed: the broker or its store could not be reached, or did not answer a read.
 func (a *App) isAway(err error) bool {
 	if err == nil || client.IsPermanent(err) || fault.IsA[*client.LostAnswerError](err) ||

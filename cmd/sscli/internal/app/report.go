@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// SetOutput makes the printers for a form of output. An empty form means human if standard output is
-// a terminal, else raw.
+// SetOutput makes the printers for a form of output. The empty form is human if standard output is
+// a terminal, and raw otherwise.
 func (a *App) SetOutput(form string) error {
 	stdout := a.stream(a.Stdout)
 	if form == "" {
@@ -39,7 +39,7 @@ func (a *App) stream(f *os.File) terminal.Stream {
 	return terminal.Stream{File: f, Color: a.Settings.Color, Env: a.Env}
 }
 
-// Diagnostics returns a printer to standard error with its own form of output.
+// Diagnostics returns a printer that prints to standard error in the given form.
 func (a *App) Diagnostics(form string) (*format.Printer, error) {
 	return a.stream(a.Stderr).Printer(form, a.Stderr)
 }
@@ -53,7 +53,7 @@ func (a *App) Report(err error) int {
 		return 0
 	}
 	if a.Faults == nil {
-		// The command line was not understood, so its --output is not known.
+		// The command line could not be parsed, so its --output is unknown.
 		p, formErr := a.Diagnostics("human")
 		if formErr != nil {
 			fmt.Fprintln(a.Stderr, "sscli:", err)
@@ -64,8 +64,8 @@ func (a *App) Report(err error) int {
 	return a.Fault(err)
 }
 
-// Fault prints an error and returns its exit code. It prints nothing for a "no", which was
-// a result, and for an *fault.ExitError, which was printed where it happened.
+// Fault prints an error and returns its exit code. It prints nothing for [fault.ErrNo], whose
+// result is already printed, and for a *fault.ExitError, which was printed where it happened.
 func (a *App) Fault(err error) int {
 	f, printed := a.Explain(err)
 	if !printed {
@@ -74,7 +74,7 @@ func (a *App) Fault(err error) int {
 	return f.Code
 }
 
-// Explain returns what Fault would print. printed is true if there is nothing to print.
+// Explain returns what Fault prints. printed is true if there is nothing to print.
 func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if errors.Is(err, fault.ErrNo) {
 		return format.Fault{Code: fault.CodeNo}, true
@@ -94,36 +94,36 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	return f, false
 }
 
-// Warn prints a warning, with the next thing to type if hint is not empty. --quiet
-// silences it.
+// Warn prints a warning, unless --quiet was given. hint is the next command to type; it may be
+// empty.
 func (a *App) Warn(message, hint string) {
 	if !a.Settings.Quiet {
 		a.Say(format.Note{Level: format.Warning, Message: message, Hint: hint, Line: a.Line})
 	}
 }
 
-// Inform prints what sscli is doing or waiting for. It is not a warning.
+// Inform prints what sscli is doing or waiting for, unless --quiet was given.
 func (a *App) Inform(message string) {
 	if !a.Settings.Quiet {
 		a.Say(format.Note{Level: format.Notice, Message: message, Line: a.Line})
 	}
 }
 
-// Note is Warn for something harmless: only --verbose shows it.
+// Note is Warn for something harmless. It prints only with --verbose.
 func (a *App) Note(message string) {
 	if a.Settings.Verbose > 0 {
 		a.Warn(message, "")
 	}
 }
 
-// Say prints on standard error. An error is ignored: there is no place left to report it.
+// Say prints on standard error. It ignores errors: there is no place left to report them.
 func (a *App) Say(r format.Result) {
 	a.saying.Lock()
 	defer a.saying.Unlock()
 	_ = a.Faults.Print(r)
 }
 
-// WarnOf prints the warnings and the notes of a reply.
+// WarnOf prints the warnings and notes that came with a reply.
 func (a *App) WarnOf(r client.ReplyInfo) {
 	for _, w := range r.Warnings {
 		a.Warn(w, "")
@@ -133,7 +133,7 @@ func (a *App) WarnOf(r client.ReplyInfo) {
 	}
 }
 
-// Emit prints a result on standard output at once; nil prints nothing. The error is an
+// Emit prints a result on standard output at once. It prints nothing for nil. The error is a
 // *fault.OutputError.
 func (a *App) Emit(result format.Result) error {
 	if result == nil {
@@ -145,7 +145,7 @@ func (a *App) Emit(result format.Result) error {
 	return nil
 }
 
-// Queue is Emit for one of several results that are known already: Flush prints them.
+// Queue is like Emit, but the result is printed by the next Flush, together with others.
 func (a *App) Queue(result format.Result) error {
 	if err := a.Out.Queue(result); err != nil {
 		return &fault.OutputError{Err: err}
@@ -153,7 +153,7 @@ func (a *App) Queue(result format.Result) error {
 	return nil
 }
 
-// Flush prints the results that are queued.
+// Flush prints the queued results.
 func (a *App) Flush() error {
 	if err := a.Out.Flush(); err != nil {
 		return &fault.OutputError{Err: err}
@@ -161,7 +161,7 @@ func (a *App) Flush() error {
 	return nil
 }
 
-// Version returns a version for a result: nil, which shows nothing, for the zero Version.
+// Version converts a version for a result. The zero Version becomes nil, which is not shown.
 func Version(v client.Version) format.Version {
 	if v.IsZero() {
 		return nil
@@ -169,8 +169,8 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible removes from a hint the parts, separated by semicolons, that name a flag which this
-// command does not have. In statestore-cli it replaces the name of a flag by that tool's name for it.
+// possible removes the parts of a hint, separated by semicolons, that name a flag which this command
+// does not have. If statestore-cli has the flag under another name, possible uses that name.
 func (a *App) possible(hint string) string {
 	if a.Flags == nil {
 		return hint
@@ -200,7 +200,7 @@ func (a *App) possible(hint string) string {
 	return strings.Join(parts, "; ")
 }
 
-// shellHint returns a hint as it is typed in a shell.
+// shellHint returns a hint as the user types it in sscli's shell: without the word sscli.
 func shellHint(hint string) string {
 	line, ok := strings.CutPrefix(hint, "sscli ")
 	switch about, help := strings.CutSuffix(line, "--help"); {
@@ -215,7 +215,7 @@ func shellHint(hint string) string {
 	return line
 }
 
-// Width returns the number of columns of standard output, 0 if it is no terminal.
+// Width returns the number of columns of standard output; 0 if it is not a terminal.
 func (a *App) Width() int {
 	stdout := a.stream(a.Stdout)
 	if !stdout.IsTerminal() {

@@ -10,9 +10,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// InContext returns an App for a second connection, to the broker of a named context: as with
-// -c, and with the flags of this command line that are not about the connection. source is the
-// flag that names the context. It returns the errors of [App.ConfigureConnection].
+// InContext returns an App for a second connection, to the broker of the context name. Its settings
+// are those of -c name, with the flags in fs that are not about the connection. source is the flag
+// that names the context, for errors. The errors are those of [App.ConfigureConnection].
 func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source string) (*App, error) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(given)
@@ -39,7 +39,7 @@ func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source str
 		return nil, err
 	}
 	if s := &other.Settings; s.ClientID == a.Settings.ClientID && s.Address == a.Settings.Address {
-		s.ClientID = "" // or the two connections would take each other over
+		s.ClientID = "" // with the same id, each connection would take over the other
 	}
 	return other, nil
 }

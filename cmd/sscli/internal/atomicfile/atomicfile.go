@@ -1,10 +1,10 @@
-// Package atomicfile writes a file completely or not at all: readers see the old content
-// or the new one, also after a crash.
+// Package atomicfile writes a file completely or not at all. Readers see the old content or
+// the new content, even after a crash.
 //
 //	err := atomicfile.Write("token", text, 0o600)
 //
-// [Create] is for content that comes in pieces. Two writers of one file do not mix their
-// contents; the last one wins.
+// Use [Create] for content that comes in pieces. If two processes write the same file, the last
+// Commit wins and their contents never mix.
 package atomicfile
 
 import (
@@ -18,9 +18,9 @@ import (
 	"github.com/sscli/sscli/internal/ownerfile"
 )
 
-// Write replaces the content of a file and keeps its permissions; a file that does not
-// exist gets mode, less the umask. A symbolic link is followed. A device
-// or a pipe is written to, not replaced. The error is a *[fs.PathError] about name.
+// Write replaces the content of a file and keeps its permissions. A new file gets mode, less the
+// umask. Write follows a symbolic link, and writes to a device or a pipe rather than replace it.
+// The error is a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
 	f, err := Create(name, mode)
 	if err != nil {
@@ -29,8 +29,8 @@ func Write(name string, data []byte, mode fs.FileMode) error {
 	return f.finish(data)
 }
 
-// Replace is like Write, but gives the file this mode, less the umask, also if it exists. A
-// symbolic link is replaced, not followed.
+// Replace is like Write, but gives an existing file mode too, less the umask, and replaces a
+// symbolic link instead of following it.
 func Replace(name string, data []byte, mode fs.FileMode) error {
 	f, err := create(name, name, mode)
 	if err != nil {
@@ -40,20 +40,20 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 }
 
 // Exposed reports whether users other than the owner may read a file. It is false if there is no
-// such file, and on Windows, where the mode does not tell.
+// such file, and on Windows, where the mode does not say who may read.
 func Exposed(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows"
 }
 
-// A File is new content of a file, which others see once Commit was called.
+// A File collects the new content of a file. Others see the content only after Commit.
 type File struct {
 	f      *os.File
 	name   string // as the user knows it
 	target string // where Commit moves the content; empty for a device or a pipe
 }
 
-// Create begins to replace a file as Write does. Call Commit or Discard.
+// Create is Write for content that comes in pieces. The caller must call Commit or Discard.
 func Create(name string, mode fs.FileMode) (*File, error) {
 	target := name
 	if old, err := os.Stat(name); err == nil {
@@ -100,7 +100,7 @@ func (f *File) Commit() error {
 	if f.target == "" {
 		return about(f.name, f.f.Close())
 	}
-	err := f.f.Sync() // or a crash may leave the new name with an empty file
+	err := f.f.Sync() // otherwise a crash may leave an empty file
 	err = errors.Join(err, f.f.Close())
 	if err == nil {
 		err = Retry(func() error { return os.Rename(f.f.Name(), f.target) })

@@ -2,8 +2,8 @@
 
 package atomicfile
 
-// Retry calls do once: on this system no other process can keep a file from being opened or
-// replaced for a moment.
+// Retry calls do once: on this system another process that has the file open does not keep us from
+// opening or replacing it.
 func Retry(do func() error) error { return do() }
 
 // copyAccess does nothing: the mode bits are all that a new file needs.

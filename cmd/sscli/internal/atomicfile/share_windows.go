@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// retryFor is how long Retry waits for another process. Files are replaced and read within
-// milliseconds, but a virus scanner may keep one open longer.
+// retryFor is how long Retry waits for another process to close the file. sscli reads and replaces
+// files within milliseconds, but a virus scanner may keep one open longer.
 const retryFor = 2 * time.Second
 
-// Retry calls do until it succeeds. It repeats do only while another process has the file open or
-// replaces it, and at most for two seconds.
+// Retry calls do, and repeats it for at most two seconds if another process has the file open or
+// is replacing it.
 func Retry(do func() error) error {
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
 		err := do()
@@ -24,7 +24,7 @@ func Retry(do func() error) error {
 	}
 }
 
-// copyAccess gives a file the access list of another one.
+// copyAccess copies the access control list of one file to another.
 func copyAccess(from, to string) error {
 	sd, err := windows.GetNamedSecurityInfo(from, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
@@ -39,6 +39,6 @@ func copyAccess(from, to string) error {
 	if err != nil {
 		return err
 	}
-	// SetNamedSecurityInfo would add what the directory passes on.
+	// SetNamedSecurityInfo would add the entries that the file inherits from its directory.
 	return errors.Join(windows.SetKernelObjectSecurity(h, windows.DACL_SECURITY_INFORMATION, sd), windows.CloseHandle(h))
 }

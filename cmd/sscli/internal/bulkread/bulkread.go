@@ -1,19 +1,19 @@
 // Package bulkread reads many keys with their values. The keys come from SCAN, page by page,
-// or from anywhere else. Up to [Window] GETs are in flight at a time.
+// or from the caller. Up to [Window] GETs are in flight at a time.
 //
 //	s := bulkread.NewStore(a, session, o.Timeout)
 //	err := s.Each(ctx, bulkread.Scan("thermostat/*"), a.Flush, func(e bulkread.Entry) error { … })
 //
 // Promises:
 //
-//   - Entries come in the order of the keys. Memory holds at most [Window] values, however many
+//   - Entries come in the order of the keys. Memory holds about [Window] values, however many
 //     keys there are.
 //   - A key that the store refuses is an entry with an error; the other keys are still read.
-//   - Reading survives a lost connection and lost answers, for Store.RetryFor: a GET and a page of
-//     SCAN can be requested again. A message reports the outage.
+//   - After a lost connection or a lost reply, reading continues if the store answers again within
+//     Store.RetryFor, because a GET or a page of SCAN can be sent again. A message reports the outage.
 //
-// Not promised: a snapshot, which the store does not offer. The values are read at different
-// times.
+// The entries are not a snapshot, which the store does not offer: the values are read at
+// different times.
 package bulkread
 
 import (
@@ -32,24 +32,24 @@ import (
 type Entry struct {
 	Key string
 	client.GetResult
-	Err error // why the key could not be read; nil if it was
+	Err error // why the key could not be read; nil = it was read
 
-	Old *Entry // what the key is compared with; nil in a reading without a comparison
+	Old *Entry // the entry to compare this one with; nil = nothing to compare
 }
 
-// WrittenSince reports whether the value was written at t or later, by the store's clock. A
-// version has a resolution of a millisecond.
+// WrittenSince reports whether the value was written at t or later, by the store's clock. It
+// compares milliseconds, the resolution of a version.
 func (e Entry) WrittenSince(t time.Time) bool {
 	return !e.Version.IsZero() && !e.Version.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// Keys calls add for each key to read from a store: an Entry with a Key, and with Old if the key is
-// compared. It returns the error of add, or its own, which ends the reading. The context ends with the
-// reading.
+// Keys calls add for each key to read from a store, with an Entry that has a Key, and Old if there is
+// something to compare. It returns add's error or its own, which ends the reading. ctx ends when the
+// reading ends.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
-// Scan returns the keys that match a pattern, in the order of the store, which may list a
-// key twice. After a lost connection the scan resumes at the same page.
+// Scan returns Keys for the keys that match a pattern, in the store's order. The store may list a key
+// twice. After a lost connection the scan resumes at the same page.
 func Scan(pattern string) Keys {
 	return func(ctx context.Context, s *Store, add func(Entry) error) error {
 		for page, err := range s.Pages(ctx, pattern) {
@@ -66,11 +66,11 @@ func Scan(pattern string) Keys {
 	}
 }
 
-// Pages is client.Session.Scan that asks again for a page whose answer was lost.
+// Pages is like [client.Session.Scan], but requests a page again if its reply was lost.
 func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.ScanResult, error] {
 	return func(yield func(client.ScanResult, error) bool) {
 		var token []byte
-		var lost error // why the last page has to be asked for again
+		var lost error // why the last page must be requested again
 		for {
 			sent := time.Now()
 			page, err := s.page(ctx, pattern, token, lost)
@@ -100,21 +100,20 @@ func (s *Store) page(ctx context.Context, pattern string, token []byte, lost err
 	return page, err
 }
 
-// A Store is a store to read from.
+// A Store reads from one store over a session.
 type Store struct {
-	App      *app.App // reports outages on standard error; nil: they are not reported
+	App      *app.App // reports outages on standard error; nil = outages are not reported
 	Session  *client.Session
-	RetryFor time.Duration // how long to ask again without an answer; 0 for client.DefaultTimeout
-	Context  string        // the name of the store's context in messages; empty: not named
+	RetryFor time.Duration // how long to repeat a request that gets no reply; 0 = client.DefaultTimeout
+	Context  string        // the store's context, for messages; empty = messages name none
 
 	mu     sync.Mutex
 	outage app.Outage
-	ended  time.Time     // end of the last outage
-	pause  time.Duration // before the next attempt to connect
+	ended  time.Time     // when the last outage ended
+	pause  time.Duration // pause before the next attempt
 }
 
-// NewStore returns a store for a session, whose RetryFor is --retry-for, or else the timeout of a
-// request.
+// NewStore returns a store for a session. RetryFor is --retry-for or, without that flag, timeout.
 func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
 	return &Store{App: a, Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout)}
 }
@@ -128,12 +127,12 @@ type request struct {
 	sent  time.Time
 	reply *client.InFlight // nil if nothing was sent
 	err   error            // why nothing was sent
-	end   error            // the error that ended the keys; nil for a key
+	end   error            // the error of Keys, after the last key; nil = this request is a key
 }
 
 // Each reads keys and calls do with each entry. Before it waits for an entry, and at the end, it
-// calls flush, so that the user sees the entries that were read. It returns the first error: of do,
-// of flush or of the reading.
+// calls flush, so that the user sees the entries so far. It returns the first error from do, from
+// flush or from reading.
 func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func(Entry) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	queue := make(chan request, Window)
@@ -175,7 +174,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	}
 }
 
-// send sends the GETs of keys, and puts them into queue, which it closes.
+// send sends a GET for each key and puts the requests into queue. It closes queue at the end.
 func (s *Store) send(ctx context.Context, keys Keys, queue chan<- request) {
 	defer close(queue)
 	pipe := s.Session.Pipeline(Window)
@@ -193,7 +192,7 @@ func (s *Store) send(ctx context.Context, keys Keys, queue chan<- request) {
 		return put(q)
 	})
 	if err != nil {
-		_ = put(request{end: err}) // its error is the end of ctx, which Each returns
+		_ = put(request{end: err}) // put fails only if ctx has ended, which Each reports
 	}
 }
 

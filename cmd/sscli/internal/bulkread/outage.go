@@ -27,8 +27,8 @@ const (
 	maxPause   = 2 * time.Second
 )
 
-// Again returns the outcome of a read that was sent at a time and ended with reply or err. If the
-// answer was lost, it asks again first.
+// Again takes the outcome, reply or err, of a read that was sent at the time sent. If the reply was
+// lost, Again repeats the read. It returns the final outcome.
 func (s *Store) Again(ctx context.Context, c client.Command, sent time.Time, reply client.Result, err error) (client.Result, error) {
 	for err != nil && s.retry(ctx, sent, err) {
 		sent = time.Now()
@@ -42,8 +42,8 @@ func (s *Store) Again(ctx context.Context, c client.Command, sent time.Time, rep
 	return reply, err
 }
 
-// limit returns the context for another request after one that ended with err: after a timeout, there
-// is time for several before RetryFor ends.
+// limit returns the context for a request after one that ended with err. After a timeout, the new
+// request gets a quarter of RetryFor, so that there is time for several.
 func (s *Store) limit(ctx context.Context, err error) (context.Context, context.CancelFunc) {
 	if isLost(err) {
 		return context.WithTimeout(ctx, s.retryFor()/4)
@@ -53,9 +53,10 @@ func (s *Store) limit(ctx context.Context, err error) (context.Context, context.
 
 func (s *Store) retryFor() time.Duration { return cmp.Or(s.RetryFor, client.DefaultTimeout) }
 
-// retry reports an outage, and waits until a request can be sent again, which was sent at a time and
-// ended with err. It returns false if the request must not be sent again: err is neither about the
-// connection nor a timeout, or is permanent, there has been no answer for too long, or ctx ends.
+// retry reports an outage after a request, sent at the time sent, ended with err. It pauses, and
+// returns true if the request may be sent again. It returns false if err is neither about the
+// connection nor a timeout, if err is permanent, if there has been no reply for RetryFor, or if ctx
+// ends.
 func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
 	if !IsConnection(err) && !isLost(err) || client.IsPermanent(err) || ctx.Err() != nil {
 		return false
@@ -79,7 +80,8 @@ func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
 	return left > 0 && wait.For(ctx, min(pause, left))
 }
 
-// answered ends the outage if a request that was sent after its beginning was answered.
+// answered records the reply to a request that was sent at the time sent. It ends the outage if the
+// outage began before that time.
 func (s *Store) answered(sent time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +99,7 @@ func (s *Store) answered(sent time.Time) {
 // isLost reports whether a request was sent and timed out.
 func isLost(err error) bool { return fault.IsTimeout(err) && !IsConnection(err) }
 
-// IsConnection reports whether a connection was lost, or could not be made.
+// IsConnection reports whether err means that a connection was lost or could not be made.
 func IsConnection(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet != "PUBACK"
@@ -105,8 +107,8 @@ func IsConnection(err error) bool {
 	return fault.IsA[*mqtt.LostError](err) || fault.IsA[*mqtt.DialError](err)
 }
 
-// IsAboutKey reports whether the store or the broker refused one request, rather than the
-// connection.
+// IsAboutKey reports whether err is about one request and not about the connection: the request was
+// refused or invalid, or its reply was invalid.
 func IsAboutKey(err error) bool {
 	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok {
 		return refused.Packet == "PUBACK"

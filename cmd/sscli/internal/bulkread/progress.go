@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// Refuse prints the error of a key that could not be read. first keeps the error of the first
-// such key, for the exit code.
+// Refuse prints the error of a key that could not be read. It stores the first such error in *first,
+// for the exit code.
 func Refuse(a *app.App, first *error, err error) {
 	code := a.Fault(err)
 	if *first == nil {
@@ -19,7 +19,7 @@ func Refuse(a *app.App, first *error, err error) {
 }
 
 // Progress shows text in a live line on standard error until end is called. It shows no line if
-// results are printed to a terminal; silent means that no results are printed.
+// standard output is a terminal, unless silent says that the command prints no results there.
 func Progress(a *app.App, silent bool, text func() string) (end func()) {
 	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
 		return func() {}

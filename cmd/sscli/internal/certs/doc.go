@@ -1,4 +1,4 @@
-// Package certs reads certificates and keys, and creates the certificates of serve --self-signed.
+// Package certs reads certificates and keys, and creates the certificates for serve --self-signed.
 //
 // [TLSConfig] returns the TLS configuration for the configured broker; nil without TLS:
 //
@@ -9,6 +9,6 @@
 //	s := certs.SelfSigned{Dir: "certs", Names: certs.ServerNames(":8883"), Now: time.Now()}
 //	cert, err := s.Prepare()
 //
-// Keys may be PKCS #8 (also encrypted), PKCS #1 or SEC 1, in PEM. Errors name the file, the
-// flag or variable that named it, and the reason; they never repeat a key or a password.
+// Keys may be PKCS #8 (also encrypted), PKCS #1 or SEC 1, in PEM. Errors name the file and the
+// reason, and TLSConfig also names the flag or variable. They never contain a key or a password.
 package certs

@@ -12,7 +12,7 @@ import (
 	"github.com/youmark/pkcs8"
 )
 
-// readCertificates reads a certificate, which comes first, and its intermediate certificates.
+// readCertificates reads a chain: a certificate, followed by its intermediate certificates.
 func readCertificates(text []byte) (tls.Certificate, error) {
 	var cert tls.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -34,11 +34,10 @@ func readCertificates(text []byte) (tls.Certificate, error) {
 	return cert, nil
 }
 
-// errKeyPassword says that the password is wrong.
+// errKeyPassword means that the password is wrong.
 var errKeyPassword = errors.New("the password does not decrypt the key")
 
-// ReadKey reads the first key in PEM text. password is nil if the user gave none; an encrypted
-// key is an error then.
+// ReadKey reads the first key in PEM text. If password is nil, an encrypted key is an error.
 func ReadKey(text, password []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && !strings.HasSuffix(block.Type, "PRIVATE KEY") {
@@ -72,7 +71,7 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	}
 	key, err := parseKey(der)
 	if err != nil && legacy {
-		return nil, errKeyPassword // about one wrong password in 256 passes the check of the padding
+		return nil, errKeyPassword // one in 256 wrong passwords passes DecryptPEMBlock's padding check
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +88,7 @@ func keyError(err error) error {
 	return err
 }
 
-// parseKey reads an unencrypted key in DER: PKCS #8, PKCS #1 or SEC 1.
+// parseKey parses an unencrypted key in DER: PKCS #8, PKCS #1 or SEC 1.
 func parseKey(der []byte) (any, error) {
 	if key, err := x509.ParsePKCS8PrivateKey(der); err == nil {
 		return key, nil
@@ -118,7 +117,7 @@ func fits(key crypto.Signer, cert *x509.Certificate) bool {
 	return ok && public.Equal(cert.PublicKey)
 }
 
-// KeyPEM writes a key as PKCS #8 in PEM, unencrypted.
+// KeyPEM encodes a key as PKCS #8 in PEM, unencrypted.
 func KeyPEM(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), err

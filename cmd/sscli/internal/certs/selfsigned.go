@@ -21,15 +21,15 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 )
 
-// SelfSigned is a directory with the certificates of serve --self-signed: a CA (ca.crt,
-// ca.key), and certificates of that CA for a server and a client.
+// SelfSigned is a directory with the certificates of serve --self-signed: a CA (ca.crt, ca.key),
+// and the certificates that the CA issued for a server and a client.
 type SelfSigned struct {
 	Dir   string    // created if it is missing
 	Names []string  // host names and addresses that the server's certificate must have
 	Now   time.Time // the current time, for the validity of certificates
 }
 
-// The validity of the certificates. Some clients refuse a server certificate that is valid for
+// How long the certificates are valid. Some clients refuse a server certificate that is valid for
 // more than about two years.
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
@@ -52,8 +52,8 @@ func ServerNames(listen string) []string {
 	return slices.Compact(names)
 }
 
-// Prepare makes the certificates that are missing, have expired, or do not have the server's
-// names, and returns the server's certificate. It never overwrites a certificate of another CA.
+// Prepare creates the certificates that are missing, have expired, or lack one of Names, and returns
+// the server's certificate. It never overwrites a certificate from another CA.
 func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return tls.Certificate{}, err
@@ -71,13 +71,13 @@ func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	return tls.LoadX509KeyPair(s.path("server.crt"), s.path("server.key"))
 }
 
-// A signingCA is the certificate of a CA, with its private key if that is available.
+// A signingCA is a CA's certificate, with the private key if there is one.
 type signingCA struct {
 	cert *x509.Certificate
-	key  crypto.Signer // nil if it cannot sign
+	key  crypto.Signer // nil = the CA cannot issue certificates
 }
 
-// readAuthority reads the CA, or makes one.
+// readAuthority reads the CA, or creates one if there is none.
 func (s SelfSigned) readAuthority() (signingCA, error) {
 	crt, key := s.path("ca.crt"), s.path("ca.key")
 	text, err := os.ReadFile(crt)
@@ -121,7 +121,7 @@ func (s SelfSigned) newAuthority() (signingCA, error) {
 	return s.issue("ca", template, signingCA{})
 }
 
-// certificate makes NAME.crt and NAME.key, unless both exist and are valid.
+// certificate creates NAME.crt and NAME.key, unless both exist and are valid.
 func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x509.ExtKeyUsage) error {
 	crt := s.path(name + ".crt")
 	text, err := os.ReadFile(crt)
@@ -190,7 +190,7 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 	if err != nil {
 		return signingCA{}, err
 	}
-	template.NotBefore = s.Now.Add(-time.Hour) // for clocks that are slow
+	template.NotBefore = s.Now.Add(-time.Hour) // the clocks of clients may be slow
 	if ca.cert == nil {
 		ca = signingCA{template, key}
 	}

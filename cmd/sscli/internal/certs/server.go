@@ -2,9 +2,9 @@ package certs
 
 import "crypto/tls"
 
-// ServerTLS returns the configuration of a server with a certificate. If clientCA, a PEM file
-// with the certificate of a CA, is not empty, clients must have a certificate of that CA. The
-// error is about that file.
+// ServerTLS returns the TLS configuration for a server with this certificate. clientCA is a PEM file
+// with CA certificates. If it is not empty, clients must have a certificate from one of these CAs.
+// The error is about clientCA.
 func ServerTLS(pair tls.Certificate, clientCA string) (*tls.Config, error) {
 	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	if clientCA == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 )
 
-// Run runs the command line of sscli.
+// Run runs a command line of sscli. args does not include the program's name.
 func Run(ctx context.Context, a *app.App, args []string) error {
 	root := newRoot(a)
 	w := scan(root.PersistentFlags(), args)
@@ -27,7 +27,8 @@ func Run(ctx context.Context, a *app.App, args []string) error {
 	return execute(ctx, a, root, w)
 }
 
-// RunRoot runs a command line of another tree of commands, which [Prepare] has not seen yet.
+// RunRoot runs a command line of another tree of commands. The caller must not have called
+// [Prepare] on it.
 func RunRoot(ctx context.Context, a *app.App, root *cobra.Command, args []string) error {
 	Prepare(a, root)
 	return execute(ctx, a, root, scan(root.PersistentFlags(), args))
@@ -54,8 +55,8 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 // NewRoot builds the tree of all commands.
 func NewRoot(a *app.App) *cobra.Command { return NewRootFor(a, nil) }
 
-// NewRootFor builds the tree that a command line needs: of one command if its first word is the
-// name of one, else of all.
+// NewRootFor builds the tree that a command line needs. It contains only one command if the first
+// word of args names it, and otherwise all commands.
 func NewRootFor(a *app.App, args []string) *cobra.Command {
 	root := newRoot(a)
 	addCommands(a, root, scan(root.PersistentFlags(), args).command())
@@ -97,7 +98,7 @@ fencing tokens.`,
 			return &fault.UsageError{Err: errors.New("no command"), Hint: "sscli --help, or sscli - to read commands from standard input"}
 		},
 	}
-	// Checked before the settings are resolved, so that an unknown command is reported first.
+	// Cobra checks Args before the settings are resolved, so an unknown command is reported first.
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return unknownCommand(a, root, args)
@@ -106,7 +107,7 @@ fencing tokens.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); len(args) > 0 && (cmd == root || cmd.HasSubCommands()) {
-			return unknownCommand(a, cmd, operand.Unprotect(args)) // its flags do not matter
+			return unknownCommand(a, cmd, operand.Unprotect(args)) // the unknown command is the first mistake
 		}
 		return flagUsage(cmd, err)
 	})
@@ -116,11 +117,11 @@ fencing tokens.`,
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(&cobra.Group{ID: app.GroupStore, Title: "Keys and locks:"}, &cobra.Group{ID: app.GroupDebug, Title: "Diagnostics:"},
 		&cobra.Group{ID: app.GroupServe, Title: "Servers:"}, &cobra.Group{ID: app.GroupMore, Title: "More:"})
-	root.CompletionOptions.DisableDefaultCmd = true // the table has one
+	root.CompletionOptions.DisableDefaultCmd = true // the table has its own completion command
 	return root
 }
 
-// addCommands adds the command with a name to the root, or all commands if none has it.
+// addCommands adds the command with this name to the root, or all commands if none has the name.
 func addCommands(a *app.App, root *cobra.Command, name string) {
 	if cmd := newCommand(a, name); cmd != nil {
 		root.AddCommand(cmd)
@@ -135,9 +136,9 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 	Prepare(a, root)
 }
 
-// Prepare completes a command and the commands below it. It removes the marks of package operand
-// from their operands. A command that only groups others becomes a usage error when it is called
-// without one of them.
+// Prepare prepares a command and its subcommands to run. It removes the marks of package operand
+// from their operands. A command that only groups others returns a usage error if no subcommand
+// follows.
 func Prepare(a *app.App, cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		Prepare(a, below)
@@ -159,8 +160,8 @@ func Prepare(a *app.App, cmd *cobra.Command) {
 	}
 }
 
-// isOffline reports whether a command, or one above it, does not connect. Completion does not
-// need to.
+// isOffline reports whether a command or one of its parents does not connect. Completion counts as
+// offline, because it connects by itself.
 func isOffline(cmd *cobra.Command) bool {
 	for c := cmd; c.HasParent(); c = c.Parent() {
 		if _, ok := c.Annotations[app.Offline]; ok || isCompletion(c.Name()) {
@@ -170,8 +171,8 @@ func isOffline(cmd *cobra.Command) bool {
 	return false
 }
 
-// newCommand builds the command with this name, or returns nil if there is none. Cobra
-// finds aliases and other spellings.
+// newCommand builds the command with this name, or returns nil if there is none. It does not know
+// aliases and other spellings: for these, cobra needs the whole tree.
 func newCommand(a *app.App, name string) *cobra.Command {
 	for _, c := range a.Commands {
 		if c.Name == name {
@@ -181,14 +182,15 @@ func newCommand(a *app.App, name string) *cobra.Command {
 	return nil
 }
 
-// NewCommand builds the command with this name for a caller without a tree, such as a batch.
+// NewCommand builds a command of the table for a caller without a tree, such as a batch. The command
+// must exist.
 func NewCommand(a *app.App, name string) *cobra.Command {
 	cmd := newCommand(a, name)
 	Prepare(a, cmd)
 	return cmd
 }
 
-// runAlone runs a command of the table without its flags.
+// runAlone runs a command of the table without flags or operands.
 func runAlone(ctx context.Context, a *app.App, name string) error {
 	cmd := newCommand(a, name)
 	cmd.SetContext(ctx)

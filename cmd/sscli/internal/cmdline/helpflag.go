@@ -13,9 +13,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// checkHelp refuses -h HOST, as redis-cli has it: otherwise `v=$(sscli -h HOST get a)` would put
-// the help into v and exit with 0. A word after -h is a host unless it names a command. checkHelp
-// also refuses to show help for an unknown command, where cobra would show the help of the parent.
+// checkHelp returns an error for -h HOST, which is redis-cli's flag for the host. Otherwise
+// `v=$(sscli -h HOST get a)` would put the help into v and exit with 0. A word after -h is taken
+// for a host unless it names a command. checkHelp also returns an error for help about an unknown
+// command, where cobra would show the parent's help.
 func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	if w.completes || !w.help {
 		return nil
@@ -24,8 +25,8 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 		host := operand.Unprotect([]string{w.host})[0]
 		return &fault.UsageError{Err: fmt.Errorf("%.64q after -h: -h shows help; the host is -H", host), Hint: "-H " + host}
 	}
-	// A command knows -h as a switch only once it has the flag. An error is the parser's to
-	// report.
+	// root.Find takes -h for a switch only in commands that define the flag. If Find fails, the
+	// parser reports the error later.
 	root.InitDefaultHelpFlag()
 	cmd, rest, err := root.Find(w.args)
 	for below := root; err == nil && cmd != below; {
@@ -36,7 +37,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	if err != nil || !cmd.HasSubCommands() {
 		return nil
 	}
-	cmd.InheritedFlags() // makes cmd.Flags have them
+	cmd.InheritedFlags() // adds the inherited flags to cmd.Flags
 	if w := look(cmd.Flags(), rest); w.first < len(w.args) {
 		names := slices.DeleteFunc(w.args[w.first:], func(word string) bool { return strings.HasPrefix(word, "-") })
 		return unknownCommand(a, cmd, operand.Unprotect(names))
@@ -54,8 +55,8 @@ func isCommand(cmd *cobra.Command, word string) bool {
 	return false
 }
 
-// addHelpCommand adds cobra's command help, which returns errors as other commands do and
-// works whatever the settings are.
+// addHelpCommand adds cobra's help command, changed so that it returns errors like other commands
+// and works even if the settings are invalid.
 func addHelpCommand(a *app.App, root *cobra.Command) {
 	root.SetHelpCommandGroupID(app.GroupMore)
 	root.InitDefaultHelpCmd()

@@ -15,11 +15,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// unknownCommand returns the usage error for words that are no command below cmd, with what the
-// user may have meant.
+// unknownCommand returns the usage error for words that do not name a command below cmd. It suggests
+// what the user may have meant.
 func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	exists := shown(a)
-	// In a batch a command is without the root.
+	// The path of a command in a batch does not begin with sscli.
 	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "sscli"), " ")
 	path := strings.TrimSpace("sscli " + under)
 	meant := suggest.Command(under, words, exists)
@@ -51,14 +51,14 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	return &fault.UsageError{Err: err, Hint: hint}
 }
 
-// Meaning returns what a user may have meant by words that are no command below the one with a
-// path. It suggests only what the command table has.
+// Meaning returns what a user may have meant by words that do not name a command below the path
+// under. It suggests only commands in the command table.
 func Meaning(a *app.App, under string, words []string) suggest.Meaning {
 	return suggest.Command(under, words, shown(a))
 }
 
-// shown returns a function that reports whether help lists a command, or a topic after help, by
-// its path.
+// shown returns a function that reports whether help lists the command with a path. A path that
+// begins with "help " is a help topic.
 func shown(a *app.App) func(path string) bool {
 	whole := NewRoot(a)
 	return func(path string) bool {
@@ -73,7 +73,7 @@ func isShown(cmd *cobra.Command) bool {
 	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
-// available lists the names of the commands below a command.
+// available lists the names of a command's subcommands.
 func available(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
@@ -92,8 +92,8 @@ func anyOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// flagUsage returns the usage error for what a flag parser refuses. For a flag that does not
-// exist the hint is one that looks like it.
+// flagUsage converts an error of the flag parser to a usage error. For an unknown flag, the hint is
+// a flag that looks like it.
 func flagUsage(cmd *cobra.Command, err error) error {
 	usage := &fault.UsageError{Err: errors.New(operand.FlagError(err))}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
@@ -119,7 +119,7 @@ func flagUsage(cmd *cobra.Command, err error) error {
 	return usage
 }
 
-// An unknownFlagError is a flag that a command does not have.
+// An unknownFlagError means that a command does not have a flag.
 type unknownFlagError struct {
 	error
 	flag string // without dashes
@@ -137,8 +137,8 @@ func operandsOf(flags *pflag.FlagSet, args []string) (words []string) {
 	return operand.Unprotect(words)
 }
 
-// adviseFlag replaces the hint about an unknown flag if users of other tools mean another command by
-// it. args are the words of the command line.
+// adviseFlag replaces the hint about an unknown flag if users of other tools mean another command
+// with that flag. args holds the words of the command line.
 func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.UsageError) {
 	unknown, ok := usage.Err.(*unknownFlagError)
 	if !ok {

@@ -11,14 +11,14 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// words are the words of a command line, with what sscli must know of them before cobra parses
+// words holds the words of a command line, and what sscli must know about them before cobra parses
 // them.
 type words struct {
-	args      []string // as package operand protects them
+	args      []string // the words as returned by operand.Protect
 	first     int      // index of the word that may name a command; len(args) if there is none
 	completes bool     // the user's shell asks for completions
 	help      bool     // -h or --help is among the words
-	host      string   // the word after -h; empty if a flag follows, or nothing
+	host      string   // the word after -h; empty = a flag or nothing follows
 }
 
 // command returns the word that may name a command, or "".
@@ -29,12 +29,13 @@ func (w words) command() string {
 	return w.args[w.first]
 }
 
-// isCompletion reports whether a word is the command by which a shell asks for completions.
+// isCompletion reports whether a word is the hidden command with which the user's shell asks for
+// completions.
 func isCompletion(word string) bool {
 	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd
 }
 
-// scan looks at the arguments of the program.
+// scan protects the program's arguments and looks at them.
 func scan(flags *pflag.FlagSet, args []string) words {
 	plain := make([]repl.Word, len(args))
 	for i, arg := range args {
@@ -43,9 +44,9 @@ func scan(flags *pflag.FlagSet, args []string) words {
 	return look(flags, operand.Protect(plain))
 }
 
-// look looks at protected words. The first that is neither one of the flags nor the value of
-// one may name a command, but not after an unknown flag. A lone - in its place stands for
-// batch -: `sscli - --keep-going` is `sscli batch - --keep-going`.
+// look looks at protected words. The first word that is neither a flag nor a flag's value may name
+// a command, but not after an unknown flag. If that word is -, look inserts batch before it:
+// `sscli - --keep-going` is `sscli batch - --keep-going`.
 func look(flags *pflag.FlagSet, args []string) words {
 	w := words{args: args, first: -1}
 	i := 0
@@ -89,8 +90,8 @@ func look(flags *pflag.FlagSet, args []string) words {
 	return w
 }
 
-// lookUp reports whether every flag in a word is known, and whether the next word is the
-// value of the last.
+// lookUp reports whether every flag in a word is known, and whether the next word is the value of
+// the word's last flag.
 func lookUp(flags *pflag.FlagSet, word string) (known, value bool) {
 	if name, long := strings.CutPrefix(word, "--"); long {
 		name, _, given := strings.Cut(name, "=")
@@ -103,7 +104,7 @@ func lookUp(flags *pflag.FlagSet, word string) (known, value bool) {
 			return false, false
 		}
 		if f.NoOptDefVal == "" {
-			return true, i == len(word)-1 // else the rest of the word is the value
+			return true, i == len(word)-1 // otherwise the rest of the word is the value
 		}
 	}
 	return true, false

@@ -19,7 +19,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Register sets the completions of every command and flag below root. It completes file names only
+// Register sets the completions of every command and flag below root. File names are completed only
 // for a value that help calls FILE, and after a CMD.
 func Register(a *app.App, root *cobra.Command) {
 	words := config.Words()
@@ -30,7 +30,7 @@ func Register(a *app.App, root *cobra.Command) {
 	walk = func(cmd *cobra.Command) {
 		each := func(f *pflag.Flag) {
 			var value string
-			value, f.Usage = pflag.UnquoteUsage(f) // the usage becomes the description
+			value, f.Usage = pflag.UnquoteUsage(f) // cobra shows the usage as the flag's description
 			if value == "" || strings.Contains(value, "FILE") {
 				return
 			}
@@ -38,7 +38,7 @@ func Register(a *app.App, root *cobra.Command) {
 			if f.Name == "context" {
 				complete = ContextNames(a)
 			}
-			// An error says that the command registered its own completion.
+			// This fails if the command has registered its own completion, which then applies.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 		_, operands, _ := strings.Cut(cmd.Use, " ")
@@ -60,7 +60,7 @@ func Register(a *app.App, root *cobra.Command) {
 	walk(root)
 }
 
-// completeWords completes to one of words.
+// completeWords offers those of words that begin with the typed text.
 func completeWords(words []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })
@@ -73,19 +73,19 @@ func completeWords(words []string) cobra.CompletionFunc {
 }
 
 // QuotesVariable is the environment variable that a completion script sets if it quotes candidates.
-// The script for PowerShell, and the scripts of old installations, do not.
+// The script for PowerShell does not quote, and neither do scripts from old versions of sscli.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys lists the keys of the store that begin with part; all as in [Scan]. It returns none if
-// no broker is configured, the broker has no SCAN, or the broker does not reply in time. If the
-// completion script does not quote candidates, keys that need quotes are left out: text that others
-// have stored would become a part of the command line.
+// scannedKeys lists the store's keys that begin with part. all has the meaning that it has in [Scan].
+// There are no keys if no broker is configured, or if the broker has no SCAN or does not reply in
+// time. If the completion script does not quote candidates, scannedKeys leaves out keys that need
+// quotes, because text that others have stored would become part of the command line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, all bool) {
 	fits := isPlain
 	if set, _ := a.Env(QuotesVariable); set != "" {
 		fits = isText
 	}
-	if !fits(part + "x") { // no key begins with part
+	if !fits(part + "x") { // no key that fits begins with part
 		return nil, true
 	}
 	if err := a.Configure(cmd.Flags()); err != nil {
@@ -99,7 +99,7 @@ func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, a
 	s.Timeout = Timeout
 	ctx, cancel := context.WithTimeout(cmd.Context(), Timeout)
 	defer cancel()
-	// An error is not shown: the shell could only print it into the user's line.
+	// Errors are not shown, because the shell could only print them into the user's line.
 	_ = a.WithSession(ctx, func(s *client.Session, _ client.Options) (err error) {
 		found, all, err = Scan(ctx, s, part)
 		return err
@@ -110,9 +110,8 @@ func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, a
 // maxScanned is the number of keys after which [Scan] stops.
 const maxScanned = 20_000
 
-// Scan lists the keys of the store that begin with prefix, in their order. all reports whether it
-// read every page of the list. If ctx ends before, or the list is very long, found has the keys
-// that were read so far.
+// Scan lists the store's keys that begin with prefix, sorted. all reports whether it read every page.
+// If ctx ends first, or if there are too many keys, found holds the keys that were read so far.
 func Scan(ctx context.Context, s *client.Session, prefix string) (found []string, all bool, err error) {
 	all = true
 	for page, scanErr := range s.Scan(ctx, literal(prefix)+"*") {
@@ -130,13 +129,13 @@ func Scan(ctx context.Context, s *client.Session, prefix string) (found []string
 	return slices.Compact(found), all, err
 }
 
-// maxListed is the number of keys that completion offers as they are.
+// maxListed is the maximum number of keys that completion offers without cutting them.
 const maxListed = 500
 
-// offer returns the candidates for part, and whether a word may continue after them. Keys that are
-// more than a shell can list are cut after the next slash. If keys is not all that the store has,
-// only a slash that all of keys share is offered: a shell inserts what its candidates have in
-// common, and the keys that were not read may differ.
+// offer returns the candidates for part. open means that the word may continue after a candidate.
+// If there are more than maxListed keys, each is cut after the next slash. If all is false, the keys
+// that were not read may differ from these, and a shell inserts the text that its candidates have in
+// common. Then offer returns only a single candidate, up to the next slash, that all keys share.
 func offer(keys []string, part string, all bool) (candidates []string, open bool) {
 	if all && len(keys) <= maxListed {
 		return keys, false
@@ -154,8 +153,7 @@ func offer(keys []string, part string, all bool) (candidates []string, open bool
 	return candidates, open
 }
 
-// isPlain reports whether a key has no special meaning to shells, to SCAN, and to a parser of
-// flags.
+// isPlain reports whether a key has no special meaning to shells, to SCAN and to the flag parser.
 func isPlain(key string) bool {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
@@ -163,15 +161,15 @@ func isPlain(key string) bool {
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
 }
 
-// isText reports whether a key can be a candidate: printable text on one line, without spaces at
-// its ends, which cobra removes.
+// isText reports whether a key can be a candidate: one line of printable text without spaces at the
+// ends, which cobra would remove.
 func isText(key string) bool {
 	return isPlain(key) || key != "" && key[0] != '-' && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
 		!strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 }
 
-// literal returns a pattern of SCAN that matches a text. It replaces each special character of
-// patterns by ?, so the pattern may match other texts too.
+// literal returns a SCAN pattern that matches a text. It replaces each special character of patterns
+// with ?, so the pattern may match other texts too.
 func literal(text string) string {
 	return strings.Map(func(c rune) rune {
 		if strings.ContainsRune(`*?[]\`, c) {
@@ -181,15 +179,16 @@ func literal(text string) string {
 	}, text)
 }
 
-// keyCandidate is the prefix of a candidate that is a quoted key: a key may hold any bytes, but
-// cobra's candidates are lines of text.
+// keyCandidate is the prefix of a candidate that is a quoted key. Keys are quoted because they may
+// hold any bytes, but cobra's candidates are lines of text.
 const keyCandidate = "\x00"
 
 func encodeCandidate(key string) string {
 	return keyCandidate + strconv.QuoteToASCII(key)
 }
 
-// DecodeCandidate returns the key of a candidate, or the candidate itself if it is not a key.
+// DecodeCandidate returns the key in a candidate, or the candidate itself if it is not a key. It
+// returns false for a damaged candidate.
 func DecodeCandidate(text string) (string, bool) {
 	quoted, ok := strings.CutPrefix(text, keyCandidate)
 	if !ok {
@@ -199,14 +198,14 @@ func DecodeCandidate(text string) (string, bool) {
 	return key, err == nil
 }
 
-// Keys completes operands that are keys: the first most operands, or all if most is 0.
+// Keys completes operands that are keys: at most the first most operands, or all if most is 0.
 func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
 
-// names is [Keys] with the names that known returns, in the shell of sscli. In the user's shell the
-// candidates are all keys: the store does not know which keys are locks.
+// names is [Keys], but in sscli's shell the candidates are the names that known returns. In the
+// user's shell the candidates are always keys, because the store does not know which keys are locks.
 func names(a *app.App, most int, known func(s app.Shell, prefix string) (names []string, all bool)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// Cobra adds a -- at the end. A -- before it begins a command.
+		// Cobra adds a -- at the end of args. An earlier -- begins a command.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
@@ -237,7 +236,7 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 	}
 }
 
-// Timeout is the longest time that completion waits for the store.
+// Timeout is the maximum time that completion waits for the store.
 const Timeout = 300 * time.Millisecond
 
 // ContextNames completes the name of a context.

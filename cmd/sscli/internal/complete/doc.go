@@ -1,7 +1,8 @@
-// Package complete finds what Tab offers, in the user's shell and in the shell of sscli.
+// Package complete finds the candidates for Tab completion, in the user's shell and in sscli's.
 //
-// [Register] gives a whole tree of commands its completions, before cobra completes a line.
-// Commands with operands of their own set ValidArgsFunction to [Keys] or [ContextNames].
+// [Register] sets the completions of a whole tree of commands. Call it before cobra completes a
+// line. Commands whose operands are keys or contexts set ValidArgsFunction to [Keys] or
+// [ContextNames].
 //
 // Keys come from the store, if a broker is configured, and if the store supports SCAN and
 // replies within [Timeout]; in sscli's shell they are the keys seen so far. Completion prints

@@ -6,13 +6,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// An Override is a chosen context that variables override, in part or as a whole.
+// An Override says which variables override the chosen context, in part or as a whole.
 type Override struct {
-	Context   string   // the context's name; empty if nothing was overridden
+	Context   string   // the context's name; empty = nothing was overridden
 	Variables []string // the names of the variables
 }
 
-// namesBroker reports whether a layer says where to connect, and by which flag.
+// namesBroker reports whether a layer says where to connect, and returns the flag that does.
 func (l *layer) namesBroker() (flag string, ok bool) {
 	for _, flag := range []string{"url", "host", "embedded"} {
 		if v, said := l.values[flag]; said && v != "false" {
@@ -22,10 +22,10 @@ func (l *layer) namesBroker() (flag string, ok bool) {
 	return "", false
 }
 
-// context finds the context to use. It returns the layer as named if a flag names the context,
-// and as chosen otherwise: named precedes the SSCLI_ variables, chosen follows them. A flag or
-// a variable that names a broker hides a chosen context as a whole: its users, tokens and
-// certificates are for its own broker.
+// context finds the context to use and returns its layer: as named if a flag names the context, and
+// as chosen otherwise. named takes precedence over the SSCLI_ variables, and the variables over
+// chosen. A flag or a variable that names a broker hides all of a chosen context, because the
+// context's users, tokens and certificates are for another broker.
 func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars *layer) (named, chosen *layer) {
 	name, byFlag := flags.values["context"]
 	source := flags.sources["context"]
@@ -43,7 +43,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 	voided = voided && !byFlag
 	all, file, err := Load(fs, env)
 	if err != nil {
-		if !voided { // otherwise the file does not matter
+		if !voided { // otherwise the file is not needed
 			r.fail(err)
 		}
 		return nil, nil

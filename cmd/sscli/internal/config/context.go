@@ -14,36 +14,36 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// None is the word for no context where a name of a context is expected.
+// None stands for no context where the name of a context is expected.
 const None = "none"
 
-// The source of a value from a context begins with contextSource, as in "context lab: url", or with
-// changedSource while `context set` changes that context.
+// The source of a value in a context begins with contextSource, as in "context lab: url". While
+// `context set` changes the context, it begins with changedSource.
 const (
 	contextSource = "context "
 	changedSource = "the context's "
 )
 
-// Contexts are the named connections of one file.
+// Contexts holds the named connections in a context file.
 type Contexts struct {
-	Chosen string             // the context to use when nothing names another; empty if none
+	Chosen string             // the context to use by default; empty = none
 	Named  map[string]Context // by name
 }
 
 // A Context is a named connection.
 type Context struct {
-	Protected bool // ask before each write
+	Protected bool // sscli asks before each write
 
-	// Values holds the value of each connection flag, by the flag's name, as on a command
-	// line: "true" for a switch.
+	// Values maps the name of a connection flag to its value as on a command line: "true" for a
+	// switch.
 	Values map[string]string
 }
 
-// An UnknownContextError says that there is no context with a name.
+// An UnknownContextError says that there is no context with this name.
 type UnknownContextError struct {
 	Source string   // the flag, variable or command that gave the name
 	Name   string   // the name
-	File   string   // the file of contexts
+	File   string   // the context file
 	Near   []string // similar names in the file
 }
 
@@ -74,7 +74,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// newContext returns the context with these values. The error is a *FileError.
+// newContext returns the context with these values from a file. The error is a *FileError.
 func newContext(name string, values map[string]value) (Context, error) {
 	c := Context{Values: make(map[string]string)}
 	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
@@ -104,8 +104,8 @@ func newContext(name string, values map[string]value) (Context, error) {
 // Names returns the names of the contexts, sorted.
 func (c Contexts) Names() []string { return slices.Sorted(maps.Keys(c.Named)) }
 
-// Find returns a context by its name. The error is an *[UnknownContextError], with source as
-// the flag, variable or command that named the context.
+// Find returns a context by its name. source is the flag, variable or command that named the context,
+// for the error, which is an *[UnknownContextError].
 func (c Contexts) Find(name, source, file string) (Context, error) {
 	found, ok := c.Named[name]
 	if !ok {
@@ -114,8 +114,8 @@ func (c Contexts) Find(name, source, file string) (Context, error) {
 	return found, nil
 }
 
-// Broker returns the URL of the context's broker, without the user and anything that may be a
-// secret. It is empty if the context names no broker.
+// Broker returns the URL of the context's broker, without the user and possible secrets. It is empty
+// if the context names no broker.
 func (c Context) Broker() string {
 	r := resolver{layers: []layer{*c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
 	if r.layers[0].expand() != nil {
@@ -134,7 +134,8 @@ func (c Context) Broker() string {
 // Embedded reports whether the context uses an emulator in place of a broker.
 func (c Context) Embedded() bool { return c.Values["embedded"] == "true" }
 
-// layer returns the context's values. File names are relative to the file of contexts.
+// layer returns the context's values as a layer. Relative file names are relative to the context
+// file.
 func (c Context) layer(name, file string) *layer {
 	l := newLayer()
 	for _, s := range settings() {
@@ -150,11 +151,10 @@ func (c Context) layer(name, file string) *layer {
 	return l
 }
 
-// Change sets the connection flags of a command line in the context, and removes the flags
-// that unset names. A flag replaces the flags that it excludes: --url replaces --host. File
-// names are made absolute, so that they do not depend on the working directory. none reports
-// that the command line sets and removes nothing. The error is an *[Error]; on error the context is
-// unchanged.
+// Change stores the connection flags of a command line in the context, and removes the flags in
+// unset. A flag replaces the flags that exclude it: --url replaces --host. File names become
+// absolute, so that they do not depend on the working directory. none is true if there was nothing
+// to set or remove. The error is an *[Error] or a *[NoBrokerError]; the context is then unchanged.
 func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err error) {
 	values := maps.Clone(c.Values)
 	if values == nil {
@@ -204,7 +204,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 }
 
 // check returns an error if the context names no broker, or if its values exclude each other.
-// given are the flags of this command line.
+// given holds the flags of this command line.
 func (c Context) check(given map[string]bool) error {
 	l := c.layer("", "")
 	for flag := range l.sources {
@@ -223,12 +223,12 @@ func (c Context) check(given map[string]bool) error {
 	return r.err
 }
 
-// storable reports whether a value is printable text of one line.
+// storable reports whether a value is one line of printable text.
 func storable(value string) bool {
 	return value != "" && utf8.ValidString(value) && !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// unknownKey says what to write in place of an unknown key of a context.
+// unknownKey says what to write in place of an unknown key in a context.
 func unknownKey(key string) string {
 	file := map[string]string{"password": "password-file", "key-password": "key-password-file", "sat": "sat-file", "token": "sat-file"}
 	if instead, ok := file[strings.ToLower(strings.ReplaceAll(key, "_", "-"))]; ok {

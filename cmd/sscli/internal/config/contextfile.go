@@ -20,15 +20,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A FileError says why a file of contexts cannot be used.
+// A FileError says why a context file cannot be used.
 type FileError struct {
 	File string // the name of the file
-	Line int    // from 1; 0 for the file as a whole
-	Key  string // such as contexts.lab.url; empty if the error is about no key
+	Line int    // from 1; 0 = the file as a whole
+	Key  string // such as contexts.lab.url; empty = the error is not about a key
 	Why  string // what is wrong
-	Hint string // the next command to type; empty if there is none
+	Hint string // the next command to type; empty = none
 
-	path string // Key without quotes, to find Line; empty if Line is known
+	path string // Key without quotes, to find Line; empty = Line is known
 }
 
 func (e *FileError) Error() string {
@@ -45,10 +45,10 @@ func (e *FileError) Error() string {
 // Advice returns the hint.
 func (e *FileError) Advice() (hint string, ok bool) { return e.Hint, true }
 
-// Path returns the name of the file of contexts, and where the name comes from: "--config",
-// "SSCLI_CONFIG", or "" for the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml, with
-// $HOME/.config (on Windows %AppData%) for XDG_CONFIG_HOME if that is not set or not absolute.
-// The file is empty if the environment has none of these variables.
+// Path returns the name of the context file, and its source: "--config", "SSCLI_CONFIG", or "" for
+// the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an
+// absolute path, $HOME/.config (on Windows %AppData%) takes its place. file is empty if the
+// environment has none of these variables.
 func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source string) {
 	if f := flags.Lookup("config"); f != nil && f.Changed {
 		return f.Value.String(), "--config"
@@ -71,9 +71,9 @@ func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source s
 	return filepath.Join(dir, "sscli", "config.yaml"), ""
 }
 
-// Load reads the file of contexts that flags and environment name, and returns its name too. A
-// file that does not exist has no contexts, unless --config names it. The error is a
-// *[FileError].
+// Load reads the context file that the flags and the environment name, and also returns its name. If
+// the file does not exist, there are no contexts, but a missing file is an error with --config. The
+// error is a *[FileError].
 func Load(flags *pflag.FlagSet, env func(string) (string, bool)) (Contexts, string, error) {
 	file, source := Path(flags, env)
 	if file == "" {
@@ -103,7 +103,7 @@ func fileError(file string, err error) error {
 	return &FileError{File: file, Why: err.Error()}
 }
 
-// read reads a file of contexts. It refuses a file that others can write to, because the file
+// read reads a context file. It refuses a file that other users can write to, because the file
 // decides where passwords are sent.
 func read(file string) (Contexts, error) {
 	var f *os.File
@@ -131,8 +131,8 @@ func read(file string) (Contexts, error) {
 	return parse(text, file)
 }
 
-// Limits of a file of contexts. The YAML library needs memory for the square of the depth, so
-// without limits a hostile file of 1 MiB could cost gigabytes.
+// Limits of a context file. The YAML library uses memory proportional to the square of the nesting
+// depth, so without limits a hostile file of 1 MiB could take gigabytes.
 const (
 	maxFile        = 256 << 10 // bytes
 	maxCollections = 1 << 12   // mappings and sequences
@@ -156,8 +156,8 @@ func checkLimits(text []byte) error {
 }
 
 // Edit reads the contexts in a file, calls change, and writes the result back. The file need not
-// exist. One process edits at a time; others wait until their ctx ends. Readers see the file as it
-// was before or after. The file gets mode 0600. A symbolic link stays a link.
+// exist. Only one process edits at a time; others wait until ctx ends. Readers see the old file or
+// the new one. The file gets mode 0600. If it is a symbolic link, its target is replaced.
 //
 // If change returns an error, Edit returns it and leaves the file as it was. Any other error is a
 // *[FileError].
@@ -188,7 +188,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	return fileError(file, err)
 }
 
-// follow returns the target of a chain of links, which need not exist.
+// follow follows a chain of symbolic links and returns its target, which need not exist.
 func follow(file string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(file)
@@ -212,8 +212,8 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 	for {
 		err := tryLock(f)
 		if err == nil {
-			// Closing the file releases the lock. The file stays: another process may be
-			// waiting for a lock on it.
+			// Closing the file releases the lock. The file is not removed, because another
+			// process may be waiting for the lock.
 			return func() { f.Close() }, nil
 		}
 		if !errors.Is(err, errLocked) {
@@ -230,5 +230,5 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 // errLocked says that another process holds the lock.
 var errLocked = errors.New("locked by another process")
 
-// quoted quotes at most 64 characters of a name, for an error.
+// quoted returns the first 64 characters of a name in quotes, for an error.
 func quoted(name string) string { return fmt.Sprintf("%.64q", name) }

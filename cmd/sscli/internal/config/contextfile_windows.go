@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// othersWrite is false: Windows has access lists in place of modes, and the list of a user's
-// own directory keeps others out.
+// othersWrite returns false. Windows has access control lists in place of modes, and the list of a
+// user's own directory keeps others out.
 func othersWrite(fs.FileInfo) bool { return false }
 
 // tryLock locks a file until it is closed. The error is errLocked if another process holds the

@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// A document is a file of contexts:
+// A document is the content of a context file:
 //
 //	current: lab
 //	contexts:
@@ -28,7 +28,7 @@ type document struct {
 	Contexts map[string]map[string]value `yaml:"contexts"`
 }
 
-// A value is a scalar of a document. The zero value is null.
+// A value is a scalar in a document. The zero value is null.
 type value struct {
 	text   string // as written in the file, because a number may be meant as text
 	isBool bool
@@ -46,8 +46,9 @@ func (v *value) UnmarshalYAML(n ast.Node) error {
 	return nil
 }
 
-// Scalar returns the text of a scalar of a YAML document. A number is as it is written, because it
-// may be meant as text. ok is false for null and for nodes that are not scalars.
+// Scalar returns the text of a scalar in a YAML document. It returns a number as written in the
+// document, because a number may be meant as text. ok is false for null and for nodes that are not
+// scalars.
 func Scalar(n ast.Node) (text string, ok bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -62,8 +63,8 @@ func Scalar(n ast.Node) (text string, ok bool) {
 	return "", false
 }
 
-// parse reads a file of contexts. The error is a *FileError. It repeats no value, because a
-// value may be a secret that was put there by mistake.
+// parse parses the text of a context file. The error is a *FileError that contains no value from the
+// file, because a value may be a secret that was put there by mistake.
 func parse(text []byte, file string) (Contexts, error) {
 	d, err := decode(bytes.TrimPrefix(text, []byte("\ufeff")))
 	c := Contexts{Chosen: d.Current.text}
@@ -78,15 +79,15 @@ func parse(text []byte, file string) (Contexts, error) {
 	}
 	if e, ok := errors.AsType[*FileError](err); ok {
 		e.File = file
-		if e.Line == 0 && e.path != "" { // about a name or a null, for which UnmarshalYAML is not called
+		if e.Line == 0 && e.path != "" { // UnmarshalYAML is not called for names and for null
 			e.Line, _ = locate(text, func(n ast.Node) bool { return pathOf(n) == e.path })
 		}
 	}
 	return c, err
 }
 
-// locate finds the first node that matches, and returns its line and its path. It returns 0 and
-// "" if there is none.
+// locate returns the line and the path of the first node that matches. If there is none, it returns
+// 0 and "".
 func locate(text []byte, match func(ast.Node) bool) (line int, path string) {
 	f, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -121,7 +122,7 @@ func pathOf(n ast.Node) string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(n.GetPath(), "$"), "."), "'", "")
 }
 
-// decode reads the only document of a text.
+// decode parses a text with exactly one document, or none.
 func decode(text []byte) (d document, err error) {
 	if err := checkLimits(text); err != nil {
 		return d, err
@@ -138,7 +139,7 @@ func decode(text []byte) (d document, err error) {
 	return d, nil
 }
 
-// syntaxError returns a *FileError for an error of the library about a text.
+// syntaxError converts an error of the YAML library to a *FileError.
 func syntaxError(text []byte, err error) error {
 	if e, ok := errors.AsType[*FileError](err); ok {
 		return e
@@ -150,10 +151,10 @@ func syntaxError(text []byte, err error) error {
 	token := at.GetToken()
 	line, key := token.Position.Line, quoted(token.Value)
 	_, path := locate(text, func(n ast.Node) bool { return n.GetToken().Position.Offset == token.Position.Offset })
-	if !storable(path) { // unknown, or with a name that cannot be printed
+	if !storable(path) { // not found, or not printable
 		path = ""
 	}
-	// The message quotes text of the file, which may be part of a secret: cut it off.
+	// The message quotes text from the file, which may be part of a secret: cut the quote off.
 	message, _, _ := strings.Cut(at.GetMessage(), `"`)
 	if before, _, found := strings.Cut(message, "character '"); found {
 		message = before + "character"
@@ -176,7 +177,7 @@ func syntaxError(text []byte, err error) error {
 	return &FileError{Line: line, Why: "not YAML: " + strings.TrimSpace(message)}
 }
 
-// render writes contexts as parse reads them.
+// render returns contexts as the text of a context file.
 func render(c Contexts) ([]byte, error) {
 	type file struct {
 		Current  string                    `yaml:"current,omitempty"`

@@ -11,11 +11,11 @@ import (
 type Effective struct {
 	Flag, Value string
 	Source      string // the flag, the variable, "context lab" or "default"
-	File        string // the file of contexts, if Source is a context
+	File        string // the context file, if Source is a context
 }
 
-// Effective lists the settings that differ from their defaults, in the order of help. It holds
-// no secret.
+// Effective lists the settings that differ from their defaults, in the order of help. The list
+// contains no secret.
 func (s Settings) Effective() []Effective {
 	var out []Effective
 	add := func(flag, value, source string) {
@@ -37,7 +37,7 @@ func (s Settings) Effective() []Effective {
 		case row.flag == "tls" && s.Via != nil && !s.TLS:
 			add("tls", "false", s.Sources["tls"])
 		case (row.flag == "port" || row.flag == "tls") && s.Address != "" && from(s.Sources[row.flag]) != from(s.Sources["host"]):
-			// Not from the source of the host, so it gets a line of its own.
+			// The line for url does not cover a port or TLS setting from another source.
 			value := strconv.FormatBool(s.TLS)
 			if row.flag == "port" {
 				_, value, _ = net.SplitHostPort(s.Address)
@@ -50,7 +50,7 @@ func (s Settings) Effective() []Effective {
 	return out
 }
 
-// from returns the source without the key of a context: "context lab" of "context lab: url".
+// from returns a source without a context's key: "context lab" for "context lab: url".
 func from(source string) string {
 	name, _, _ := strings.Cut(source, ": ")
 	return name

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// expand replaces the url of a layer by the settings that it stands for: host, port, tls,
-// username and the path of a WebSocket. It does the same for no-tls and via.
+// expand sets the host, port, tls, username and WebSocket path of a layer from its url. It also
+// expands no-tls and via.
 func (l *layer) expand() error {
 	if off, ok := l.values["no-tls"]; ok {
 		if _, both := l.values["tls"]; both {
@@ -52,7 +52,7 @@ func (l *layer) expand() error {
 	return nil
 }
 
-// A SchemeError says that a URL begins with no scheme such as mqtt://.
+// A SchemeError says that a URL has no scheme such as mqtt://.
 type SchemeError struct {
 	Err   *Error
 	Meant string // the URL with mqtt:// in front
@@ -67,19 +67,19 @@ func (e *SchemeError) Advice() (hint string, ok bool) {
 	return "-u " + e.Meant, e.Err.Source == "--url"
 }
 
-// webSocketPath is a setting that only a URL can have, not a flag.
+// webSocketPath is the key of a setting without a flag, which only a URL sets.
 const webSocketPath = "websocket path"
 
 type brokerURL struct {
 	host, port, user string
 	tls              bool
-	path             string // of a WebSocket, with its query; empty without a WebSocket
+	path             string // the WebSocket's path with its query; empty = no WebSocket
 }
 
 func parseURL(text string) (brokerURL, error) {
 	u, err := url.Parse(text)
 	if err != nil {
-		// The error of net/url repeats the URL, and with it a password.
+		// The error from net/url repeats the URL, which may hold a password.
 		return brokerURL{}, errors.New("not a URL: expected mqtt://host:port or mqtts://host:port")
 	}
 	if _, ok := u.User.Password(); ok {
@@ -118,8 +118,9 @@ func parseURL(text string) (brokerURL, error) {
 	return b, nil
 }
 
-// endpoint decides where to connect. The first layer that names a host, or asks for the
-// embedded emulator, decides; port and TLS come from that layer or a layer before it.
+// endpoint resolves where to connect: to the host of the first layer that names one, or to the
+// embedded emulator if a layer asks for it first. Port and TLS come from that layer or an earlier
+// one.
 func (r *resolver) endpoint() {
 	n := 0
 	denied := false // an earlier layer has --embedded=false, so later layers cannot ask for it
@@ -189,14 +190,14 @@ func checkHost(host string) string {
 	return ""
 }
 
-// URL returns the URL of the broker, without the user and without the query of a WebSocket's
-// path, which may hold a secret.
+// URL returns the broker's URL, without the user and without the query of a WebSocket's path,
+// which may hold a secret.
 func (s Settings) URL() string {
 	shown, _, _ := strings.Cut(s.fullURL(), "?")
 	return shown
 }
 
-// fullURL returns URL with the query of a WebSocket's path. The query may hold a secret.
+// fullURL is URL, but with the query of a WebSocket's path. The query may hold a secret.
 func (s Settings) fullURL() string {
 	if s.Address == "" {
 		return ""
@@ -212,8 +213,8 @@ func (s Settings) fullURL() string {
 	return u.String() + s.WebSocket
 }
 
-// IsLoopback reports whether the host of HOST:PORT is this machine's own: localhost, or an
-// address of the loopback interface. It returns an error if the text is not HOST:PORT.
+// IsLoopback reports whether the host in address, HOST:PORT, is localhost or an address of the
+// loopback interface. It returns an error if address is not HOST:PORT.
 func IsLoopback(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

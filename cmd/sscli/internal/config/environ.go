@@ -5,10 +5,9 @@ import (
 	"strconv"
 )
 
-// Environ returns the connection as environment variables for a child process: the variables
-// to set, and the names of our variables to drop because they would contradict them. The client
-// id is left out, since two connections cannot share one, and so is --tls-insecure, which no
-// child inherits. Names of files are absolute.
+// Environ returns the connection as environment variables for a child process: the variables to
+// set, and the variables to drop because they would contradict them. The child does not get the
+// client id, which two connections cannot share, and --tls-insecure. File names are absolute.
 func (s Settings) Environ() (set map[string]string, drops []string) {
 	set = make(map[string]string)
 	for _, row := range settings() {
@@ -23,7 +22,7 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		case row.flag == "url" && s.Via == nil:
 			value = s.fullURL()
 		case row.isSwitch() && s.Sources[row.flag] != "":
-			value = strconv.FormatBool(value == "true") // also an explicit false
+			value = strconv.FormatBool(value == "true") // pass on an explicit false too
 		case row.isFile() && value != "":
 			if abs, err := filepath.Abs(value); err == nil {
 				value = abs
@@ -38,7 +37,7 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 	if s.Via != nil && !s.TLS {
 		set["SSCLI_TLS"] = "false"
 	}
-	set["SSCLI_CONTEXT"] = None // the variables hold the values of the context in use
+	set["SSCLI_CONTEXT"] = None // the variables already hold the context's values
 	if s.Sources["proxy"] == "--proxy" && s.Proxy != nil {
 		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: --proxy refuses one
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A Text is the value of a flag that takes text. It refuses an empty text: with --fence
-// "$TOKEN" and no token, a write must not go out without a fence.
+// A Text is the value of a flag that takes text. It must not be empty: if $TOKEN is empty,
+// --fence "$TOKEN" must be an error, not a write without a fence.
 type Text string
 
-// Set implements [pflag.Value]. It refuses an empty text.
+// Set implements [pflag.Value]. It returns an error for an empty text.
 func (t *Text) Set(text string) error {
 	if text == "" {
 		return errors.New("must not be empty")
@@ -24,13 +24,13 @@ func (t *Text) Set(text string) error {
 // String implements [pflag.Value].
 func (t *Text) String() string { return string(*t) }
 
-// Type implements [pflag.Value]: it is the name of the value in help.
+// Type implements [pflag.Value]. It returns the name of the value in help.
 func (t *Text) Type() string { return "string" }
 
 // A Level is how often a switch was given: -v is 1, -vv is 2.
 type Level int
 
-// Set implements [pflag.Value]: true adds 1, false is 0, and a number is the level.
+// Set implements [pflag.Value]. "true" adds 1, "false" sets 0, and a number sets the level.
 func (l *Level) Set(text string) error {
 	switch n, err := strconv.Atoi(text); {
 	case text == "true":
@@ -48,12 +48,12 @@ func (l *Level) Set(text string) error {
 // String implements [pflag.Value].
 func (l *Level) String() string {
 	if *l == 0 {
-		return "false" // what help takes for the default of a switch
+		return "false" // help does not show this default
 	}
 	return strconv.Itoa(int(*l))
 }
 
-// Type implements [pflag.Value]: in help, it is a switch.
+// Type implements [pflag.Value]. Help shows a Level as a switch.
 func (l *Level) Type() string { return "bool" }
 
 // named is a Text whose value has a name in help, such as FILE.
@@ -109,8 +109,8 @@ func ConnectionFlags() []string {
 	return flagsOf(func(s setting) bool { return !s.onLine() })
 }
 
-// Words returns the possible values of flags, by flag, where they can be listed. A word that
-// ends in = is a beginning.
+// Words returns the possible values of each flag that has a fixed list of them. A word that ends
+// in = is a prefix.
 func Words() map[string][]string {
 	words := make(map[string][]string)
 	for _, s := range settings() {

@@ -2,8 +2,8 @@ package config
 
 import "cmp"
 
-// certificate decides which client certificate to show. The key belongs to the certificate, so
-// the layer that names the certificate hides the keys of later layers.
+// certificate resolves the client certificate. The layer that names the certificate hides the keys
+// of later layers, because the key must belong to the certificate.
 func (r *resolver) certificate() {
 	n := cmp.Or(r.first("cert-file"), len(r.layers))
 	o := &r.out
@@ -19,8 +19,8 @@ func (r *resolver) certificate() {
 	r.wantTLS("cert-file")
 }
 
-// login decides how the client logs in. There is one way: of a token and a user name in
-// different layers the first layer counts, and likewise of a password file and --askpass.
+// login resolves how the client logs in. If one layer has a token and another a user name, the
+// earlier layer applies. The same holds for a password file and --askpass.
 func (r *resolver) login() {
 	user, token := r.first("username", "password-file", "askpass"), r.first("sat-file")
 	o := &r.out
@@ -47,7 +47,7 @@ func (r *resolver) login() {
 	switch {
 	case o.Username != "":
 	case o.Embedded && o.Sources["password-file"] != "--password-file":
-		o.PasswordFile = "" // for another broker, like its user name
+		o.PasswordFile = "" // it was meant for another broker
 	case o.PasswordFile != "":
 		r.bad("password-file", "without a user name: add --username")
 	case o.AskPass:

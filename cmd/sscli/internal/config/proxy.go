@@ -12,9 +12,9 @@ import (
 // proxyVariables lists, in order of precedence, the variables that name a proxy for all programs.
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
-// proxy decides whether to use a proxy. A proxy that is named for sscli is always used. A proxy
-// that is named for all programs is not used for the hosts in NO_PROXY and for this machine. With
-// --via there is none: kubectl decides how to reach the cluster.
+// proxy resolves which proxy to use, if any. A proxy that is configured for sscli is always used. A
+// proxy that is configured for all programs is not used for the hosts in NO_PROXY and for this
+// machine. With --via there is no proxy, because kubectl decides how to reach the cluster.
 func (r *resolver) proxy(env func(string) (string, bool)) {
 	text := r.all("proxy")
 	if r.out.Via != nil {
@@ -58,8 +58,8 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 		if !ok || except == "" {
 			except, _ = env("no_proxy")
 		}
-		// Package httpproxy only decides whether to use a proxy. It gets a stand-in for the URL,
-		// because it takes a URL that it cannot parse for no proxy.
+		// Package httpproxy only decides whether to use a proxy. It gets a placeholder URL,
+		// because a URL that it cannot parse would mean no proxy.
 		match := httpproxy.Config{HTTPSProxy: "http://proxy.invalid", NoProxy: except}
 		if use, err := match.ProxyFunc()(&url.URL{Scheme: "https", Host: r.out.Address}); err != nil || use == nil {
 			return ""
@@ -70,11 +70,11 @@ func (r *resolver) commonProxy(env func(string) (string, bool)) string {
 	return ""
 }
 
-// parseProxy reads the URL of a proxy. Its errors do not repeat the URL, which may hold a
+// parseProxy parses the URL of a proxy. Its errors do not repeat the URL, which may hold a
 // password.
 func parseProxy(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
-		text = "http://" + text // as other programs read these variables
+		text = "http://" + text // other programs also default to http
 	}
 	u, err := url.Parse(text)
 	if err != nil {

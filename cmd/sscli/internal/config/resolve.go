@@ -15,26 +15,26 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Settings are what the user configured. A field that nothing sets has its zero value.
+// Settings are the user's settings. A setting without a value has its zero value.
 type Settings struct {
-	Context     string   // the name of the context in use; empty if none
-	ContextFile string   // the file that holds it
-	Protected   bool     // the context asks before each write
-	Choices     []string // the contexts to choose from; nil if one is in use, or the user wants none
-	Override    Override // the chosen context that variables override
+	Context     string   // the name of the context in use; empty = none
+	ContextFile string   // the file that holds the context
+	Protected   bool     // ask before each write in this context
+	Choices     []string // the contexts to choose from; nil if one is in use, or if the user chose none
+	Override    Override // the variables that override the chosen context
 
 	Embedded  bool     // use an emulator inside this process in place of a broker
 	Address   string   // host:port
 	TLS       bool     // use TLS
-	Via       *Via     // the way to Address, whose host is then the name of the broker; nil for TCP
-	WebSocket string   // path of the WebSocket at Address; empty without a WebSocket
-	Proxy     *url.URL // may hold a password; nil without a proxy
+	Via       *Via     // how to reach Address, whose host is then the broker's name in the cluster; nil = TCP
+	WebSocket string   // path of the WebSocket at Address; empty = no WebSocket
+	Proxy     *url.URL // may hold a password; nil = no proxy
 
-	ViaCA             string // config map that holds the CA; empty for the default. See [Settings.ClusterCA]
-	ViaServiceAccount string // empty for the default. See [Settings.ClusterAccount]
+	ViaCA             string // config map that holds the CA; empty = the default. See [Settings.ClusterCA]
+	ViaServiceAccount string // empty = the default. See [Settings.ClusterAccount]
 
-	CAFile          string // PEM file of trusted CAs; empty for the system's
-	ServerName      string // name to expect in the broker's certificate; empty for the host's
+	CAFile          string // PEM file of trusted CAs; empty = the system's CAs
+	ServerName      string // name to expect in the broker's certificate; empty = the host name
 	CertFile        string // PEM file of the client certificate; set together with KeyFile
 	KeyFile         string
 	KeyPasswordFile string
@@ -44,23 +44,23 @@ type Settings struct {
 	AskPass         bool   // ask for the password; PasswordFile is empty then
 	SATFile         string // file of a Kubernetes service-account token
 	ClientID        string // the exact MQTT client id
-	ClientIDPrefix  string // the beginning of a random client id, if ClientID is empty
+	ClientIDPrefix  string // the prefix of a random client id, if ClientID is empty
 	ResponseTopic   string
 	HighPriority    bool
-	MetricCategory  string // the group in the broker's metrics; empty for the default
+	MetricCategory  string // the group in the broker's metrics; empty = the default
 	NoPipelining    bool
 
-	Timeout   time.Duration // 0 for the default
-	RetryFor  time.Duration // how long to try again without a connection; 0 for the default
-	Output    string        // human, wide, raw, json or template=…; empty for the default
-	Color     string        // auto, always or never; empty for auto
+	Timeout   time.Duration // 0 = the default
+	RetryFor  time.Duration // how long to try again without a connection; 0 = the default
+	Output    string        // human, wide, raw, json or template=…; empty = the default
+	Color     string        // auto, always or never; empty = auto
 	Trace     bool
 	TraceFile string
 	Quiet     bool
 	Verbose   Level
 	Yes       bool // confirms every write in a protected context
 
-	// Sources has, for each flag name, what set it: "--port", "SSCLI_PORT",
+	// Sources maps the name of a flag to the source of its value: "--port", "SSCLI_PORT",
 	// "context lab: port", …
 	Sources map[string]string
 }
@@ -84,7 +84,7 @@ func (e *NoBrokerError) Error() string {
 	return "no broker is configured, and none of the contexts is chosen: " + strings.Join(names, ", ")
 }
 
-// Advice returns how to use one of the contexts, if there are any.
+// Advice returns the commands to use one of the contexts, if there are any.
 func (e *NoBrokerError) Advice() (hint string, ok bool) {
 	if len(e.Contexts) == 0 {
 		return "", false
@@ -103,14 +103,13 @@ func (s Settings) Broker() error {
 
 // An Error says why the value of a setting is invalid.
 type Error struct {
-	Source string // the flag, variable or key of a context that has the value
+	Source string // the flag, the variable or the context's key that holds the value
 	Why    string // what is wrong with the value
 }
 
 func (e *Error) Error() string { return e.Source + ": " + e.Why }
 
-// Advice returns the next command to type for a flag or the key of a context. ok is false for
-// a variable.
+// Advice returns the next command to type. ok is false if the value comes from a variable.
 func (e *Error) Advice() (hint string, ok bool) {
 	if e.Source == "--output" {
 		return "sscli help output", true
@@ -133,11 +132,11 @@ func (l *layer) set(flag, value, source string) {
 }
 
 // Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
-// *[FileError] or an *[UnknownContextError]. The settings that could be read are valid even then,
-// so that the error is printed in the requested form. It is not an error if nothing names a broker:
+// *[FileError] or an *[UnknownContextError]. Even with an error, the settings that could be read are
+// valid, so that the error can be printed in the requested form. A missing broker is not an error:
 // see [Settings.Broker].
 //
-// The file of contexts is read only if it can matter.
+// Resolve reads the context file only if its content can matter.
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, aio := layersOf(fs, env)
@@ -159,8 +158,8 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 	return r.out, r.err
 }
 
-// ResolveRun is [Resolve] for commands that do not connect: it combines only the settings that
-// say how sscli runs, such as the form of output.
+// ResolveRun is [Resolve] for commands that do not connect. It resolves only the settings that say
+// how sscli runs, such as the form of output.
 func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, _ := layersOf(fs, env)
@@ -188,9 +187,9 @@ func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, 
 
 func newLayer() *layer { return &layer{make(map[string]string), make(map[string]string)} }
 
-// Line returns the settings of one line of a shell: s with the flags on that line. A line
-// cannot have connection flags; connection names the first of them, if there are any. The
-// error is an *[Error].
+// Line returns the settings for one line of a shell: s, changed by the flags on the line. A line
+// cannot have connection flags. connection names the first such flag; empty = none. The error is
+// an *[Error].
 func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err error) {
 	line = s
 	line.Sources = maps.Clone(s.Sources)
@@ -214,7 +213,7 @@ func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err
 type resolver struct {
 	layers []layer // in order of precedence
 	out    Settings
-	err    error // the first one
+	err    error // the first error
 }
 
 func (r *resolver) fail(err error) {
@@ -223,7 +222,7 @@ func (r *resolver) fail(err error) {
 	}
 }
 
-// connection decides everything about the connection.
+// connection resolves all settings of the connection.
 func (r *resolver) connection(env func(string) (string, bool)) {
 	r.endpoint()
 	r.each(setting.inContext)
@@ -237,7 +236,7 @@ func (r *resolver) connection(env func(string) (string, bool)) {
 	}
 }
 
-// find returns the value of the first of n layers that has one.
+// find looks for a flag in the first n layers. It returns the first value, and records its source.
 func (r *resolver) find(flag string, n int) string {
 	for _, l := range r.layers[:n] {
 		if v, ok := l.values[flag]; ok {
@@ -265,7 +264,7 @@ func (r *resolver) flag(flag, value string) bool {
 	return b
 }
 
-// each decides the settings that which selects, except those that are decided in a group.
+// each resolves the settings that which selects, except settings in a group.
 func (r *resolver) each(which func(setting) bool) {
 	for _, s := range settings() {
 		if s.group != groupAlone || !which(s) {
@@ -279,15 +278,15 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS refuses a flag that has no effect without TLS. A variable is meant for all
-// connections, so without TLS it is ignored.
+// wantTLS makes a flag without TLS an error, because it would have no effect. A variable without
+// TLS is ignored, because it may be meant for other connections.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: add --tls or mqtts://")
 	}
 }
 
-// first returns the number, from 1, of the first layer that has one of the flags, or 0.
+// first returns the number, from 1, of the first layer that has one of the flags; 0 = none has.
 func (r *resolver) first(flags ...string) int {
 	for i, l := range r.layers {
 		for _, flag := range flags {

@@ -11,39 +11,39 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// A setting is a row of the table of settings, from which come the flags, their help and
-// completion, the variables, the keys of contexts, `context show` and the environment of a child
-// process.
+// A setting is a row of the table of settings. The table defines the flags, their help and
+// completion, the variables, the keys of contexts, the lines of `context show`, and the environment
+// of a child process.
 type setting struct {
-	flag, short string // flag is the key in a context too
-	value       string // the name of the value in help; empty for a switch
+	flag, short string // flag is also the key in a context
+	value       string // the name of the value in help; empty = a switch
 	usage       string
-	heading     string // the heading in help that begins with this setting; empty: no new heading
-	env, aio    string // the SSCLI_ and AIO_ variables; empty if there is none
+	heading     string // the heading in help above this setting; empty = none
+	env, aio    string // the SSCLI_ and AIO_ variables; empty = none
 	scope       scope
 	group       group
-	words       []string // the possible values; one that ends in = is a prefix
+	words       []string // the possible values; a word that ends in = is a prefix
 
 	// into returns a pointer to the field that holds the value: a *string, *bool, *Level,
-	// *time.Duration, **url.URL or **Via. `context show` leaves out a zero value. into is nil if the
-	// value becomes a part of another field.
+	// *time.Duration, **url.URL or **Via. It is nil if the value becomes part of another field.
+	// `context show` leaves out a zero value.
 	into func(*Settings) any
 
-	replaces []string // the flags that it replaces in a context
+	replaces []string // the flags that `context set` removes when it sets this one
 	child    inheritance
 }
 
-// A scope is the part of sscli that a setting is for.
+// A scope says what a setting affects, and so where it is allowed.
 type scope int
 
 const (
 	scopeConnection scope = iota // the connection: allowed in a context, not on a line of a shell
 	scopeRequest                 // each request: allowed in a context and on a line
 	scopeRun                     // how sscli runs: allowed on a line, not in a context
-	scopeContext                 // which context to use: allowed in neither
+	scopeContext                 // which context to use: not allowed in a context or on a line
 )
 
-// A group is a set of settings that are decided together.
+// A group is a set of settings that are resolved together.
 type group int
 
 const (
@@ -61,7 +61,7 @@ type inheritance int
 const (
 	leave inheritance = iota // the child's environment keeps the SSCLI_ variable as it is
 	pass                     // the variable is set to the effective value
-	drop                     // the variable is removed: another one includes it, or it is not inherited
+	drop                     // the variable is removed: another variable includes it, or it is not inherited
 )
 
 // isFile reports whether the value names a file.
@@ -76,7 +76,7 @@ func (s setting) inContext() bool { return s.scope == scopeConnection || s.scope
 // onLine reports whether a line of a shell can have the flag.
 func (s setting) onLine() bool { return s.scope == scopeRequest || s.scope == scopeRun }
 
-// parse stores the value that the user wrote. The error says what was expected.
+// parse parses a value and stores it in out. The error says what was expected.
 func (s setting) parse(out *Settings, text string) error {
 	if len(s.words) > 0 && s.words[len(s.words)-1] != "template=" && !slices.Contains(s.words, text) {
 		return fmt.Errorf("%.32q: expected %s", text, oneOf(s.words))
@@ -103,7 +103,7 @@ func (s setting) parse(out *Settings, text string) error {
 	return nil
 }
 
-// show returns the value as `context show` prints it, without secrets; empty for the zero
+// show returns the value as `context show` prints it, without secrets. It is empty for the zero
 // value.
 func (s setting) show(from *Settings) string {
 	if s.into == nil {
@@ -136,7 +136,7 @@ func (s setting) show(from *Settings) string {
 	return ""
 }
 
-// field returns what kind of field holds the value, or nil.
+// field returns a pointer of the type that into returns, or nil.
 func (s setting) field() any {
 	if s.into == nil {
 		return nil
@@ -150,11 +150,11 @@ func oneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// settings returns the table, in the order of `context show`. The slice is shared: do not change
-// it.
+// settings returns the table, in the order of help and `context show`. The slice is shared: do not
+// change it.
 func settings() []setting { return table[:] }
 
-// table is an array that the compiler lays out, so that it costs nothing at start-up.
+// table is an array that the compiler initializes, so that it costs no time at start-up.
 var table = [...]setting{
 	{heading: "The broker:", flag: "context", short: "c", value: "NAME", usage: "named connection to use, or none", env: "SSCLI_CONTEXT",
 		scope: scopeContext, group: groupContexts, into: func(s *Settings) any { return &s.Context }},
@@ -230,7 +230,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
 }
 
-// findSetting returns the setting of a flag that a context can have.
+// findSetting returns the setting for a flag that a context can have.
 func findSetting(flag string) (setting, bool) {
 	for _, s := range settings() {
 		if s.flag == flag && s.inContext() {
@@ -254,7 +254,7 @@ func flagsOf(which func(setting) bool) []string {
 // keys lists the keys that a context can have.
 func keys() []string { return append(flagsOf(setting.inContext), "protected") }
 
-// didYouMean returns " (did you mean …?)" if there are names near to a name, else "".
+// didYouMean returns " (did you mean …?)" with the names that are similar to name, or "".
 func didYouMean(name string, names []string) string {
 	if found := suggest.Near(strings.ReplaceAll(name, "_", "-"), names); len(found) > 0 {
 		return " (did you mean " + strings.Join(found, " or ") + "?)"

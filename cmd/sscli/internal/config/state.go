@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// StateDir returns the directory of what sscli remembers between runs, by the XDG base
-// directories; empty if the environment names no home.
+// StateDir returns the directory for files that sscli keeps between runs, as the XDG base directory
+// specification says. It is empty if the environment names no home.
 func StateDir(env func(string) (string, bool)) string {
 	state, _ := env("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -27,15 +27,15 @@ func StateDir(env func(string) (string, bool)) string {
 	return filepath.Join(state, "sscli")
 }
 
-// warnedFile is the name of the file of [AlreadyWarned] in [StateDir].
+// warnedFile is the name of the file in [StateDir] that [AlreadyWarned] uses.
 const warnedFile = "warned"
 
-// warnedFor is how long a warning is not repeated.
+// warnedFor is the time after which a warning is repeated.
 const warnedFor = 24 * time.Hour
 
-// AlreadyWarned reports whether sscli printed a warning within the last day. If not, it remembers
-// that the warning is printed now, until [ForgetWarning]. It keeps a hash of one warning, because
-// the warning may hold a secret. It returns false if the environment names no home.
+// AlreadyWarned reports whether sscli printed this warning within the last day. If not, it records
+// the warning as printed now. It stores only the last warning, as a hash, because a warning may hold
+// a secret. It returns false if the environment names no home.
 func AlreadyWarned(env func(string) (string, bool), warning string, now time.Time) bool {
 	dir := StateDir(env)
 	if dir == "" {
@@ -49,14 +49,14 @@ func AlreadyWarned(env func(string) (string, bool), warning string, now time.Tim
 		}
 	}
 	if os.MkdirAll(dir, 0o700) == nil {
-		_ = os.WriteFile(file, []byte(hash), 0o600) // after an error the warning is repeated
+		_ = os.WriteFile(file, []byte(hash), 0o600) // on an error the next run warns again
 	}
 	return false
 }
 
-// ForgetWarning forgets the warning that [AlreadyWarned] remembers.
+// ForgetWarning removes the warning that [AlreadyWarned] recorded.
 func ForgetWarning(env func(string) (string, bool)) {
 	if dir := StateDir(env); dir != "" {
-		_ = os.Remove(filepath.Join(dir, warnedFile)) // it is usually not there
+		_ = os.Remove(filepath.Join(dir, warnedFile)) // the file usually does not exist
 	}
 }

@@ -10,33 +10,33 @@ import (
 	"unicode/utf8"
 )
 
-// The parts of a [Via] that the user need not name.
+// The defaults for the parts of a [Via].
 const (
 	defaultNamespace = "azure-iot-operations"
 	defaultService   = "aio-broker"
 	defaultViaPort   = "18883"
 )
 
-// A Via is a way to a broker in a Kubernetes cluster, by the user's own kubectl.
+// A Via says how to reach a broker in a Kubernetes cluster through the user's kubectl.
 type Via struct {
-	KubeContext string // of kubectl; empty for its current one
+	KubeContext string // kubectl's context; empty = its current context
 	Namespace   string
-	Resource    string // as kubectl port-forward takes it: service/NAME, pod/NAME or deploy/NAME
-	Port        string // of Resource
+	Resource    string // the operand of kubectl port-forward: service/NAME, pod/NAME or deploy/NAME
+	Port        string // the port of Resource
 }
 
-// viaForm is what the value of --via looks like.
+// viaForm is the syntax of --via.
 const viaForm = "kubectl[:[CONTEXT/][NAMESPACE/]SERVICE[:PORT]]"
 
-// kindNames are the names that kubectl has for the kinds of resources that it forwards to. The
-// first name of each is ours.
+// kindNames lists the names that kubectl has for the kinds of resources that it forwards to. sscli
+// uses the first name of each kind.
 var kindNames = [...][]string{
 	{"service", "services", "svc"},
 	{"pod", "pods", "po"},
 	{"deploy", "deployment", "deployments"},
 }
 
-// kindOf returns our name for a kind of resource.
+// kindOf returns the name that sscli uses for a kind of resource.
 func kindOf(name string) (string, bool) {
 	for _, names := range kindNames {
 		if slices.Contains(names, name) {
@@ -55,8 +55,8 @@ func IsResourceName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf || !plain(byte(r)) && r != '-' && r != '.' })
 }
 
-// ParseVia reads the value of --via. It reads from the right, because the name of a context may hold
-// slashes and colons. An empty part has its default.
+// ParseVia parses the value of --via, from the right, because the name of a context may contain
+// slashes and colons. An empty part gets its default.
 func ParseVia(text string) (Via, error) {
 	v := Via{Namespace: defaultNamespace, Port: defaultViaPort}
 	rest, found := strings.CutPrefix(text, "kubectl:")
@@ -101,13 +101,13 @@ func ParseVia(text string) (Via, error) {
 	return v, nil
 }
 
-// cutLast cuts off what follows the last slash.
+// cutLast splits text at its last slash.
 func cutLast(text string) (before, last string) {
 	i := strings.LastIndexByte(text, '/')
 	return text[:max(i, 0)], text[i+1:]
 }
 
-// String returns v as --via takes it, with all its parts.
+// String returns v in the syntax of --via, with the defaults filled in.
 func (v Via) String() string {
 	resource := strings.TrimPrefix(v.Resource, "service/")
 	if v.KubeContext != "" {
@@ -116,8 +116,8 @@ func (v Via) String() string {
 	return "kubectl:" + v.Namespace + "/" + resource + ":" + v.Port
 }
 
-// Host returns the name to expect in the broker's certificate: the service's. The certificate does
-// not name the pods and deployments behind the service, so they have the default service's name.
+// Host returns the name to expect in the broker's certificate, which names the service. For a pod or
+// a deployment, which the certificate does not name, Host returns the default service.
 func (v Via) Host() string {
 	if name, ok := strings.CutPrefix(v.Resource, "service/"); ok {
 		return name
@@ -125,7 +125,7 @@ func (v Via) Host() string {
 	return defaultService
 }
 
-// expandVia replaces the via of a layer by the settings that it stands for: host and port.
+// expandVia sets the host and the port of a layer from its via, and TLS unless the layer sets it.
 func (l *layer) expandVia() error {
 	text, ok := l.values["via"]
 	if !ok {
@@ -149,8 +149,8 @@ func (l *layer) expandVia() error {
 	return nil
 }
 
-// via decides how to reach the host that endpoint decided on. The host of a --via is no host that
-// this machine can look up, so the layer of the host decides.
+// via sets Via if l, the layer that names the host, has a --via. A --via in another layer does not
+// count, because its host cannot be looked up from this machine.
 func (r *resolver) via(l layer) {
 	text, ok := l.values["via"]
 	if !ok {
@@ -161,14 +161,14 @@ func (r *resolver) via(l layer) {
 		return // expandVia has reported it
 	}
 	if _, port, err := net.SplitHostPort(r.out.Address); err == nil {
-		v.Port = port // perhaps of an earlier layer
+		v.Port = port // an earlier layer may have set the port
 	}
 	r.out.Via = &v
 	r.out.Sources["via"] = l.sources["via"]
 }
 
-// viaNames checks flags that name a resource in the cluster of --via. It refuses a flag that has no
-// effect without --via.
+// viaNames checks the names of resources in the cluster of --via. A flag, but not a variable, is an
+// error without --via.
 func (r *resolver) viaNames(flags ...string) {
 	for _, flag := range flags {
 		name := r.all(flag)
@@ -182,14 +182,14 @@ func (r *resolver) viaNames(flags ...string) {
 	}
 }
 
-// What the broker of an installation without changes uses.
+// The names in a default installation of the broker.
 const (
 	defaultViaCA      = "azure-iot-operations-aio-ca-trust-bundle"
 	defaultViaAccount = "default"
 )
 
-// ClusterCA returns the config map to read the broker's CA from with --via. It is empty if none is
-// needed: another setting says which CA to trust.
+// ClusterCA returns the config map to read the broker's CA from with --via. It is empty if no CA is
+// needed, or if another setting says which CA to trust.
 func (s Settings) ClusterCA() string {
 	if s.Via == nil || !s.TLS || s.Insecure || s.CAFile != "" {
 		return ""
@@ -198,7 +198,7 @@ func (s Settings) ClusterCA() string {
 }
 
 // ClusterAccount returns the service account to log in as with --via. It is empty if another
-// setting is a login.
+// setting says how to log in.
 func (s Settings) ClusterAccount() string {
 	if s.Via == nil || s.SATFile != "" || s.Username != "" || s.CertFile != "" {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// Usages lists the directives: the usage of each, and what it does.
+// Usages lists the usage and the description of each directive.
 func Usages() [][2]string {
 	return [][2]string{
 		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
@@ -26,11 +26,11 @@ func Usages() [][2]string {
 	}
 }
 
-// A Runner runs the words of a line.
+// A Runner runs a line, given as words.
 type Runner func(ctx context.Context, words []repl.Word) error
 
-// Run runs a line that begins with a directive. It calls run for the command of the directive.
-// The error is run's, or a usage error.
+// Run runs a line that begins with a directive. It calls run for the directive's command. The error
+// is run's, a usage error, an [*fault.ExpectError], or the cause of ctx.
 func Run(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	operands := words[1:]
 	switch strings.ToLower(words[0].Text) {
@@ -46,7 +46,7 @@ func Run(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	return timed(ctx, a, operands, run)
 }
 
-// expect runs a command and succeeds if the command ends with the expected exit code.
+// expect runs a command, and succeeds if it ends with the expected exit code.
 func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	if len(words) < 2 {
 		return fault.Usagef("usage: expect CODE CMD...")
@@ -65,7 +65,7 @@ func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) erro
 		got = f.Code
 	}
 	if got == want {
-		return nil // an expected error is not printed
+		return nil // do not print an expected error
 	}
 	if err != nil {
 		a.Fault(err)
@@ -73,8 +73,8 @@ func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) erro
 	return &fault.ExpectError{Want: want, Got: got}
 }
 
-// say prints its words. The raw form has no such line, so that a script's remarks do not mix
-// with its results.
+// say prints its words on standard error. It prints nothing in the raw form and with --quiet, so that
+// a script's remarks do not mix with its results.
 func say(a *app.App, words []repl.Word) error {
 	if len(words) == 0 {
 		return fault.Usagef("usage: say TEXT...")
@@ -110,8 +110,8 @@ func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error
 	return err
 }
 
-// repeat runs a command several times. Its error is the first error of the command, else a "no"
-// if there was one.
+// repeat runs a command several times, until its first error other than a "no". If the command has
+// no such error but a "no" (see [fault.ErrNo]), repeat returns that.
 func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	if len(words) < 2 {
 		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")
@@ -123,7 +123,7 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	words = words[1:]
 	interval, err := config.ParseDuration(words[0].Text)
 	switch {
-	case fault.IsA[*config.NoUnitError](err): // no command has such a name
+	case fault.IsA[*config.NoUnitError](err): // a number is not the name of a command
 		return fault.Usagef("repeat: %w", err)
 	case err == nil && (interval < 0 || len(words) == 1):
 		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")
@@ -156,11 +156,11 @@ func Is(word string) bool {
 	})
 }
 
-// Command returns the words of a line without the directives before the command. ok is false
-// if no command can follow the words: a directive lacks an operand, or runs no command.
+// Command returns the words of a line without the directives before the command. ok is false if no
+// command can follow, because a directive lacks an operand or takes no command.
 func Command(words []repl.Word) (command []repl.Word, ok bool) {
 	for len(words) > 0 && Is(words[0].Text) {
-		own := 1 // words of the directive
+		own := 1 // the number of words before the directive's command
 		switch strings.ToLower(words[0].Text) {
 		case "expect":
 			own = 2

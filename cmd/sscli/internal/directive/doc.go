@@ -1,5 +1,5 @@
-// Package directive runs what a line of a shell or of a batch may hold besides commands: expect,
-// repeat, say, sleep and time.
+// Package directive runs the directives in lines of a shell or a batch, which are not commands of
+// sscli: expect, repeat, say, sleep and time.
 //
 // [Is] recognizes a directive, [Run] runs it:
 //
@@ -7,6 +7,6 @@
 //		return directive.Run(ctx, a, words, run)
 //	}
 //
-// run is the caller's own function for the words of a line, so directives nest: `time repeat 3
-// get a`. [Usages] is for help and completion.
+// run is the caller's function that runs a line, which may begin with another directive: `time
+// repeat 3 get a`. [Usages] is for help and completion.
 package directive

@@ -1,6 +1,6 @@
 package fault
 
-// The exit codes are a contract. [Codes] says what they mean.
+// The exit codes. Scripts rely on them, so they must not change. [Codes] explains them.
 const (
 	CodeNo         = 1
 	CodeUsage      = 2
@@ -20,7 +20,7 @@ const (
 
 // A Code is a row of the table of exit codes in help and docs.
 type Code struct {
-	Code    string // "3", or "128+N" for many
+	Code    string // "3"; "128+N" for a range
 	Meaning string
 }
 

@@ -11,11 +11,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// ErrNo is a "no": the result was printed, and the exit code is 1.
+// ErrNo means that the result, which is already printed, was "no". The exit code is 1.
 var ErrNo = errors.New("no")
 
-// An ExitError ends sscli with an exit code and no message: the code is a child's, or the
-// error was printed where it happened.
+// An ExitError ends sscli with an exit code and no message, because the code is a child's exit
+// code or the error was printed where it happened.
 type ExitError struct {
 	Code int   // the exit code
 	Err  error // the cause; may be nil
@@ -25,8 +25,8 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// ServerEnded returns the error of a server whose context has ended. If a signal ended the context,
-// the error has the exit code of the signal and no message.
+// ServerEnded returns the error of a server whose context ended with this cause. If the cause is a
+// signal, the error has the signal's exit code and no message.
 func ServerEnded(cause error) error {
 	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
 		return &ExitError{Code: 128 + int(s.Signal), Err: cause}
@@ -34,10 +34,10 @@ func ServerEnded(cause error) error {
 	return cause
 }
 
-// A UsageError is a command line that cannot be understood. Nothing was sent.
+// A UsageError means that the command line is wrong. Nothing was sent.
 type UsageError struct {
 	Err  error  // what is wrong
-	Hint string // the next command to type; empty for the command's --help
+	Hint string // the next command to type; empty = the command's --help
 }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -52,10 +52,10 @@ func Usagef(format string, args ...any) error {
 	return &UsageError{Err: fmt.Errorf(format, args...)}
 }
 
-// An OutputError is a result that could not be printed.
+// An OutputError means that a result could not be printed.
 type OutputError struct {
 	Err  error // the cause; names the file if File is set
-	Done bool  // the result is of a write, and the write was applied
+	Done bool  // the command was a write, and it was applied
 	File bool  // the result goes to a file and not to standard output
 }
 
@@ -78,7 +78,7 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// A DataError is a file of `serve --data` that cannot be used.
+// A DataError means that the file of `serve --data` cannot be used.
 type DataError struct {
 	Err  error
 	Hint string // the next thing to do
@@ -91,7 +91,7 @@ func (e *DataError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *DataError) Advice() (string, bool) { return e.Hint, true }
 
-// A NotAppliedError is a write that got no usable reply and was not applied.
+// A NotAppliedError means that a write got no usable reply and was not applied.
 type NotAppliedError struct {
 	Err    error         // why there is no usable reply
 	Within time.Duration // how long sscli waited for the reply; 0 = not known
@@ -103,12 +103,12 @@ func (e *NotAppliedError) Error() string {
 
 func (e *NotAppliedError) Unwrap() error { return e.Err }
 
-// An UnknownError is a write that may have been applied or not.
+// An UnknownError means that nobody knows whether a write was applied.
 type UnknownError struct {
 	Err    error         // why there is no usable reply
 	Within time.Duration // how long sscli waited for the reply; 0 = not known
 	Why    string        // what is known about the key, or why nothing is known; empty = Err says everything
-	Hint   string        // the next thing to type; empty = the hint of the table
+	Hint   string        // the next command to type; empty = the table's hint
 }
 
 func (e *UnknownError) Error() string {
@@ -123,7 +123,7 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
-// NoAnswer says why a request got no usable reply within a time. A time of 0 is not known.
+// NoAnswer says why a request got no usable reply. within is how long sscli waited; 0 = not known.
 func NoAnswer(err error, within time.Duration) string {
 	if err == context.DeadlineExceeded && within > 0 {
 		return fmt.Sprintf("no reply came within %v (--timeout)", within)
@@ -134,7 +134,7 @@ func NoAnswer(err error, within time.Duration) string {
 // IsTimeout reports whether the error is a timeout.
 func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// A DatasetError is a value that is not a data set.
+// A DatasetError means that a value is not a data set.
 type DatasetError struct {
 	Err  error  // where the value is wrong, and why
 	Hint string // the next thing to type; empty if there is none
@@ -147,9 +147,9 @@ func (e *DatasetError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *DatasetError) Advice() (string, bool) { return e.Hint, true }
 
-// A NotWrittenError is an edited value that was not written.
+// A NotWrittenError means that an edited value was not written.
 type NotWrittenError struct {
-	Why  string // why not
+	Why  string // why it was not written
 	Hint string // the next thing to type; empty if there is none
 }
 
@@ -158,10 +158,10 @@ func (e *NotWrittenError) Error() string { return e.Why }
 // Advice returns the hint.
 func (e *NotWrittenError) Advice() (string, bool) { return e.Hint, true }
 
-// A NextError is an error for which a command knows better than the table what to type next.
+// A NextError adds a hint to an error, in place of the table's hint.
 type NextError struct {
 	Err  error
-	Hint string // the next thing to type
+	Hint string // the next command to type
 }
 
 func (e *NextError) Error() string { return Message(e.Err) }
@@ -171,10 +171,10 @@ func (e *NextError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *NextError) Advice() (string, bool) { return e.Hint, true }
 
-// A ProtectedError is a write that was not confirmed: in a protected context, or of many keys.
+// A ProtectedError means that a write in a protected context, or of many keys, was not confirmed.
 // Nothing was written.
 type ProtectedError struct {
-	Context string // the name of the protected context; empty = the write needs an answer in every context
+	Context string // the name of the protected context; empty = the write must be confirmed in every context
 	What    string // what was about to be sent
 	Refused bool   // the user was asked, and declined
 	Batch   bool   // nobody was asked, because standard input is the batch
@@ -197,7 +197,7 @@ func (e *ProtectedError) Error() string {
 // Advice returns no hint if the user declined.
 func (e *ProtectedError) Advice() (string, bool) { return "", e.Refused }
 
-// An ExpectError is a command that ended with another exit code than `expect` said.
+// An ExpectError means that a command ended with another exit code than `expect` named.
 type ExpectError struct {
 	Want, Got int // exit codes
 }
@@ -206,10 +206,10 @@ func (e *ExpectError) Error() string {
 	return fmt.Sprintf("expected exit code %d, got %d", e.Want, e.Got)
 }
 
-// ExitCode is the command's, or 1 if that was 0.
+// ExitCode returns the command's exit code, or 1 if that was 0.
 func (e *ExpectError) ExitCode() int { return max(e.Got, CodeNo) }
 
-// A NoScanError is a scan on a broker whose store has no SCAN.
+// A NoScanError means that the broker's store has no SCAN.
 type NoScanError struct{ Err error }
 
 func (e *NoScanError) Error() string {
@@ -218,14 +218,14 @@ func (e *NoScanError) Error() string {
 
 func (e *NoScanError) Unwrap() error { return e.Err }
 
-// A StoresError says that several state stores answer on one broker.
-type StoresError struct{ Answers int } // to one request
+// A StoresError means that several state stores answer on one broker.
+type StoresError struct{ Answers int } // how many replies one request got
 
 func (e *StoresError) Error() string {
 	return fmt.Sprintf("%d state stores answer on this broker: each has keys of its own, and a client gets the answer of any", e.Answers)
 }
 
-// ErrGap ends a watch with --fail-on-gap that cannot prove it missed nothing.
+// ErrGap ends a watch with --fail-on-gap when events were missed or may have been.
 var ErrGap = errors.New("events were missed, or may have been (--fail-on-gap)")
 
 // IsA reports whether the error is, or wraps, an E.
@@ -234,11 +234,11 @@ func IsA[E error](err error) bool {
 	return ok
 }
 
-// A LoginError is a login that the broker refused, with what was sent.
+// A LoginError means that the broker refused the login. It names the credentials that were sent.
 type LoginError struct {
 	Err  error
 	Sent string // the credentials, without secrets
-	Hint string // the next thing to try; empty = the hint of the table
+	Hint string // the next thing to try; empty = the table's hint
 }
 
 func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sent }
@@ -248,12 +248,12 @@ func (e *LoginError) Unwrap() error { return e.Err }
 // Advice returns the hint.
 func (e *LoginError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
-// An OverTLSError marks the error of a connection that uses TLS. The message is the cause's.
+// An OverTLSError marks an error of a connection with TLS. It does not change the message.
 type OverTLSError struct{ Err error }
 
 func (e *OverTLSError) Error() string { return e.Err.Error() }
 
 func (e *OverTLSError) Unwrap() error { return e.Err }
 
-// IsNo reports whether the error is a "no", which is a result and prints no message.
+// IsNo reports whether the error is [ErrNo], which prints no message.
 func IsNo(err error) bool { return errors.Is(err, ErrNo) }

@@ -32,7 +32,7 @@ func Message(err error) string {
 		return err.Error()
 	}
 	if e, ok := errors.AsType[*via.Error](dial.Err); ok {
-		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // not a stage of a connection
+		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // drop the stage: kubectl failed
 	}
 	inner := dial.Err
 	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {
@@ -43,7 +43,7 @@ func Message(err error) string {
 	}
 	why := inner.Error()
 	if op, ok := errors.AsType[*net.OpError](inner); ok {
-		why = op.Err.Error() // the address is in the message already
+		why = op.Err.Error() // without the address, which the message contains already
 	}
 	if dns, ok := errors.AsType[*net.DNSError](inner); ok {
 		why = dns.Err
@@ -73,7 +73,7 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
 }
 
-// timeWords says when a certificate is valid, and the local time.
+// timeWords says since when a certificate has expired, or when it becomes valid, and the local time.
 func timeWords(c *x509.Certificate, now time.Time) string {
 	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if now.Before(c.NotBefore) {
@@ -98,13 +98,13 @@ func nameWords(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe wraps the error of a request with the verb and the key of the request.
+// Describe adds a request's verb and key to its error.
 func Describe(c client.Command, err error) error {
 	return &requestError{verb: c.Verb(), key: c.Key(), token: c.Fence(), err: err}
 }
 
-// DescribeScan is Describe for the error of a scan. It says so if the broker has no SCAN, and what
-// may be wrong with a pattern that the store refuses.
+// DescribeScan is Describe for a scan. The error says if the broker has no SCAN, and what may be
+// wrong with a pattern that the store refuses.
 func DescribeScan(c client.Command, err error) error {
 	if err == nil || IsA[*OutputError](err) {
 		return err
@@ -118,8 +118,8 @@ func DescribeScan(c client.Command, err error) error {
 	return Describe(c, err)
 }
 
-// About names the lock or the key that an error is about, for the placeholders NAME and KEY of its
-// hint. The message stays as it is.
+// About records the lock or the key that an error is about. It replaces NAME and KEY in the hint,
+// but does not change the message.
 func About(key string, err error) error { return &keyError{key, err} }
 
 // A keyError is an error about a key.
@@ -135,8 +135,8 @@ func (e *keyError) Unwrap() error { return e.err }
 // A requestError is the error of a request to the store.
 type requestError struct {
 	verb  string
-	key   string // empty for verbs without a key
-	token string // the fencing token; empty without one
+	key   string // empty = the verb has no key
+	token string // the fencing token; empty = none
 	err   error
 }
 
@@ -149,7 +149,7 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.err }
 
-// Advice returns the hint for a verb in small letters, which the store does not know.
+// Advice returns a hint if the store did not know the verb because it is not in upper case.
 func (e *requestError) Advice() (string, bool) {
 	upper := strings.ToUpper(e.verb)
 	again := "sscli call " + upper

@@ -22,17 +22,17 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Row is a row of the table of errors: what sscli says about one kind of error.
+// A Row of the table of errors says what sscli prints for one kind of error.
 type Row struct {
-	Kind  string           // the name for programs; part of the contract
+	Kind  string           // the name, which scripts may rely on
 	Code  int              // the exit code
-	Cause string           // for the documentation
-	Hint  string           // the next thing to do; empty if there is none. See fillIn
-	is    func(error) bool // whether an error is of this kind
+	Cause string           // the explanation in docs/troubleshooting.md
+	Hint  string           // the next thing to do, with the placeholders of fillIn; empty = no hint
+	is    func(error) bool // reports whether an error is of this kind
 }
 
-// Of returns what the user sees of an error: the row of the first kind that fits, with the
-// error's message. It never fails: an unknown error has the kind "error".
+// Of returns what the user sees of an error: the first row that fits, with the error's message. If no
+// row fits, the kind is "error".
 func Of(err error) format.Fault {
 	f := format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}
 	if store, ok := errors.AsType[*wire.StoreError](err); ok {
@@ -57,20 +57,21 @@ func Of(err error) format.Fault {
 	return f
 }
 
-// An adviser is an error with its own hint, which replaces the hint of its row. If ok is false, the
-// row's hint stays. An empty hint with ok means that nothing helps.
+// An adviser is an error with its own hint. If ok is true, the hint replaces the row's hint; an empty
+// hint then means that there is nothing to suggest. If ok is false, the row's hint stays.
 type adviser interface {
 	error
 	Advice() (hint string, ok bool)
 }
 
-// An exitCoder is an error whose exit code the table cannot know.
+// An exitCoder is an error with its own exit code, which replaces the row's code.
 type exitCoder interface {
 	error
 	ExitCode() int
 }
 
-// Advice returns the hint of the outermost error that has its own. The hint may be empty.
+// Advice returns the hint of the outermost error that has its own hint. The hint may be empty. ok is
+// false if no error has one.
 func Advice(err error) (hint string, ok bool) {
 	for e, is := errors.AsType[adviser](err); is; e, is = errors.AsType[adviser](errors.Unwrap(e)) {
 		if hint, ok = e.Advice(); ok {
@@ -80,10 +81,10 @@ func Advice(err error) (hint string, ok bool) {
 	return "", false
 }
 
-// fillIn replaces the placeholders of a hint by the names that the error knows: NAME by the name of
-// its lock, KEY by its key, TOKEN by the fencing token of its request, ws://HOST:PORT by the address of a
-// WebSocket, http://…@HOST:PORT by the address of the proxy. A name that not all shells quote alike stays
-// a placeholder.
+// fillIn replaces the placeholders in a hint with values from the error: NAME with the lock, KEY with
+// the key, TOKEN with the request's fencing token, ws://HOST:PORT with the WebSocket's address, and
+// http://…@HOST:PORT with the proxy's address. If shells quote a value differently, its placeholder
+// stays.
 func fillIn(hint string, err error) string {
 	var name, key, token string
 	if e, ok := errors.AsType[*keyError](err); ok {
@@ -119,7 +120,7 @@ func fillIn(hint string, err error) string {
 	return hint
 }
 
-// Table returns the one table of kinds of errors. The first row that fits an error counts.
+// Table returns the table of all kinds of errors. The first row that fits an error applies.
 func Table() []Row {
 	const (
 		trace       = "--trace shows what was sent"
@@ -277,8 +278,8 @@ func IsStoreError(kind wire.ErrorKind) func(error) bool {
 	}
 }
 
-// isReason returns a function that reports whether an error wraps a ReasonError of a packet (any
-// packet if empty) with one of the codes (any code if there are none).
+// isReason returns a function that reports whether an error wraps a ReasonError from this packet (any
+// packet if empty) with one of these codes (any code if there are none).
 func isReason(packet string, codes ...byte) func(error) bool {
 	return func(err error) bool {
 		e, ok := errors.AsType[*mqtt.ReasonError](err)
@@ -329,8 +330,8 @@ func isOutOfTime(err error) bool {
 	return ok && e.Reason == x509.Expired
 }
 
-// isAlert fits a TLS alert of either side. With TLS 1.3 a broker that requires a client
-// certificate says so only after the handshake.
+// isAlert reports whether an error is a TLS alert, sent or received, at any time. With TLS 1.3, a
+// broker rejects a missing client certificate only after the client has completed the handshake.
 func isAlert(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && (op.Op == "remote error" || op.Op == "local error")

@@ -1,15 +1,16 @@
 // Package fence has the flags --fence and --force-fence of every command that writes, and the file
-// in which a command under `lock run` finds the lock's current token.
+// from which a command under `lock run` reads the lock's current token.
 //
-// A verb binds Flags, and calls Options when it has parsed its operands:
+// A verb binds Flags, and calls Options after it has parsed its operands:
 //
 //	var f fence.Flags
 //	f.Bind(flags)
 //	o, err := f.Options() // client.WriteOptions
 //
-// `lock run` makes a File, writes each new token to it, and empties it when the lock is lost. An
-// sscli in the command reads it with `--fence lock`. A reader finds a whole token or an empty
-// file. If the file is empty or unreadable, the error is client.ErrLockLost and nothing is sent.
+// `lock run` makes a File, writes each new token to it, and empties it when the lock is lost. When
+// the command runs sscli with `--fence lock`, that sscli reads the file. A reader finds a whole
+// token or an empty file. If the file is empty or unreadable, the error is client.ErrLockLost and
+// nothing is sent.
 package fence
 
 import (
@@ -38,11 +39,11 @@ type File struct {
 	Path string
 
 	mu      sync.Mutex
-	emptied bool // Write does nothing any more
+	emptied bool // Empty was called
 }
 
-// NewFile returns a file with a new name in a new temporary directory. Neither exists until Create,
-// so that another process can be told to remove both before there is anything to remove.
+// NewFile returns a File with a new name in a new temporary directory. Neither exists until Create,
+// so that the guard can be told to remove both before they exist.
 func NewFile() *File {
 	return &File{Path: filepath.Join(os.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
 }
@@ -65,7 +66,7 @@ func (f *File) Write(token string) error {
 	return f.replace(token + "\n")
 }
 
-// Empty removes the token for good.
+// Empty empties the file. Later calls of Write do nothing.
 func (f *File) Empty() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +77,7 @@ func (f *File) Empty() error {
 	return f.replace("")
 }
 
-// replace writes a new file and renames it, so that a reader never finds a part of the text.
+// replace writes a new file and renames it, so that a reader never finds a partial token.
 func (f *File) replace(text string) error {
 	next := f.Path + ".next"
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
@@ -126,7 +127,7 @@ func (e *noFenceError) Error() string {
 	return "--fence lock: nothing was sent, the lock was lost: " + e.err.Error()
 }
 
-// Unwrap returns the cause, and the lost lock, which the hint names.
+// Unwrap returns the cause, and a LockLostError, whose lock the hint names.
 func (e *noFenceError) Unwrap() []error {
 	return []error{e.err, &client.LockLostError{Name: os.Getenv(EnvLockName)}}
 }
@@ -138,17 +139,17 @@ const (
 	EnvFenceFile = "SSCLI_FENCE_FILE"
 )
 
-// HolderVariable is the environment variable with the holder of lock acquire, renew and
-// release. lock run sets it too.
+// HolderVariable is the environment variable for the holder name in lock acquire, renew and
+// release. lock run sets it for its command.
 const HolderVariable = "SSCLI_LOCK_HOLDER"
 
-// Flags are the fencing flags of a command that writes.
+// Flags holds the fencing flags of a command that writes.
 type Flags struct {
 	token config.Text
 	Force bool // --force-fence
 }
 
-// fenceOfLock is the value of --fence for the token of the surrounding lock run.
+// fenceOfLock is the value of --fence that stands for the token of the surrounding lock run.
 const fenceOfLock = "lock"
 
 // Bind adds the flags to fs.
@@ -157,7 +158,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out the holder of its lock")
 }
 
-// Options returns the options that the flags stand for. With --fence lock it reads the fence file, so
+// Options returns the write options for the flags. With --fence lock it reads the fence file, so
 // call it right before sending.
 func (f *Flags) Options() (client.WriteOptions, error) {
 	switch {
@@ -170,8 +171,8 @@ func (f *Flags) Options() (client.WriteOptions, error) {
 	return client.WriteOptions{Fence: token}, err
 }
 
-// Token returns the token that the value of --fence stands for. For lock it reads the fence
-// file, for @FILE another file.
+// Token returns the token for a value of --fence. It reads the fence file for lock, and FILE for
+// @FILE.
 func Token(text string) (wire.Version, error) {
 	if text == fenceOfLock {
 		return currentFence()
@@ -194,8 +195,8 @@ func Token(text string) (wire.Version, error) {
 	return token, nil
 }
 
-// CheckKey returns a usage error if a key is the lock of the surrounding lock run. A token protects
-// other keys: a write of the lock itself with a token would fence the lock, and then nobody could
+// CheckKey returns a usage error if a key is the lock of the surrounding lock run. Tokens are for
+// other keys: a write to the lock itself with a token would fence the lock, and then nobody could
 // renew, release or acquire it.
 func CheckKey(key string) error {
 	if name := os.Getenv(EnvLockName); name == "" || name != key {

@@ -7,29 +7,30 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// MaxAhead is how far ahead of the store's clock a token may be that the store accepts
+// MaxAhead is how far a token may be ahead of the store's clock for the store to accept it
 // (protocol.md 4 row 12).
 const MaxAhead = time.Minute
 
-// Latest returns the latest time that the token of a key can have, given the key's version. The version
-// has the time of the last write, and each write with a token had a token that was at most MaxAhead ahead.
+// Latest returns the latest time that a key's token can have, given the key's version. The version
+// holds the time of the last write, and no write could have a token more than MaxAhead ahead of it.
 func Latest(written wire.Version) time.Time { return written.Time().Add(MaxAhead) }
 
-// IsFromFuture reports whether the token of a key is from the future: newer than the key's version, which
-// a token that the store issued before the write cannot be. refused is a token that the store refused as
-// lower than the key's.
+// IsFromFuture reports whether a key's token is from the future, that is, newer than the key's version.
+// A token that the store itself issued before the write cannot be. refused is a token that the store
+// refused as lower than the key's token.
 func IsFromFuture(written, refused wire.Version) bool {
 	return !written.IsZero() && refused.Compare(written) > 0 && !refused.Time().After(Latest(written))
 }
 
-// AboutFuture says what is known of a key's token that is from the future. now is by the local clock.
+// AboutFuture describes a key's token that is from the future. now is the local time.
 func AboutFuture(written wire.Version, now time.Time) string {
 	return "the key's token is from the future: a clock was ahead, by at most a minute, when the key was written with it; " +
 		"tokens that the store issues after " + When(Latest(written), now) + " pass"
 }
 
-// FutureHint is what to do about a key's token that is from the future. In a command of lock run
-// (inLock) the next token comes by itself. force is the command, or the flag, that gets past the key's token.
+// FutureHint returns the hint for a key's token that is from the future. inLock says that the command
+// runs under lock run, which renews the token. force is the command or the flag that overrides the
+// key's token.
 func FutureHint(written wire.Version, inLock bool, force string, now time.Time) string {
 	hint := "after " + When(Latest(written), now) + ", acquire or renew the lock, and write with the new token"
 	if inLock {
@@ -38,7 +39,7 @@ func FutureHint(written wire.Version, inLock bool, force string, now time.Time) 
 	return hint + "; " + force + " gets past it now, and fences out every holder until then"
 }
 
-// When returns a time and how far away it is.
+// When formats a time, and how far it is from now.
 func When(at, now time.Time) string {
 	return at.UTC().Format("2006-01-02T15:04:05.000Z") + " (" + format.Age(now.Sub(at)) + ")"
 }

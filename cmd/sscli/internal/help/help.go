@@ -1,8 +1,8 @@
 // Package help formats the help of a command: an explanation, usage, examples, subcommands and
 // flags, wrapped to the width of the terminal.
 //
-// [Install] makes the commands of a tree print their help this way. The manual and the help
-// topics use its parts: [Rows], [FlagRows], [UseLine], [OwnFlags].
+// [Install] makes the commands of a tree print their help with this package. The manual and the
+// help topics use [Rows], [FlagRows], [UseLine] and [OwnFlags].
 package help
 
 import (
@@ -20,12 +20,12 @@ import (
 // Width is the maximum number of columns of help.
 const Width = 100
 
-// everydayFlags lists the flags of all commands that the help of every command shows.
-// `sscli help connection` shows the others.
+// everydayFlags lists the shared flags that the help of every command shows. `sscli help connection`
+// shows the other shared flags.
 func everydayFlags() []string { return []string{"url", "context", "output", "timeout", "quiet"} }
 
-// Install makes the commands of a tree print this package's help. Its lines fit the terminal
-// that out may be.
+// Install makes the commands of a tree print their help with this package. If out is a terminal, the
+// lines fit its width.
 func Install(root *cobra.Command, out *os.File) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		text := strings.TrimSpace(cmd.Long)
@@ -39,7 +39,7 @@ func Install(root *cobra.Command, out *os.File) {
 		} else {
 			text += "\n\n" + usage(cmd, width)
 		}
-		// There is no place to report an error to, as in cobra.
+		// Like cobra, ignore errors: a help function cannot return one.
 		_, _ = io.WriteString(cmd.OutOrStdout(), text)
 	})
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
@@ -48,7 +48,7 @@ func Install(root *cobra.Command, out *os.File) {
 	})
 }
 
-// columns returns the columns for help: the terminal's, but at most Width.
+// columns returns the width of help: the terminal's, but at least 60 and at most Width.
 func columns(out *os.File) int {
 	const least = 60
 	width, _, err := term.GetSize(int(out.Fd()))
@@ -58,8 +58,8 @@ func columns(out *os.File) int {
 	return max(least, min(width, Width))
 }
 
-// usage returns what help says after the explanation of a command: how to call it, examples,
-// its commands and its flags.
+// usage returns the part of help after the explanation: the usage line, examples, subcommands and
+// flags.
 func usage(cmd *cobra.Command, width int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Usage:\n  %s\n", UseLine(cmd))
@@ -91,7 +91,7 @@ func usage(cmd *cobra.Command, width int) string {
 	return b.String()
 }
 
-// UseLine returns how to call a command: its path, its operands, and that there are flags.
+// UseLine returns a command's usage line: its path, its operands, and [flags].
 func UseLine(cmd *cobra.Command) string {
 	line := cmd.CommandPath()
 	if _, operands, ok := strings.Cut(cmd.Use, " "); ok {
@@ -103,13 +103,13 @@ func UseLine(cmd *cobra.Command) string {
 	return line + " [flags]"
 }
 
-// A commandGroup is a part of the list of commands.
+// A commandGroup is a group of commands in help, with its title.
 type commandGroup struct {
 	title string
 	rows  [][2]string
 }
 
-// commandGroups lists the commands and the topics below a command as its help shows them.
+// commandGroups lists a command's subcommands and topics, in the groups of its help.
 func commandGroups(cmd *cobra.Command) []commandGroup {
 	var groups []commandGroup
 	widest := 0
@@ -133,7 +133,7 @@ func commandGroups(cmd *cobra.Command) []commandGroup {
 	}
 	add("Commands:", func(c *cobra.Command) bool { return command(c) && c.GroupID == "" })
 	add("Topics:", (*cobra.Command).IsAdditionalHelpTopicCommand)
-	for _, g := range groups { // all groups have the same columns
+	for _, g := range groups { // align the columns of all groups
 		for i := range g.rows {
 			g.rows[i][0] = fmt.Sprintf("%-*s", widest, g.rows[i][0])
 		}
@@ -141,19 +141,20 @@ func commandGroups(cmd *cobra.Command) []commandGroup {
 	return groups
 }
 
-// OwnFlags lists the flags that a command does not share with all others, in the order of
-// declaration, without --help and hidden flags.
+// OwnFlags lists a command's flags that not all commands have, in the order of declaration, without
+// --help and hidden flags.
 func OwnFlags(cmd *cobra.Command) []*pflag.Flag {
 	shared, fs := cmd.Root().PersistentFlags(), cmd.Flags()
 	return visible(fs, func(f *pflag.Flag) bool { return shared.Lookup(f.Name) == nil })
 }
 
-// SharedFlags lists the flags of all commands, in the order of declaration.
+// SharedFlags lists the flags that all commands have, in the order of declaration, without --help
+// and hidden flags.
 func SharedFlags(cmd *cobra.Command) []*pflag.Flag {
 	return visible(cmd.Root().PersistentFlags(), func(*pflag.Flag) bool { return true })
 }
 
-// visible lists the wanted flags, without hidden ones and --help.
+// visible lists the flags that wanted selects, without --help and hidden flags.
 func visible(fs *pflag.FlagSet, wanted func(*pflag.Flag) bool) (flags []*pflag.Flag) {
 	fs.SortFlags = false
 	fs.VisitAll(func(f *pflag.Flag) {
@@ -164,8 +165,8 @@ func visible(fs *pflag.FlagSet, wanted func(*pflag.Flag) bool) (flags []*pflag.F
 	return flags
 }
 
-// FlagHelp returns the name of a flag's value, empty for a switch, and what the flag does, with
-// its default.
+// FlagHelp returns the name of a flag's value, which is empty for a switch, and the flag's
+// description with its default.
 func FlagHelp(f *pflag.Flag) (value, usage string) {
 	value, usage = pflag.UnquoteUsage(f)
 	switch f.DefValue {
@@ -176,7 +177,7 @@ func FlagHelp(f *pflag.Flag) (value, usage string) {
 	return value, usage
 }
 
-// FlagRows returns flags as rows of help: the names with the value, and what FlagHelp says.
+// FlagRows returns a row of help for each flag: its names and value, and its description.
 func FlagRows(flags []*pflag.Flag) [][2]string {
 	rows := make([][2]string, len(flags))
 	for i, f := range flags {
@@ -190,17 +191,17 @@ func FlagRows(flags []*pflag.Flag) [][2]string {
 	return rows
 }
 
-// Rows lays out terms and their meanings in two columns, with lines of at most width columns
-// unless a single word is longer.
+// Rows lays out terms and their meanings side by side. Lines have at most width columns, unless a
+// single word is longer.
 func Rows(rows [][2]string, width int) string {
-	const indent, gap, widest = 2, 2, 30 // a longer term stands alone on its line
+	const indent, gap, widest = 2, 2, 30 // a term longer than widest gets its own line
 	column := 0
 	for _, row := range rows {
 		if n := utf8.RuneCountInString(row[0]); n <= widest {
 			column = max(column, n)
 		}
 	}
-	begin := indent + column + gap // of the second column
+	begin := indent + column + gap // where the second column begins
 	var b strings.Builder
 	for _, row := range rows {
 		term := strings.Repeat(" ", indent) + row[0]

@@ -5,13 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// continued is the minimum indentation of a line that continues the second column of a table. A
-// line with less indentation is an example.
+// continued is the minimum indentation of a line that continues the second column of a table. An
+// indented line with fewer spaces is an example.
 const continued = 6
 
-// fill rewraps help text that is wider than width: whole paragraphs, and the text in the second
-// column of a table. Other indented lines are examples; they stay as they are, however wide, so
-// that they can be copied.
+// fill rewraps paragraphs, and the second column of tables, if they are wider than width. Other
+// indented lines are examples. fill does not change them, so that they can be copied.
 func fill(text string, width int) string {
 	blocks := strings.Split(text, "\n\n")
 	for i, block := range blocks {
@@ -51,8 +50,8 @@ func fillBlock(block string, width int) string {
 	return strings.Join(filled, "\n")
 }
 
-// fillWords returns a term and after it the words of lines, in lines that are indented by the
-// width of the term.
+// fillWords returns a term followed by the words of lines, wrapped to width. The lines after the
+// first are indented by the width of the term.
 func fillWords(term string, lines []string, width int) string {
 	begin := utf8.RuneCountInString(term)
 	var b strings.Builder
@@ -86,8 +85,8 @@ func isTooWide(lines []string, width int) bool {
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// cell returns the last column of a row of a table, which stands after two or more spaces; the
-// whole line if there is one column.
+// cell returns the second column of a table row, which two or more spaces separate from the first.
+// If there is only one column, it returns the line without its indentation.
 func cell(line string) string {
 	from := indentation(line)
 	if gap := strings.Index(line[from:], "  "); gap >= 0 {
@@ -96,7 +95,7 @@ func cell(line string) string {
 	return line[from:]
 }
 
-// column returns where the cell of a line begins.
+// column returns the column at which the cell of a line begins, from 0.
 func column(line string) int {
 	return utf8.RuneCountInString(line) - utf8.RuneCountInString(cell(line))
 }

@@ -6,9 +6,9 @@
 //		fmt.Println(c.Path, c.Old, c.New) // .config.mode "auto" "manual"
 //	}
 //
-// A [Path] names a field. Numbers are compared as they are written: 1 and 1.0 differ.
-// The order of members and the spaces between tokens make no difference. If a
-// member appears twice, the last one counts.
+// A [Path] names a field. Numbers are compared as text: 1 and 1.0 differ. The order of
+// members and the spaces between tokens do not matter. If a member appears twice, the last
+// one applies.
 package jsonfield
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Value is a JSON value. The zero Value is a field that is missing.
+// A Value is a JSON value. The zero Value means that a field is missing.
 type Value struct {
-	v    any // as encoding/json has it, with numbers as json.Number
-	here bool
+	v    any  // as encoding/json decodes it, with numbers as json.Number
+	here bool // the field exists
 }
 
-// Parse reads a JSON text. ok is false if the text is not JSON or not UTF-8.
+// Parse parses a JSON text. ok is false if the text is not JSON or not UTF-8.
 func Parse(text []byte) (v Value, ok bool) {
 	if !utf8.Valid(text) {
 		return Value{}, false
@@ -49,8 +49,8 @@ func Parse(text []byte) (v Value, ok bool) {
 // Exists reports whether the field exists.
 func (v Value) Exists() bool { return v.here }
 
-// String returns the value as JSON without spaces, with the members of objects sorted. It is
-// empty for a field that is missing.
+// String returns the value as JSON without spaces, with the members of objects sorted. It returns ""
+// for a missing field.
 func (v Value) String() string {
 	if !v.here {
 		return ""
@@ -59,12 +59,13 @@ func (v Value) String() string {
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v.v); err != nil {
-		return "" // cannot happen: it was decoded
+		return "" // cannot happen: v.v was decoded from JSON
 	}
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// Text returns the content of a string, and String for every other value.
+// Text returns the content of a JSON string without quotes, and the result of String for other
+// values.
 func (v Value) Text() string {
 	if s, ok := v.v.(string); ok {
 		return s
@@ -72,7 +73,7 @@ func (v Value) Text() string {
 	return v.String()
 }
 
-// At returns a field of the value.
+// At returns the field at p. It returns the zero Value if there is no such field.
 func (v Value) At(p Path) Value {
 	for _, step := range p {
 		v = v.field(step)
@@ -99,17 +100,17 @@ func (v Value) field(step any) Value {
 // A Change is a field that differs.
 type Change struct {
 	Path     Path
-	Old, New Value // the zero Value: the field is missing
+	Old, New Value // zero = the field is missing
 }
 
-// Diff returns the fields that differ, in the order of their names. It compares the members of
-// two objects and the elements of two arrays, and any other two values as a whole.
+// Diff returns the fields that differ, sorted by name. It compares two objects member by member, two
+// arrays element by element, and any other two values as a whole.
 func Diff(old, now Value) []Change { return diff(nil, Path{}, old, now) }
 
 func diff(changes []Change, p Path, old, now Value) []Change {
 	steps, ok := commonSteps(old.v, now.v)
 	for _, step := range steps {
-		// Siblings have paths of their own.
+		// Clone, because siblings must not share the array of their paths.
 		changes = diff(changes, append(slices.Clone(p), step), old.field(step), now.field(step))
 	}
 	if ok || Equal(old, now) {
@@ -118,8 +119,8 @@ func diff(changes []Change, p Path, old, now Value) []Change {
 	return append(changes, Change{p, old, now})
 }
 
-// commonSteps returns the names or the indexes of the fields of two objects or two arrays. ok is
-// false for any other two values.
+// commonSteps returns the names of all members of two objects, or the indexes of all elements of two
+// arrays. ok is false for any other two values.
 func commonSteps(old, now any) (steps []any, ok bool) {
 	switch o := old.(type) {
 	case map[string]any:
@@ -145,8 +146,8 @@ func commonSteps(old, now any) (steps []any, ok bool) {
 // Equal reports whether two values are the same, or both are missing.
 func Equal(a, b Value) bool { return a.here == b.here && a.String() == b.String() }
 
-// Changes returns the fields that differ between two texts. It is empty unless both are JSON
-// objects, or both are arrays.
+// Changes returns the fields that differ between two JSON texts. It returns none unless both texts
+// are objects or both are arrays.
 func Changes(old, now []byte) (changed []format.FieldChange) {
 	o, ok := Parse(old)
 	n, ok2 := Parse(now)
@@ -154,7 +155,7 @@ func Changes(old, now []byte) (changed []format.FieldChange) {
 		return nil
 	}
 	for _, c := range Diff(o, n) {
-		if len(c.Path) > 0 { // else the whole value differs
+		if len(c.Path) > 0 { // an empty path means that the whole value differs
 			changed = append(changed, format.FieldChange{Path: c.Path.String(), Old: c.Old.String(), New: c.New.String()})
 		}
 	}

@@ -11,12 +11,12 @@ import (
 )
 
 // A Path leads from a JSON value to one of its fields: .config.mode, .list[2]. The empty Path,
-// written as a dot, is the value itself. A name that is not made of letters, digits, _ and -
-// is written as a JSON string: .config["odd name"]. A step is the name of a member, a string, or
-// the index of an element, an int.
+// written as a dot, is the value itself. A name with other characters than letters, digits, _ and -
+// is written as a JSON string: .config["odd name"]. Each step is the name of a member (a string) or
+// the index of an element (an int).
 type Path []any
 
-// String returns the path as [ParsePath] reads it.
+// String returns the path in the syntax of [ParsePath].
 func (p Path) String() string {
 	if len(p) == 0 {
 		return "."
@@ -36,7 +36,7 @@ func (p Path) String() string {
 	return out.String()
 }
 
-// plain returns the length of the longest prefix of text that can be a name without quotes.
+// plain returns the length, in bytes, of the longest prefix of text that needs no quotes as a name.
 func plain(text string) int {
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if end < 0 {
@@ -45,7 +45,7 @@ func plain(text string) int {
 	return end
 }
 
-// ParsePath reads a path. The error says where it is wrong.
+// ParsePath parses a path. The error names the byte at which the path is wrong.
 func ParsePath(text string) (Path, error) {
 	switch {
 	case text == ".":
@@ -69,8 +69,8 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// nextStep reads the step that text begins with, and returns its length, which is 0 if there is
-// none.
+// nextStep parses the step at the beginning of text, and returns it with its length. The length is 0
+// if text does not begin with a step.
 func nextStep(text string) (step any, length int) {
 	if n := plain(text[1:]); text[0] == '.' && n > 0 {
 		return text[1 : 1+n], 1 + n

@@ -1,6 +1,6 @@
-// Package lineinput reads the input of a batch a little ahead of the line that runs: lines of
-// commands, or JSON lines as `get -o json` prints them. In place of JSON lines it also accepts a
-// statestore.json, the file of Microsoft's development environment for WASM modules.
+// Package lineinput reads the input of a batch, up to 256 lines ahead of the line that runs. The
+// input is lines of commands, or JSON lines as `get -o json` prints them. In place of JSON lines it
+// may be a statestore.json, the file of Microsoft's development environment for WASM modules.
 //
 // [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
 // [Entries] ranges over the keys and values of JSON lines.
@@ -21,26 +21,26 @@ import (
 
 // A Line is a line of the input.
 type Line struct {
-	Number int         // from 1; 0 if the error is not in a line
-	Text   string      // the line as written; empty unless Options has JSON or Text
-	Words  []repl.Word // the words of a command; nil if Options has JSON
-	Err    error       // why the line cannot be read or parsed; nil if it can
-	End    bool        // no line follows, because of Err
+	Number int         // from 1; 0 = the error is not in a line
+	Text   string      // the line as written; empty unless Options.JSON or Options.Text is set
+	Words  []repl.Word // the words of a command; nil if Options.JSON is set
+	Err    error       // why the line cannot be read or parsed; nil = it was parsed
+	End    bool        // Err ends the input: no line follows
 }
 
 // Options configure [Read].
 type Options struct {
 	JSON bool // the lines are JSON, not commands
 	Text bool // keep the text of commands
-	From int  // the first line; at least 1
+	From int  // number of the first line to return; at least 1
 }
 
-// readAhead is the number of lines that may wait to run.
+// readAhead is the maximum number of lines that wait to run.
 const readAhead = 256
 
-// Read returns the lines of source in a channel, which is closed after the last one. Nothing can
-// interrupt a read from a terminal or a pipe, so after stop the reading goroutine ends with its
-// read, or with the process.
+// Read returns a channel with the lines of source, which is closed after the last line. Nothing can
+// interrupt a read from a terminal or a pipe, so the goroutine that reads ends only when its current
+// read returns after stop, or with the process.
 func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 	queue, stopped := make(chan Line, readAhead), make(chan struct{})
 	go func() {
@@ -77,13 +77,14 @@ func all(source io.Reader, o Options) iter.Seq[Line] {
 	}
 }
 
-// A reader reads the lines of a form of input.
+// A reader reads the lines of one form of input.
 type reader interface {
-	next() (repl.Line, error) // as the methods of repl.Reader
+	next() (repl.Line, error) // like repl.Reader.Next
 	Lines() int
 }
 
-// newReader returns the reader for the form that the options and the source have.
+// newReader returns the reader for the form of the input, which depends on the options and, for
+// JSON, on the first byte of source.
 func newReader(source io.Reader, o Options) reader {
 	if !o.JSON {
 		return commands{repl.NewReader(source)}
@@ -118,8 +119,8 @@ func readLine(in reader, o Options) Line {
 	return line
 }
 
-// Next returns the next line; ok is false after the last. After the end of ctx it returns a line
-// whose error is the cause, without a number if no line has been read.
+// Next returns the next line; ok is false after the last. When ctx has ended, it returns a line whose
+// error is the cause of ctx. That line has no number if none was waiting in the channel.
 func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
 	select {
 	case line, ok = <-lines:
@@ -136,7 +137,7 @@ func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
 	return line, ok
 }
 
-// until returns the line or, after the end of ctx, the cause.
+// until returns the line, with the cause of ctx as its error if ctx has ended.
 func (line Line) until(ctx context.Context) Line {
 	if ctx.Err() != nil {
 		line.Err, line.End = context.Cause(ctx), true
@@ -144,15 +145,15 @@ func (line Line) until(ctx context.Context) Line {
 	return line
 }
 
-// An Entry is a JSON line.
+// An Entry is the key and the value in a JSON line.
 type Entry struct {
 	Line int // from 1
 	repl.Entry
 }
 
-// Entries returns the JSON lines of source from line first on. An error comes last: the cause of
-// the end of ctx, or a *fault.UsageError about a line. Nothing can interrupt a read from a pipe, so
-// the read may continue after the end.
+// Entries returns the JSON lines of source, beginning with line number first. An error ends them: the
+// cause of ctx if ctx ends, an error of reading, or a *fault.UsageError about a line. Nothing can
+// interrupt a read from a pipe, so a read may continue in another goroutine after that.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for line := range linesUntil(ctx, source, Options{JSON: true, From: first}) {
@@ -170,8 +171,8 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 	}
 }
 
-// linesUntil returns the lines of source. After the end of ctx the error of a line is the cause. A
-// read from a regular file does not wait, so it needs no goroutine that waits for both.
+// linesUntil returns the lines of source. When ctx has ended, the error of a line is the cause of
+// ctx. Reading a regular file does not block, so it needs no goroutine.
 func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		if f, ok := source.(*os.File); ok && isRegular(f) {
@@ -194,7 +195,8 @@ func isRegular(f *os.File) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// ParseEntry reads a JSON line. The error is a usage error.
+// ParseEntry parses a JSON line, and checks that its key and value can be sent. The error is a
+// usage error.
 func ParseEntry(text string) (repl.Entry, error) {
 	e, err := repl.ParseEntry(text)
 	if err == nil {

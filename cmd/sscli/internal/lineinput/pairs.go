@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// beginsArray reports whether a JSON text begins with an array. It consumes nothing.
+// beginsArray reports whether r holds a JSON array. It consumes nothing.
 func beginsArray(r *bufio.Reader) bool {
 	for n := 1; ; n++ {
 		text, err := r.Peek(n)
@@ -24,22 +24,22 @@ func beginsArray(r *bufio.Reader) bool {
 	}
 }
 
-// A pairs reads a statestore.json: a JSON array with an object for each key, which has one member,
-// the key with its value as text. Microsoft's sample has this form. Nothing that Microsoft publishes
-// says what other types of values mean there, so they are refused.
+// A pairs reads a statestore.json: a JSON array with an object for each key. Each object has one
+// member, whose name is the key and whose value is a string, as in Microsoft's sample. Microsoft does
+// not document other types of values, so they are an error.
 //
-// Each object becomes a JSON line with the number of the line that it begins on.
+// Each object becomes a JSON line. Its number is the line on which the object begins.
 type pairs struct {
 	source io.Reader
 
 	text    []byte // the whole array; nil before the first object
 	decoder *json.Decoder
-	counted int // bytes of text whose line ends are counted in lines
+	counted int // offset in text up to which line ends are counted
 	lines   int // line ends before counted
 	over    bool
 }
 
-// Lines returns the number of the line that was read last.
+// Lines returns the number of the current line.
 func (p *pairs) Lines() int { return p.lines + 1 }
 
 // next returns the next object as a JSON line, and io.EOF at the end of the array.
@@ -50,7 +50,7 @@ func (p *pairs) next() (repl.Line, error) {
 			return repl.Line{}, err
 		}
 		p.text, p.decoder = text, json.NewDecoder(bytes.NewReader(text))
-		if _, err := p.decoder.Token(); err != nil { // the bracket
+		if _, err := p.decoder.Token(); err != nil { // the opening bracket
 			return p.wrong(err)
 		}
 	}
@@ -78,9 +78,9 @@ func (p *pairs) next() (repl.Line, error) {
 	return line, nil
 }
 
-// end reads the end of the array.
+// end reads the closing bracket, and returns io.EOF or an error if more than spaces follows.
 func (p *pairs) end() (repl.Line, error) {
-	if _, err := p.decoder.Token(); err != nil { // the bracket
+	if _, err := p.decoder.Token(); err != nil { // the closing bracket
 		return p.wrong(err)
 	}
 	end := int(p.decoder.InputOffset())
@@ -93,13 +93,13 @@ func (p *pairs) end() (repl.Line, error) {
 	return repl.Line{}, io.EOF
 }
 
-// count counts the line ends before an offset.
+// count adds the line ends between counted and offset to lines.
 func (p *pairs) count(offset int) {
 	p.lines += bytes.Count(p.text[p.counted:offset], []byte("\n"))
 	p.counted = offset
 }
 
-// wrong returns an error of the decoder. Nothing after it can be read.
+// wrong returns an error from the decoder, with its line number, and ends the input.
 func (p *pairs) wrong(err error) (repl.Line, error) {
 	offset := len(p.text)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -112,7 +112,7 @@ func (p *pairs) wrong(err error) (repl.Line, error) {
 	return p.broken(fmt.Errorf("JSON: %w", err))
 }
 
-// broken returns an error about the present line, after which there are no more lines.
+// broken returns an error about the current line, and ends the input.
 func (p *pairs) broken(err error) (repl.Line, error) {
 	p.over = true
 	line := repl.Line{Number: p.Lines()}

@@ -1,10 +1,9 @@
 // Package operand protects operands that begin with a minus from flag parsers.
 //
-// A word such as the -5 of `set temp -5` is an operand, and so is a word that was quoted on
-// the line of a shell or of a batch. [Protect] marks such words before a flag parser gets
-// them; [Unprotect] and [UnprotectFlags] remove the marks from what the parser found. Package
-// cmdline does both for commands, and batch for its lines: a command sees the words that the
-// user wrote.
+// The -5 in `set temp -5` is an operand, and so is a word that is quoted in a line of a shell or
+// a batch. [Protect] marks such words before a flag parser gets them. [Unprotect] and
+// [UnprotectFlags] remove the marks from the parser's results. Package cmdline does both for
+// commands, and batch for its lines, so that a command sees the words that the user wrote.
 package operand
 
 import (
@@ -18,13 +17,13 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// mark begins an operand that a flag parser would take for a flag. No argument of a process
-// holds a NUL. A word of a batch may begin with one, and then gets a second.
+// mark begins an operand that a flag parser would take for a flag. An argument of a process cannot
+// contain a NUL. A word in a batch can, and if it begins with a NUL, Protect adds a second one.
 const mark = "\x00"
 
-// Protect returns words as a flag parser must get them: with a mark before each operand that
-// looks like a flag. A word looks like a flag if it begins with a minus; it is an operand
-// nevertheless if it was quoted, or if a digit comes next.
+// Protect prepares words for a flag parser: it puts a mark before each operand that looks like a
+// flag. A word that begins with a minus is an operand if it was quoted, or if a digit follows the
+// minus.
 func Protect(words []repl.Word) []string {
 	args := make([]string, len(words))
 	for i, w := range words {
@@ -41,8 +40,8 @@ func IsFlag(w repl.Word) bool {
 	return len(w.Text) > 1 && w.Text[0] == '-' && !w.Quoted && (w.Text[1] < '0' || w.Text[1] > '9')
 }
 
-// Words returns the words that Protect was called with. A word with a mark is Quoted: a lone minus
-// that was quoted does not mean standard input.
+// Words undoes Protect. It sets Quoted for words with a mark, so that a quoted - does not mean
+// standard input.
 func Words(args []string) []repl.Word {
 	words := make([]repl.Word, len(args))
 	for i, arg := range args {
@@ -60,8 +59,8 @@ func Unprotect(args []string) []string {
 	return words
 }
 
-// UnprotectFlags removes the marks from the values of flags, which may look like flags
-// themselves (--skew -2m). It returns the error of the flag parser.
+// UnprotectFlags removes the marks from the values of flags. A value may look like a flag (--skew
+// -2m). The error is from setting a value.
 func UnprotectFlags(fs *pflag.FlagSet) (err error) {
 	fs.Visit(func(f *pflag.Flag) {
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -73,7 +72,7 @@ func UnprotectFlags(fs *pflag.FlagSet) (err error) {
 	return err
 }
 
-// FlagError returns the message of a flag parser in terms of what the user wrote.
+// FlagError returns the message for a flag parser's error, without marks and without Go's names.
 func FlagError(err error) string {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {

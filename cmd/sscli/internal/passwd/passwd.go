@@ -1,4 +1,4 @@
-// Package passwd reads files of users and their passwords, and checks logins against them.
+// Package passwd reads password files, and checks logins against them.
 package passwd
 
 import (
@@ -12,11 +12,11 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// Users are passwords by name, plain or hashed by bcrypt.
+// Users maps names to passwords, which are plain text or bcrypt hashes.
 type Users map[string]string
 
 // Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that
-// begin with #. The error names the line; it never shows a password.
+// begin with #. The error names the line and contains no password.
 func Read(name string) (Users, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -42,7 +42,7 @@ func Read(name string) (Users, error) {
 	return u, lines.Err()
 }
 
-// checkPassword returns an error for a hash that no password can match.
+// checkPassword returns an error for an unsupported or damaged hash, which no password can match.
 func checkPassword(password string) error {
 	for _, other := range []string{"$apr1$", "$1$", "$5$", "$6$", "{SHA}"} {
 		if strings.HasPrefix(password, other) {
@@ -55,8 +55,8 @@ func checkPassword(password string) error {
 	return nil
 }
 
-// Check reports whether the user exists and has this password. If any password is hashed, the
-// answer for every user takes the time of a hash, so that it does not tell which users exist.
+// Check reports whether the user exists and has this password. If any password is hashed, every call
+// computes a hash, so that the time does not reveal which users exist.
 func (u Users) Check(name string, password []byte) bool {
 	want, known := u[name]
 	if isHash(want) {
@@ -64,7 +64,7 @@ func (u Users) Check(name string, password []byte) bool {
 	}
 	for _, other := range u {
 		if isHash(other) {
-			_ = bcrypt.CompareHashAndPassword([]byte(other), password) // only its time counts
+			_ = bcrypt.CompareHashAndPassword([]byte(other), password) // only to take the same time
 			break
 		}
 	}

@@ -8,6 +8,6 @@ type BackgroundOptions struct {
 	Stdout io.Writer
 	Stderr io.Writer
 
-	// Temp is a directory that is removed if sscli dies before the command; empty = none.
+	// Temp is a directory that the guard removes if sscli dies before the command; empty = none.
 	Temp string
 }

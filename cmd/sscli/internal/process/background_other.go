@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A Background command runs beside sscli. This system has no guards, so the command outlives an
-// sscli that is killed.
+// A Background command runs while sscli does other work. On this system no guard watches over
+// it, so it keeps running if sscli is killed.
 type Background struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // of the end; valid when done is closed
+	err  error // why the command could not be run to its end; valid when done is closed
 }
 
 // StartBackground starts a command. The error is a *[StartError].
@@ -38,17 +38,17 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	return b, nil
 }
 
-// Done returns a channel that is closed when the command has ended and its output was written.
+// Done returns a channel that is closed once the command has ended and its output is written.
 func (b *Background) Done() <-chan struct{} { return b.done }
 
-// Wait waits for the end of the command and returns its exit status. The error is a *[StartError].
+// Wait waits for the command to end and returns its exit status. The error is a *[StartError].
 func (b *Background) Wait() (int, error) {
 	<-b.done
 	return b.cmd.ProcessState.ExitCode(), b.err
 }
 
-// Stop ends the command and waits until it has ended.
+// Stop kills the command and waits until it has ended.
 func (b *Background) Stop() {
-	_ = b.cmd.Process.Kill() // it may have ended
+	_ = b.cmd.Process.Kill() // fails if the command has ended already
 	<-b.done
 }

@@ -17,21 +17,21 @@ const (
 	// backgroundGrace is the time between TERM and KILL for a background command.
 	backgroundGrace = 2 * time.Second
 
-	// outputDelay is how long to wait for output after the command has ended: a process that
-	// it left behind may keep the pipes open.
+	// outputDelay is how long to wait for output after the command has ended. Processes that the
+	// command left behind may keep the pipes open.
 	outputDelay = time.Second
 )
 
-// A Background command runs beside sscli, under a guard. It has no standard input, no terminal and
-// a process group of its own, so that Ctrl-C reaches only sscli. It ends when sscli ends, whatever
-// ends sscli.
+// A Background command runs under a guard while sscli does other work. It has no standard input
+// and no terminal, and runs in its own process group, so that Ctrl-C reaches only sscli. The guard
+// ends it when sscli ends for any reason.
 type Background struct {
 	guardLink
-	writing sync.Mutex // held while an order is sent
+	writing sync.Mutex // held while writing to orders
 	done    chan struct{}
 	stop    sync.Once
 
-	// Of the end; valid when done is closed.
+	// How the command ended; valid when done is closed.
 	code int
 	err  error
 }
@@ -63,7 +63,7 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	return b, nil
 }
 
-// begin starts the guard with the standard streams of the command.
+// begin starts the guard with the command's standard streams.
 func (b *Background) begin(path string, o BackgroundOptions) (*pipes, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Background) begin(path string, o BackgroundOptions) (*pipes, error) {
 	return output, nil
 }
 
-// watch waits for the end of the guard, and kills the command if the guard died before it.
+// watch waits for the guard to end, and kills the command if the guard died first.
 func (b *Background) watch(name string) {
 	pid, ended := 0, false
 	for e := range b.events {
@@ -105,7 +105,7 @@ func (b *Background) watch(name string) {
 			ended, b.code = true, e.Ended.Code
 		}
 		if ended {
-			break // the guard stays until its orders end
+			break // the guard exits only when its orders pipe is closed
 		}
 	}
 	if !ended {
@@ -124,17 +124,17 @@ func (b *Background) watch(name string) {
 	_ = b.guard.Wait() // the exit status does not matter
 }
 
-// Done returns a channel that is closed when the command has ended and its output was written.
+// Done returns a channel that is closed once the command has ended and its output is written.
 func (b *Background) Done() <-chan struct{} { return b.done }
 
-// Wait waits for the end of the command and returns its exit status, which is 128+N if signal N
+// Wait waits for the command to end and returns its exit status, which is 128+N if signal N
 // ended it. The error is a *[StartError].
 func (b *Background) Wait() (int, error) {
 	<-b.done
 	return b.code, b.err
 }
 
-// Stop ends the command and waits until it has ended.
+// Stop sends TERM to the command, KILL after backgroundGrace, and waits until it has ended.
 func (b *Background) Stop() {
 	b.stop.Do(func() {
 		b.writing.Lock()
@@ -146,31 +146,31 @@ func (b *Background) Stop() {
 	<-b.done
 }
 
-// pipes carry the output of a command to writers.
+// pipes copy a command's output to writers.
 type pipes struct {
 	readers []*os.File
 	copying sync.WaitGroup
 }
 
-// open returns a file whose content is written to w.
+// open returns a pipe for the command to write to, and copies its data to w.
 func (p *pipes) open(w io.Writer) (*os.File, error) {
 	from, to, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	p.readers = append(p.readers, from)
-	p.copying.Go(func() { _, _ = io.Copy(w, from) }) // ends with the command, or with finish
+	p.copying.Go(func() { _, _ = io.Copy(w, from) }) // until all writers close the pipe, or finish
 	return to, nil
 }
 
-// finish waits until the rest of the output was written.
+// finish waits until the rest of the output is written, at most outputDelay.
 func (p *pipes) finish() {
 	var errs []error
 	for _, r := range p.readers {
 		errs = append(errs, r.SetReadDeadline(time.Now().Add(outputDelay)))
 	}
 	if errors.Join(errs...) != nil {
-		return // without deadlines on pipes, copying ends only with the last writer
+		return // this system has no deadlines on pipes: copying ends when the last writer does
 	}
 	p.copying.Wait()
 	for _, r := range p.readers {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime reads the shared clock, or the wall clock if the system has no shared one.
+// uptime reads sharedClock, or the wall clock if the system lacks that one.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(sharedClock, &ts); err != nil {

@@ -11,21 +11,21 @@ var ErrLate = errors.New("too late to start the command")
 // ErrGuardDied means that a command was killed because its guard died or hung.
 var ErrGuardDied = errors.New("the guard of the command died or hung")
 
-// EnvGuardLog is the environment variable with the name of a file to which guards append their
-// orders and actions, with the time. Tests read it to see why a command outlived its deadline.
+// EnvGuardLog is the environment variable that names a log file. Guards append their orders and
+// actions to it, with the time. Tests read it to see why a command outlived its deadline.
 const EnvGuardLog = "SSCLI_GUARD_LOG"
 
 // GuardOptions configure a [Guarded] command.
 type GuardOptions struct {
 	Args []string // the name of the command, then its arguments
 
-	// Grace is the time between TERM and KILL for a command that Stop ends, and for the
-	// processes that a command leaves behind. 0 = KILL follows TERM at once.
+	// Grace is the time between TERM and KILL after Stop, and for processes that the command
+	// leaves behind. 0 = KILL follows TERM at once.
 	Grace time.Duration
 
 	// Secret is the path of a file that only the command may read; empty = none. The file and
-	// its directory need not exist yet. A guard that ended the command removes the file, and
-	// after Close, or when sscli has died, the directory.
+	// its directory need not exist yet. The guard removes the file when it has ended the
+	// command, and the directory after Close or when sscli has died.
 	Secret string
 
 	// Suspended is called before sscli is stopped together with its command. It may be nil.
@@ -35,19 +35,19 @@ type GuardOptions struct {
 // An End says how a guarded command ended.
 type End struct {
 	Code   int  // exit status; 128+N for signal N
-	Killed bool // the command was ended by Stop or at its deadline
-	Left   bool // the command ended by itself, and the guard ended processes that it left behind
+	Killed bool // Stop or the deadline ended the command
+	Left   bool // the command ended by itself, and the guard ended the processes that it left behind
 }
 
 // guardName is argv[0] of a guard.
 const guardName = "sscli-guard"
 
 const (
-	// clockInterval is how often the clocks are read while the command runs: a timer would
+	// clockInterval is how often the guard reads the clocks while the command runs. A timer would
 	// not count the time that the machine sleeps.
 	clockInterval = 100 * time.Millisecond
 
-	// reapInterval is the time between two checks whether killed processes are gone.
+	// reapInterval is how often the guard checks whether killed processes are gone.
 	reapInterval = 5 * time.Millisecond
 
 	// killTimeout is how long the guard waits for killed processes to disappear.

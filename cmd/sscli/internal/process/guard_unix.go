@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// GuardMain runs a guard to its end. In a process that is not a guard it returns false at
-// once. Call it first in main. The guard's descriptors 3 and 4 are the pipes from and to sscli.
+// GuardMain runs a guard until it is done and returns true. In any other process it returns false
+// at once. Call it first in main. The guard's descriptors 3 and 4 are the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
 		return false
@@ -28,7 +28,7 @@ func GuardMain() bool {
 	syscall.CloseOnExec(4)
 	g := newGuard(os.Args[1], os.Args[2:], os.NewFile(4, "events"))
 	if name := os.Getenv(EnvGuardLog); name != "" {
-		// The guard works without the log.
+		// On an error the guard works without the log.
 		g.log, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	}
 	g.run(os.NewFile(3, "orders"))
@@ -40,12 +40,12 @@ func isPipe(fd int) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
 }
 
-// noDeadline is the time until the deadline of a command that has none.
+// noDeadline stands for the time left when a command has no deadline.
 const noDeadline = 100 * 365 * 24 * time.Hour
 
-// A guard stands between sscli and a command. It is the command's parent, so that the
-// command's process id is not reused while the guard acts on it. It leads its own process
-// group, so that a signal to sscli's group or the command's group does not reach it.
+// A guard is a process between sscli and a command. The guard is the command's parent, so that
+// the command's process id is not reused while the guard acts on it. The guard leads its own
+// process group, so that a signal to sscli's group or the command's group does not reach it.
 type guard struct {
 	path   string
 	args   []string
@@ -56,12 +56,12 @@ type guard struct {
 
 	limit   *limit // nil = sscli has not sent one
 	killAt  instant
-	options start // of the order to start
+	options start // from the start order
 	secret  string
-	stopped bool // sscli sent Stop before the start
+	stopped bool // sscli sent Stop before the command was started
 	refused bool // the command was not started and will not be
 
-	pid         int // process id of the command, and of its group; 0 = not started
+	pid         int // process id of the command and its group; 0 = not started
 	ended       bool
 	status      syscall.WaitStatus
 	hasChildren bool
@@ -69,7 +69,7 @@ type guard struct {
 	killSent    bool
 	left        bool           // the command ended by itself; TERM and KILL go to the processes that it left behind
 	giveUpAt    instant        // when to stop waiting for killed processes
-	tables      chan []process // the process table after TERM was sent to the group
+	tables      chan []process // gets the process table once, after TERM was sent to the group
 }
 
 func newGuard(path string, args []string, events *os.File) *guard {
@@ -83,7 +83,7 @@ func (g *guard) run(from *os.File) {
 	signal.Notify(children, unix.SIGCHLD)
 	adoptOrphans(true)
 	orders := make(chan order)
-	go receive(from, orders) // ends with the process
+	go receive(from, orders) // runs until the pipe is closed or the process ends
 	for {
 		select {
 		case o, ok := <-orders:
@@ -101,7 +101,7 @@ func (g *guard) run(from *os.File) {
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
-			for o := range orders { // until sscli has closed the pipe or died
+			for o := range orders { // until sscli closes the pipe or dies
 				if o.Keep {
 					g.options.Temp = nil
 				}
@@ -171,7 +171,7 @@ func (g *guard) handleOrder(o order) {
 	}
 }
 
-// start starts the command, unless it would have to end at once.
+// start starts the command, unless Stop was called or the time for TERM has passed.
 func (g *guard) start() {
 	if g.limit == nil || g.stopped || g.limit.Term.passed() {
 		g.refused = true
@@ -185,7 +185,7 @@ func (g *guard) start() {
 		env = append(env, string(kv))
 	}
 	pid, err := syscall.ForkExec(g.path, g.args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
-	signal.Ignore(unix.SIGTTOU) // only now: the command must not inherit this
+	signal.Ignore(unix.SIGTTOU) // only after the fork: the command must not inherit this
 	if err != nil {
 		g.refused = true
 		g.returnTerminal()
@@ -201,7 +201,7 @@ func (g *guard) start() {
 	g.note("started")
 }
 
-// reap collects the status of the command and of the orphans that the guard adopted.
+// reap waits, without blocking, for the command and for the orphans that the guard adopted.
 func (g *guard) reap() {
 	for {
 		var status syscall.WaitStatus
@@ -222,8 +222,8 @@ func (g *guard) reap() {
 }
 
 // check sends TERM and KILL when they are due, and reports whether the guard is done. While
-// the command's group exists, check never waits for the process table or a file system,
-// which could delay a signal.
+// the command's group exists, check never reads the process table or a file system, because
+// that could delay a signal.
 func (g *guard) check() bool {
 	switch {
 	case g.pid == 0:
@@ -252,14 +252,14 @@ func (g *guard) check() bool {
 	end := End{Code: exitStatus(g.status), Killed: g.termSent && !g.left, Left: g.left}
 	g.report(event{Ended: &end})
 	if end.Killed && g.secret != "" {
-		_ = g.remove(g.secret) // sscli may have removed it
+		_ = g.remove(g.secret) // fails if sscli removed it first
 	}
 	return true
 }
 
-// terminate sends TERM to the command's group. With early, KILL follows after the grace, if
-// that is before the deadline. Processes in other groups get TERM when the process table has
-// been read.
+// terminate sends TERM to the command's group. With early, KILL follows after the grace period
+// or at the deadline, whichever comes first. Processes in other groups get TERM once the process
+// table is read.
 func (g *guard) terminate(early bool) {
 	if early {
 		g.killAt = g.killAt.earlier(at(time.Now().Add(g.options.Grace)))
@@ -268,11 +268,11 @@ func (g *guard) terminate(early bool) {
 	_ = unix.Kill(-g.pid, unix.SIGTERM)
 	_ = unix.Kill(-g.pid, unix.SIGCONT) // a stopped process gets TERM only when it continues
 	g.note("TERM to the group")
-	go func() { g.tables <- g.table() }() // ends with the process
+	go func() { g.tables <- g.table() }() // in a goroutine, because reading the table may be slow
 }
 
-// terminateOthers sends TERM to the command's descendants in other groups, or to the
-// processes that the command left behind.
+// terminateOthers sends TERM to the command's descendants in other groups or, if the command
+// ended by itself, to the processes that it left behind.
 func (g *guard) terminateOthers(table []process) {
 	others := descendants(os.Getpid(), table, g.pid)
 	if g.left {
@@ -284,16 +284,16 @@ func (g *guard) terminateOthers(table []process) {
 	}
 }
 
-// isChild reports whether a process is a living child of this one. The process table may be
-// out of date, and the id may belong to another process by now.
+// isChild reports whether pid is a running child of this process. A pid from the process table
+// may have been reused since the table was read.
 func isChild(pid int) bool {
 	got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 	return got == 0 && err == nil
 }
 
 // kill sends KILL to the command's group, then to the command's descendants in other groups.
-// A descendant becomes the guard's child when its parent is dead, so call kill until nothing
-// remains.
+// A descendant becomes the guard's child only when its parent is dead, so call kill until
+// nothing remains.
 func (g *guard) kill() {
 	_ = unix.Kill(-g.pid, unix.SIGKILL)
 	if !g.killSent {
@@ -310,9 +310,9 @@ func (g *guard) kill() {
 	}
 }
 
-// remains reports whether a process of an ended command is left: one in its group, or an
-// orphan that the guard adopted. If the command ended by itself, a daemon in another session
-// may stay.
+// remains reports whether the ended command has left a process: one in its group, or an orphan
+// that the guard adopted. If the command ended by itself, processes in other sessions (daemons)
+// do not count.
 func (g *guard) remains() bool {
 	g.reap()
 	if unix.Kill(-g.pid, 0) != unix.ESRCH {
@@ -321,7 +321,8 @@ func (g *guard) remains() bool {
 	return g.hasChildren && len(childrenOf(os.Getpid(), g.table(), !g.termSent || g.left)) > 0
 }
 
-// returnTerminal puts sscli back in the terminal's foreground, unless another group is there.
+// returnTerminal puts sscli's group back in the terminal's foreground, unless a group other
+// than the command's is there.
 func (g *guard) returnTerminal() {
 	if g.options.Foreground == 0 {
 		return
@@ -346,10 +347,10 @@ func (g *guard) endNow() {
 	g.removeSecret()
 }
 
-// removeSecret removes the secret and its directory.
+// removeSecret removes the secret with its directory, and the directory Temp.
 func (g *guard) removeSecret() {
 	if g.secret != "" {
-		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
+		_ = os.RemoveAll(filepath.Dir(g.secret))
 	}
 	if dir := string(g.options.Temp); dir != "" {
 		_ = os.RemoveAll(dir)

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// codeKilled is the exit code of processes that a guard ended: 128+9, as after KILL on Unix.
+// codeKilled is the exit code of processes that a guard killed: 128+9, as after KILL on Unix.
 const codeKilled = 137
 
-// GuardMain runs a guard to its end. In a process that is not a guard it returns false at
-// once. Call it first in main. The guard's first arguments are the handles of the pipes from and
-// to sscli.
+// GuardMain runs a guard until it is done and returns true. In any other process it returns false
+// at once. Call it first in main. The guard's first arguments are the handles of the pipes from
+// and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
 		return false
@@ -29,15 +29,15 @@ func GuardMain() bool {
 	}
 	g := &guard{path: os.Args[3], args: os.Args[4:], events: to}
 	if name := os.Getenv(EnvGuardLog); name != "" {
-		// The guard works without the log.
+		// On an error the guard works without the log.
 		g.log, _ = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	}
 	g.run(from)
 	return true
 }
 
-// pipe returns the pipe with a handle that sscli passed on, which the command must not inherit;
-// nil if the word is not the handle of a pipe.
+// pipe returns the pipe whose handle sscli passed in an argument, and keeps the command from
+// inheriting it. It returns nil if word is not the handle of a pipe.
 func pipe(word string) *os.File {
 	n, err := strconv.ParseUint(word, 10, strconv.IntSize)
 	if err != nil {
@@ -53,10 +53,10 @@ func pipe(word string) *os.File {
 	return os.NewFile(uintptr(h), "pipe")
 }
 
-// uptime reads the shared clock, which keeps running while the machine sleeps.
+// uptime returns the time since boot, including the time that the machine slept.
 func uptime() time.Duration { return windows.DurationSinceBoot() }
 
-// A guard stands between sscli and a command. It has the only handle of the command's job.
+// A guard is a process between sscli and a command. It has the only handle of the command's job.
 type guard struct {
 	path   string
 	args   []string
@@ -65,9 +65,9 @@ type guard struct {
 
 	limit   *limit // nil = sscli has not sent one
 	killAt  instant
-	options start  // of the order to start
+	options start  // from the start order
 	secret  string // GuardOptions.Secret
-	stopped bool   // sscli sent Stop before the start
+	stopped bool   // sscli sent Stop before the command was started
 	refused bool   // the command was not started and will not be
 
 	job      *job // nil = not started
@@ -83,7 +83,7 @@ func (g *guard) run(from *os.File) {
 	ignored := make(chan os.Signal, 1) // caught so that they don't end the guard, then discarded
 	signal.Notify(ignored, os.Interrupt)
 	orders := make(chan order)
-	go receive(from, orders) // ends with the process
+	go receive(from, orders) // runs until the pipe is closed or the process ends
 	for {
 		var exited <-chan int
 		if g.job != nil && !g.ended {
@@ -103,7 +103,7 @@ func (g *guard) run(from *os.File) {
 		case <-g.wake():
 		}
 		if g.refused || g.check() {
-			for range orders { // until sscli has closed or died
+			for range orders { // until sscli closes the pipe or dies
 			}
 			g.removeSecret()
 			return
@@ -157,7 +157,7 @@ func (g *guard) handleOrder(o order) {
 	}
 }
 
-// start starts the command, unless it would have to end at once.
+// start starts the command, unless Stop was called or the time for Ctrl-Break has passed.
 func (g *guard) start() {
 	if g.limit == nil || g.stopped || g.limit.Term.passed() {
 		g.refused = true
@@ -183,7 +183,7 @@ func (g *guard) start() {
 	g.note("started")
 }
 
-// check sends Ctrl-Break and ends the job when they are due, and reports whether the guard is done.
+// check sends Ctrl-Break and ends the job when each is due, and reports whether the guard is done.
 func (g *guard) check() bool {
 	switch {
 	case g.job == nil:
@@ -209,14 +209,15 @@ func (g *guard) check() bool {
 	g.note("nothing is left")
 	end := End{Code: g.code, Killed: g.termSent && !g.left, Left: g.left}
 	if end.Killed && g.secret != "" {
-		_ = os.Remove(g.secret) // sscli may have removed it
+		_ = os.Remove(g.secret) // fails if sscli removed it first
 	}
 	g.report(event{Ended: &end})
 	return true
 }
 
-// terminate sends Ctrl-Break to the command's group. With early, the job ends after the grace, if
-// that is before the deadline. A job without a console cannot get Ctrl-Break and ends at once.
+// terminate sends Ctrl-Break to the command's group. With early, the job ends after the grace
+// period or at the deadline, whichever comes first. A job without a console cannot get Ctrl-Break
+// and ends at once.
 func (g *guard) terminate(early bool) {
 	now := at(time.Now())
 	if early {
@@ -231,8 +232,8 @@ func (g *guard) terminate(early bool) {
 	g.note("Ctrl-Break to the group")
 }
 
-// kill ends all processes of the job. A process that is being created may escape, so call kill
-// until nothing remains.
+// kill ends all processes in the job. A process that is being created may escape, so call kill
+// until none remains.
 func (g *guard) kill() {
 	err := g.job.end()
 	if !g.killSent {
@@ -256,6 +257,6 @@ func (g *guard) endNow() {
 // removeSecret removes the secret and its directory.
 func (g *guard) removeSecret() {
 	if g.secret != "" {
-		_ = os.RemoveAll(filepath.Dir(g.secret)) // sscli may have removed them
+		_ = os.RemoveAll(filepath.Dir(g.secret))
 	}
 }

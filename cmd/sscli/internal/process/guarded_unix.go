@@ -17,9 +17,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// A Guarded command runs under a guard, which is a process between sscli and the command. The
-// guard ends the command at its deadline, and at once when sscli dies. At the deadline sscli kills
-// the command too, because the guard may be stopped or hang.
+// A Guarded command runs under a guard, a process between sscli and the command. The guard ends
+// the command at its deadline, and at once when sscli dies. sscli also kills the command at its
+// deadline, because the guard may be stopped or hang.
 type Guarded struct {
 	o GuardOptions
 	guardLink
@@ -28,14 +28,14 @@ type Guarded struct {
 	killAt  instant
 	stopped bool // Stop was called
 
-	// Run's.
+	// Used by Run only.
 	job
 	killSent bool
 	giveUpAt instant // when to kill a guard that has not reported the end of the command
 }
 
-// NewGuarded finds the command and starts its guard, but not the command. From then on SIGINT,
-// SIGTERM and SIGHUP are caught and queued for Run. The error is a *[StartError].
+// NewGuarded finds the command and starts its guard, but not the command. It catches SIGINT,
+// SIGTERM and SIGHUP and queues them for Run. The error is a *[StartError].
 func NewGuarded(o GuardOptions) (*Guarded, error) {
 	path, err := find(o.Args[0])
 	if err != nil {
@@ -54,15 +54,15 @@ func NewGuarded(o GuardOptions) (*Guarded, error) {
 	return g, nil
 }
 
-// A guardLink is a guard and the pipes to and from it.
+// A guardLink is a guard process and the pipes to and from it.
 type guardLink struct {
 	guard  *exec.Cmd
 	orders *os.File
 	events chan event // from the guard; closed when the guard has ended
 }
 
-// startGuard starts a guard for the program at path. The command's standard streams are the
-// guard's.
+// startGuard starts a guard for the program at path. The guard and its command have the given
+// standard streams.
 func (g *guardLink) startGuard(path string, args []string, stdin, stdout, stderr *os.File) error {
 	self, err := executable()
 	if err != nil {
@@ -95,7 +95,7 @@ func (g *guardLink) startGuard(path string, args []string, stdin, stdout, stderr
 	return nil
 }
 
-// executable returns the path of the running program, even if its file was replaced.
+// executable returns a path that runs this program, on Linux even if its file was replaced.
 func executable() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -110,16 +110,16 @@ func (g *Guarded) send(o order) {
 	g.write(o)
 }
 
-// write sends an order to the guard. One goroutine at a time may call it. An error means that the
-// guard has died, which its events show. The deadline is for a guard that hangs: sscli must not
-// hang with it.
+// write sends an order to the guard. One goroutine at a time may call it. It ignores errors: if
+// the guard has died, its events end. The write deadline keeps a guard that hangs from hanging
+// sscli.
 func (g *guardLink) write(o order) {
 	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = json.NewEncoder(g.orders).Encode(o)
 }
 
-// Limit sets the times at which the command gets TERM and KILL. It may be called at any time.
-// It has no effect once TERM was sent.
+// Limit sets the times at which the command gets TERM and KILL. It may be called at any time,
+// but has no effect once TERM is sent.
 func (g *Guarded) Limit(term, kill time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +130,7 @@ func (g *Guarded) Limit(term, kill time.Time) {
 	g.write(order{Limit: &l})
 }
 
-// Stop sends TERM to the command now. KILL follows after the grace or at the deadline,
+// Stop sends TERM to the command now. KILL follows after the grace period or at the deadline,
 // whichever comes first.
 func (g *Guarded) Stop() {
 	g.mu.Lock()
@@ -143,9 +143,9 @@ func (g *Guarded) Stop() {
 	g.write(order{Stop: true})
 }
 
-// Run runs the command to its end. Call Limit before. Run forwards signals to the command. The
-// error is a *[StartError], [ErrLate], [ErrGuardDied], or an *[signals.Interrupted] if INT,
-// TERM or HUP came before the command was started.
+// Run runs the command to its end and forwards signals to it. Call Limit before Run. The error is
+// a *[StartError], [ErrLate], [ErrGuardDied], or an *[signals.Interrupted] if INT, TERM or HUP
+// came before the command was started.
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
@@ -196,7 +196,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	}
 }
 
-// handleEvent handles an event of the guard. over reports that the command has ended or will
+// handleEvent handles an event from the guard. over is true if the command has ended or will
 // not start.
 func (g *Guarded) handleEvent(e event) (end End, over bool, err error) {
 	switch {
@@ -231,8 +231,8 @@ func (g *Guarded) left() time.Duration {
 	return g.killAt.left()
 }
 
-// isOverdue kills the command from its deadline on, and reports whether the guard has had enough
-// time to report the end of the command.
+// isOverdue kills the command once its deadline has passed. It returns true if the guard has not
+// reported the end of the command within killTimeout.
 func (g *Guarded) isOverdue() bool {
 	if g.left() > 0 {
 		return false
@@ -242,33 +242,33 @@ func (g *Guarded) isOverdue() bool {
 		g.giveUpAt = at(time.Now().Add(killTimeout))
 	}
 	guard := g.guard.Process.Pid
-	// After the guard has waited for the command, the id may belong to another process.
+	// Once the guard has waited for the command, the pid may belong to another process.
 	if g.pid != 0 && hasParent(g.pid, guard) {
 		_ = unix.Kill(-g.pid, unix.SIGKILL)
 	}
 	for _, pid := range descendants(guard, listProcesses(), 0) {
-		_ = unix.Kill(-pid, unix.SIGKILL) // if it leads a group
+		_ = unix.Kill(-pid, unix.SIGKILL) // in case it leads a group
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
 	return g.giveUpAt.passed()
 }
 
-// killAll kills the command in place of the guard, and waits until its processes are gone.
-// Only on Linux does it find processes outside the command's group, and a command whose guard
-// died before it reported the start.
+// killAll kills the command after its guard died, and waits at most killTimeout until the
+// command's processes are gone. Processes outside the command's group, and a command whose guard
+// died before it reported the start, are found only on Linux.
 func (g *Guarded) killAll() {
 	guard := g.guard.Process.Pid
 	for deadline := time.Now().Add(killTimeout); time.Now().Before(deadline); time.Sleep(reapInterval) {
 		gone := g.pid == 0 || unix.Kill(-g.pid, unix.SIGKILL) == unix.ESRCH
 		table := listProcesses()
-		// The first process of a container adopts the orphans of other sessions too.
+		// As the first process of a container, sscli also adopts orphans from other sessions.
 		for _, pid := range append(childrenOf(guard, table, false), childrenOf(os.Getpid(), table, true)...) {
 			if pid == guard {
 				continue
 			}
-			_ = unix.Kill(-pid, unix.SIGKILL) // if it leads a group
+			_ = unix.Kill(-pid, unix.SIGKILL) // in case it leads a group
 			_ = unix.Kill(pid, unix.SIGKILL)
-			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it is our child
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // in case it is our child
 			gone = false
 		}
 		if gone {
@@ -277,7 +277,7 @@ func (g *Guarded) killAll() {
 	}
 }
 
-// Close ends the guard, and with it a command that still runs. It may be called without Run.
+// Close ends the guard, which kills a command that still runs. Close may be called without Run.
 func (g *Guarded) Close() error {
 	signal.Stop(g.signals)
 	g.mu.Lock()

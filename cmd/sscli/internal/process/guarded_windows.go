@@ -16,13 +16,12 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// A Guarded command runs under a guard, which is a process between sscli and the command. The
-// guard has the only handle of a job object that holds the command and its descendants, so
-// Windows ends them all when the guard ends. The guard ends the job at the deadline, and at once
-// when sscli dies.
+// A Guarded command runs under a guard, a process between sscli and the command. The guard has the
+// only handle of a job object that holds the command and its descendants, so Windows ends them all
+// when the guard ends. The guard ends the job at the deadline, and at once when sscli dies.
 //
-// Windows has no TERM. The command gets Ctrl-Break in its place, and is ended at once if it has
-// no console to get Ctrl-Break from.
+// Windows has no TERM. The command gets Ctrl-Break instead. A command without a console cannot
+// get Ctrl-Break and is killed at once.
 type Guarded struct {
 	o       GuardOptions
 	guard   *exec.Cmd
@@ -36,13 +35,12 @@ type Guarded struct {
 	closed bool
 }
 
-// maxOrders is how many orders wait for a guard that does not read them. A guard that is that far
-// behind hangs.
+// maxOrders is how many orders are queued for a guard that does not read them. When the queue is
+// full, the guard is assumed to hang.
 const maxOrders = 16
 
-// NewGuarded finds the command and starts its guard, but not the command. From then on Ctrl-C,
-// Ctrl-Break and the end of the console are caught and queued for Run. The error is a
-// *[StartError].
+// NewGuarded finds the command and starts its guard, but not the command. It catches Ctrl-C,
+// Ctrl-Break and the closing of the console and queues them for Run. The error is a *[StartError].
 func NewGuarded(o GuardOptions) (*Guarded, error) {
 	path, err := find(o.Args[0])
 	if err != nil {
@@ -97,14 +95,15 @@ func (g *Guarded) startGuard(path string) error {
 	}()
 	go func() {
 		for o := range g.orders {
-			_ = json.NewEncoder(to).Encode(o) // an error means that the guard has died, which its events show
+			_ = json.NewEncoder(to).Encode(o) // fails if the guard has died; its events end then
 		}
 		_ = to.Close()
 	}()
 	return nil
 }
 
-// send sends an order to the guard. It never waits: it kills a guard that hangs. It requires g.mu.
+// send queues an order for the guard. It never waits: if the queue is full, it kills the guard.
+// The caller holds g.mu.
 func (g *Guarded) send(o order) {
 	if g.closed {
 		return
@@ -116,8 +115,8 @@ func (g *Guarded) send(o order) {
 	}
 }
 
-// Limit sets the times at which the command gets Ctrl-Break and is ended. It may be called at any
-// time. It has no effect once Ctrl-Break was sent.
+// Limit sets the times at which the command gets Ctrl-Break and is killed. It may be called at any
+// time, but has no effect once Ctrl-Break is sent.
 func (g *Guarded) Limit(term, kill time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,8 +125,8 @@ func (g *Guarded) Limit(term, kill time.Time) {
 	g.send(order{Limit: &l})
 }
 
-// Stop sends Ctrl-Break to the command now. Its end follows after the grace or at the deadline,
-// whichever comes first.
+// Stop sends Ctrl-Break to the command now. The command is killed after the grace period or at
+// the deadline, whichever comes first.
 func (g *Guarded) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -136,12 +135,12 @@ func (g *Guarded) Stop() {
 	}
 	g.send(order{Stop: true})
 	patience := max(0, min(g.o.Grace, g.killAt.left())) + killTimeout
-	g.timer = time.AfterFunc(patience, func() { _ = g.guard.Process.Kill() }) // it hangs
+	g.timer = time.AfterFunc(patience, func() { _ = g.guard.Process.Kill() }) // the guard hangs
 }
 
-// Run runs the command to its end. Call Limit before. Run forwards signals to the command, as
-// Ctrl-Break. The error is a *[StartError], [ErrLate], [ErrGuardDied], or an
-// *[signals.Interrupted] if a signal came before the command was started.
+// Run runs the command to its end and forwards signals to it, as Ctrl-Break. Call Limit before
+// Run. The error is a *[StartError], [ErrLate], [ErrGuardDied], or an *[signals.Interrupted] if a
+// signal came before the command was started.
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
@@ -165,7 +164,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 		case e, ok := <-g.events:
 			switch {
 			case !ok:
-				// The guard's handle of the job was the last one, so its end was the command's.
+				// The guard had the only handle of the job, so the command ended with the guard.
 				_ = g.guard.Process.Kill()
 				return End{Code: codeKilled, Killed: true}, ErrGuardDied
 			case e.Refused != 0:
@@ -179,7 +178,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 	}
 }
 
-// Close ends the guard, and with it a command that still runs. It may be called without Run.
+// Close ends the guard, which kills a command that still runs. Close may be called without Run.
 func (g *Guarded) Close() error {
 	signal.Stop(g.signals)
 	g.mu.Lock()

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/term"
 )
 
-// A job is a command in its own process group, with the job control of a shell: signals are
-// forwarded to the group, the group has the terminal while it runs, and sscli is stopped and
-// continued together with it. A job is used by one goroutine.
+// A job is a command in its own process group, under the job control of sscli, which acts like a
+// shell: sscli forwards signals to the group, gives it the terminal while it runs, and stops and
+// continues together with it. One goroutine uses a job.
 type job struct {
-	pid        int                  // of the command and its process group; 0 = not known yet
-	signals    chan os.Signal       // that sscli gets
-	sendSignal func(syscall.Signal) // to the command
+	pid        int                  // process id of the command and its group; 0 = not known yet
+	signals    chan os.Signal       // the signals that sscli gets
+	sendSignal func(syscall.Signal) // sends a signal to the command
 	tty        *terminal            // nil = standard input is not a terminal
-	stopSent   bool                 // a SIGTSTP was forwarded, and no SIGCONT since
+	stopSent   bool                 // SIGTSTP was forwarded, and no SIGCONT since
 	suspended  func()               // called before sscli is stopped; may be nil
 }
 
@@ -29,8 +29,8 @@ func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }
 
-// catch sends signals to c. It leaves out signals that sscli ignores, because the command must
-// inherit what nohup(1) ignores.
+// catch delivers signals to c, except those that sscli ignores: if nohup(1) made sscli ignore a
+// signal, the command must inherit that.
 func catch(c chan<- os.Signal, signals ...os.Signal) {
 	for _, s := range signals {
 		if !signal.Ignored(s) {
@@ -46,13 +46,14 @@ func (j *job) forward(s os.Signal) {
 		j.stopSent = true
 	case unix.SIGCONT:
 		j.stopSent = false
-		j.tty.give(j.pid) // as after bg and fg
+		j.tty.give(j.pid) // fg may have put sscli in the foreground
 	}
 	j.sendSignal(s.(syscall.Signal))
 }
 
-// suspend stops sscli too when the terminal stopped the command, or when sscli was asked to
-// stop. Otherwise the shell that waits for sscli would wait forever.
+// suspend is called when the signal by has stopped the command. It stops sscli too if the terminal
+// stopped the command, or if SIGTSTP was forwarded. Otherwise the shell would wait for sscli
+// forever.
 func (j *job) suspend(by syscall.Signal) {
 	terminalAccess := by == unix.SIGTTIN || by == unix.SIGTTOU
 	byTerminal := j.tty != nil && j.tty.given || terminalAccess
@@ -64,15 +65,15 @@ func (j *job) suspend(by syscall.Signal) {
 		j.suspended()
 	}
 	j.tty.takeBack()
-	continued := j.awaitContinue(0) // a fast fg
+	continued := j.awaitContinue(0) // fg may have been quick
 	if !continued {
 		if byTerminal {
-			_ = unix.Kill(0, stopSignal) // the whole group, as the terminal does
+			_ = unix.Kill(0, stopSignal) // stops the whole group, as the terminal does
 		} else {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		}
-		// sscli is stopped here, unless no shell could continue it: the system does not
-		// let a terminal stop an orphaned process group.
+		// sscli is stopped here, until SIGCONT. But in an orphaned process group, which no
+		// shell could continue, the kernel discards the stop signal.
 		continued = j.awaitContinue(200 * time.Millisecond)
 	}
 	if !continued && terminalAccess {
@@ -82,12 +83,12 @@ func (j *job) suspend(by syscall.Signal) {
 	j.forward(unix.SIGCONT)
 }
 
-// stopSignal stops sscli as SIGTSTP would. SIGTSTP has no effect once it was caught, because
-// the Go runtime does not restore its default action.
+// stopSignal stops sscli in place of SIGTSTP. Once the Go runtime has caught SIGTSTP, it does not
+// restore the default action.
 const stopSignal = unix.SIGTTIN
 
-// awaitContinue waits at most d for a SIGCONT and reports whether it came. It forwards other
-// signals. When d is over, it still reads the signals that came while sscli was stopped.
+// awaitContinue waits at most d for SIGCONT and reports whether it came. It forwards other
+// signals. After d it still handles the signals that came while sscli was stopped.
 func (j *job) awaitContinue(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -105,8 +106,8 @@ func (j *job) awaitContinue(d time.Duration) bool {
 	return false
 }
 
-// newGroup starts a command in its own process group. With foreground, the group gets the
-// terminal that standard input is.
+// newGroup returns the attributes that start a command in its own process group. With foreground,
+// the group becomes the foreground group of the terminal on standard input.
 func newGroup(foreground bool) *syscall.SysProcAttr {
 	if foreground {
 		return &syscall.SysProcAttr{Foreground: true, Ctty: 0}
@@ -114,7 +115,7 @@ func newGroup(foreground bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// wait is wait4(2) without waiting, also for stopped processes.
+// wait calls wait4(2) with WNOHANG and WUNTRACED, so it also reports stopped processes.
 func wait(pid int, status *syscall.WaitStatus) (int, error) {
 	for {
 		got, err := syscall.Wait4(pid, status, syscall.WNOHANG|syscall.WUNTRACED, nil)
@@ -132,7 +133,7 @@ func exitStatus(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// A terminal is standard input as the controlling terminal. The methods of a nil terminal do
+// A terminal is the controlling terminal on standard input. The methods of a nil terminal do
 // nothing.
 type terminal struct {
 	fd    int
@@ -149,7 +150,7 @@ func stdinTerminal() *terminal {
 	return &terminal{fd: fd, group: unix.Getpgrp()}
 }
 
-// isOurs reports whether sscli is in the foreground.
+// isOurs reports whether sscli's group is in the foreground.
 func (t *terminal) isOurs() bool {
 	if t == nil {
 		return false
@@ -158,7 +159,7 @@ func (t *terminal) isOurs() bool {
 	return err == nil && group == t.group
 }
 
-// give puts the command in the foreground, if sscli is there.
+// give puts the command in the foreground if sscli is in the foreground.
 func (t *terminal) give(pid int) {
 	if t.isOurs() && pid > 0 {
 		t.given = true
@@ -166,7 +167,7 @@ func (t *terminal) give(pid int) {
 	}
 }
 
-// takeBack puts sscli in the foreground again.
+// takeBack puts sscli back in the foreground if the command has the terminal.
 func (t *terminal) takeBack() {
 	if t != nil && t.given {
 		t.given = false
@@ -174,8 +175,8 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// setForeground requires that sscli ignores SIGTTOU, which would stop it in the background.
-// An error means that the terminal is gone.
+// setForeground puts a group in the foreground. sscli must ignore SIGTTOU, which would otherwise
+// stop it in the background. Errors are ignored: they mean that the terminal is gone.
 func (t *terminal) setForeground(group int) {
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, group)
 }

@@ -13,12 +13,12 @@ import (
 // that started the job ends.
 type job struct {
 	object windows.Handle
-	pid    int      // of the command, and of its console process group
+	pid    int      // process id of the command and its console process group
 	exited chan int // gets the command's exit code
 }
 
-// startJob starts a command as the first process of a new job. The command is in the job from its
-// first moment, so nothing that it starts can be outside.
+// startJob starts a command as the first process of a new job. The command is created inside the
+// job, so no process that it starts can be outside.
 func startJob(path string, args, env []string) (*job, error) {
 	object, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -48,8 +48,8 @@ func startJob(path string, args, env []string) (*job, error) {
 	return j, nil
 }
 
-// createInJob starts a command with this process's standard streams and no other handle. It leads
-// a console process group, the only kind to which Ctrl-Break can be sent.
+// createInJob starts a command with this process's standard streams and no other handle. The
+// command leads a console process group, because Ctrl-Break can only be sent to a group.
 func createInJob(object windows.Handle, path string, args, env []string) (*windows.ProcessInformation, error) {
 	const attributeJobList = 0x0002000d // PROC_THREAD_ATTRIBUTE_JOB_LIST
 	list, err := windows.NewProcThreadAttributeList(2)
@@ -65,7 +65,7 @@ func createInJob(object windows.Handle, path string, args, env []string) (*windo
 	self := windows.CurrentProcess()
 	var inherited []windows.Handle
 	for to, from := range map[*windows.Handle]*os.File{&si.StdInput: os.Stdin, &si.StdOutput: os.Stdout, &si.StdErr: os.Stderr} {
-		// A stream that is closed has no handle, and the command gets none.
+		// If a stream is closed, the command does not get it either.
 		if windows.DuplicateHandle(self, windows.Handle(from.Fd()), self, to, 0, true, windows.DUPLICATE_SAME_ACCESS) == nil {
 			defer windows.CloseHandle(*to)
 			inherited = append(inherited, *to)
@@ -93,15 +93,15 @@ func createInJob(object windows.Handle, path string, args, env []string) (*windo
 	return &p, err
 }
 
-// sendBreak sends Ctrl-Break to the processes of the job that share this process's console.
+// sendBreak sends Ctrl-Break to the command's group. It reaches processes on the guard's console.
 func (j *job) sendBreak() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.pid))
 }
 
-// end ends all processes of the job.
+// end ends all processes in the job.
 func (j *job) end() error { return windows.TerminateJobObject(j.object, codeKilled) }
 
-// remains reports whether a process of the job runs.
+// remains reports whether a process in the job is still running.
 func (j *job) remains() bool {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
 		times      [4]int64

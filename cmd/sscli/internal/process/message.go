@@ -7,41 +7,42 @@ import (
 	"time"
 )
 
-// sscli sends orders to its guard, and the guard sends events back, each over a pipe, as
-// JSON. One field of a message is set. Strings that may not be UTF-8, which JSON would
-// change, are sent as bytes.
+// sscli sends orders to its guard over one pipe, and the guard sends events over another. The
+// messages are JSON, and each has one field set. Strings that may not be UTF-8 are sent as
+// bytes, because JSON would change them.
 
-// An order is a message of sscli to its guard.
+// An order is a message from sscli to its guard.
 type order struct {
 	Secret []byte         `json:",omitempty"` // GuardOptions.Secret
 	Limit  *limit         `json:",omitempty"`
 	Start  *start         `json:",omitempty"`
 	Stop   bool           `json:",omitempty"`
-	Keep   bool           `json:",omitempty"` // the Temp of start is not to be removed: sscli lives
-	Signal syscall.Signal `json:",omitempty"` // to forward to the command
+	Keep   bool           `json:",omitempty"` // do not remove start.Temp: sscli has not died
+	Signal syscall.Signal `json:",omitempty"` // signal to forward to the command
 }
 
-// A limit has the times at which the command is told to end, and killed.
+// A limit holds the times at which the command gets TERM and KILL.
 type limit struct{ Term, Kill instant }
 
 // A start says how to start the command.
 type start struct {
-	Foreground int // process group that gets the terminal back; 0 = the command does not get the terminal
+	Foreground int // sscli's process group, which gets the terminal back; 0 = the command gets no terminal
 	Grace      time.Duration
-	Temp       []byte // directory that is removed if sscli dies
+	Temp       []byte // directory that the guard removes if sscli dies; empty = none
 	Env        [][]byte
 }
 
-// An event is a message of a guard to sscli.
+// An event is a message from a guard to sscli.
 type event struct {
 	Started int            `json:",omitempty"` // process id of the command
 	Refused syscall.Errno  `json:",omitempty"` // why the command could not be started
 	Late    bool           `json:",omitempty"` // the command was not started: see ErrLate
-	Stopped syscall.Signal `json:",omitempty"` // the command was stopped by this signal
+	Stopped syscall.Signal `json:",omitempty"` // the signal that stopped the command
 	Ended   *End           `json:",omitempty"`
 }
 
-// receive sends each message of r to c. It returns when r ends or is not a message, and closes c.
+// receive decodes the messages in r and sends them to c. It closes c and returns when r ends or
+// holds something else.
 func receive[T any](r io.Reader, c chan<- T) {
 	defer close(c)
 	for d := json.NewDecoder(r); ; {
@@ -53,27 +54,27 @@ func receive[T any](r io.Reader, c chan<- T) {
 	}
 }
 
-// An instant is a point in time that means the same in both processes.
+// An instant is a point in time, on two clocks that sscli and the guard share.
 type instant struct {
 	Boot time.Duration // boot-time clock: keeps running during suspend and cannot be set
 	Wall int64         // wall clock, in nanoseconds: keeps running while a virtual machine is paused
 }
 
-// at returns the instant of a time. A delay between its two clock readings makes it too
+// at converts a time to an instant. A delay between the two clock readings makes the instant too
 // early, never too late.
 func at(t time.Time) instant {
 	boot := uptime()
 	return instant{boot + time.Until(t), t.UnixNano()}
 }
 
-// left returns the time until an instant, by the clock that is closer to it.
+// left returns the time until i, by the clock that reaches i first.
 func (i instant) left() time.Duration {
 	return min(i.Boot-uptime(), time.Duration(i.Wall-time.Now().UnixNano()))
 }
 
 func (i instant) passed() bool { return i.left() <= 0 }
 
-// earlier returns the earlier of two instants, by each clock.
+// earlier returns the earlier of two instants, separately for each clock.
 func (i instant) earlier(j instant) instant {
 	return instant{min(i.Boot, j.Boot), min(i.Wall, j.Wall)}
 }

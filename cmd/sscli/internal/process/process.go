@@ -1,6 +1,6 @@
-// Package process runs a command on behalf of sscli, as env(1) and timeout(1) do. The
-// command has sscli's terminal and standard streams, gets every signal that sscli gets,
-// and returns its exit status.
+// Package process runs a command in the way of env(1) and timeout(1): the command has
+// sscli's terminal and standard streams and gets the signals that sscli gets, and the caller
+// gets its exit status.
 //
 //	runner := process.NewRunner()
 //	defer runner.Close()
@@ -11,17 +11,17 @@
 //
 //	g, err := process.NewGuarded(process.GuardOptions{Args: []string{"make", "test"}})
 //	defer g.Close()
-//	g.Limit(term, kill)     // again whenever the deadline moves
+//	g.Limit(term, kill)     // call again whenever the deadline moves
 //	end, err := g.Run(env)
 //
-// On Unix both do the job control of a shell: the command leads its own process group,
-// which is the terminal's foreground group if standard input is a terminal and sscli is in
-// its foreground. Ctrl-Z stops the command and sscli, fg continues both, and Ctrl-C reaches
-// the command alone. On Windows there is no job control: the console sends Ctrl-C to the command
-// of a Runner itself, and a Guarded command gets Ctrl-Break instead of any signal.
+// On Unix both kinds of command run under job control, as in a shell: the command leads its own
+// process group. If standard input is a terminal and sscli is in its foreground, the command's
+// group becomes the foreground group. Ctrl-Z stops the command and sscli, fg continues both, and
+// Ctrl-C reaches only the command. Windows has no job control: the console itself sends Ctrl-C to
+// the command of a Runner, and a Guarded command gets Ctrl-Break in place of every signal.
 //
-// The command of a [Runner] may outlive sscli: it continues when sscli is killed, and so do
-// the processes that the command leaves behind.
+// If sscli is killed, the command of a [Runner] and the processes that it left behind keep
+// running.
 package process
 
 import (
@@ -36,20 +36,20 @@ import (
 
 // Exit codes for a command that did not run, as in env(1) and timeout(1).
 const (
-	CodeSetup         = 125 // something before the start went wrong
+	CodeSetup         = 125 // an error before the command was started
 	CodeNotExecutable = 126
 	CodeNotFound      = 127
 )
 
-// A Command is what a [Runner] runs.
+// A Command is a command for a [Runner].
 type Command struct {
 	Args  []string // the name, then its arguments
 	Env   []string // NAME=VALUE; nil = sscli's environment
 	Input []byte   // standard input; nil = sscli's standard input
 }
 
-// Environ returns the environment of sscli without the variables in drop, and with the variables in
-// set.
+// Environ returns sscli's environment without the variables in drop. The variables in set are
+// added or replaced.
 func Environ(set map[string]string, drop ...string) []string {
 	omit := make(map[string]bool)
 	for _, name := range drop {
@@ -68,8 +68,8 @@ func Environ(set map[string]string, drop ...string) []string {
 	return env
 }
 
-// A StartError means that a command could not be started. Code is one of the exit codes
-// above.
+// A StartError means that a command could not be started. Code is [CodeSetup],
+// [CodeNotExecutable] or [CodeNotFound].
 type StartError struct {
 	Name string
 	Code int
@@ -83,8 +83,8 @@ func (e *StartError) Unwrap() error { return e.Err }
 // ExitCode returns Code.
 func (e *StartError) ExitCode() int { return e.Code }
 
-// newStartError returns the StartError for an error of os/exec or the system. It drops the
-// name from err, because StartError repeats it.
+// newStartError returns the StartError for an error from os/exec or the system. It removes the
+// name from err, because the message of StartError begins with it.
 func newStartError(name string, err error) *StartError {
 	code := CodeSetup
 	switch {
@@ -101,7 +101,7 @@ func newStartError(name string, err error) *StartError {
 	return &StartError{name, code, err}
 }
 
-// find returns the path of a program. The error is a *[StartError].
+// find looks a program up in PATH. The error is a *[StartError].
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {

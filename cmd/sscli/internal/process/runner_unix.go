@@ -13,14 +13,14 @@ import (
 
 const errNotExecutable = syscall.ENOEXEC
 
-// A Runner runs commands, one after the other. It is for one goroutine. From the first
-// command until Close it owns SIGTSTP and SIGTTOU.
+// A Runner runs commands, one after the other, in one goroutine. From the first command until
+// Close it handles SIGTSTP and SIGTTOU.
 type Runner struct {
-	signals  chan os.Signal // for the command
+	signals  chan os.Signal // signals to forward to the command
 	children chan os.Signal // SIGCHLD
 	stops    chan os.Signal // SIGTSTP while no command runs
-	endIdle  func()         // ends the goroutine of idle; nil = there is none
-	canStop  bool           // SIGTTOU has its default effect, which commands must inherit
+	endIdle  func()         // ends the goroutine that idle started; nil = there is none
+	canStop  bool           // SIGTTOU was not ignored at the start; commands must inherit that
 }
 
 // NewRunner returns a Runner. Call Close after the last command.
@@ -32,8 +32,8 @@ func NewRunner() *Runner {
 }
 
 // Run runs a command to its end and returns its exit status, which is 128+N if signal N ended
-// it. Signals that sscli gets are forwarded to the command, so Run ends with the command.
-// Processes that the command leaves behind continue. The error is a *[StartError].
+// it. Run forwards the signals that sscli gets, and returns only when the command has ended.
+// Processes that the command leaves behind keep running. The error is a *[StartError].
 func (r *Runner) Run(c Command) (int, error) {
 	name := c.Args[0]
 	path, err := find(name)
@@ -64,7 +64,8 @@ func (r *Runner) Run(c Command) (int, error) {
 		j.tty.given = true
 	}
 	if r.canStop {
-		// A command inherits ignored signals, so SIGTTOU must be caught when it starts.
+		// A command inherits ignored signals but not caught ones, so SIGTTOU must be caught
+		// when the command starts.
 		signal.Notify(r.stops, unix.SIGTTOU)
 	}
 	j.pid, err = syscall.ForkExec(path, c.Args, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin.Fd(), 1, 2}, Sys: attr})
@@ -75,8 +76,9 @@ func (r *Runner) Run(c Command) (int, error) {
 	if err != nil {
 		return 0, newStartError(name, err)
 	}
-	j.sendSignal = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // it may have ended
-	// This goroutine sends signals and collects the status, so j.pid is not reused.
+	j.sendSignal = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // fails if the group has ended
+	// Only this goroutine sends signals and waits for the command, so j.pid cannot be reused
+	// between the two.
 	for {
 		select {
 		case s := <-j.signals:
@@ -96,8 +98,8 @@ func (r *Runner) Run(c Command) (int, error) {
 	}
 }
 
-// feed returns a pipe that data is written to. Call end when the command has ended: it ends
-// the writing even if nobody reads the pipe.
+// feed returns a pipe from which the command reads data. Call end when the command has ended: it
+// stops the writing goroutine, even if the command did not read all of data.
 func feed(data []byte) (r *os.File, end func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -105,7 +107,7 @@ func feed(data []byte) (r *os.File, end func(), err error) {
 	}
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		_, _ = w.Write(data) // a command need not read its input
+		_, _ = w.Write(data) // fails if the command does not read its input
 		_ = w.Close()
 	})
 	return r, func() {
@@ -115,14 +117,14 @@ func feed(data []byte) (r *os.File, end func(), err error) {
 	}, nil
 }
 
-// idle makes SIGTSTP stop sscli while no command runs: once the Go runtime has caught the
-// signal, it no longer has its default effect.
+// idle makes SIGTSTP stop sscli while no command runs. Once the Go runtime has caught SIGTSTP,
+// the default action is not restored.
 func (r *Runner) idle() {
 	catch(r.stops, unix.SIGTSTP)
 	signal.Stop(r.signals)
 	signal.Stop(r.children)
-	// A SIGTSTP that came just after the command ended may be in both channels, but must stop
-	// sscli only once.
+	// A SIGTSTP that came just after the command ended may be in both channels, but sscli must
+	// stop only once.
 	stopped := false
 	for _, c := range []chan os.Signal{r.signals, r.stops} {
 		for len(c) > 0 {
@@ -153,7 +155,7 @@ func (r *Runner) idle() {
 	}
 }
 
-// Close releases SIGTSTP and SIGTTOU.
+// Close stops the handling of SIGTSTP and SIGTTOU.
 func (r *Runner) Close() {
 	if r.endIdle != nil {
 		r.endIdle()

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedClock is a clock that all processes share. It keeps running while the machine sleeps.
+// sharedClock is a clock that reads the same in all processes. It keeps running while the machine
+// sleeps.
 const sharedClock = unix.CLOCK_BOOTTIME
 
 // adoptOrphans makes this process the parent of its orphaned descendants, so that it finds
-// them in any group or session. on = false ends that.
+// them in any group or session. adoptOrphans(false) ends this.
 func adoptOrphans(on bool) {
 	var arg uintptr
 	if on {
@@ -25,8 +26,7 @@ func adoptOrphans(on bool) {
 // dieWithParent makes the kernel kill the command when its guard is killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// hasParent reports whether a process is a child of another, perhaps one that has ended and was
-// not waited for.
+// hasParent reports whether pid is a child of parent. The child may be a zombie.
 func hasParent(pid, parent int) bool {
 	p, ok := readProcess(pid)
 	return ok && p.parent == parent
@@ -51,7 +51,7 @@ func listProcesses() []process {
 	return table
 }
 
-// readProcess reads the row of a process. ok is false if there is no such process.
+// readProcess reads a process's row of the table. ok is false if there is no such process.
 func readProcess(pid int) (p process, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

@@ -8,16 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sharedClock is a clock that all processes share. It stops while the machine sleeps.
+// sharedClock is a clock that reads the same in all processes. It may stop while the machine
+// sleeps.
 const sharedClock = unix.CLOCK_MONOTONIC
 
-// Only Linux can find processes that have left the command's group.
+// On these systems sscli cannot find processes that have left the command's group, so the
+// functions below do nothing.
 
 func adoptOrphans(bool) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// hasParent returns true, because parents are not known.
+// hasParent returns true, because it cannot find out a process's parent.
 func hasParent(int, int) bool { return true }
 
 func listProcesses() []process { return nil }

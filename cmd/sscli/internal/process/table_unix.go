@@ -10,7 +10,7 @@ type process struct {
 }
 
 // childrenOf lists the children of a process. With sameSession, it leaves out children
-// that are not in the session of this process.
+// in other sessions than this process.
 func childrenOf(parent int, table []process, sameSession bool) []int {
 	session, _ := unix.Getsid(0) // no error for our own process
 	var pids []int
@@ -22,7 +22,7 @@ func childrenOf(parent int, table []process, sameSession bool) []int {
 	return pids
 }
 
-// descendants lists the descendants of a process that are not in a group.
+// descendants lists the descendants of root, except those in group.
 func descendants(root int, table []process, group int) []int {
 	tree := map[int]bool{root: true}
 	for grown := true; grown; {

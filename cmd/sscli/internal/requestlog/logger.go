@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
-// Logger returns a logger for servers. It prints warnings with [app.App.Warn] and information
-// with [app.App.Inform]; debug records only with -vv.
+// Logger returns a logger for servers. It prints warnings and errors with [app.App.Warn], and other
+// records with [app.App.Inform]. It prints debug records only with -vv.
 func Logger(a *app.App) *slog.Logger {
 	h := &logHandler{app: a}
 	h.with = func(out *bytes.Buffer) slog.Handler {
@@ -28,7 +28,7 @@ func onlyAttrs(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// A logHandler prints a record as its message with the attributes as NAME=VALUE.
+// A logHandler prints a record as its message, followed by the attributes as NAME=VALUE.
 type logHandler struct {
 	app  *app.App
 	with func(out *bytes.Buffer) slog.Handler // writes attributes to out

@@ -12,10 +12,9 @@
 //		options.Observe = log.Observe
 //	}
 //
-// Open returns nil unless the user asks for a log, so that a server without a log does no work for
-// one.
-// The server waits until each line is written: no line is lost, and a slow reader of the log
-// makes the server slow. No line has a password; keys and values are escaped.
+// Open returns nil unless the user asks for a log, so that a server without a log spends no time
+// on it. The server waits until each line is written: no line is lost, but a slow reader of the
+// log slows the server down. Lines contain no passwords. Keys and values are escaped.
 package requestlog
 
 import (
@@ -31,15 +30,15 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Flags are the flags of a log.
+// Flags holds the flag --log-format.
 type Flags struct{ form config.Text }
 
-// Bind defines the flags.
+// Bind adds the flag to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.form, "log-format", "`FORM` of the lines of -v: text, or json with one object per line; implies -v")
 }
 
-// A Log writes lines. Its methods may be called by several goroutines.
+// A Log writes a line for each request. Its methods may be called concurrently.
 type Log struct {
 	detailed bool // -vv
 
@@ -47,8 +46,8 @@ type Log struct {
 	out *format.Printer
 }
 
-// Open returns the log, or nil if nothing is logged. With JSON, everything else on standard
-// error is JSON from now on, too.
+// Open returns the log, or nil if nothing is logged. It also sets the form of all other messages on
+// standard error to the log's form, such as JSON.
 func (f Flags) Open(a *app.App) (*Log, error) {
 	level := a.Settings.Verbose
 	form := a.Output
@@ -72,13 +71,13 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	return &Log{detailed: level > 1, out: out}, nil
 }
 
-// Observe writes an event. An error is ignored: there is no place left to report it.
+// Observe writes an event. It ignores errors: there is no place left to report them.
 func (l *Log) Observe(e observe.Event) {
 	if e.Op == observe.Apply || e.Minor && !l.detailed {
 		return
 	}
 	line := format.LogEvent{Event: e, Detailed: l.detailed}
-	if v, err := client.ParseVersion(e.Version); err == nil { // else there is none
+	if v, err := client.ParseVersion(e.Version); err == nil { // otherwise the event has no version
 		line.Parsed = v
 	}
 	l.mu.Lock()

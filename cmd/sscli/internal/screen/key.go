@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Key is something typed: a printable character, or one of the keys below.
+// A Key is a key that the user typed: a printable character or one of the constants below.
 type Key rune
 
 // The keys that are not printable characters.
@@ -24,14 +24,14 @@ const (
 	KeySuspend   // Ctrl-Z
 	KeyClear     // Ctrl-U
 	KeyRedraw    // Ctrl-L
-	KeyOther     // any other
+	KeyOther     // any other key
 )
 
 const escape = 0x1b
 
-// ParseKeys returns the keys in what a terminal in raw mode has sent, and the bytes of an
-// incomplete key at the end. An escape at the end is the Escape key, because a terminal sends a
-// control sequence in one piece.
+// ParseKeys parses bytes from a terminal in raw mode. It returns the keys, and the bytes of an
+// incomplete key at the end. It takes an escape at the end for the Escape key, because terminals
+// send control sequences in one piece.
 func ParseKeys(b []byte) (keys []Key, rest []byte) {
 	for len(b) > 0 {
 		if len(b) > 1 && b[0] == escape && (b[1] == '[' || b[1] == 'O') {
@@ -74,11 +74,11 @@ func parseCharacter(r rune, size int) Key {
 	return Key(r)
 }
 
-// maxSequence is the maximum length of the control sequence of a key.
+// maxSequence is the maximum length of a key's control sequence, in bytes.
 const maxSequence = 16
 
-// parseSequence parses a control sequence (ECMA-48, 5.4) or a keypad key. size is 0 if it is
-// incomplete.
+// parseSequence parses a control sequence (ECMA-48, 5.4) or a keypad key. size is 0 if the sequence
+// is incomplete.
 func parseSequence(b []byte) (k Key, size int) {
 	final := bytes.IndexFunc(b[2:], func(r rune) bool { return r >= '@' && r <= '~' })
 	switch {
@@ -88,7 +88,7 @@ func parseSequence(b []byte) (k Key, size int) {
 		return KeyOther, 2
 	}
 	size = 2 + final + 1
-	sequences := map[string]Key{ // of several terminals
+	sequences := map[string]Key{ // terminals differ in the sequences that they send
 		"[A": KeyUp, "OA": KeyUp, "[B": KeyDown, "OB": KeyDown, "[5~": KeyPageUp, "[6~": KeyPageDown,
 		"[H": KeyHome, "OH": KeyHome, "[1~": KeyHome, "[7~": KeyHome,
 		"[F": KeyEnd, "OF": KeyEnd, "[4~": KeyEnd, "[8~": KeyEnd, "OM": KeyEnter,

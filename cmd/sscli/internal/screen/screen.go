@@ -1,11 +1,11 @@
-// Package screen draws lines on the whole terminal and reads single keys, for a program such as
-// top.
+// Package screen draws lines on the whole terminal and reads single keys, for full-screen
+// commands such as `sscli top`.
 //
 //	s, err := screen.Open(os.Stdout, true)
 //	defer s.Close()
 //	err = s.Draw(func(width, height int) []screen.Line { … })
 //
-// [ParseKeys] turns what [Screen.Read] reads into keys.
+// [ParseKeys] turns the bytes from [Screen.Read] into keys.
 package screen
 
 import (
@@ -28,7 +28,7 @@ type Line struct {
 	Style Style
 }
 
-// A Style says how a line is drawn.
+// A Style is the appearance of a line.
 type Style int
 
 // The styles.
@@ -47,7 +47,7 @@ type Screen struct {
 	out   *os.File
 	color bool
 
-	drawn         []Line // what the terminal shows; nil = unknown
+	drawn         []Line // the lines that the terminal shows; nil = unknown
 	width, height int
 }
 
@@ -60,8 +60,8 @@ const (
 	resetStyle  = "\x1b[m"
 )
 
-// Open opens the terminal that sscli was started from, and draws on out. Close the Screen, even
-// after an error, unless it is nil.
+// Open opens the terminal that sscli was started from, and draws on out. If the Screen is not nil,
+// close it, even after an error.
 func Open(out *os.File, color bool) (*Screen, error) {
 	keys, err := terminal.OpenKeys()
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(out *os.File, color bool) (*Screen, error) {
 	return s, s.Enter()
 }
 
-// Enter switches to the alternate screen, which is then empty.
+// Enter switches to the alternate screen and clears it.
 func (s *Screen) Enter() error {
 	s.drawn = nil
 	if err := s.Raw(); err != nil {
@@ -90,8 +90,8 @@ func (s *Screen) leave() error {
 // Close undoes Enter and closes the terminal.
 func (s *Screen) Close() error { return errors.Join(s.leave(), s.Keys.Close()) }
 
-// Suspend restores the terminal, stops the process group as Ctrl-Z does, and returns when the
-// process is continued.
+// Suspend restores the terminal and stops the process group, as Ctrl-Z does. When the process
+// continues, Suspend returns to the alternate screen.
 func (s *Screen) Suspend() error {
 	if err := s.leave(); err != nil {
 		return err
@@ -103,8 +103,8 @@ func (s *Screen) Suspend() error {
 // Redraw makes the next Draw write all lines, not only the changed ones.
 func (s *Screen) Redraw() { s.drawn = nil }
 
-// Draw shows the lines that view returns for the size of the terminal. It writes only the lines
-// that have changed.
+// Draw calls view with the size of the terminal and shows the lines that view returns. It writes only
+// the lines that have changed.
 func (s *Screen) Draw(view func(width, height int) []Line) error {
 	width, height, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
@@ -120,7 +120,8 @@ func (s *Screen) Draw(view func(width, height int) []Line) error {
 		if i < len(s.drawn) && s.drawn[i] == l {
 			continue
 		}
-		// Erase first: after a text as wide as the screen, the cursor is on its last character.
+		// Erase before the text: after a text as wide as the screen, the cursor stays on the last
+		// character, which would be erased.
 		fmt.Fprintf(&b, "\x1b[%d;1H"+eraseLine+"%s", i+1, s.styled(l))
 	}
 	s.drawn = append([]Line{}, lines...)
@@ -143,7 +144,7 @@ func (s *Screen) styled(l Line) string {
 	return style + l.Text + resetStyle
 }
 
-// Wrap breaks a text into lines that fit a width. All but the first are indented.
+// Wrap breaks a text into lines of at most width columns. All lines after the first are indented.
 func Wrap(text string, width int) []Line {
 	var lines []Line
 	for text != "" || lines == nil {
@@ -162,13 +163,13 @@ func Wrap(text string, width int) []Line {
 	return lines
 }
 
-// Pad cuts a text to a width, or fills it with spaces on the right.
+// Pad cuts a text to width columns, or fills it with spaces on the right.
 func Pad(text string, width int) string {
 	text = format.Cut(text, width)
 	return text + strings.Repeat(" ", max(width-format.Columns(text), 0))
 }
 
-// PadLeft fills a text with spaces on the left.
+// PadLeft fills a text with spaces on the left to width columns. It does not cut.
 func PadLeft(text string, width int) string {
 	return strings.Repeat(" ", max(width-format.Columns(text), 0)) + text
 }

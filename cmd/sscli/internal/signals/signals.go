@@ -3,14 +3,14 @@
 //	ctx, s := signals.Notify(context.Background())
 //	err := work(ctx) // ends with an *Interrupted as the cause
 //
-// The first SIGINT, SIGTERM or SIGHUP cancels the context, so that the work can be tidied
-// up; the second one ends the process. Signals that were ignored when sscli started, as under
-// nohup(1), stay ignored. A shell handles SIGINT itself with [Signals.Interrupts].
+// The first SIGINT, SIGTERM or SIGHUP cancels the context, so that the work can be cleaned
+// up. The second one ends the process. Signals that were ignored when sscli started, as under
+// nohup(1), stay ignored. sscli's shell handles SIGINT itself with [Signals.Interrupts].
 //
-// Catching signals starts threads, which takes a tenth of the time of a get on a local broker. So
-// signals are caught only after a few milliseconds, when such a get has ended. Code that is about
-// to do something that must be tidied up, such as a write, calls [Signals.Arm] first. Until
-// signals are caught, a signal just ends the process.
+// Catching signals starts threads, which takes a tenth of the time of a get on a local broker.
+// Therefore signals are caught only after 10 ms, when such a get has ended. Code must call
+// [Signals.Arm] before work that needs a cleanup, such as a write. Until signals are caught, a
+// signal just ends the process.
 package signals
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// An Interrupted is the signal that asked sscli to end, as an error.
+// An Interrupted is the error for a signal that asked sscli to end.
 type Interrupted struct {
 	Signal syscall.Signal
 }
@@ -37,21 +37,21 @@ func (e *Interrupted) Error() string {
 	return "interrupted"
 }
 
-// ExitCode is the code with which a shell reports the signal.
+// ExitCode returns the code with which a shell reports the signal: 128+N for signal N.
 func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
 
 // Reraise ends the process with the signal, so that the calling shell sees why it ended.
 func (e *Interrupted) Reraise() {
 	signal.Reset(e.Signal)
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(e.Signal) == nil {
-		select {} // until it arrives
+		select {} // until the signal ends the process
 	}
 }
 
-// grace is the time after the start at which signals are caught if nothing calls Arm.
+// grace is how long after Notify signals are caught if nothing calls Arm.
 const grace = 10 * time.Millisecond
 
-// Signals are the signals that ask sscli to end. A nil *Signals catches none.
+// Signals catches the signals that ask sscli to end. A nil *Signals catches none.
 type Signals struct {
 	arm func() // catches the signals, once
 
@@ -59,8 +59,8 @@ type Signals struct {
 	interrupted func() // called for SIGINT; nil = SIGINT ends the context
 }
 
-// Notify returns a context that ends, with an *[Interrupted] as its cause, at the first
-// signal that is caught. A second one ends the process.
+// Notify returns a context that ends at the first signal that is caught, with an *[Interrupted] as
+// its cause. A second signal ends the process.
 func Notify(parent context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(parent)
 	s := &Signals{}
@@ -69,18 +69,18 @@ func Notify(parent context.Context) (context.Context, *Signals) {
 	return ctx, s
 }
 
-// Arm makes sure that signals are caught.
+// Arm catches signals from now on, if they are not caught yet.
 func (s *Signals) Arm() {
 	if s != nil {
 		s.arm()
 	}
 }
 
-// start catches signals, and has another goroutine wait for them.
+// start catches signals, and starts a goroutine that waits for them.
 func (s *Signals) start(cancel context.CancelCauseFunc) {
 	came := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // nohup(1) and background jobs of a script ignore some
+		if !signal.Ignored(sig) { // as under nohup(1), or in a background job of a script
 			signal.Notify(came, sig)
 		}
 	}
@@ -96,15 +96,16 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 	}()
 }
 
-// Interrupts makes SIGINT call f, from another goroutine, instead of ending the context. With
-// nil, SIGINT ends the context again.
+// Interrupts makes SIGINT call f, in another goroutine, instead of ending the context. If f is nil,
+// SIGINT ends the context again.
 func (s *Signals) Interrupts(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupted = f
 }
 
-// diverted calls the function of Interrupts if the signal is SIGINT, and reports whether it did.
+// diverted calls the function from Interrupts if there is one and the signal is SIGINT. It reports
+// whether it did.
 func (s *Signals) diverted(sig os.Signal) bool {
 	s.mu.Lock()
 	f := s.interrupted

@@ -1,7 +1,7 @@
-// Package statestorecli is sscli under the name of Microsoft's tool, statestore-cli: its command
-// line, for scripts that were written for it.
+// Package statestorecli is the command line of Microsoft's tool statestore-cli, for scripts that
+// were written for that tool.
 //
-// main calls [New] in place of the command table if the program was called by that [Name], as a
-// link or a copy. It has get, set and delete with that tool's flags. Random client id, bytes on
-// the wire, errors and exit codes are sscli's.
+// If the program is called by [Name], through a link or a copy, main uses [New] in place of the
+// command table. The commands get, set and delete have that tool's flags. The random client id,
+// the bytes on the wire, the errors and the exit codes are sscli's.
 package statestorecli

@@ -21,7 +21,7 @@ import (
 // Name is the name of Microsoft's tool.
 const Name = "statestore-cli"
 
-// New returns the root command under that name.
+// New returns the root command of statestore-cli.
 func New(a *app.App) *cobra.Command {
 	var host, ca, cert, key, keyPassword string
 	var port uint16

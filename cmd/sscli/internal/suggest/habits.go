@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A Meaning is what a user may have meant by words that are no command.
+// A Meaning is what a user may have meant by words that do not name a command.
 type Meaning struct {
-	Hint string // a command line that begins with sscli, perhaps with a remark; empty: none
-	Why  string // why the state store cannot do it; empty if it can
+	Hint string // a command line that begins with sscli, perhaps with a remark; empty = none
+	Why  string // why the state store cannot do it; empty = it can
 }
 
-// Command returns the meaning of words that users of other tools type below a command, which
-// is given by its path: "" for sscli itself, or "lock". exists reports whether there is a
-// command with a path. Operands among the words are written into the hint, but no values. The
-// zero Meaning means that the words are not known. There must be at least one.
+// Command returns what users of other tools mean by words, which they typed after the command with
+// the path under: "" for sscli itself, or "lock". exists reports whether there is a command with a
+// path. The hint contains keys, names and patterns from the words, but no values. Command returns the
+// zero Meaning if it does not know the words. words must not be empty.
 func Command(under string, words []string, exists func(path string) bool) Meaning {
 	word := strings.ToLower(words[0])
 	if len(words) > 1 {
@@ -25,13 +25,12 @@ func Command(under string, words []string, exists func(path string) bool) Meanin
 	return meaning(under, word, words[1:], exists)
 }
 
-// Other is [Command] for words that begin with an operand: the first word is not a command, and
-// does not look like one.
+// Other is [Command] for words whose first word is an operand and does not look like a command.
 func Other(under string, words []string, exists func(path string) bool) Meaning {
 	return meaning(under, anyWord, words, exists)
 }
 
-// anyWord is the word of a row that stands for all words.
+// anyWord marks a row of the table that applies to every word.
 const anyWord = "*"
 
 // meaning looks a word up in the table.
@@ -39,7 +38,7 @@ func meaning(under, word string, operands []string, exists func(path string) boo
 	return lookUp(habits(), under, word, operands, exists)
 }
 
-// lookUp is meaning with a table.
+// lookUp is meaning for a given table.
 func lookUp(table []habit, under, word string, operands []string, exists func(path string) bool) Meaning {
 	for _, h := range table {
 		if h.under != under || !slices.Contains(strings.Fields(h.typed), word) {
@@ -59,7 +58,7 @@ func lookUp(table []habit, under, word string, operands []string, exists func(pa
 	return Meaning{}
 }
 
-// path returns the path of the command that a hint begins with: the first words of the hint in
+// path returns the path of the command at the beginning of a hint: the leading words that are in
 // lower case.
 func path(hint string) string {
 	var names []string
@@ -76,8 +75,9 @@ func path(hint string) string {
 	return strings.Join(names, " ")
 }
 
-// fill replaces the placeholders of a hint by operands: KEY, NAME and PATTERN by the first operand,
-// PREFIX* by the first operand and *, KEY... by all of them. It removes [PATTERN] if there is no operand.
+// fill replaces the placeholders in a hint with operands: KEY, NAME and PATTERN with the first operand,
+// PREFIX* with the first operand and a *, and KEY... with all operands. If there is no operand, it
+// removes [PATTERN].
 func fill(hint string, operands []string) string {
 	var out []string
 	for w := range strings.FieldsSeq(hint) {
@@ -107,8 +107,8 @@ func fill(hint string, operands []string) string {
 	return strings.Join(out, " ")
 }
 
-// orPlaceholder returns operands as the user types them, or a placeholder if the shells do not
-// quote one of the operands alike.
+// orPlaceholder returns operands as the user types them, or the placeholder if [Quoted] cannot quote
+// one of them.
 func orPlaceholder(operands []string, placeholder string) string {
 	words := make([]string, len(operands))
 	for i, o := range operands {
@@ -120,9 +120,9 @@ func orPlaceholder(operands []string, placeholder string) string {
 	return strings.Join(words, " ")
 }
 
-// Quoted returns a word with the quotes that it needs, both in the user's shell and in the shell of
-// sscli. ok is false if the two shells differ, or if the word has a character that is not printable
-// ASCII.
+// Quoted returns a word with the quotes that it needs, in a form that is valid in the user's shell and
+// in sscli's shell. ok is false if there is no such form, or if the word has a character that is not
+// printable ASCII.
 func Quoted(word string) (typed string, ok bool) {
 	plain := word != "" && word[0] != '-'
 	for i := range len(word) {
@@ -140,16 +140,16 @@ func Quoted(word string) (typed string, ok bool) {
 	return "'" + word + "'", word == "" || word[0] != '-'
 }
 
-// A habit is what users of another tool type, and what does the same in sscli.
+// A habit maps words that users of another tool type to the command of sscli that does the same.
 type habit struct {
 	under string // the path of the parent command; empty for the root
 	typed string // the words of other tools, separated by spaces
-	means string // the command of sscli; the first that exists of several, separated by |
-	why   string // why the state store cannot do this; empty if it can
+	means string // commands of sscli, separated by |; the first that exists applies
+	why   string // why the state store cannot do this; empty = it can
 }
 
 // habits returns the table of habits, for users of redis-cli, etcdctl, kubectl, consul and the
-// tools of Mosquitto. A word that is a command of sscli needs no row.
+// Mosquitto tools. A word that is a command of sscli needs no row.
 func habits() []habit {
 	const (
 		expiry     = "the protocol sets an expiry only together with a value"
@@ -280,8 +280,8 @@ func habits() []habit {
 	}
 }
 
-// Flag returns the flag of sscli that does what a flag of another tool does, or "" if there is none.
-// The flag is without dashes, and may have a placeholder or a remark after it.
+// Flag returns the flag of sscli that does the same as another tool's flag, or "" if there is none.
+// The result has no dashes. A placeholder or a remark may follow the flag.
 func Flag(name string) string {
 	for _, f := range [][2]string{
 		{"pass passwd password pw secret", "password-file FILE, or --askpass to type it"},
@@ -310,8 +310,8 @@ func Flag(name string) string {
 	return ""
 }
 
-// FlagMeaning returns what a user may have meant by a flag, without dashes, of a command that does not
-// have it, as [Command] does for a word that is no command.
+// FlagMeaning returns what a user may have meant by a flag that command does not have. flag has no
+// dashes. operands and exists are used as in [Command].
 func FlagMeaning(command, flag string, operands []string, exists func(path string) bool) Meaning {
 	const steal = "lock status NAME shows the holder; sscli del NAME takes the lock from it"
 	return lookUp([]habit{

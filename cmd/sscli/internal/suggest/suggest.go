@@ -1,13 +1,13 @@
 // Package suggest finds what a user may have meant. [Near] finds the names that look like a word.
-// [Command] finds the command of sscli that does what a word does in another tool, and [Flag] the
-// flag.
+// [Command] and [Flag] find the command and the flag of sscli that do the same as a word or a flag
+// of another tool.
 package suggest
 
 import "strings"
 
-// Near returns the names at the smallest edit distance from a word: 1, or else 2 if the word has at
-// least seven letters. If there are none, it returns the names that begin with the word. Case does
-// not matter.
+// Near returns the names that are nearest to a word: those at the smallest edit distance, which may
+// be 1, or 2 if the word has at least seven letters. If there are none, Near returns the names that
+// begin with the word. Case does not matter.
 func Near(word string, names []string) []string {
 	if word == "" {
 		return nil
@@ -39,8 +39,8 @@ func Near(word string, names []string) []string {
 	return nil
 }
 
-// distance returns the edit distance of a and b: the number of letters to insert, to delete or to
-// replace, and of adjacent letters to swap, to turn a into b (optimal string alignment).
+// distance returns the edit distance of a and b (optimal string alignment): how many bytes must be
+// inserted, deleted, replaced, or swapped with the next one to turn a into b.
 func distance(a, b string) int {
 	var before []int // the row before last
 	last := make([]int, len(b)+1)

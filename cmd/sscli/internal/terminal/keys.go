@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Keys is a terminal that is read key by key, without echo.
+// Keys reads a terminal key by key. After [Keys.Raw] the terminal does not echo.
 type Keys struct {
 	tty    *os.File
 	before *term.State // nil = the terminal was not changed
@@ -44,8 +44,8 @@ func (k *Keys) Restore() error {
 	})
 }
 
-// control calls f with the file descriptor. It avoids File.Fd, after which deadlines may
-// not work, so that Interrupt could not end a read.
+// control calls f with the file descriptor. It does not use File.Fd, because after that
+// deadlines may not work, and Interrupt could not end a read.
 func (k *Keys) control(f func(fd int) error) error {
 	conn, err := k.tty.SyscallConn()
 	if err != nil {
@@ -58,8 +58,8 @@ func (k *Keys) control(f func(fd int) error) error {
 // Close undoes Raw and closes the terminal.
 func (k *Keys) Close() error { return errors.Join(k.Restore(), k.tty.Close()) }
 
-// Read calls f with what is typed, until f returns false, [Keys.Interrupt] is called, or the
-// terminal is gone. f may keep the bytes.
+// Read calls f with the bytes that the user types, until f returns false, [Keys.Interrupt] is
+// called, or the terminal is gone. f may keep the bytes.
 func (k *Keys) Read(f func([]byte) bool) error {
 	for {
 		b := make([]byte, 256)
@@ -75,5 +75,6 @@ func (k *Keys) Read(f func([]byte) bool) error {
 	}
 }
 
-// Interrupt ends Read, and reports whether it can. If it cannot, the next key ends it.
+// Interrupt ends Read. It returns false if the system cannot interrupt Read, which then ends only
+// after the next key.
 func (k *Keys) Interrupt() bool { return k.tty.SetReadDeadline(time.Now()) == nil }

@@ -7,8 +7,8 @@ import (
 )
 
 // A Line is a line at the bottom of standard error that is redrawn, such as a progress bar.
-// Everything else for standard error goes through Write, and appears above the line. The methods
-// may be called concurrently.
+// Everything else for standard error must go through Write, which prints it above the line. The
+// methods may be called concurrently.
 type Line struct {
 	mu    sync.Mutex
 	W     io.Writer
@@ -35,7 +35,7 @@ func (l *Line) clear() error {
 	return err
 }
 
-// draw redraws the line. After an error nobody sees the line, so errors are ignored.
+// draw redraws the line. It ignores errors, because without the terminal nobody sees the line.
 func (l *Line) draw(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,8 @@ func (l *Line) draw(text string) {
 	_, _ = io.WriteString(l.W, clearLine+text)
 }
 
-// Animate draws the line that text returns at each interval. end clears the line.
+// Animate calls text at each interval and draws the line that it returns. end stops this and
+// clears the line.
 func (l *Line) Animate(interval time.Duration, text func() string) (end func()) {
 	stop := make(chan struct{})
 	var drawing sync.WaitGroup

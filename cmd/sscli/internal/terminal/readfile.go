@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ReadFile reads a file to its end. If ctx ends first, as with a FIFO that nobody writes to, the
-// error is its cause.
+// ReadFile reads a file to its end. If ctx ends first, for example while nobody writes to a FIFO, the
+// error is the cause of ctx.
 func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	var opened atomic.Pointer[os.File]
 	return interruptible(ctx, func() ([]byte, error) {
@@ -22,7 +22,7 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		defer f.Close()
 		opened.Store(f)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx) // nothing would end the read
+			return nil, context.Cause(ctx) // stop has run already, so nothing would end the read
 		}
 		return io.ReadAll(f)
 	}, func() bool {
@@ -34,9 +34,9 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	})
 }
 
-// release ends an attempt to open a FIFO for reading, which waits for a writer, and reports whether
-// it did: it opens the FIFO for writing. It tries for a while, because the reader may not have
-// begun to open the FIFO yet.
+// release unblocks a goroutine that opens a FIFO for reading and waits for a writer: it opens the
+// FIFO for writing. It tries for 100 ms, because the reader may not have begun to open the FIFO
+// yet, and reports whether it succeeded.
 func release(name string) bool {
 	const attempts, pause = 100, time.Millisecond
 	info, err := os.Stat(name)
@@ -47,7 +47,7 @@ func release(name string) bool {
 		if f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 			return f.Close() == nil
 		}
-		time.Sleep(pause) // ENXIO: nobody reads yet
+		time.Sleep(pause) // ENXIO: the FIFO has no reader yet
 	}
 	return false
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Stream is standard output or standard error, as results and messages are printed to it.
+// A Stream is standard output or standard error, with the settings for printing to it.
 type Stream struct {
 	File  *os.File
 	Color string                      // --color: always, never, or anything else for auto
-	Env   func(string) (string, bool) // as os.LookupEnv
+	Env   func(string) (string, bool) // like os.LookupEnv
 }
 
 // IsTerminal reports whether the stream is a terminal.
 func (s Stream) IsTerminal() bool { return term.IsTerminal(int(s.File.Fd())) }
 
-// Printer returns a printer for a form of output. The printer writes to w, which must be s.File or
-// write to it: s determines the colors and the size.
+// Printer returns a printer for a form of output. The printer writes to w, with the colors and the
+// size of s. w must be s.File or must write to it.
 func (s Stream) Printer(form string, w io.Writer) (*format.Printer, error) {
 	o := format.Options{Output: form, Terminal: s.IsTerminal(), Color: s.UsesColor()}
 	if o.Terminal {
@@ -30,7 +30,7 @@ func (s Stream) Printer(form string, w io.Writer) (*format.Printer, error) {
 	return format.New(w, o)
 }
 
-// Size returns the columns and rows of a terminal, which may change; 0, 0 if they are not
+// Size returns the current number of columns and rows of the terminal; 0, 0 if they are not
 // known.
 func (s Stream) Size() (width, height int) {
 	width, height, err := term.GetSize(int(s.File.Fd()))
@@ -40,9 +40,9 @@ func (s Stream) Size() (width, height int) {
 	return width, height
 }
 
-// UsesColor reports whether to use colors. With --color=auto, any NO_COLOR that is not empty turns
-// them off (no-color.org), and any CLICOLOR_FORCE but an empty one and 0 turns them on. Otherwise
-// CLICOLOR, TERM and whether the stream is a terminal decide.
+// UsesColor reports whether to use colors. With --color=auto, a NO_COLOR that is not empty turns
+// colors off (no-color.org). A CLICOLOR_FORCE that is neither empty nor 0 turns them on. Otherwise
+// colors are on for a terminal, unless CLICOLOR is 0 or TERM is dumb.
 func (s Stream) UsesColor() bool {
 	none, _ := s.Env("NO_COLOR")
 	force, _ := s.Env("CLICOLOR_FORCE")
@@ -59,5 +59,5 @@ func (s Stream) UsesColor() bool {
 	return s.IsTerminal() && kind != "dumb" && clicolor != "0"
 }
 
-// ErrClosed is the cause with which the context of UntilClosed ends.
+// ErrClosed is the cause of a context that [UntilClosed] ended.
 var ErrClosed = errors.New("standard output was closed")

@@ -2,10 +2,10 @@
 //
 //	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
 //
-// [Ask] and [AskSecret] open the terminal itself, even if the standard streams are redirected.
-// [ReadAll] reads standard input. A [Stream] makes printers for standard output and standard error.
-// A [Line] is redrawn below the other output. [Keys] reads single keys, for a program that draws the
-// whole screen. Everything that waits for the user ends with its context, and restores the terminal.
+// [Ask] and [AskSecret] open the terminal itself, so they work even if the standard streams are
+// redirected. [ReadAll] reads standard input. A [Stream] makes printers for standard output and
+// standard error. A [Line] is redrawn below the other output. [Keys] reads single keys, for a program
+// that draws the whole screen. Ask, AskSecret, ReadFile and ReadAll return when their context ends.
 package terminal
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
-// A Job is an event of job control, see [WatchJob].
+// A Job is an event that [WatchJob] sends.
 type Job int
 
-// The events of job control.
+// The events of [WatchJob].
 const (
 	JobResized   Job = iota // the terminal may have another size
 	JobContinued            // the process was continued
-	JobStop                 // the process is asked to stop
+	JobStop                 // the process got SIGTSTP
 )
 
 // An Error means that a question cannot be asked, because there is no terminal.
@@ -50,7 +50,7 @@ func openTerminal() (*os.File, error) {
 }
 
 // Ask prints a question on standard error and reads a line from the terminal. The error is an
-// *[Error], or the cause of the end of ctx.
+// *[Error], or the cause of ctx if ctx ends first.
 func Ask(ctx context.Context, stderr *os.File, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -60,13 +60,13 @@ func Ask(ctx context.Context, stderr *os.File, question string) (string, error) 
 	fmt.Fprint(stderr, question)
 	line, err := readFrom(ctx, tty, readAnswer)
 	if err != nil {
-		fmt.Fprintln(stderr) // the cursor is after the question
+		fmt.Fprintln(stderr) // end the line of the question
 	}
 	return line, err
 }
 
-// AskSecret asks on the terminal and reads a line without echo. Its errors are the errors of
-// [Ask], and an *[signals.Interrupted] if Ctrl-C was typed.
+// AskSecret prints a question on the terminal and reads a line without echo. Its errors are those
+// of [Ask], and an *[signals.Interrupted] if the user types Ctrl-C.
 func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -77,7 +77,7 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 	if term.IsTerminal(int(stderr.Fd())) {
 		out = stderr
 	}
-	// Before the question: the user may type as soon as it appears.
+	// Turn off the echo before the question, because the user may type as soon as it appears.
 	keys := Keys{tty: tty}
 	if err := keys.Raw(); err != nil {
 		return nil, &Error{err}
@@ -134,14 +134,15 @@ func ReadSecretLine(r io.Reader) ([]byte, error) {
 	}
 }
 
-// ReadAll reads r to its end. If ctx ends first, the error is its cause, and the read continues in
-// another goroutine until r or the process ends.
+// ReadAll reads r to its end. If ctx ends first, the error is the cause of ctx, and the read
+// continues in another goroutine until r or the process ends.
 func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	return interruptible(ctx, func() ([]byte, error) { return io.ReadAll(r) }, func() bool { return false })
 }
 
-// interruptible runs read and waits for it, or for the end of ctx. When ctx ends it calls stop,
-// which returns true if it ended the read. If not, the read continues in its goroutine.
+// interruptible runs read in a goroutine and waits until it returns or ctx ends. When ctx ends, it
+// calls stop, which ends the read and returns true. If stop returns false, the read continues in its
+// goroutine.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -164,7 +165,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	}
 }
 
-// named adds to an error of reading that it is about the terminal.
+// named prefixes a read error with "the terminal".
 func named(err error) error {
 	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
 		return err
@@ -172,8 +173,8 @@ func named(err error) error {
 	return fmt.Errorf("the terminal: %w", err)
 }
 
-// readAnswer reads one line, byte by byte because the bytes after it are for other readers. The end
-// of input ends the line too.
+// readAnswer reads one line, which may also end with the input. It reads byte by byte, to leave the
+// bytes after the line to other readers.
 func readAnswer(f *os.File) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); ; {

@@ -16,7 +16,8 @@ func WatchJob(chan<- Job) (end func()) { return func() {} }
 // Stop does nothing: there is no job control.
 func Stop() {}
 
-// UntilClosed cannot see a closed output on this system; the next write fails instead.
+// UntilClosed returns a context that does not end when the output is closed: this system does not
+// report that until the next write, which fails.
 func UntilClosed(parent context.Context, _ *os.File) (context.Context, context.CancelFunc) {
 	return context.WithCancel(parent)
 }

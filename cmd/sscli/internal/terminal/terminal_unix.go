@@ -15,8 +15,8 @@ import (
 // device is the terminal that sscli was started from.
 const device = "/dev/tty"
 
-// WatchJob sends a Job to c when the terminal was resized, when the process was continued after
-// a stop, and when it is asked to stop. For a stop the caller restores the terminal and calls
+// WatchJob sends a Job to c when the terminal is resized, when the process continues after a stop,
+// and when the process gets SIGTSTP. After a JobStop, the caller must restore the terminal and call
 // [Stop]. Call end when done.
 func WatchJob(c chan<- Job) (end func()) {
 	signals := make(chan os.Signal, 8)
@@ -48,9 +48,9 @@ func WatchJob(c chan<- Job) (end func()) {
 	}
 }
 
-// Stop stops the process group, as the terminal does at Ctrl-Z, and returns when the process is
-// continued. It returns soon if no shell could continue the process, because the system does not
-// let a terminal stop an orphaned process group.
+// Stop stops the process group, as the terminal does for Ctrl-Z, and returns when the process is
+// continued. In an orphaned process group, which no shell could continue, the kernel discards the
+// stop signal, and Stop returns after 200 ms.
 func Stop() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
@@ -62,13 +62,13 @@ func Stop() {
 	}
 }
 
-// UntilClosed returns a context that ends when the reader of f, such as the other end of a pipe,
-// is gone. Its cause is then ErrClosed. It ends even if nothing is being written to f.
+// UntilClosed returns a context that ends, with the cause [ErrClosed], when the reader of f, such as
+// the other end of a pipe, is gone. It ends even while nothing is written to f.
 func UntilClosed(parent context.Context, f *os.File) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	end, wake, err := os.Pipe()
 	if err != nil {
-		// The next write fails instead.
+		// Without the pipe, a closed output is seen only when the next write fails.
 		return ctx, func() { cancel(nil) }
 	}
 	ended := make(chan struct{})

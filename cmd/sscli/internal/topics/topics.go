@@ -1,5 +1,5 @@
 // Package topics holds the topics of `sscli help`, such as `sscli help exit-codes`: help pages
-// without a command.
+// that are not about a command.
 package topics
 
 import (

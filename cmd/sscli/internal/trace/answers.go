@@ -6,12 +6,12 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// Answers counts the replies to each request of a connection. The zero Answers is ready for use. Its
+// Answers counts the replies to each request on a connection. The zero value is ready for use. Its
 // methods may be called concurrently.
 type Answers struct {
 	mu   sync.Mutex
-	n    map[string]int // by correlation data
-	most int
+	n    map[string]int // number of replies, by correlation data
+	most int            // the largest number in n
 }
 
 // Add counts a packet, if it is a request or a reply.
@@ -34,7 +34,7 @@ func (a *Answers) Add(e mqtt.Event) {
 	}
 }
 
-// Most returns the largest number of replies to one request. More than 1 means that several stores
+// Most returns the largest number of replies to one request. If it is more than 1, several stores
 // answer on the broker.
 func (a *Answers) Most() int {
 	a.mu.Lock()

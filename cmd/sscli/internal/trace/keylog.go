@@ -9,20 +9,21 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A KeyLog collects the packets of a connection that are about a key, as lines. Its methods may
-// be called concurrently.
+// A KeyLog collects the packets on a connection that are about a key, as lines of text. Its methods
+// may be called concurrently.
 type KeyLog struct {
 	start time.Time
 
 	mu       sync.Mutex
-	requests map[string]string // key by correlation data, of requests without a reply
+	requests map[string]string // keys of requests without a reply, by correlation data
 	lines    []KeyLine
 }
 
 // A KeyLine is a packet about a key, as a line of text.
 type KeyLine struct{ Key, Text string }
 
-// maxPending bounds the requests that wait for a reply, and the lines that wait for Drain.
+// maxPending limits the requests without a reply that a KeyLog remembers, and the lines that it keeps
+// for Drain.
 const maxPending = 4096
 
 // NewKeyLog returns an empty KeyLog.
@@ -63,7 +64,7 @@ func (l *KeyLog) keyOf(e mqtt.Event) (key string, ok bool) {
 	return string(words[1]), true
 }
 
-// Drain returns the lines since the last call.
+// Drain returns the lines that were added since the last call.
 func (l *KeyLog) Drain() []KeyLine {
 	l.mu.Lock()
 	defer l.mu.Unlock()

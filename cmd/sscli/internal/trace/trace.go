@@ -1,14 +1,15 @@
-// Package trace prints the packets of a connection, one line each, in the words of the store.
+// Package trace prints the packets on a connection, one per line, and explains those that are
+// requests, replies and notifications of the store.
 //
 //	tap, end, err := trace.Open(os.Stderr, "")
 //	o.Trace = tap // of client.Options
 //	...
 //	err = end()
 //
-// A [KeyLog] collects the lines that are about a key.
+// A [KeyLog] collects the lines about keys.
 //
-// A line is printable whatever the broker sends. Passwords and tokens never appear:
-// client/mqtt keeps them out of its events.
+// Lines are always printable text, because bytes from the broker are escaped. Passwords and
+// tokens never appear, because client/mqtt keeps them out of its events.
 package trace
 
 import (
@@ -25,9 +26,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Open returns tap, which prints each packet to w, appends it to the file name, or both.
-// w may be nil and name empty; if both are, tap is nil. end closes the file and returns
-// the first error of printing. tap may be called concurrently.
+// Open returns a function tap that prints each packet to w, unless w is nil, and appends it to the
+// file name, unless name is empty. With neither, tap is nil. end closes the file and returns the first
+// error of printing. tap may be called concurrently.
 func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
@@ -69,7 +70,7 @@ type tracer struct {
 
 	mu  sync.Mutex
 	w   io.Writer
-	err error // the first
+	err error // the first error of writing
 }
 
 func (t *tracer) print(e mqtt.Event) {
@@ -81,8 +82,8 @@ func (t *tracer) print(e mqtt.Event) {
 	}
 }
 
-// Line returns the line of a packet: seconds since the start, direction, packet type, packet
-// identifier and size, then its contents.
+// Line returns the line for a packet: seconds since the start, direction, packet type, packet
+// identifier, size, and contents.
 func Line(e mqtt.Event, since time.Duration) string {
 	var b strings.Builder
 	arrow := "<-"
@@ -107,7 +108,8 @@ func Line(e mqtt.Event, since time.Duration) string {
 	return b.String()
 }
 
-// messageWords describes a PUBLISH in the words of the store.
+// messageWords describes a PUBLISH: whether it is a request, a reply or a notification, and its
+// contents.
 func messageWords(m *mqtt.Message) string {
 	var b strings.Builder
 	client, key, isNotification := wire.ParseNotifyTopic(m.Topic)

@@ -13,8 +13,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Do connects, carries out a request of the command line, and prints its results. The timeout
-// is for all of it. A write in a protected context is confirmed first.
+// Do connects, carries out a request from the command line, and prints its results. Before it
+// connects for a write in a protected context, it asks for confirmation. Each attempt, from
+// connecting to the last reply, has one timeout.
 func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := req.Check(a.Output); err != nil {
 		return err
@@ -39,7 +40,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 }
 
 // attempt connects and carries out a request. It calls reached when it has connected, unless the
-// request is one command: that one can be sent again if nothing was sent.
+// request is a single command, which Reach may repeat if nothing was sent.
 func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -69,12 +70,12 @@ func attempt(ctx context.Context, a *app.App, o client.Options, req Request, rea
 }
 
 // DoOver carries out a request over a session and prints its results. Each exchange has the
-// timeout of the session, and so has reading back a write whose reply was lost.
+// session's timeout. Reading back a write whose reply was lost has timeout.
 func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	return doOver(ctx, ctx, a, s, req, timeout)
 }
 
-// doOver is DoOver with a context that bounds all exchanges but reading back.
+// doOver is DoOver with a context, limited, for all exchanges except reading back.
 func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	way := transport{send: s.Do, readBack: s.ReadBack, timeout: timeout}
 	switch {
@@ -86,18 +87,17 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	return way.doMany(ctx, limited, a, s, req)
 }
 
-// A transport carries the requests of a command, over one session or over a connection for each
-// request.
+// A transport sends requests, over one session or over a new connection for each request.
 type transport struct {
 	send     sender
 	readBack ReadBack
-	timeout  time.Duration // of reading back
+	timeout  time.Duration // for reading back
 }
 
 // A sender sends one request and returns its reply.
 type sender func(context.Context, client.Command) (client.Result, error)
 
-// doOne carries out a request of one command.
+// doOne carries out a request with one command.
 func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) error {
 	var answer Answer
 	answer.Reply, answer.Err = send(limited, a, t.send, req)
@@ -105,7 +105,7 @@ func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) 
 	return t.finish(a, req, 0, &answer)
 }
 
-// recoverLost recovers those writes whose replies were lost.
+// recoverLost calls Recover, and notes each lost reply first.
 func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answer) {
 	for _, answer := range answers {
 		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
@@ -118,10 +118,10 @@ func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answ
 // manyInFlight is the number of requests of one command that may be in flight.
 const manyInFlight = 64
 
-// doMany sends the commands of a request and prints the results in the order of the commands.
-// Errors are printed in that order too, and the first gives the exit code. After a lost reply, it
-// waits for all others, and then recovers all writes whose replies were lost, in one timeout. It asks
-// again for reads.
+// doMany sends the commands of a request and prints their results and errors in the order of the
+// commands. The first error gives the exit code. After a lost reply to a write, doMany waits for all
+// other replies, and then recovers all such writes within one timeout. A GET whose reply was lost
+// is sent again.
 func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	type sent struct {
 		command client.Command
@@ -131,7 +131,7 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Se
 	}
 	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, t.timeout)
 	a.Out.Measure(req.Rows...)
-	// The sender stays at most the queue's length ahead of the printer.
+	// The queue limits how far the sender is ahead of the printer.
 	queue := make(chan sent, manyInFlight)
 	go func() {
 		defer close(queue)
@@ -153,7 +153,7 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Se
 		}
 		return answer
 	}
-	var answers []*Answer // from the first lost reply on
+	var answers []*Answer // answers not yet printed, from the first lost reply on
 	var first *fault.ExitError
 	var no error
 	for i := range req.Commands {
@@ -175,13 +175,13 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Se
 		case errors.Is(err, fault.ErrNo):
 			no = err
 		case first != nil && ctx.Err() != nil && !fault.IsA[*fault.UnknownError](err):
-			// An interruption is printed once, but each write with an unknown outcome is.
+			// Print an interruption only once, but every write with an unknown outcome.
 		default:
 			code := a.Fault(err)
 			if first == nil {
 				first = &fault.ExitError{Code: code, Err: err}
 			} else if fault.IsA[*fault.UnknownError](err) {
-				first.Err = errors.Join(first.Err, err) // a batch counts the line as unknown
+				first.Err = errors.Join(first.Err, err) // so that a batch counts the line as unknown
 			}
 		}
 	}
@@ -217,7 +217,7 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 		return nil, fault.Describe(req.Commands[i], err)
 	}
 	if reply == nil {
-		return nil, nil // recovered: the key is gone, and there is no result to print
+		return nil, nil // after Recover: the key is gone, and there is no result to print
 	}
 	a.WarnOf(reply.Info())
 	c := &req.Commands[i]
@@ -231,7 +231,7 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 	return result, err
 }
 
-// patternUse returns the command that does for the keys of a pattern what a verb does for one key.
+// patternUse returns the command that does for all keys of a pattern what verb does for one key.
 func patternUse(verb string) string {
 	if verb == wire.VerbDel {
 		return "del --match PATTERN"
@@ -261,8 +261,9 @@ func isWrite(verb string) bool {
 	return false
 }
 
-// tracesSteps reports whether to send a request only once the session is established, so that
-// a trace shows each cause before its effect. --no-pipelining=false traces the pipelined form.
+// tracesSteps reports whether to send a request only when the session is established, so that
+// a trace shows each cause before its effect. With --no-pipelining=false the request is pipelined
+// even with a trace.
 func tracesSteps(a *app.App, o client.Options) bool {
 	return o.Trace != nil && a.Settings.Sources["no-pipelining"] == ""
 }

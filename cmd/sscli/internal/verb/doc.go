@@ -1,8 +1,8 @@
-// Package verb carries out requests to the store: it is what the commands get, set, del, vdel,
-// scan, call and keynotify have in common.
+// Package verb carries out requests to the store for the commands get, set, del, vdel, scan, call
+// and keynotify.
 //
-// Each of these commands is a [Verb], which the function New of its package returns. The command
-// line and a batch use a Verb in the same way: they bind its flags, parse its operands to a
+// Each of these commands is a [Verb], returned by New in the command's package. The command line
+// and a batch use a Verb in the same way: they bind its flags, parse its operands into a
 // [Request], and carry out the request.
 //
 //	v := get.New()
@@ -12,11 +12,11 @@
 //	…
 //	err = verb.Do(ctx, a, req)
 //
-// [Command] makes the row of the command table. [Do] connects and carries out a request;
-// [DoOver] does so over a session that is there already. A batch with several requests in
-// flight sends them itself: [Recover] finds out what became of a write whose reply was lost, and
-// [Present] turns a reply into a result.
+// [Command] adapts a Verb to the command table. [Do] connects and carries out a request; [DoOver]
+// uses an existing session. A batch with several requests in flight sends them itself, and calls
+// [Recover] to find out whether a write whose reply was lost was applied, and [Present] to turn a
+// reply into a result.
 //
-// With --force-fence a request gets the token that the key needs (fence.go). No write is
-// repeated.
+// With --force-fence a write is sent with a token that the key accepts (fence.go). A write is never
+// repeated, except after the store refused its token.
 package verb

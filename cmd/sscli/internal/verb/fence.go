@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// send sends the only command of a request. With --force-fence it gets past the fencing token of
-// the key. The error for a refused token says what is known about the token.
+// send sends the only command of a request. With --force-fence it overrides the key's fencing token.
+// The error for a refused token says what is known about the token.
 func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
@@ -31,11 +31,11 @@ func send(ctx context.Context, a *app.App, do sender, req Request) (client.Resul
 	return reply, err
 }
 
-// force writes a key although a fencing token protects it. The store does not check where a
-// token comes from (protocol.md 4), so force sends the version of the key as the token: it is
-// newer than the token that was stored with the key, unless that token is from the future. If
-// the store refuses it, force sends the present time, and then later and later times: a token
-// that is much too late would lock out the holders of the lock for longer than necessary.
+// force writes a key although a fencing token protects it. The store does not check where a token
+// comes from (protocol.md 4), so force sends the key's version as the token. The version is newer
+// than the stored token, unless that token is from the future. If the store refuses the version,
+// force tries the current time, and then later times in growing steps, because a token that is later
+// than necessary would lock out the lock's holders for longer.
 func force(ctx context.Context, a *app.App, do sender, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
 		return do(ctx, c)
@@ -72,7 +72,7 @@ func force(ctx context.Context, a *app.App, do sender, c client.Command) (client
 	return reply, err
 }
 
-// forced says what a write with --force-fence and a token did.
+// forced says what a write with --force-fence did with the token.
 func forced(c client.Command, token wire.Version) string {
 	switch now := time.Now(); {
 	case c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel:
@@ -85,7 +85,7 @@ func forced(c client.Command, token wire.Version) string {
 
 func isLower(err error) bool { return fault.IsStoreError(wire.ErrorFenceLower)(err) }
 
-// tokenAfter returns a token with the present time that is newer than another.
+// tokenAfter returns a token with the current time that is newer than token.
 func tokenAfter(token wire.Version) (wire.Version, error) {
 	clock := wire.NewClock("sscli", time.Now)
 	err := clock.Observe(token)
@@ -98,11 +98,11 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 	return token, nil
 }
 
-// A fencedError is a refused token and what is known about it.
+// A fencedError is a refused or missing token, with what is known about the key's token.
 type fencedError struct {
 	err   error
 	known []string
-	hint  string // empty: the hint of the table
+	hint  string // empty = the table's hint
 }
 
 // Advice returns the hint.
@@ -112,10 +112,10 @@ func (e *fencedError) Error() string { return e.err.Error() + "; " + strings.Joi
 
 func (e *fencedError) Unwrap() error { return e.err }
 
-// aboutFence finds out what can be known about a token that was refused or missing: when the
-// key was written, whether the token of the key is from the future, and who holds the lock of the
-// surrounding lock run. The token that protects the key cannot be read (protocol.md 4). With a
-// trace it sends nothing, so that the trace shows the user's request only.
+// aboutFence adds what can be found out to the error for a refused or missing token: when the key was
+// written, whether the key's token is from the future, and who holds the lock of the surrounding lock
+// run. The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing,
+// so that the trace shows only the user's request.
 func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
 		return refused
@@ -165,8 +165,8 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 	return text
 }
 
-// noteNewline says of a VDEL whose value differs if only a final newline is different. As
-// aboutFence, it sends nothing with a trace, nor if nobody would read what it says.
+// noteNewline prints a note if the value given to VDEL differs from the stored one only by newlines at
+// the end. It sends nothing with a trace, like aboutFence, or with --quiet.
 func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
 	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
 		return

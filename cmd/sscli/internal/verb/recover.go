@@ -15,11 +15,11 @@ import (
 // A ReadBack finds out whether a write was applied.
 type ReadBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
 
-// An Answer is the reply to a request, or why there is none. If the reply was lost, Recover replaces
-// both.
+// An Answer is the reply to a request, or the error. If the reply to a write was lost, Recover fills
+// in the Answer.
 type Answer struct {
 	Reply   client.Result
-	Warning string // of a write that was recovered
+	Warning string // for the user, about a recovered write; empty = none
 	Err     error
 }
 
@@ -29,12 +29,13 @@ func (a *Answer) Lost() *client.LostAnswerError {
 	return lost
 }
 
-// Recover finds out what became of those writes that got no usable reply. It waits until their
-// requests have expired, and then reads all of their keys within timeout.
+// Recover finds out whether writes without a usable reply were applied. It waits until their
+// requests have expired, and then reads all their keys within timeout. It leaves other answers
+// as they are.
 //
-// If the key holds what the write would have stored, the reply is that which the store would have
-// given, as far as that can be known, with a warning that says so. The reply is nil if the key
-// is gone. Every other outcome is an error.
+// If the key holds the value of the write, Reply is the reply that the store would have sent, as far
+// as it can be known, and Warning says so. If the key is gone, Reply is nil. Every other outcome is
+// an error.
 func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back ReadBack) {
 	var expired time.Time
 	for _, a := range answers {
@@ -53,7 +54,7 @@ func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back
 	reading.Wait()
 }
 
-// recoverOne is Recover for one write. limited is ctx with the time of all.
+// recoverOne is Recover for one write. limited is ctx with the deadline that all writes share.
 func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
@@ -78,8 +79,7 @@ func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, time
 	return found.Result, warning + "the key holds this value, perhaps set by another client", nil
 }
 
-// nowIs says what the key of a command holds and since when. The key of an unknown command was not
-// read.
+// nowIs says what a command's key holds and since when. For an unknown verb the key was not read.
 func nowIs(c client.Command, now client.GetResult) string {
 	switch {
 	case now.Found && now.Version.IsZero():

@@ -25,23 +25,23 @@ import (
 // A Verb is a command that sends requests to the store. It holds the values of its flags, so
 // each use with flags needs a new one.
 type Verb struct {
-	Use     string   // as in cobra: begins with the name
+	Use     string   // cobra's Use: the name, then the operands
 	Aliases []string // other names
 	Short   string
 	Long    string
 	Example string
 	Hidden  bool   // not in help
-	Group   string // in help; empty for app.GroupStore
-	Keys    int    // how many operands are keys; 0 for all of them
+	Group   string // group in help; empty = app.GroupStore
+	Keys    int    // how many operands are keys; 0 = all
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
-	// Parse turns the operands into a request, and does not change the values of the flags. in
-	// is called only if an operand or a flag names a source of the value. The error is a usage
-	// error, or in's.
+	// Parse turns the operands into a request. It does not change the values of the flags. It
+	// calls in only if an operand or a flag names a file or standard input. The error is a usage
+	// error or in's error.
 	Parse func(operands []repl.Word, in Source) (Request, error)
-	// Writes reports whether a line with these operands may change the store, without
-	// reading a value. It is nil for a verb that only reads.
+	// Writes reports whether a line with these operands may change the store. It does not read
+	// the value. nil = the verb never writes.
 	Writes func(operands []repl.Word) bool
 }
 
@@ -84,14 +84,14 @@ func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
 	}
 }
 
-// A Source reads a file, or standard input if the name is "-". what says what is read, for a user at
-// the terminal.
+// A Source reads a file, or standard input if the name is "-". what describes the content, for the
+// user who types it at the terminal.
 type Source func(name, what string) ([]byte, error)
 
 const theValue = "the value"
 
-// Value takes the operand VALUE from the words after the key: the content of the file if
-// there is one, else the first word. rest is the words after it.
+// Value returns the operand VALUE, given the words after the key: the content of file, unless file
+// is empty, or else the first word, where - means standard input. rest holds the unused words.
 func Value(words []repl.Word, file string, in Source) (value string, rest []repl.Word, err error) {
 	var data []byte
 	switch {
@@ -121,7 +121,8 @@ func (k *KeysFrom) Bind(fs *pflag.FlagSet) {
 // Given reports whether the flag was given.
 func (k *KeysFrom) Given() bool { return k.file != "" }
 
-// Keys returns the keys among the operands and in the file. There may be none only in the file.
+// Keys returns the keys from the operands and the file. It is an error if there are neither
+// operands nor a file. The file may be empty.
 func (k *KeysFrom) Keys(operands []repl.Word, in Source) ([]string, error) {
 	if len(operands) == 0 && !k.Given() {
 		return nil, fault.Usagef("missing KEY")
@@ -137,26 +138,26 @@ func (k *KeysFrom) Keys(operands []repl.Word, in Source) ([]string, error) {
 	return append(keys, more...), err
 }
 
-// A Request is what a line asks of the store.
+// A Request holds the commands that one command line sends to the store.
 type Request struct {
-	Commands []client.Command // sent in order; may be none if the keys come from a file
-	Force    bool             // --force-fence; there is one command then
-	Alone    bool             // the effect is unknown: a batch sends it while no other request is in flight
+	Commands []client.Command // sent in order; may be empty if the keys come from a file
+	Force    bool             // --force-fence; only with a single command
+	Alone    bool             // unknown effect: a batch sends it while no other request is in flight
 	Replaces bool             // Result replaces a file
 
-	// Result turns the reply to one of the commands into a result. yes is false if the reply is a
-	// "no". A nil result prints nothing.
+	// Result turns the reply to one of the commands into a result. yes is false if the reply means
+	// "no", which has exit code 1. A nil result prints nothing.
 	Result func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
 
-	// Run, unless nil, carries out the whole request: several exchanges, each of which depends
-	// on the one before. Commands is the first of them.
+	// Run, unless nil, carries out the whole request, for exchanges that each depend on the one
+	// before. Commands then holds only the first.
 	Run func(ctx context.Context, a *app.App, s *client.Session) error
 
 	Show format.Show  // --show, which only the human form heeds; empty if it was not given
-	Rows []format.Row // the parts of the results that are known beforehand, to align their columns
+	Rows []format.Row // the parts of the results that are known in advance, to align the columns
 }
 
-// Check returns a usage error if a request cannot be sent, or its results not be printed in
+// Check returns a usage error if the request cannot be sent, or if its results cannot be printed in
 // this form of output.
 func (r Request) Check(output string) error {
 	for i := range r.Commands {
@@ -172,8 +173,8 @@ func (r Request) Check(output string) error {
 	return app.CheckShow(r.Show, output)
 }
 
-// Writes says in a few words what a request changes: `set "a" and 2 more`. It is empty if the
-// request only reads.
+// Writes describes in a few words what a request changes: `set "a" and 2 more`. It returns "" if
+// the request only reads.
 func (r Request) Writes() string {
 	text, more := "", 0
 	for _, c := range r.Commands {
