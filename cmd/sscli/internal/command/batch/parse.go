@@ -29,8 +29,8 @@ import (
 
 // A lineVerb is a verb as lines use it.
 type lineVerb struct {
-	newVerb func() verb.Verb // for a line with flags
-	plain   verb.Verb        // for all lines without
+	newVerb func() verb.Verb // returns a verb for a line with flags
+	plain   verb.Verb        // for all lines without flags
 }
 
 // lineVerbs returns the verbs of a batch by name and alias.
@@ -46,7 +46,7 @@ func (b *batch) lineVerbs() map[string]*lineVerb {
 	return verbs
 }
 
-// A task is what a line asks for: a request of a verb, or run for anything else that a batch can
+// A task is a parsed line: a verb's request, or a function run for anything else that a batch can
 // run.
 type task struct {
 	req verb.Request
