@@ -137,7 +137,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 }
 
 // alone returns an error if another store answers requests on the broker. It sends a request from a
-// separate client: two answers mean two stores. If that client cannot connect, it returns nil.
+// separate client: two answers mean two stores. If the request fails, it prints a note and returns nil.
 func alone(ctx context.Context, a *app.App, o client.Options) error {
 	const linger = 100 * time.Millisecond // for a second answer
 	var answers trace.Answers
