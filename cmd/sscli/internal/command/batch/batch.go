@@ -40,7 +40,7 @@ type batchFlags struct {
 	keepGoing, echo, load bool
 	inflight              int       // lines under way; at least 1
 	from                  int       // the first line to run; at least 1
-	set                   set.Flags // of every line, with load
+	set                   set.Flags // with load, the flags for every line
 	silent                bool      // print no results; they are still counted
 }
 
@@ -240,7 +240,7 @@ type batch struct {
 	app     *app.App
 	flags   batchFlags
 	verbs   map[string]*lineVerb // by name and alias
-	set     client.SetOptions    // of every line, with --load
+	set     client.SetOptions    // with --load, the options for every line
 	session *client.Session
 	timeout time.Duration // the timeout of each request
 	in      verb.Source   // reads values

@@ -105,8 +105,8 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	return t, nil
 }
 
-// unknown returns the error for a line whose first word, name in small letters, cannot run in a
-// batch.
+// unknown returns the error for a line whose first word cannot run in a batch. name is that word in
+// lower case.
 func (b *batch) unknown(name string, words []repl.Word) error {
 	for _, cmd := range cmdline.NewRoot(b.app).Commands() {
 		if cmd.Name() == name || cmd.HasAlias(name) {
@@ -157,7 +157,7 @@ func (b *batch) names() string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// alone returns a function that runs a cobra command without a root.
+// alone returns a function that runs a cobra command as its own root.
 func alone(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
 	return func(ctx context.Context) error {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -180,7 +180,7 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	}
 	// In a batch every result is a line.
 	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
-		_ = lines.Value.Set("true") // a bool takes it
+		_ = lines.Value.Set("true") // cannot fail: the flag is a bool
 	}
 	return fs
 }

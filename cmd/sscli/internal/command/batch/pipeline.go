@@ -60,7 +60,8 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	}
 }
 
-// finishFirst prints the result of the first line under way, and reports whether it has one.
+// finishFirst prints the result of the first line in flight, if there is one, and reports whether it
+// did.
 func (p *pipeline) finishFirst(ctx context.Context) bool {
 	if len(p.underWay) == 0 || p.underWay[0].f != nil && !p.underWay[0].f.Over() {
 		return false
