@@ -1,6 +1,5 @@
-// Package dataflow reads the parts of data flow definitions that are about data sets: the datasets of
-// a data flow or of a data flow graph, and the fields $context(ALIAS).FIELD of the rules that use
-// them.
+// Package dataflow reads the parts of data flow definitions that concern data sets: the datasets of a
+// data flow or data flow graph, and the fields $context(ALIAS).FIELD in the rules that use them.
 //
 //	file := dataflow.Read(text)
 //	for _, d := range file.Datasets {
@@ -9,11 +8,11 @@
 //	for _, f := range file.Findings { … }
 //
 // A definition is YAML or JSON: a resource of kind Dataflow or DataflowGraph, an ARM template, or the
-// rules alone. Read looks for the names datasets and inputs at any depth, and into the text of rules
-// that a graph has as a string. So what a definition has besides data sets does not matter.
+// rules alone. Read looks for the names datasets and inputs at any depth, also in the rules that a
+// graph contains as a string, and ignores everything else.
 //
-// Read takes what the documentation of data flows says, and no more: a finding is something that the
-// documentation excludes, a note something that it leaves open.
+// Read follows the documentation of data flows. A finding is something that the documentation
+// excludes. A note is something that the documentation leaves open.
 package dataflow
 
 import (
@@ -33,45 +32,45 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// A File is what a definition says about data sets.
+// A File holds what a definition says about data sets.
 type File struct {
 	Datasets []*Dataset
 	Findings []Finding
-	Notes    []Finding // what cannot be checked
+	Notes    []Finding // things that cannot be checked
 }
 
-// A Finding is something wrong in a file.
+// A Finding is a mistake in a file.
 type Finding struct {
 	Line    int // from 1
 	Message string
-	Hint    string // how to mend it; may be empty
+	Hint    string // how to correct it; may be empty
 }
 
 // A Dataset is an entry of datasets.
 type Dataset struct {
 	Line   int
 	Key    string
-	Alias  string       // what rules call it; the key if it has no other
-	Fields []Field      // of the records, that the definition names
-	On     dataset.Path // the field that is compared if the expression is $1 == $2; nil for another
+	Alias  string       // the name that rules use; by default the key
+	Fields []Field      // fields of the records that the definition uses
+	On     dataset.Path // the match field, if the expression is $1 == $2; else nil
 }
 
 // A Field is a field of the records of a data set.
 type Field struct {
 	Line   int
 	Path   dataset.Path
-	Object bool // the fields below it are copied: $context(ALIAS).a.*; an empty path is the record
+	Object bool // $context(ALIAS).a.* copies all fields of the object; an empty Path is the record itself
 }
 
-// A scope is a list of datasets and the rules that may use it.
+// A scope is the data sets that a rule may use.
 type scope []*Dataset
 
 // A reader reads a definition.
 type reader struct {
 	file  File
-	first int  // line of the text in the file, less 1
-	one   bool // all of the text is on one line of the file
-	inner bool // the text is a string in another text
+	first int  // number of lines in the file before the text
+	one   bool // the whole text is on one line of the file
+	inner bool // the text is a string in a definition
 }
 
 // Read reads a definition.
@@ -83,7 +82,7 @@ func Read(text []byte) File {
 
 // read reads a text.
 func (r *reader) read(text []byte) {
-	if json.Valid(text) { // tabs are spaces there, and YAML has none
+	if json.Valid(text) { // JSON may be indented with tabs, YAML may not
 		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
 	}
 	if err := tooDeep(text); err != nil {
@@ -110,10 +109,11 @@ func (r *reader) read(text []byte) {
 	}
 }
 
-// maxDepth is the maximum depth of a definition.
+// maxDepth is the maximum nesting depth of a definition.
 const maxDepth = 200
 
-// tooDeep limits the nesting of brackets and of indentation before the text is parsed.
+// tooDeep returns an error if brackets or indentation are nested deeper than maxDepth. It runs before
+// the text is parsed.
 func tooDeep(text []byte) error {
 	depth, deepest := 0, 0
 	for line := range bytes.Lines(text) {
@@ -134,7 +134,7 @@ func tooDeep(text []byte) error {
 	return nil
 }
 
-// at returns the line of the file for a node.
+// at returns a node's line in the file.
 func (r *reader) at(n ast.Node) int {
 	if n == nil || n.GetToken() == nil {
 		return r.line(1)
@@ -172,7 +172,7 @@ func plain(n ast.Node) ast.Node {
 	return n
 }
 
-// entries returns the entries of a mapping, nil for any other node.
+// entries returns the entries of a mapping, or nil for any other node.
 func entries(n ast.Node) []*ast.MappingValueNode {
 	switch n := plain(n).(type) {
 	case *ast.MappingNode:
@@ -213,8 +213,8 @@ func text(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// walk looks for datasets and rules below a node. kind is the name of the rules that it belongs to, such
-// as map.
+// walk looks for datasets and rules below a node. kind is the name of the rules around the node: map,
+// filter, branch, or empty.
 func (r *reader) walk(n ast.Node, kind string, in scope) {
 	if list, ok := items(n); ok {
 		for _, item := range list {
@@ -249,7 +249,7 @@ func (r *reader) walk(n ast.Node, kind string, in scope) {
 	}
 }
 
-// embedded reads the rules of a graph, which are text.
+// embedded reads the rules that a graph contains as a string.
 func (r *reader) embedded(n ast.Node) {
 	if r.inner {
 		return
@@ -292,7 +292,7 @@ func (r *reader) inputs(n ast.Node, kind string, in scope) {
 // reference matches $context(ALIAS).FIELD.
 func reference() *regexp.Regexp { return regexp.MustCompile(`^\$context\(([^)]*)\)\.?(.*)$`) }
 
-// bare returns an input without ? $last and ?? DEFAULT.
+// bare returns an input without the suffixes "? $last" and "?? DEFAULT".
 func bare(input string) string {
 	input, _, _ = strings.Cut(input, " ??")
 	if at := regexp.MustCompile(`(?i)\s+\?\s*\$last\s*$`).FindStringIndex(input); at != nil {
@@ -301,7 +301,7 @@ func bare(input string) string {
 	return strings.TrimSpace(input)
 }
 
-// noAlias reports that no data set has an alias.
+// noAlias reports that no data set in scope is called alias.
 func (r *reader) noAlias(n ast.Node, alias string, in scope) {
 	var aliases, keys []string
 	for _, d := range in {
@@ -323,7 +323,7 @@ func (r *reader) noAlias(n ast.Node, alias string, in scope) {
 	r.finding(n, fmt.Sprintf("no data set is called %.100q", alias), hint)
 }
 
-// use adds a field of a data set, as a rule refers to it.
+// use records that a rule uses a field of a data set.
 func (r *reader) use(n ast.Node, d *Dataset, path, kind string) {
 	f := Field{Line: r.at(n)}
 	prefix, wildcard := strings.CutSuffix("."+path, ".*")

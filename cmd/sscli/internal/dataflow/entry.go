@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 )
 
-// datasets reads the entries of datasets.
+// datasets reads the elements of a datasets list, and reports aliases that appear twice.
 func (r *reader) datasets(list []ast.Node) (in scope) {
 	for _, item := range list {
 		d := r.entry(item)
@@ -29,7 +29,7 @@ func (r *reader) datasets(list []ast.Node) (in scope) {
 	return in
 }
 
-// entry reads an entry of datasets. It returns nil if the entry has no key.
+// entry reads an element of a datasets list. It returns nil if the element has no key.
 func (r *reader) entry(n ast.Node) *Dataset {
 	keyNode := member(n, "key")
 	words, ok := text(keyNode)
@@ -50,8 +50,8 @@ func (r *reader) entry(n ast.Node) *Dataset {
 	return d
 }
 
-// matchInputs reads the inputs of an entry. For each input it returns the field of the records, or nil
-// for a field of the message.
+// matchInputs reads the inputs of a data set. For each input it returns the field of the records, or
+// nil if the input is a field of the message or invalid.
 func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
 	const want = "write $source.FIELD for a field of the message, and $context.FIELD for a field of the record"
 	list, ok := items(member(n, "inputs"))
@@ -93,7 +93,7 @@ func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
 	return fields
 }
 
-// expression checks the expression of an entry.
+// expression checks the expression of a data set, and sets d.On if the expression is $1 == $2.
 func (r *reader) expression(n ast.Node, d *Dataset, fields []dataset.Path) {
 	node := member(n, "expression")
 	expression, _ := text(node)

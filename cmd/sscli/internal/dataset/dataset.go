@@ -1,12 +1,12 @@
-// Package dataset compares the records of data sets: with the fields of a message, as a data flow
-// does to enrich it, and with the records of another version of the data set.
+// Package dataset compares records of data sets with the fields of a message, as a data flow does to
+// enrich the message, and with the records of another version of the data set.
 //
 //	on, err := dataset.ParsePath("asset.serial")
 //	q := dataset.Query{{Field: on, Value: []byte(`"7"`)}}
 //	matches, near := q.Match(record)
 //
-// [Diff] finds the records that were added, removed and changed. A [Survey] collects what its user
-// should know of a data set: the types of the fields, and records that can never be found.
+// A [Diff] finds the records that were added, removed and changed. A [Survey] collects facts about a
+// data set: the types of its fields, and the records that no message can find.
 package dataset
 
 import (
@@ -17,12 +17,12 @@ import (
 	"strings"
 )
 
-// A Path leads to a field of a record, through the objects that contain it. Data flows write a path
-// with dots, and quotation marks around a name that has dots: asset."serial.no".
+// A Path names a field of a record and the objects that contain it, outermost first. Data flows write
+// a path with dots, and put names that contain dots in quotation marks: asset."serial.no".
 type Path []string
 
-// ParsePath reads a path as a data flow does. A name that begins with a quotation mark ends with the
-// next one; any other name ends with a dot.
+// ParsePath parses a path as a data flow does. A name that begins with a quotation mark ends at the
+// next one; any other name ends at a dot.
 func ParsePath(text string) (Path, error) {
 	var p Path
 	for rest := text; ; {
@@ -52,7 +52,7 @@ func ParsePath(text string) (Path, error) {
 	}
 }
 
-// String returns the path as ParsePath reads it.
+// String returns the path in the syntax of [ParsePath].
 func (p Path) String() string {
 	names := make([]string, len(p))
 	for i, name := range p {
@@ -68,8 +68,8 @@ func (p Path) String() string {
 	return strings.Join(names, ".")
 }
 
-// In returns the value of the field in a record, nil if the record does not have the field. If a
-// field appears twice, the last one counts.
+// In returns the JSON value of the field in a record, or nil if the record does not have the field. If
+// a field appears twice, the last one counts.
 func (p Path) In(record []byte) []byte {
 	for _, name := range p {
 		var fields map[string]json.RawMessage
@@ -84,10 +84,10 @@ func (p Path) In(record []byte) []byte {
 // A Scalar is a JSON value that a data flow can compare: a string, a number or a boolean.
 type Scalar struct {
 	Kind string // string, integer, decimal or boolean
-	Text string // the content of a string, or the value as it is written
+	Text string // the content of a string; else the JSON of the value
 }
 
-// Parse reads a scalar. The error says what the value is in place of a scalar.
+// Parse parses a scalar. The text of the error is what the value is instead, such as "an object".
 func Parse(value []byte) (Scalar, error) {
 	if len(value) == 0 {
 		return Scalar{}, errors.New("missing")
@@ -112,7 +112,7 @@ func Parse(value []byte) (Scalar, error) {
 	return Scalar{"integer", text}, nil
 }
 
-// Type returns the name of the type of a JSON value.
+// Type returns the name of a JSON value's type, such as "number", or "missing" for no value.
 func Type(value []byte) string {
 	s, err := Parse(value)
 	switch {
@@ -124,17 +124,17 @@ func Type(value []byte) string {
 	return s.Kind
 }
 
-// An identity stands for a value in an index. Two values with the same identity are taken as equal: it
-// has 128 bits.
+// An identity is a 128-bit hash that stands for a value in an index. Values with the same identity are
+// assumed to be equal.
 type identity [2]uint64
 
-// A hasher makes identities.
+// A hasher computes identities.
 type hasher [2]maphash.Seed
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
 
-// of returns the identity of a field of a record if it is a scalar, else of the whole record. A path
-// of nil is no field.
+// of returns the identity of the field on of a record, and true, if the field is a scalar. If not, or
+// if on is nil, it returns the identity of the whole record, and false.
 func (h hasher) of(on Path, record []byte) (id identity, ok bool) {
 	text := "r" + string(record)
 	if on != nil {

@@ -9,13 +9,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
-// A Change is a record that differs. Old is the zero Record if it was added, New if it was removed.
+// A Change is a record that differs. For an added record, Old is the zero Record; for a removed
+// record, New is.
 type Change struct {
 	Old, New records.Record
 }
 
-// A Diff compares the records of an old value with new records, which [Diff.Add] takes one after the
-// other:
+// A Diff compares the records of an old value with new records, which the caller passes to [Diff.Add]
+// one by one:
 //
 //	d, err := dataset.NewDiff(old, on)
 //	for r, err := range new {
@@ -23,17 +24,18 @@ type Change struct {
 //	}
 //	for change := range d.Removed() { … }
 //
-// The n-th new record with a value of the match field is compared with the n-th old one. Without a
-// match field, and where the field is missing, a record is compared as a whole. The lines of the
-// changes say where a record was and where it is. So the old records and the changes give the new
-// records, in their order unless [Diff.Reordered].
+// The n-th new record with some value in the match field is compared with the n-th old record with
+// that value. Records without a comparable match field, and all records if there is no match field,
+// are compared as a whole. The Line fields of a change say where the record was and where it is now.
+// Applying the changes to the old records gives the new records, in their order unless
+// [Diff.Reordered].
 type Diff struct {
 	old   []byte
 	on    Path
 	hash  hasher
 	lines []oldLine // ordered by id and offset
-	last  int       // greatest offset of an old record that has a new one
-	moved bool
+	last  int       // greatest offset of an old record that was paired with a new one
+	moved bool      // records are in another order
 }
 
 // An oldLine is a record of the old value.
@@ -41,10 +43,10 @@ type oldLine struct {
 	id     identity
 	offset int
 	line   int32
-	used   int32 // in the first of the lines with this id: how many of them have a new record
+	used   int32 // only in the first line with this id: how many of its lines are paired
 }
 
-// NewDiff reads the old value. The error says why it is not a data set.
+// NewDiff parses the old value, and keeps it. The error says why old is not a data set.
 func NewDiff(old []byte, on Path) (*Diff, error) {
 	d := &Diff{old: old, on: on, hash: newHasher(), last: -1}
 	d.lines = make([]oldLine, 0, bytes.Count(old, []byte("\n"))+1)
@@ -69,7 +71,8 @@ func NewDiff(old []byte, on Path) (*Diff, error) {
 // Len returns the number of old records.
 func (d *Diff) Len() int { return len(d.lines) }
 
-// Add compares the next new record with its old one. ok is false if they are equal.
+// Add compares the next new record with the old record it is paired with. ok is false if they are
+// equal.
 func (d *Diff) Add(r records.Record) (c Change, ok bool) {
 	id, _ := d.hash.of(d.on, r.JSON)
 	first, found := slices.BinarySearchFunc(d.lines, id, func(l oldLine, id identity) int {
@@ -94,11 +97,12 @@ func (d *Diff) Add(r records.Record) (c Change, ok bool) {
 // record returns an old record.
 func (d *Diff) record(l oldLine) records.Record {
 	line, _, _ := bytes.Cut(d.old[l.offset:], []byte("\n"))
-	text, _ := records.ParseLine(nil, line) // NewDiff has read it without an error
+	text, _ := records.ParseLine(nil, line) // cannot fail: NewDiff has parsed it
 	return records.Record{Line: int(l.line), JSON: text}
 }
 
-// Removed returns the old records without a new one, in their order.
+// Removed returns the old records that no new record was paired with, in their order. Call it after
+// the last Add.
 func (d *Diff) Removed() iter.Seq[Change] {
 	var left []oldLine
 	for i := 0; i < len(d.lines); {
@@ -119,5 +123,5 @@ func (d *Diff) Removed() iter.Seq[Change] {
 	}
 }
 
-// Reordered reports whether records that both values have are in another order.
+// Reordered reports whether the paired records are in another order than in the old value.
 func (d *Diff) Reordered() bool { return d.moved }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Condition is a field of the records that must be equal to a value.
+// A Condition requires that a field of a record equals a value.
 type Condition struct {
 	Field Path
 	Value []byte // JSON
@@ -14,13 +14,13 @@ type Condition struct {
 
 // A Query finds the record that a data flow uses: the first one that meets all conditions.
 //
-// The documentation of data flows does not define ==. A Query takes two strings, two booleans, two
-// integers or two decimals as equal if they have the same value, and everything else as different: a
-// string and a number, an integer and a decimal, and whatever is missing, null, an object or an array.
+// The documentation of data flows does not define ==. In a Query, two values are equal if both are
+// strings, booleans, integers or decimals, and have the same value. A string never equals a number, an
+// integer never equals a decimal, and a missing field, null, an object or an array equals nothing.
 type Query []Condition
 
-// Match reports whether a record meets all conditions. near says why the record just misses them: each
-// condition is met, or nearly.
+// Match reports whether a record meets all conditions. If it does not, but each condition is met or
+// nearly met, near says what differs; else near is empty.
 func (q Query) Match(record []byte) (matches bool, near string) {
 	var nearly []string
 	for _, c := range q {
@@ -37,7 +37,7 @@ func (q Query) Match(record []byte) (matches bool, near string) {
 	return nearly == nil, strings.Join(nearly, "; ")
 }
 
-// Equal reports whether a data flow takes two values as equal, as [Query] says.
+// Equal reports whether two JSON values are equal as [Query] defines it.
 func Equal(a, b []byte) bool {
 	x, err := Parse(a)
 	y, err2 := Parse(b)
@@ -55,7 +55,8 @@ func sameNumber(x, y Scalar) bool {
 
 func (s Scalar) isNumber() bool { return s.Kind == "integer" || s.Kind == "decimal" }
 
-// almost says why two values that are not equal nearly are; empty if they are not.
+// almost returns the small difference between two unequal values, such as their case; it is empty if
+// they differ in more than that.
 func almost(a, b []byte) string {
 	x, err := Parse(a)
 	y, err2 := Parse(b)
@@ -86,5 +87,5 @@ func almost(a, b []byte) string {
 	return strings.Join(why, ", ")
 }
 
-// blanks returns a text with single blanks between its words.
+// blanks returns text with a single space between words, and none around them.
 func blanks(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -12,39 +12,39 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Survey collects what is worth to know of the records of a data set, one by one.
+// A Survey collects facts about the records of a data set. Pass each record to [Survey.Add].
 type Survey struct {
-	On     Path   // the match field; nil: none
+	On     Path   // the match field; nil = none
 	Source string // the name of the source, for errors
 
 	Records int
-	Fields  []*FieldUse // at most maxFields, in the order in which they appear first
-	More    bool        // there are more fields
+	Fields  []*FieldUse // at most maxFields, in the order of their first appearance
+	More    bool        // there are more than maxFields fields
 
-	Without  Examples        // records without a scalar in the match field, which a flow cannot find
-	Repeated Examples        // records whose match value an earlier one has, so that they never win
-	Types    map[string]bool // of the values of the match field
-	Blank    Examples        // records whose match value begins or ends with a blank
+	Without  Examples        // records without a scalar in the match field: no message finds them
+	Repeated Examples        // records that repeat an earlier record's match value: the earlier one wins
+	Types    map[string]bool // the types of the values in the match field
+	Blank    Examples        // records whose match value begins or ends with white space
 
 	hash   hasher
 	seen   map[identity]bool
 	byName map[string]*FieldUse
 }
 
-// A FieldUse says in how many records a field is, and with which types.
+// A FieldUse counts the records that have a field, and collects the types of its values.
 type FieldUse struct {
 	Name    string
 	Records int
 	types   map[string]bool
-	last    int // the record that was counted last
+	last    int // the number of the last record counted, from 1
 }
 
-// TypeNames returns the types in the order of their names, such as "number, string".
+// TypeNames returns the sorted names of the types, such as "number, string".
 func (f *FieldUse) TypeNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(f.types)), ", ")
 }
 
-// Examples counts records, and has the lines of the first ones.
+// Examples counts records, and keeps the line numbers of the first three.
 type Examples struct {
 	Count int
 	Lines []int
@@ -60,7 +60,7 @@ func (e *Examples) Add(line int) {
 // maxFields is the maximum number of fields that a Survey names.
 const maxFields = 100
 
-// Add takes the next record. The error is that of a record with the same field twice.
+// Add takes the next record. It returns an error if the record has a field twice.
 func (s *Survey) Add(r records.Record) error {
 	if s.byName == nil {
 		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
@@ -116,10 +116,11 @@ func (s *Survey) use(f records.Field, line int) error {
 	return nil
 }
 
-// Done gives back the memory that only Add needs.
+// Done frees the memory that only Add needs. Do not call Add after it.
 func (s *Survey) Done() { s.seen = nil }
 
-// Warnings says which records no message can find, and what else is wrong with the match field.
+// Warnings returns warnings about the match field: records that no message can find, values with
+// blanks around them, and values of several types.
 func (s *Survey) Warnings() (warnings []string) {
 	if s.On == nil {
 		return nil
@@ -143,7 +144,7 @@ func (s *Survey) Warnings() (warnings []string) {
 	return warnings
 }
 
-// String returns the lines as text: lines 3, 5, 8, …
+// String returns the line numbers as text, such as "lines 3, 5, 8, …".
 func (e Examples) String() string {
 	text := "line "
 	if e.Count > 1 {

@@ -1,6 +1,6 @@
-// Package guard writes a key only if the key is still as it was read. The store cannot compare and
-// set, so a [Write] reads the key once more right before it writes, and a key that was missing is
-// only created (NX).
+// Package guard writes a key only if the key has not changed since it was read. The store has no
+// compare-and-set, so a [Write] reads the key again right before it writes. It writes a key that was
+// missing only if the key is still missing (NX).
 //
 //	before, err := guard.Read(ctx, session, key, timeout)
 //	…
@@ -8,8 +8,8 @@
 //	w.Changed = func(now client.GetResult) error { … }
 //	err = w.Set(ctx, value, client.SetOptions{})
 //
-// Not promised: a write by another client within the last round trip is overwritten unseen, unless a
-// fencing token protects the key.
+// Not promised: if another client writes between that read and the write, its value is overwritten
+// without notice, unless a fencing token protects the key.
 package guard
 
 import (
@@ -37,7 +37,7 @@ func Read(ctx context.Context, s *client.Session, key string, timeout time.Durat
 	return r, nil
 }
 
-// A State is what a key was when it was read. It does not keep the value.
+// A State identifies what a key held when it was read: its version and a digest of its value.
 type State struct {
 	Found   bool
 	version client.Version
@@ -54,24 +54,26 @@ func (s State) is(other State) bool {
 	return s.Found == other.Found && s.version.Equal(other.version) && s.sum == other.sum
 }
 
-// A Write is a write of one key.
+// A Write writes one key, if the key has not changed.
 type Write struct {
 	App     *app.App
 	Session *client.Session
-	Timeout time.Duration // of each exchange
+	Timeout time.Duration // for each request
 	Key     string
 	Before  State
 	Force   bool // --force-fence
 
-	// Changed returns the error for a key that another client changed meanwhile. Nothing is written.
+	// Changed is called if another client changed the key, and returns the error for Set. Nothing
+	// was written.
 	Changed func(now client.GetResult) error
 
-	// Fence returns the fencing token right before the write; nil if there is none.
+	// Fence is called right before the write, and returns the options with the fencing token. It
+	// may be nil.
 	Fence func() (client.WriteOptions, error)
 }
 
-// Set sets the key to a value and prints the result, unless the key changed. The condition of o is
-// not used.
+// Set sets the key to a value and prints the result. If the key changed, Set writes nothing and
+// returns the error of w.Changed. The caller must leave o.Condition empty.
 func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error {
 	now, err := Read(ctx, w.Session, w.Key, w.Timeout)
 	if err != nil {
@@ -106,8 +108,8 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
 }
 
-// NotWritten returns the error for a key that changed meanwhile: "while you edited". now is what the
-// key is.
+// NotWritten returns the error for a key that changed and was not written. now is what the key holds
+// now, and meanwhile says when it changed, such as "while you edited".
 func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
 	what := format.BriefWord(key)
 	switch {

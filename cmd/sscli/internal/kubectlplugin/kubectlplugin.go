@@ -1,8 +1,8 @@
 // Package kubectlplugin makes sscli a plugin of kubectl: `kubectl sscli get a` runs the program
 // kubectl-sscli, which is sscli under that name.
 //
-// A plugin connects with --via kubectl unless something names another broker. Before the command it
-// understands the flags of kubectl that say where: --context, --namespace and --kubeconfig.
+// A plugin connects with --via kubectl unless the user names another broker. Before the command, it
+// accepts kubectl's flags --context, --namespace (-n) and --kubeconfig.
 package kubectlplugin
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// Name is the name of the program as a plugin.
+// Name is the program's name when it is a plugin.
 const Name = "kubectl-sscli"
 
-// Setup takes kubectl's flags off the beginning of a command line, and returns the rest and the
-// environment to run it in. --kubeconfig becomes the variable KUBECONFIG of this process, which
-// every kubectl inherits.
+// Setup removes kubectl's flags from the beginning of a command line. It returns the remaining
+// arguments and the environment to run them in. It sets this process's variable KUBECONFIG to the
+// value of --kubeconfig, so that every kubectl inherits it.
 func Setup(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
 	var kubeContext, namespace, kubeconfig string
 	flags := map[string]*string{"--context": &kubeContext, "--namespace": &namespace, "-n": &namespace, "--kubeconfig": &kubeconfig}

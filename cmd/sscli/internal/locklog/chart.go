@@ -86,8 +86,8 @@ func is(l format.Lane, name string, unknown bool) bool {
 	return l.Unknown == unknown && (unknown || l.Name == name)
 }
 
-// presentHold returns the lane of the present holder of a lock and the hold, which has not
-// ended. Both are nil if nobody holds the lock.
+// presentHold returns the lane of a lock's current holder and its current hold. Both are nil if
+// nobody holds the lock.
 func presentHold(lock *format.Lane) (*format.Lane, *format.Hold) {
 	for i := range lock.Holders {
 		l := &lock.Holders[i]
@@ -98,13 +98,14 @@ func presentHold(lock *format.Lane) (*format.Lane, *format.Hold) {
 	return nil, nil
 }
 
-// openHold begins a hold, which began earlier if the statement is that the lock is held.
+// openHold adds a hold to the lane of the holder in e. If e only says that the lock is held, the hold
+// began before e.
 func openHold(lock *format.Lane, e format.LockEvent) {
 	l := laneOf(&lock.Holders, e.Holder, e.NoHolder)
 	l.Holds = append(l.Holds, format.Hold{Interval: format.Interval{From: e.Time, To: e.Time}, Open: e.What == Held})
 }
 
-// closeHold ends the present hold, if there is one.
+// closeHold ends the current hold, if there is one.
 func closeHold(lock *format.Lane, at time.Time, end string) {
 	if _, hold := presentHold(lock); hold != nil {
 		hold.To, hold.End = at, end
@@ -114,8 +115,8 @@ func closeHold(lock *format.Lane, at time.Time, end string) {
 	}
 }
 
-// earliest returns the earliest time at which a change may have happened. That is the time at which
-// the change was seen or, if the lock was not seen since the last gap, the beginning of the gap.
+// earliest returns the earliest time at which a change may have happened: the time when it was seen
+// or, if the change may have happened in the last gap, the beginning of the gap.
 func earliest(l *format.Lane, seen time.Time) time.Time {
 	if n := len(l.Gaps); n > 0 && !l.Gaps[n-1].To.Before(seen) {
 		return l.Gaps[n-1].From

@@ -1,4 +1,4 @@
-// Package locklog says what happened to locks, from the events of a watch of their keys.
+// Package locklog turns the events of a watch on the keys of locks into statements about the locks.
 //
 //	h := locklog.New(locklog.Options{})
 //	for e, err := range watch.Events(ctx) {
@@ -7,14 +7,14 @@
 //		}
 //	}
 //
-// [History.See] is a function from events to statements. It has no clock and no network: the times
-// come with the events. [Read] reads events from a recorded stream. A [Chart] collects statements
-// for a timeline. An [Observer] counts the renewals by the present holder.
+// [History.See] converts an event to a statement. It uses neither clock nor network: the times come
+// with the events. [Read] reads events from a recorded stream. A [Chart] collects statements for a
+// timeline. An [Observer] counts the renewals by the current holder.
 //
-// A notification says only that a key has a new value, or none. It does not say whether a lock was
-// released or its lease expired: both delete the key. That is inferred from the time between the
-// last renewal and the deletion, and marked as inferred. Where the time says nothing either, the
-// statement is `deleted`.
+// A notification says only that a key has a new value, or was deleted. Releasing a lock deletes its
+// key, and so does the expiry of its lease. A History infers which of them happened from the time
+// between the last renewal and the deletion, and marks the statement as inferred. If the time does
+// not tell, the statement is `deleted`.
 package locklog
 
 import (
@@ -26,11 +26,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// What happened to a lock, for format.LockEvent.What. Written and Removed are about a guarded key.
+// Values of format.LockEvent.What: what happened to a lock. Written and Removed are for guarded keys.
 const (
-	Held         = "held"          // the lock is held; since when is not known
-	Free         = "free"          // the lock is free; since when is not known
-	Acquired     = "acquired"      // it was free, and now has a holder
+	Held         = "held"          // held, since an unknown time
+	Free         = "free"          // free, since an unknown time
+	Acquired     = "acquired"      // was free, now has a holder
 	Renewed      = "renewed"       // its holder wrote it again
 	Released     = "released"      // deleted before its lease could expire; always inferred
 	Expired      = "expired"       // deleted when a renewal was overdue; always inferred
@@ -38,8 +38,8 @@ const (
 	TakenOver    = "taken_over"    // acquired by another holder after it expired; always inferred
 	ChangedHands = "changed_hands" // another holder overwrote the value, without a deletion
 	Rewritten    = "rewritten"     // written, but the store does not say with which value
-	Gap          = "gap"           // it was not watched for a while
-	Lost         = "lost"          // it is no longer watched
+	Gap          = "gap"           // was not watched for a while
+	Lost         = "lost"          // is no longer watched
 	Other        = "other"         // a notification with an unknown word
 	Written      = "written"
 	Removed      = "removed"
@@ -47,8 +47,8 @@ const (
 
 // Options of a [History].
 type Options struct {
-	Lease  time.Duration // of the locks; 0 = not known
-	Guards []string      // keys that are not locks, whose writes are reported
+	Lease  time.Duration // the lease of the locks; 0 = not known
+	Guards []string      // keys whose writes are reported, but which are not locks
 }
 
 // A History holds what is known of some locks.
@@ -56,18 +56,18 @@ type History struct {
 	o      Options
 	guards map[string]bool
 	locks  map[string]*lock
-	names  []string // of the locks, in the order of their first events
+	names  []string // the locks, in the order of their first events
 }
 
 // A lock holds what is known of one lock.
 type lock struct {
 	known    bool // held is known
 	held     bool
-	holder   string // of a free lock, the last one
+	holder   string // the current holder; the last one if the lock is free
 	noHolder bool   // holder is not known
 	since    time.Time
 	exact    bool           // the lock was acquired or deleted at since, not before
-	token    client.Version // the newest
+	token    client.Version // the newest token
 
 	last      time.Time // when an acquisition or renewal was last seen; zero = never
 	renewals  int
@@ -90,8 +90,8 @@ func New(o Options) *History {
 // Guard declares that a key is not a lock. Call it before the first event of the key.
 func (h *History) Guard(key string) { h.guards[key] = true }
 
-// See handles the next event of a watch and returns what it means. ok is false for an event that is
-// not about a key.
+// See handles the next event of a watch and returns a statement about it. ok is false for an event
+// that is not about a key.
 func (h *History) See(e client.Event) (st format.LockEvent, ok bool) {
 	for _, t := range []*time.Time{&e.Time, &e.From, &e.To} {
 		*t = t.Truncate(time.Millisecond) // the precision of a recording
@@ -148,8 +148,8 @@ func (l *lock) state() string {
 	return Free
 }
 
-// reset forgets what is known, and starts with a state of the key. exact says that the lock got
-// into this state now.
+// reset replaces what is known by the state in an event. exact says that the lock entered this state
+// at the time of the event, not before.
 func (l *lock) reset(e client.Event, exact bool) {
 	*l = lock{known: true, held: e.HasValue || e.Kind == client.EventSet, holder: string(e.Value), since: e.Time, exact: exact, token: e.Version}
 	l.noHolder = l.held && !e.HasValue
@@ -238,8 +238,8 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 
 // inferEnd infers whether a deletion was a release or an expiry, and says why.
 //
-// A living holder renews the lock several times in a lease. So it releases the lock at most one
-// interval after the last renewal, and the lease does not expire before two.
+// A running holder renews the lock several times per lease. So it releases the lock within one
+// interval after the last renewal, and the lease expires after two intervals at the earliest.
 func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"
@@ -268,7 +268,7 @@ func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	return Deleted, came + ", when the next was overdue: a late release and an expiry look the same"
 }
 
-// handleResync handles the state of the key after it was not watched.
+// handleResync handles the state of the key when its watch resumes after a gap.
 func (l *lock) handleResync(st *format.LockEvent, e client.Event) {
 	st.Continuity = string(e.Continuity)
 	before := *l
@@ -307,7 +307,7 @@ func (h *History) handleGuard(st format.LockEvent, e client.Event) (format.LockE
 		st.What = Removed
 	case client.EventResync:
 		if e.Continuity != client.ContinuityLost {
-			return st, false // the gap before was reported
+			return st, false // the preceding gap was already reported
 		}
 		st.What, st.Continuity, st.Why = Written, string(e.Continuity), "while it was not watched"
 		if !e.HasValue {

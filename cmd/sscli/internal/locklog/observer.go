@@ -8,12 +8,12 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An Observer counts the renewals by the present holder of a lock, as far as it sees them: it
-// misses renewals while the connection is lost, and with a store that does not announce renewals.
+// An Observer counts the renewals by the current holder of a lock. It misses renewals while the
+// connection is lost, and all renewals if the store does not announce them.
 type Observer struct {
 	held      bool
 	holder    []byte
-	since     time.Time // when it was first seen with this holder
+	since     time.Time // when the lock was first seen with this holder
 	token     client.Version
 	written   time.Time // when the holder was last seen to write the key; zero = not seen
 	renewals  int
@@ -22,7 +22,7 @@ type Observer struct {
 	err       error         // why the lock is no longer watched
 }
 
-// NewObserver returns an Observer that begins now.
+// NewObserver returns an Observer. The observation begins now.
 func NewObserver() *Observer { return &Observer{since: time.Now()} }
 
 // See handles an event of the lock's key.
@@ -33,7 +33,7 @@ func (o *Observer) See(e client.Event) {
 		return
 	case client.EventSet:
 		if !e.HasValue {
-			return // the store does not say who wrote; AddTo compares the tokens
+			return // the notification does not say who wrote; AddTo compares the tokens
 		}
 	case client.EventInitial, client.EventResync, client.EventDelete:
 	default:
@@ -65,8 +65,8 @@ func (o *Observer) See(e client.Event) {
 	o.token = e.Version
 }
 
-// interval returns the time between two renewals: by the store's clock if both have a version,
-// else by the local clock. 0 = not known.
+// interval returns the time between two renewals, or 0 if it is not known. It uses the store's clock
+// if both have a version, else the local clock.
 func interval(a, b client.Version, atA, atB time.Time) time.Duration {
 	switch {
 	case !a.IsZero() && !b.IsZero():
@@ -77,10 +77,10 @@ func interval(a, b client.Version, atA, atB time.Time) time.Duration {
 	return 0
 }
 
-// Err returns why the lock is no longer watched; nil = it is.
+// Err returns why the lock is no longer watched, or nil if it is still watched.
 func (o *Observer) Err() error { return o.err }
 
-// AddTo adds the renewals to the state of a lock, which was observed for d and then read.
+// AddTo adds the observed renewals to status, which was read after the lock was observed for d.
 func (o *Observer) AddTo(status *format.LockStatus, d time.Duration) {
 	r := &status.Renewals
 	r.Observed = d

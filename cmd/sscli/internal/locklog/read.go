@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// End is the kind of the last event of a recorded stream. The event has a time and no key.
+// End is the kind of a recorded stream's last event, which has a time but no key.
 const End client.EventKind = "end"
 
 // A record is a line of a recorded stream, which `lock trace -o json` or `watch -o json` printed.
@@ -36,9 +36,9 @@ func (r record) text(name string) (string, bool) {
 	return string(b), err == nil && b != nil
 }
 
-// Read returns the event of a line that `lock trace -o json` or `watch -o json` printed. guard
-// reports that the line is about a guarded key. ok is false for a line that is about no key, such
-// as a warning. The error says what was expected.
+// Read parses a line that `lock trace -o json` or `watch -o json` printed. guard reports whether the
+// event is about a guarded key. ok is false for a line without an event, such as a warning. The error
+// says what was expected.
 func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 	var r record
 	if err = json.Unmarshal(line, &r); err == nil {

@@ -15,22 +15,22 @@ import (
 	"strings"
 )
 
-// A Type is the type that the cells of a column have in their records.
+// A Type is the JSON type that the cells of a CSV column get.
 type Type string
 
-// The types. An empty cell leaves the field out, except as a String.
+// The types. For an empty cell, the record has no field, unless the type is String.
 const (
-	Recognised Type = ""        // Number or Boolean if the cell is one as JSON writes it, else String: 007 is text
+	Recognised Type = ""        // number or boolean if the cell is one in JSON, else string: 007 is text
 	String     Type = "string"  // any cell; an empty cell is an empty string
-	Number     Type = "number"  // as JSON writes it
+	Number     Type = "number"  // a JSON number
 	Boolean    Type = "boolean" // true or false
 	Any        Type = "json"    // any JSON value, such as an object
 )
 
-// Types are the types of columns by name. The name * stands for all other columns.
+// Types maps names of columns to their types. The name * stands for all other columns.
 type Types map[string]Type
 
-// ParseTypes reads types as a user writes them: serial=string,floor=number,*=string.
+// ParseTypes parses types such as serial=string,floor=number,*=string.
 func ParseTypes(text string) (Types, error) {
 	types := Types{}
 	if text == "" {
@@ -66,7 +66,7 @@ type csvReader struct {
 	name    string
 	columns []string
 	types   []Type
-	names   [][]byte // of the fields, as JSON with a colon
+	names   [][]byte // the names of the fields as JSON, each with a colon
 }
 
 // readCSV reads CSV with a header.
@@ -143,7 +143,8 @@ func (c *csvReader) header(types Types) error {
 	return nil
 }
 
-// otherComma returns the word for the separator that the only column of the header has, if any.
+// otherComma returns the --separator to suggest if the header is a single column whose name contains
+// a semicolon or a tab, else "".
 func (c *csvReader) otherComma() string {
 	if len(c.columns) == 1 && c.Comma == ',' {
 		switch name := c.columns[0]; {
@@ -156,7 +157,7 @@ func (c *csvReader) otherComma() string {
 	return ""
 }
 
-// appendField appends a field to an object, unless the cell leaves it out.
+// appendField appends a field to an object, unless the cell is empty and its type is not String.
 func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte, error) {
 	t := c.types[column]
 	if cell == "" && t != String {
@@ -195,7 +196,7 @@ func (t Type) value(cell string) ([]byte, error) {
 	return nil, fmt.Errorf("%.64q is not a %s", cell, t)
 }
 
-// isNumber reports whether a cell is a number as JSON writes it.
+// isNumber reports whether a cell is a JSON number.
 func isNumber(cell string) bool {
 	return (cell[0] == '-' || cell[0] >= '0' && cell[0] <= '9') && json.Valid([]byte(cell)) && strings.TrimSpace(cell) == cell
 }
@@ -210,7 +211,7 @@ func quote(text string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string has no error
+	_ = e.Encode(text) // a string cannot fail
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
@@ -219,7 +220,7 @@ func (c *csvReader) errorAt(column int, err error) *Error {
 	return &Error{Name: c.name, Line: line, Column: col, Err: err}
 }
 
-// wrong returns an error of package csv with its position.
+// wrong returns an error of package csv in our words and with its position.
 func (c *csvReader) wrong(err error) error {
 	syntax, ok := errors.AsType[*csv.ParseError](err)
 	if !ok {
@@ -237,12 +238,12 @@ func (c *csvReader) wrong(err error) error {
 	return wrong
 }
 
-// WriteCSV writes records as CSV with a header of columns. A field that is missing or null is an
-// empty cell, and an object or an array is its JSON. The caller makes columns: see [Columns].
+// WriteCSV writes records as CSV. The header and the order of the cells are columns, which [Columns]
+// can return. A missing or null field is an empty cell, and an object or array is written as JSON.
 func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) error {
 	out := csv.NewWriter(w)
 	if len(columns) > 0 {
-		_ = out.Write(columns) // Flush has the error
+		_ = out.Write(columns) // out.Error returns the error
 	}
 	row, index := make([]string, len(columns)), make(map[string]int, len(columns))
 	for i, name := range columns {
@@ -261,7 +262,7 @@ func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) e
 				row[i] = f.Cell()
 			}
 		}
-		if len(row) == 1 && row[0] == "" { // package csv writes a blank line, which it does not read
+		if len(row) == 1 && row[0] == "" { // package csv would write a blank line, which readers skip
 			out.Flush()
 			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
 				return err
@@ -274,7 +275,7 @@ func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) e
 	return out.Error()
 }
 
-// Columns returns the names of the fields of all records, in the order in which they appear first.
+// Columns returns the names of the fields of all records, in the order of their first appearance.
 func Columns(records iter.Seq2[Record, error]) (columns []string, err error) {
 	seen := make(map[string]bool)
 	for r, err := range records {

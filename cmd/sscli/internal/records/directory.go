@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// OpenKey opens the file of a key in a directory, and returns how to read it. The error for a missing
-// file is a usage error.
+// OpenKey opens the file in dir that holds a key's records, and returns the options to read it. A
+// missing file is a usage error.
 func OpenKey(dir, key string) (io.ReadCloser, Options, error) {
 	extensions := []string{"", ".jsonl", ".ndjson", ".json", ".csv", ".tsv"}
 	if info, err := os.Stat(dir); err != nil {

@@ -10,11 +10,11 @@ import (
 // A Field is a field of a record.
 type Field struct {
 	Name string
-	JSON []byte // its value
+	JSON []byte // the value
 }
 
-// Fields returns the fields of a record in their order. The error is that of a text that is not an
-// object.
+// Fields returns the fields of a record in their order. It yields an error, last, if record is not a
+// JSON object.
 func Fields(record []byte) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
 		d := json.NewDecoder(bytes.NewReader(record))
@@ -39,13 +39,13 @@ func Fields(record []byte) iter.Seq2[Field, error] {
 	}
 }
 
-// Cell returns the value as a cell of a table: the text of a string, nothing for null, and the JSON
-// of any other value.
+// Cell returns the value as a cell of a table: a string's text, an empty cell for null, and any other
+// value as JSON.
 func (f Field) Cell() string {
 	switch f.JSON[0] {
 	case '"':
 		var text string
-		_ = json.Unmarshal(f.JSON, &text) // a decoder returned it
+		_ = json.Unmarshal(f.JSON, &text) // cannot fail: a decoder returned this JSON
 		return text
 	case 'n':
 		return ""

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// readLines reads JSON Lines as a data flow does: each line is an object.
+// readLines reads JSON Lines as strictly as a data flow does: each line is one object.
 func readLines(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	var line, compact []byte
 	for n := 1; ; n++ {
@@ -42,7 +42,7 @@ func readLines(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// An offsetError is an error at an offset in a text.
+// An offsetError is an error at a byte offset in a text.
 type offsetError struct {
 	offset int
 	err    error
@@ -51,7 +51,7 @@ type offsetError struct {
 func (e *offsetError) Error() string { return e.err.Error() }
 func (e *offsetError) Unwrap() error { return e.err }
 
-// ParseLine appends the object of a line of a stored value, without spaces.
+// ParseLine parses a line of a stored value, and appends its object without white space to compact.
 func ParseLine(compact, line []byte) ([]byte, error) {
 	text := bytes.TrimRight(line, "\r\n")
 	start := len(text) - len(bytes.TrimLeft(text, " \t"))
@@ -74,17 +74,17 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// errComma is the error for records with a comma between them.
+// errComma is the error for records that a comma separates outside an array.
 var errComma = errors.New("a comma after a record: expected a newline alone between records, or all of them in [ ]")
 
-// lineError returns the error in a text that is not one JSON value.
+// lineError returns the error for a line that is not exactly one JSON value.
 func lineError(text []byte) error {
 	var raw json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(text))
 	switch err := d.Decode(&raw); {
 	case err == io.ErrUnexpectedEOF:
 		return &offsetError{len(text), errors.New("the line ends inside of a JSON value: a record must be on one line")}
-	case err == nil: // what follows the value is wrong
+	case err == nil: // the error is after the value
 		end := int(d.InputOffset())
 		end += skip(text[end:], " \t")
 		if text[end] == ',' {
@@ -96,7 +96,7 @@ func lineError(text []byte) error {
 	}
 }
 
-// syntaxError returns an error of a decoder that began at an offset.
+// syntaxError adds the position to an error of a decoder whose text begins at offset.
 func syntaxError(offset int, err error) *offsetError {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		offset += max(0, int(syntax.Offset)-1)
@@ -160,7 +160,8 @@ func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// isArray reports whether the first value is an array. The decoder keeps an error for later.
+// isArray reports whether the first value is an array. It ignores a read error, which the decoder
+// returns again later.
 func (d *jsonReader) isArray() bool {
 	_ = d.More() // reads up to the first value
 	rest := bytes.TrimLeft(d.seen.from(d.InputOffset()), " \t\r\n")
@@ -183,7 +184,7 @@ func (d *jsonReader) record(compact *bytes.Buffer) (Record, error) {
 	}
 	compact.Reset()
 	if err := json.Compact(compact, raw); err != nil {
-		return Record{}, err // cannot happen: it was decoded
+		return Record{}, err // cannot happen: the decoder accepted it
 	}
 	d.seen.discard(d.InputOffset())
 	return Record{Line: line, JSON: compact.Bytes()}, nil
@@ -206,10 +207,10 @@ func (d *jsonReader) end() error {
 	}
 }
 
-// wrong returns the error of the decoder with its position. The text after the last record is
-// read once more to find the position, which the decoder does not always know.
+// wrong adds the position to an error of the decoder. The decoder does not always know the position,
+// so wrong parses the text after the last record again.
 func (d *jsonReader) wrong(err error) error {
-	if err == io.EOF && d.array { // the decoder's error for [{}, without the rest
+	if err == io.EOF && d.array { // the decoder returns io.EOF for the truncated array [{},
 		err = io.ErrUnexpectedEOF
 	}
 	if _, syntax := errors.AsType[*json.SyntaxError](err); !syntax && err != io.ErrUnexpectedEOF {
@@ -244,17 +245,17 @@ func (d *jsonReader) errorAt(offset int64, err error) error {
 
 func skip(text []byte, chars string) int { return len(text) - len(bytes.TrimLeft(text, chars)) }
 
-// A window reads from a source, and keeps what was read since the last record, so that an offset
-// has a line and a column.
+// A window reads from a source and keeps the text after the last record, to convert offsets into
+// lines and columns.
 type window struct {
 	source io.Reader
-	text   []byte // read and not discarded
+	text   []byte // text that was read and not discarded
 	base   int64  // offset of text in the source
 	line   int    // line of base
 	column int    // bytes before base in its line
 }
 
-// Read keeps what it reads.
+// Read implements [io.Reader].
 func (w *window) Read(p []byte) (int, error) {
 	n, err := w.source.Read(p)
 	w.text = append(w.text, p[:n]...)

@@ -1,6 +1,6 @@
-// Package records reads and writes the records of a data set: the reference data that a data flow
-// of Azure IoT Operations enriches messages with. A data set is a key whose value is JSON Lines,
-// one object a line.
+// Package records reads and writes the records of data sets. A data set is reference data with which
+// a data flow of Azure IoT Operations enriches messages. It is a key whose value is JSON Lines: one
+// object per line.
 //
 //	for r, err := range records.Read(file, records.Options{Name: "sites.csv"}) {
 //		if err != nil {
@@ -9,14 +9,14 @@
 //		value = append(append(value, r.JSON...), '\n')
 //	}
 //
-// [Read] accepts JSON Lines, a JSON array of objects, and CSV. [Value] collects the records to the
-// value of a key: canonical JSON Lines. With Options.Stored, Read accepts only what a data flow
-// accepts. [WriteCSV] is the way back.
+// [Read] accepts JSON Lines, a JSON array of objects, and CSV. With Options.Stored, it accepts only
+// the JSON Lines that a data flow accepts. [Value] converts records to the value of a key, which is
+// canonical JSON Lines. [WriteCSV] converts records to CSV.
 //
 // Promises:
 //
-//   - Reading streams: memory holds one record and a buffer.
-//   - The order of the fields stays, and numbers and strings stay as they are written.
+//   - Read streams: memory holds one record and a buffer.
+//   - Fields keep their order, and numbers and strings keep their spelling.
 //   - No line of a canonical value is blank, and the last line ends with a newline.
 package records
 
@@ -42,9 +42,9 @@ type Record struct {
 
 // Options configure [Read]. The zero value reads any format.
 type Options struct {
-	Name   string // of the source, for errors and for the format: sites.csv; may be empty
+	Name   string // name of the source, such as sites.csv, for errors and the format; may be empty
 	Format Format
-	Types  Types // of the cells of CSV
+	Types  Types // the types of CSV columns
 	Comma  rune  // separates the cells of CSV; 0 = a comma
 	Stored bool  // the source is the value of a key: only JSON Lines are accepted, without blank lines
 }
@@ -52,17 +52,17 @@ type Options struct {
 // A Format is the format of a source.
 type Format string
 
-// The formats. Auto decides by the extension of the name, and without a known extension by the
-// first character: JSON begins with { or [.
+// The formats. Auto chooses by the extension of the name. If it knows no such extension, it chooses
+// JSON for text that is empty or begins with { or [, else CSV.
 const (
 	Auto Format = ""
 	JSON Format = "json" // JSON Lines, objects with any white space between them, or an array of objects
 	CSV  Format = "csv"
 )
 
-// An Error is an error in a source. [Read] returns it inside of a *fault.UsageError.
+// An Error is an error in the content of a source. [Read] wraps it in a *fault.UsageError.
 type Error struct {
-	Name         string // of the source; may be empty
+	Name         string // name of the source; may be empty
 	Line, Column int    // from 1; Column counts bytes
 	Err          error
 	hint         string // the next thing to try; may be empty
@@ -77,8 +77,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read returns the records of a source. An error ends the records: an *Error about the content,
-// or the error of the reader.
+// Read returns the records of a source. An error is yielded last: it wraps an *Error about the
+// content, or is the reader's error.
 func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 	return func(give func(Record, error) bool) {
 		yield := func(r Record, err error) bool {
@@ -106,7 +106,7 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 		}
 		if bytes.HasPrefix(start, bom) { // Excel writes one
 			start = start[len(bom):]
-			_, _ = in.Discard(len(bom)) // it was peeked
+			_, _ = in.Discard(len(bom)) // cannot fail: these bytes are buffered
 		}
 		if o.format(start) == CSV {
 			readCSV(in, o, yield)
@@ -119,7 +119,7 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 // bom is the byte order mark in UTF-8.
 var bom = []byte("\xef\xbb\xbf")
 
-// format returns JSON or CSV.
+// format returns the format of a source that begins with start: JSON or CSV.
 func (o Options) format(start []byte) Format {
 	if o.Format != Auto {
 		return o.Format
@@ -136,8 +136,8 @@ func (o Options) format(start []byte) Format {
 	return CSV
 }
 
-// Value returns the records of a source as canonical JSON Lines, the value of a key, and their
-// number. size is the expected size in bytes; it saves memory and may be wrong or 0.
+// Value returns the records of a source as canonical JSON Lines, and the number of records. size is
+// the expected size of value in bytes; it saves memory, and may be wrong or 0.
 func Value(source io.Reader, o Options, size int) (value []byte, n int, err error) {
 	value = slices.Grow([]byte{}, size)
 	for r, err := range Read(source, o) {

@@ -17,29 +17,29 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A file is a key whose value is the content of a file.
+// A file is a key whose value comes from a file, or from the text of a manifest.
 type file struct {
 	key     string
-	name    string // of the file; empty: the value is text
+	name    string // name of the file; empty = the value is text
 	text    string
-	dataset bool // the value is the records of the file, as JSON Lines
+	dataset bool // convert the file's records to JSON Lines
 	options client.SetOptions
-	where   string // what an error names
+	where   string // where the key is defined, for errors
 }
 
-// newFile returns the key of a file that is named by it.
+// newFile returns the entry for a key whose value is the content of a file.
 func newFile(key, name string) file {
 	return file{key: key, name: name, dataset: isDataset(name), where: format.BriefWord(name)}
 }
 
-// isDataset reports whether a file of a directory is a data set.
+// isDataset reports whether a file is a data set, by its extension.
 func isDataset(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return ext == ".csv" || ext == ".jsonl"
 }
 
-// keyOf returns the key that a file of a directory stands for. The value of a data set is JSON
-// Lines, whatever its file was, so its key has no extension.
+// keyOf returns the key for the path of a file. A data set's key has no extension, because its value
+// is JSON Lines whatever the format of the file.
 func keyOf(path string) string {
 	key := filepath.ToSlash(path)
 	if isDataset(key) {
@@ -48,7 +48,8 @@ func keyOf(path string) string {
 	return key
 }
 
-// files is the source of keys with files. Plain files are read only for their values.
+// files returns a source of keys with files. Without values, it opens plain files but does not read
+// them.
 func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
@@ -66,7 +67,8 @@ func files(all []file) source {
 	}
 }
 
-// value reads the value of a file. Without values, the value of a plain file is nil.
+// value reads the value of a file and checks that the store would accept it. Unless values is true,
+// the value of a plain file is nil.
 func (f file) value(values bool) (value []byte, err error) {
 	switch {
 	case f.name == "":
@@ -89,7 +91,7 @@ func (f file) value(values bool) (value []byte, err error) {
 	return value, err
 }
 
-// readable returns an error if a file cannot be read to its end.
+// readable returns an error if a file cannot be opened.
 func readable(name string) error {
 	in, err := os.Open(name)
 	if err != nil {
@@ -98,7 +100,7 @@ func readable(name string) error {
 	return in.Close()
 }
 
-// records reads a data set.
+// records reads a data set, and returns it as JSON Lines.
 func (f file) records() ([]byte, error) {
 	in, err := os.Open(f.name)
 	if err != nil {
@@ -113,15 +115,15 @@ func (f file) records() ([]byte, error) {
 	return value, err
 }
 
-// maxHint limits the memory that the size of a file alone can take.
+// maxHint limits the memory, in bytes, that is allocated because of a file's size alone.
 const maxHint = 1 << 30
 
-// directory is the source of the files below a directory. The key of a file is its path. Names that
-// begin with a dot are left out, because Kubernetes puts directories with such names into a volume
-// with a ConfigMap. Symbolic links are followed, because the files there are links.
+// directory returns the source of the files below a directory. A file's key is its path. Names that
+// begin with a dot are left out, and symbolic links are followed: Kubernetes mounts a ConfigMap as
+// links to files in such a directory.
 func directory(root, prefix string) (source, error) {
 	var all []file
-	seen := make(map[string]string) // the file by key
+	seen := make(map[string]string) // the path of the file for each key
 	var above []os.FileInfo
 	var walk func(dir string) error
 	walk = func(dir string) error {

@@ -21,10 +21,10 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// maxManifest is the size of a ConfigMap.
+// maxManifest is the maximum size of a manifest in bytes: as large as a ConfigMap can be.
 const maxManifest = 1 << 20
 
-// manifest is the source of a YAML file that lists keys:
+// manifest returns the source of a YAML file that lists keys:
 //
 //	keys:
 //	  - key: config/mode
@@ -36,7 +36,7 @@ const maxManifest = 1 << 20
 //	  - key: sites
 //	    dataset: sites.csv
 //
-// The names of files are relative to the directory of the manifest.
+// Names of files are relative to the manifest's directory.
 func manifest(name string) (source, error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -60,14 +60,14 @@ func manifest(name string) (source, error) {
 	return files(all), nil
 }
 
-// errorAt returns an error at a line, to be written after the name of the file.
+// errorAt returns an error that begins with ":LINE: ". The caller puts the file's name before it.
 func errorAt(line int, text string, args ...any) error {
 	return fmt.Errorf(":%d: "+text, append([]any{line}, args...)...)
 }
 
 func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
 
-// parseManifest reads the keys of a manifest. The where of each key is its line.
+// parseManifest parses a manifest. In each returned file, where is only ":LINE".
 func parseManifest(text []byte) ([]file, error) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	switch {
@@ -121,8 +121,8 @@ func parseManifest(text []byte) ([]file, error) {
 	return all, err
 }
 
-// nestedDeeply reports whether a text may be nested deeply. The YAML library needs memory for the
-// square of the depth.
+// nestedDeeply reports whether YAML may be nested too deeply to parse: the YAML library's memory
+// grows with the square of the depth.
 func nestedDeeply(text []byte) bool {
 	const most = 200
 	depth, deepest := 0, 0
@@ -138,7 +138,8 @@ func nestedDeeply(text []byte) bool {
 	return deepest > most || bytes.Contains(text, bytes.Repeat([]byte("- "), most)) || bytes.Contains(text, bytes.Repeat([]byte("? "), most))
 }
 
-// members calls f with each member of a mapping. want says what the node should be.
+// members calls f with each member of a mapping. If n is not a mapping, the error says that want was
+// expected.
 func members(n ast.Node, want string, f func(name string, n ast.Node) error) error {
 	mapping, ok := n.(ast.MapNode)
 	if !ok {
@@ -155,7 +156,7 @@ func members(n ast.Node, want string, f func(name string, n ast.Node) error) err
 	return nil
 }
 
-// parseKey reads a key of the list.
+// parseKey parses one element of the list of keys.
 func parseKey(n ast.Node) (file, error) {
 	f := file{where: fmt.Sprintf(":%d", lineOf(n))}
 	var values []string
@@ -209,7 +210,7 @@ func parseKey(n ast.Node) (file, error) {
 	return f, nil
 }
 
-// parseTTL reads the time until a key expires.
+// parseTTL parses a TTL, which must be whole milliseconds.
 func parseTTL(text string) (time.Duration, error) {
 	ttl, err := config.ParseDuration(text)
 	if err == nil && (ttl < time.Millisecond || ttl%time.Millisecond != 0) {
@@ -218,7 +219,7 @@ func parseTTL(text string) (time.Duration, error) {
 	return ttl, err
 }
 
-// syntaxError returns an error of the YAML library on one line.
+// syntaxError converts an error of the YAML library to one line of text.
 func syntaxError(err error) error {
 	at, ok := errors.AsType[yaml.Error](err)
 	if !ok || at.GetToken() == nil {

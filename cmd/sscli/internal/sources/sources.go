@@ -1,6 +1,6 @@
-// Package sources reads keys and their values from files: what `sscli export` writes, the
+// Package sources reads keys and their values from files: the output of `sscli export`, the
 // statestore.json of Microsoft's WASM environment, a directory with a file for each key, data sets,
-// and manifests. The commands apply, diff and serve take sources.
+// and manifests. The commands apply, diff and serve use it.
 //
 //	set, err := sources.Open(ctx, []string{"defaults/", "site.yaml"}, sources.Options{})
 //	for e, err := range set.Entries(ctx) {
@@ -12,11 +12,12 @@
 //
 // Promises:
 //
-//   - [Open] reads every source once and checks it, so that nothing is written because of sources of
-//     which the last is wrong.
-//   - Memory holds the names of the keys, and of their values one at a time, except those of
-//     standard input and of small files.
-//   - Each key comes once. If sources, or lines of a file, have the same key, the last one counts.
+//   - [Open] checks every source before it returns, so that a mistake in any source is found before
+//     the first write.
+//   - Memory holds all keys but only one value at a time, apart from the content of standard input
+//     and of small files.
+//   - Entries returns each key once. If several sources, or lines of a file, have a key, the last one
+//     counts.
 //
 // Not promised: a snapshot of files that change between Open and Entries.
 package sources
@@ -39,34 +40,34 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// An Entry is a key as it should be.
+// An Entry is a key and the value it should have.
 type Entry struct {
-	repl.Entry                   // Found is false for a line of a key that was missing when it was exported
+	repl.Entry                   // Found is false if the key was missing when it was exported
 	Options    client.SetOptions // TTL and Persist, from a manifest
 }
 
 // Options configure [Open].
 type Options struct {
-	Prefix string                                    // before the keys that are named by files
+	Prefix string                                    // put before keys that come from names of files
 	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input for the source "-"; nil: there is none
 }
 
-// A Set is the keys of all sources.
+// A Set holds the keys of all sources.
 type Set struct {
 	sources []source
-	last    map[string]int               // the number of the entry that counts, by key; from 1
+	last    map[string]int               // for each key, the number of its last entry, from 1
 	first   []string                     // the first keys, at most MaxFirst
-	options map[string]client.SetOptions // of the keys that have any
+	options map[string]client.SetOptions // only keys that have options
 }
 
-// MaxFirst is the number of keys that [Set.First] returns at most.
+// MaxFirst is the maximum number of keys that [Set.First] returns.
 const MaxFirst = 256
 
-// A source is a sequence of entries that can be read several times. Unless values is true, the
-// sequence is only to be checked, and Value may be nil.
+// A source returns a sequence of entries, and can be called several times. If values is false, the
+// caller only checks the entries, and their Value may be nil.
 type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 
-// Open reads sources by their names. The error is a *fault.UsageError, or that of ctx.
+// Open opens and checks the named sources. The error is a *fault.UsageError, or the cause of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 	set := &Set{last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
@@ -101,13 +102,13 @@ func (s *Set) Len() int { return len(s.last) }
 // Has reports whether the sources have a key.
 func (s *Set) Has(key string) bool { return s.last[key] > 0 }
 
-// Options returns how to set a key: TTL and Persist.
+// Options returns the TTL and Persist to set a key with.
 func (s *Set) Options(key string) client.SetOptions { return s.options[key] }
 
 // First returns the first keys, at most [MaxFirst].
 func (s *Set) First() []string { return s.first }
 
-// Entries returns the keys, each once, in the order of the sources. An error comes last.
+// Entries returns each key once, in the order of the sources. An error ends the sequence.
 func (s *Set) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n := 0
@@ -135,7 +136,7 @@ func (s *Set) all(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 	}
 }
 
-// open finds out what a source is.
+// open returns the source for a name, by its kind of file and its extension.
 func open(ctx context.Context, name string, o Options) (source, error) {
 	if name == "-" {
 		if o.Stdin == nil {
@@ -165,13 +166,13 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	return lines(name, func() (io.ReadCloser, error) { return os.Open(name) }), nil
 }
 
-// maxKept is the size in bytes of entries that stay in memory after a check: to parse them once more
-// takes longer than to read as many keys from a store.
+// maxKept is the maximum size in bytes of a source whose entries stay in memory after the check.
+// Parsing them again would take longer than reading the keys from a store.
 const maxKept = 32 << 20
 
-// lines is the source of JSON lines as export writes them, or of a statestore.json.
+// lines returns the source of a file that export wrote, or of a statestore.json.
 func lines(name string, open func() (io.ReadCloser, error)) source {
-	var kept []repl.Entry // of the check; nil if there are too many
+	var kept []repl.Entry // the entries, from the check; nil = too large to keep
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			if values && kept != nil {
@@ -211,7 +212,7 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 	}
 }
 
-// check returns an error about a key that the store would not accept.
+// check returns an error if the store would not accept a key and its value.
 func check(key string, value []byte) error {
 	return client.Set(key, value, client.SetOptions{}).Check()
 }

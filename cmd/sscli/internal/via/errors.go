@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// A Kind is a kind of error of kubectl.
+// A Kind classifies an [Error].
 type Kind int
 
 // The kinds of errors.
@@ -20,15 +20,15 @@ const (
 	Missing           // kubectl is not installed, or is too old
 	Unreachable       // kubectl cannot reach the cluster, or the broker's pod
 	Unauthorized      // the cluster does not accept the user's login
-	Forbidden         // the user may not do what is needed
+	Forbidden         // the user lacks a permission
 	NotFound          // the cluster has no such service, config map, …
 )
 
-// An Error is an error of kubectl.
+// An Error is a failed kubectl.
 type Error struct {
 	Call string // the beginning of the command line
 	Kind Kind
-	Why  string // in kubectl's words, one line
+	Why  string // one line, mostly in kubectl's words
 	Hint string // the next thing to do; empty = none
 }
 
@@ -52,22 +52,22 @@ func missing(call string, err error) error {
 }
 
 const (
-	// noise is what kubectl's log puts before a message.
+	// noise matches the prefix that kubectl's log puts before a message.
 	noise = `^[EWIF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.]+:\d+\] `
 
-	// denied fits the API server's words for a missing permission.
+	// denied matches the API server's message about a missing permission.
 	denied = `User "([^"]*)" cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`
 )
 
-// cleanLine returns a line of kubectl without what its log puts before it.
+// cleanLine returns a line of kubectl's output without its log prefix and "error: ".
 func cleanLine(line string) string {
 	line = regexp.MustCompile(noise).ReplaceAllString(strings.TrimSpace(line), "")
 	line = strings.TrimPrefix(line, "error: ")
 	return strings.TrimPrefix(line, "Error: ")
 }
 
-// lastLine returns the line of kubectl's standard error that says why it ended: the last one that is
-// not empty.
+// lastLine returns the line of kubectl's standard error that says why kubectl failed: the last line
+// that is neither empty nor a pointer to the help.
 func lastLine(text string) string {
 	last := ""
 	for line := range strings.Lines(text) {
@@ -78,7 +78,7 @@ func lastLine(text string) string {
 	return last
 }
 
-// explain returns the error for what a kubectl printed on standard error before it ended.
+// explain returns the error for a kubectl that failed, from what it printed on standard error.
 func explain(call string, target config.Via, stderr string) error {
 	e := &Error{Call: call, Why: lastLine(stderr)}
 	has := func(words ...string) bool {
@@ -124,7 +124,7 @@ func explain(call string, target config.Via, stderr string) error {
 	return e
 }
 
-// notFoundHint says how to find the right name of what a call named.
+// notFoundHint returns the command that lists the names a call could have used.
 func notFoundHint(call string, target config.Via) string {
 	kind := "services"
 	switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 )
 
-// A forward is a kubectl port-forward. It is worn out when it has ended, when kubectl has reported an
-// error, or when a connection through it brought nothing: then its pod may be gone, although some
-// versions of kubectl go on.
+// A forward is a kubectl port-forward. It is worn out when kubectl has ended or reported an error, or
+// when a connection through it received nothing: its pod may be gone, although some versions of
+// kubectl keep running.
 type forward struct {
 	way     *Way
 	words   string
@@ -26,16 +26,16 @@ type forward struct {
 	ended   chan struct{} // closed when kubectl has ended
 
 	mu      sync.Mutex
-	said    string        // the last error that kubectl has reported
-	told    chan struct{} // closed when said is set
+	said    string        // the last error that kubectl reported
+	told    chan struct{} // closed when said is first set
 	wornOut bool
 	conns   int           // open connections
 	unused  chan struct{} // closed when the forward is retired and its last connection is closed
 	retired bool
 }
 
-// pause returns how long to wait before a forward is started, after some in a row that led to
-// nothing.
+// pause returns the minimum time between the starts of two forwards, after a number of failures in
+// a row.
 func pause(failures int) time.Duration {
 	const first, longest = 200 * time.Millisecond, 10 * time.Second
 	if failures == 0 {
@@ -52,7 +52,7 @@ func (w *Way) startForward(delay time.Duration) *forward {
 		w.forward.retire()
 	}
 	w.forward, w.started = f, time.Now().Add(delay)
-	w.failures++ // until a connection brings something
+	w.failures++ // reset when a connection receives something
 	w.wg.Go(func() {
 		defer close(f.ended)
 		f.run(delay)
@@ -110,7 +110,8 @@ func (f *forward) run(delay time.Duration) {
 	}
 }
 
-// finish is called when kubectl has ended.
+// finish marks the forward as worn out after kubectl ended. err is returned to callers that still
+// wait for the forward to become ready.
 func (f *forward) finish(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,7 +131,7 @@ func (f *forward) isReady() bool {
 	}
 }
 
-// stdoutLine reads "Forwarding from 127.0.0.1:41234 -> 18883".
+// stdoutLine takes the address from a line such as "Forwarding from 127.0.0.1:41234 -> 18883".
 func (f *forward) stdoutLine(line string) {
 	address, ok := forwardedFrom(line)
 	f.mu.Lock()
@@ -141,7 +142,7 @@ func (f *forward) stdoutLine(line string) {
 	}
 }
 
-// forwardedFrom returns the local address of a port-forward, if the line tells it.
+// forwardedFrom returns the local address of a port-forward, if the line contains it.
 func forwardedFrom(line string) (address string, ok bool) {
 	rest, ok := strings.CutPrefix(line, "Forwarding from ")
 	if !ok {
@@ -169,7 +170,7 @@ func (f *forward) stderrLine(line string) {
 	f.said, f.wornOut = why, true
 }
 
-// openForward returns a forward that is ready, and starts one if the last is worn out.
+// openForward returns a forward that is ready. It starts a new one if the newest is worn out.
 func (w *Way) openForward(ctx context.Context) (*forward, error) {
 	w.mu.Lock()
 	if w.ctx.Err() != nil {
@@ -195,7 +196,7 @@ func (f *forward) isWornOut() bool {
 	return f.wornOut
 }
 
-// retire ends a forward as soon as it has no connections.
+// retire makes the forward end once it has no connections.
 func (f *forward) retire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -206,7 +207,7 @@ func (f *forward) retire() {
 // endUnused ends a retired forward that has no connections. f.mu must be held.
 func (f *forward) endUnused() {
 	if f.retired && f.conns == 0 {
-		f.retired = false // unused is closed once
+		f.retired = false // close unused only once
 		close(f.unused)
 	}
 }
@@ -227,7 +228,8 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	return &conn{Conn: nc, forward: f}, nil
 }
 
-// release is called when a connection has ended.
+// release records that a connection has ended. brought says whether it received anything; if not, the
+// forward is worn out.
 func (f *forward) release(brought bool) {
 	if brought {
 		f.way.mu.Lock()
@@ -241,8 +243,8 @@ func (f *forward) release(brought bool) {
 	f.endUnused()
 }
 
-// explain returns the error of a connection that ended before it brought anything. kubectl reports
-// the cause a moment later, or before.
+// explain returns the error for a connection that ended before it received anything. kubectl may
+// report the cause slightly later, so explain waits a moment.
 func (f *forward) explain(err error) error {
 	const moment = 300 * time.Millisecond
 	select {
@@ -266,8 +268,8 @@ type conn struct {
 	closed  sync.Once
 }
 
-// Read implements [net.Conn]. An error before the first byte is an *[Error] with what kubectl
-// says.
+// Read implements [net.Conn]. An error before the first byte is an *[Error] with kubectl's
+// explanation.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.brought.Load() && !c.brought.Swap(true) {
@@ -288,7 +290,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// lines is a writer that hands over whole lines. One goroutine writes to it.
+// lines is a writer that calls line with each whole line. It must not be written to concurrently.
 type lines struct {
 	line func(string)
 	rest string

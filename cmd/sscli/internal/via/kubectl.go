@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// maxOutput limits what is kept of the output of a kubectl, in bytes. A config map has at
-	// most 1 MiB.
+	// maxOutput limits how many bytes of kubectl's output are kept. A config map has at most
+	// 1 MiB.
 	maxOutput = 2 << 20
 
-	// callLimit ends a kubectl that hangs, so that a later attempt starts another one. It leaves
-	// the user time to log in.
+	// callLimit is how long a kubectl may run before it is stopped, so that a later attempt can
+	// start another. It leaves the user time to log in.
 	callLimit = 2 * time.Minute
 
-	// promptDelay is how long a kubectl must go on after it printed a line on standard error, before
-	// the line is shown to the user: it may ask for a login. Lines of a kubectl that ends are
-	// part of an error.
+	// promptDelay is how often a running kubectl's new lines on standard error are shown to the
+	// user: they may ask for a login. If kubectl ends sooner, its lines become part of the error.
 	promptDelay = time.Second
 )
 
@@ -36,7 +35,7 @@ func commandLine(target config.Via, words ...string) []string {
 	return append(append(args, "--namespace="+target.Namespace), words...)
 }
 
-// A call is one run of kubectl. Several goroutines may wait for its end.
+// A call is one run of kubectl. Several goroutines may wait for it to end.
 type call struct {
 	words  string // kubectl and its arguments, for messages
 	stdout buffer
@@ -95,8 +94,8 @@ func (w *Way) run(c *call, words []string) error {
 	}
 }
 
-// showPrompts shows the lines of kubectl that the user has not seen, and returns how much of the
-// text has been shown.
+// showPrompts shows the complete lines after the first shown bytes of text, and returns the new
+// number of bytes shown.
 func (w *Way) showPrompts(text string, shown int) int {
 	end := strings.LastIndexByte(text, '\n') + 1
 	if end <= shown {
@@ -108,7 +107,7 @@ func (w *Way) showPrompts(text string, shown int) int {
 	return end
 }
 
-// wait waits for the end of kubectl, and returns what it printed.
+// wait waits until kubectl ends, and returns its standard output.
 func (c *call) wait(ctx context.Context) ([]byte, error) {
 	select {
 	case <-c.done:
@@ -131,7 +130,8 @@ func (c *call) ended() bool {
 // failed reports whether kubectl has ended with an error.
 func (c *call) failed() bool { return c.ended() && c.err != nil }
 
-// A buffer keeps the beginning of what is written to it. Its methods may be called concurrently.
+// A buffer keeps the first maxOutput bytes written to it and discards the rest. Its methods may be
+// called concurrently.
 type buffer struct {
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -145,12 +145,12 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Bytes returns a copy of what was written.
+// Bytes returns a copy of the bytes kept.
 func (b *buffer) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bytes.Clone(b.data.Bytes())
 }
 
-// String returns what was written.
+// String returns the bytes kept, as text.
 func (b *buffer) String() string { return string(b.Bytes()) }

@@ -1,16 +1,16 @@
-// Package via leads to a broker in a Kubernetes cluster, by the user's own kubectl: its login, its
-// contexts and its plugins.
+// Package via connects to a broker in a Kubernetes cluster through the user's own kubectl, with its
+// login, contexts and plugins.
 //
 //	w := via.New(via.Options{Target: *settings.Via, CA: settings.ClusterCA(), Account: settings.ClusterAccount(), Roots: pool})
 //	defer w.Close()
 //	o := client.Options{Address: settings.Address, TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token}
 //
-// A [Way] runs kubectl three times side by side, when it is first used: port-forward, get configmap
-// for the broker's CA, and create token. The port-forward goes on. When it ends, as it does with its
-// pod, the next [Way.Dial] starts another one.
+// When a [Way] is first used, it starts kubectl three times in parallel: port-forward, get configmap
+// for the broker's CA, and create token. The port-forward keeps running. When it ends, for example
+// because its pod was deleted, the next [Way.Dial] starts another.
 //
-// The CA and the token are only in memory. Each kubectl is a [process.Background], which ends with
-// sscli, whatever ends sscli. The errors are an *[Error], or the end of the caller's context.
+// The CA and the token stay in memory. Each kubectl is a [process.Background], so it ends with sscli
+// even if sscli is killed. Errors are an *[Error], or wrap the cause of the caller's context.
 package via
 
 import (
@@ -29,8 +29,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// Audience is the audience of the tokens: the one that the broker's own listener accepts unless
-// its BrokerAuthentication says otherwise (protocol.md 7.2).
+// Audience is the audience of the tokens. The broker's default listener accepts it unless its
+// BrokerAuthentication names another (protocol.md 7.2).
 const Audience = "aio-internal"
 
 // Options configure a [Way].
@@ -40,15 +40,15 @@ type Options struct {
 	Roots   *x509.CertPool // gets the CA before Dial returns for the first time; required with CA
 	Account string         // service account to log in as; empty = no token is needed
 
-	// Inform is called with what a long wait is for, and with what a kubectl prints that waits
-	// for the user, perhaps by several goroutines. It may be nil.
+	// Inform is called with messages for the user: what a long wait is for, and what a kubectl
+	// prints that waits for the user. Several goroutines may call it at once. It may be nil.
 	Inform func(string)
 
 	// Temp is a directory that is removed if sscli dies; empty = none.
 	Temp string
 }
 
-// A Way is a way into a cluster. Its methods may be called concurrently.
+// A Way connects to one broker in a cluster. Its methods may be called concurrently.
 type Way struct {
 	o      Options
 	ctx    context.Context // ends with Close
@@ -56,16 +56,16 @@ type Way struct {
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
-	forward  *forward  // the newest; nil before the first
-	failures int       // starts of a forward in a row that led to no answer
-	started  time.Time // the last start of a forward
-	ca       *call     // nil before the first, and after one that did not succeed
-	token    *call     // the newest successful one, or the first
-	renewal  *call     // of the token; nil = none is under way
+	forward  *forward  // the newest; nil = none was started yet
+	failures int       // forwards started since a connection last received data
+	started  time.Time // when the newest forward starts, after its delay
+	ca       *call     // reads the CA; nil = not started; replaced if it failed
+	token    *call     // creates the token in use; replaced if it failed
+	renewal  *call     // creates the next token; nil = none is being created
 	trusted  bool      // o.Roots has the CA
 }
 
-// New returns a Way. It starts nothing.
+// New returns a Way. It does not run kubectl yet.
 func New(o Options) *Way {
 	if o.Inform == nil {
 		o.Inform = func(string) {}
@@ -75,7 +75,7 @@ func New(o Options) *Way {
 	return w
 }
 
-// begin starts what the first connection needs.
+// begin starts each kubectl that the first connection needs, unless it was already started.
 func (w *Way) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +106,7 @@ func (w *Way) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return f.dial(ctx)
 }
 
-// Open waits until connections can be made.
+// Open waits until the CA is known and a port-forward is ready.
 func (w *Way) Open(ctx context.Context) error {
 	defer w.explainWait("kubectl port-forward " + w.o.Target.Resource)()
 	w.begin()
@@ -117,14 +117,16 @@ func (w *Way) Open(ctx context.Context) error {
 	return err
 }
 
-// explainWait says what the caller waits for, if that takes long. Call the result after the wait.
+// explainWait informs the user what the caller waits for, if the wait takes longer than 3 s. Call
+// over after the wait.
 func (w *Way) explainWait(what string) (over func()) {
 	const long = 3 * time.Second
 	t := time.AfterFunc(long, func() { w.o.Inform("waiting for " + what) })
 	return func() { t.Stop() }
 }
 
-// readCA starts to read the CA, unless that is done or not needed. w.mu must be held.
+// readCA starts to read the CA unless none is needed or a read has started and not failed. w.mu must
+// be held.
 func (w *Way) readCA() {
 	if w.o.CA != "" && (w.ca == nil || w.ca.failed()) {
 		w.ca = w.start("get", "configmap", w.o.CA, "--output=json")
@@ -199,8 +201,7 @@ func (w *Way) Kubectl(ctx context.Context, words ...string) ([]byte, error) {
 	return call.wait(ctx)
 }
 
-// Token returns the token to log in with now. It asks for another one when 80 % of the last one's
-// life are over.
+// Token returns the token to log in with. It starts to renew a token after 80 % of its lifetime.
 func (w *Way) Token(ctx context.Context) ([]byte, error) {
 	defer w.explainWait("kubectl create token " + w.o.Account)()
 	w.begin()
@@ -217,8 +218,8 @@ func (w *Way) Token(ctx context.Context) ([]byte, error) {
 	return parseToken(call, token)
 }
 
-// currentToken returns the call for the token to use now. While an old token is good, a renewal that
-// does not succeed does no harm. w.mu must be held.
+// currentToken returns the call whose token to use now. If a renewal fails, the old token stays in
+// use until it expires. w.mu must be held.
 func (w *Way) currentToken() *call {
 	if w.token == nil || w.ctx.Err() != nil {
 		return w.token
@@ -246,14 +247,15 @@ func (w *Way) currentToken() *call {
 	return w.token
 }
 
-// tokenAge reports whether it is time to ask for another token, and whether a token has expired.
+// tokenAge reports whether a token is due for renewal, and whether it has expired. A token without
+// an expiry time is neither.
 func tokenAge(token []byte, now time.Time) (due, expired bool) {
 	issued, expires := client.TokenTimes([]byte(strings.TrimSpace(string(token))))
 	if expires.IsZero() {
 		return false, false
 	}
 	if issued.IsZero() {
-		issued = expires.Add(-time.Hour) // what kubectl asks for
+		issued = expires.Add(-time.Hour) // the lifetime that kubectl requests
 	}
 	return !now.Before(issued.Add(expires.Sub(issued) / 5 * 4)), !now.Before(expires)
 }
@@ -270,7 +272,7 @@ func parseToken(call *call, text []byte) ([]byte, error) {
 	return token, nil
 }
 
-// Close ends every kubectl, and waits until they have ended.
+// Close stops every kubectl, and waits until all have ended.
 func (w *Way) Close() error {
 	w.mu.Lock()
 	w.cancel()
@@ -290,7 +292,7 @@ func certificates(text []byte) ([]*x509.Certificate, error) {
 	return parseCertificates(data)
 }
 
-// pemOf returns the values of a config map, which hold certificates in PEM.
+// pemOf returns the values of a config map, joined. It is an error if they hold no certificate in PEM.
 func pemOf(text []byte) ([]byte, error) {
 	var m struct {
 		Data map[string]string `json:"data"`

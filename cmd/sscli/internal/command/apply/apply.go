@@ -1,7 +1,7 @@
-// Package apply is the command `sscli apply`, which makes keys as their sources say.
+// Package apply is the command `sscli apply`, which sets keys to the values in source files.
 //
-// [New] builds the command. A [round] reads the keys of the sources, and writes those that differ. A
-// [keeper] repeats the round (--every), and watches keys between two rounds.
+// [New] builds the command. A [round] reads the keys that the sources name, and writes the keys whose
+// values differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
 package apply
 
 import (
@@ -176,7 +176,7 @@ func (p *plan) open(ctx context.Context) error {
 	return err
 }
 
-// newRound returns a round that has not begun. timed says whether its results have a time.
+// newRound returns a round to run. timed adds the time to its results and omits unchanged keys.
 func (p *plan) newRound(timed bool) *round {
 	r := &round{plan: p, timed: timed, began: time.Now()}
 	r.sum.DryRun = p.flags.dryRun

@@ -14,19 +14,19 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A keeper repeats a plan at an interval, and at once when a watched key is no longer as the last
-// round left it.
+// A keeper repeats a plan at an interval, and earlier when a watched key differs from what the last
+// round left in it.
 //
-// Each round has a watch of its own, so that a store that lost its registrations, because it
-// restarted behind a living broker, has them again after an interval.
+// Each round starts a new watch. A store that restarts without its broker loses the registrations of
+// watches, and gets them again with the next round.
 type keeper struct {
 	*plan
 	every time.Duration
 
 	outage    app.Outage
-	unwatched bool                // the warning that no keys are watched was printed
-	states    map[string]state    // of the watched keys, as the last round left them
-	dirty     map[string]struct{} // the watched keys that are in another state; the empty one stands for keys that are not watched
+	unwatched bool                // the user was warned that no keys are watched
+	states    map[string]state    // watched keys, as the last round left them
+	dirty     map[string]struct{} // watched keys that differ from states; "" = any unwatched key
 }
 
 // A state is what a key holds: a digest of the value. The zero state is a missing key.
@@ -40,14 +40,14 @@ func stateOf(found bool, value []byte) state {
 }
 
 const (
-	// minPause is the least time between the starts of two rounds, unless the interval is shorter.
-	// Another client that writes the same keys again and again must not cause a storm.
+	// minPause is the minimum time between the starts of two rounds, unless the interval is
+	// shorter. It limits the load when another client keeps writing the same keys.
 	minPause = time.Second
-	// settle is the time to wait for further changes after one.
+	// settle is how long to wait for further changes after a change.
 	settle = 50 * time.Millisecond
 )
 
-// run repeats the round until ctx ends, or until it can never succeed.
+// run repeats the round until ctx ends or an error is permanent.
 func (k *keeper) run(ctx context.Context) error {
 	for first := true; ; first = false {
 		began := time.Now()
@@ -58,7 +58,7 @@ func (k *keeper) run(ctx context.Context) error {
 				return errors.Join(err, closeWatch(w))
 			}
 			if !fault.IsA[*fault.ExitError](err) || fault.IsA[*fault.UnknownError](err) || fault.IsA[*fault.NotAppliedError](err) {
-				pause = min(minPause, k.every) // the keys that were refused are not the reason
+				pause = min(minPause, k.every) // the round itself failed, not single keys: retry soon
 			}
 		}
 		err = k.wait(ctx, w, began, time.Now().Add(pause))
@@ -68,8 +68,8 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-// closeWatch closes a watch, if there is one. The store forgets the registrations with the connection
-// if it cannot be told.
+// closeWatch closes w unless it is nil. It ignores the error: if the store cannot be told, it drops
+// the registrations when the connection ends.
 func closeWatch(w *client.Watch) error {
 	if w != nil {
 		_ = w.Close()
@@ -77,9 +77,9 @@ func closeWatch(w *client.Watch) error {
 	return nil
 }
 
-// round reads the sources, watches keys and carries out a round. The watch is nil if there is none.
+// round reads the sources, watches keys and carries out a round. w is nil if no keys are watched.
 func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err error) {
-	if !first { // they were just read
+	if !first { // the command has just read them
 		if err := k.open(ctx); err != nil {
 			return nil, err
 		}
@@ -110,8 +110,8 @@ func isOutage(err error) bool {
 	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
 }
 
-// watch watches the first keys: any of them shows that the store was emptied. A key that is too long
-// for notifications is not watched.
+// watch watches the first keys of the sources, except those too long for notifications. If the store
+// is emptied, any of them shows it.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	k.states, k.dirty = make(map[string]state), make(map[string]struct{})
 	var keys []string
@@ -142,8 +142,8 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	return false
 }
 
-// wait waits until a time, or until a watched key changes, but not while the connection is lost. began
-// is when the last round began.
+// wait waits until due or until a watched key changes, and while the connection is lost. began is
+// when the last round began.
 func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
 	down := k.catchUp(ctx, w)
 	for {
@@ -164,7 +164,7 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 		case errors.Is(err, errDue) && !down:
 			return nil
 		case errors.Is(err, errDue):
-			due = time.Now().Add(k.every) // a round begins when the connection is back
+			due = time.Now().Add(k.every) // the next round starts when the connection is back
 		case client.IsPermanent(err):
 			return err
 		default: // the watch has ended
@@ -173,8 +173,8 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 	}
 }
 
-// catchUp notes the events that came during a round, which has reported its own outages. down is true
-// if the connection is lost.
+// catchUp notes the events that arrived during a round. It reports only an outage that lasts, because
+// the round has reported earlier ones. down is true if the connection is lost.
 func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	var lost error
 	for w != nil && w.Ready() {
@@ -196,10 +196,10 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	return down
 }
 
-// errDue is the end of a wait.
+// errDue says that a wait has reached its time.
 var errDue = errors.New("the next round is due")
 
-// next returns the next event. Without an event until then, the error is errDue.
+// next returns the next event, or errDue if there is none before until.
 func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (client.Event, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, until, errDue)
 	defer cancel()
@@ -210,12 +210,12 @@ func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (cl
 	return k.outage.Next(limited, k.app, w)
 }
 
-// note notes what an event says of a key.
+// note updates dirty from an event.
 func (k *keeper) note(e client.Event) {
 	switch e.Kind {
 	case client.EventDown, client.EventGap, client.EventError:
 		return
-	case client.EventUp: // what became of the keys that are not watched is not known
+	case client.EventUp: // keys that are not watched may have changed
 		k.dirty[""] = struct{}{}
 		return
 	}

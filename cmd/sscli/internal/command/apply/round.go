@@ -16,25 +16,25 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A round reads the keys once, and writes those that differ. Results come in the order of the
-// sources.
+// A round reads the keys once, and writes the keys whose values differ from the sources. It prints
+// the results in the order of the sources.
 type round struct {
 	*plan
-	timed bool // the results have a time, and unchanged keys have none
+	timed bool // print a time with each result, and no result for unchanged keys
 	began time.Time
-	known func(key string, now client.GetResult) // is called with what each key holds at the end; may be nil
+	known func(key string, now client.GetResult) // if not nil, gets each key's last known content
 
 	pipe     *client.Pipeline
 	write    client.WriteOptions
 	stale    []string // the keys to prune
-	pending  []*item  // without a result yet, in the order of the results
+	pending  []*item  // not printed yet, in the order of the sources
 	sum      format.ApplySummary
-	read     atomic.Int64 // keys; also read by the goroutine of the progress
-	refused  error        // of the first key that was not written
+	read     atomic.Int64 // keys read so far; the progress goroutine reads it too
+	refused  error        // the error of the first key that was not written
 	conflict bool
 }
 
-// The actions of results.
+// The actions that results report.
 const (
 	created   = "created"
 	changed   = "changed"
@@ -52,9 +52,9 @@ func inDryRun(action string) string {
 type item struct {
 	key     string
 	was     client.GetResult // what the key held when it was read
-	want    client.GetResult // not found: the key is to be deleted
-	action  string           // what is to be done
-	command client.Command   // unless unchanged, and without --dry-run
+	want    client.GetResult // what the key should hold; not found = delete it
+	action  string           // one of the constants above
+	command client.Command   // the write; not used for an unchanged key
 
 	f *client.InFlight // nil if nothing was sent
 	verb.Answer
@@ -116,7 +116,7 @@ func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
 	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
 }
 
-// brief names the first of many keys.
+// brief returns the first few keys as text.
 func brief(keys []string) string {
 	const most = 5
 	var words []string
@@ -129,7 +129,7 @@ func brief(keys []string) string {
 	return strings.Join(words, ", ")
 }
 
-// staleKeys returns the keys to prune.
+// staleKeys adds the keys to prune, as a [bulkread.Keys].
 func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 	for _, key := range r.stale {
 		if err := add(bulkread.Entry{Key: key}); err != nil {
@@ -139,7 +139,7 @@ func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkrea
 	return nil
 }
 
-// each reads keys, and finishes what do adds for each.
+// each reads keys, calls do with each, and adds and finishes the items that do returns.
 func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.Keys, do func(bulkread.Entry) *item) error {
 	flush := func() error {
 		r.pipe.Flush()
@@ -155,7 +155,7 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 		}
 		return nil
 	})
-	for len(r.pending) > 0 { // also after an error: what was sent has an outcome
+	for len(r.pending) > 0 { // even after an error: report every write that was sent
 		if finishErr := r.finishFirst(ctx); err == nil {
 			err = finishErr
 		}
@@ -166,8 +166,8 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 	return err
 }
 
-// compare compares a key with the sources. It returns nil for a key that was missing when it was
-// exported.
+// compare compares a key with the sources. It returns nil if the sources only record that the key
+// was missing when it was exported.
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
@@ -186,7 +186,7 @@ func (r *round) compare(now bulkread.Entry) *item {
 	return it
 }
 
-// remove deletes a key that is to be pruned. It returns nil for a key that is gone already.
+// remove returns the item that deletes a key to prune, or nil if the key is already gone.
 func (r *round) remove(now bulkread.Entry) *item {
 	if !now.Found {
 		return nil
@@ -194,7 +194,7 @@ func (r *round) remove(now bulkread.Entry) *item {
 	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.write)}
 }
 
-// add sends the write of a key, and finishes keys before it if there are too many.
+// add queues a key's write, and finishes earlier keys that are done or exceed the window.
 func (r *round) add(ctx context.Context, it *item) error {
 	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
 		it.f, it.Err = r.pipe.Queue(ctx, it.command)
@@ -232,8 +232,8 @@ func (r *round) finishFirst(ctx context.Context) error {
 	return r.finish(ctx, it)
 }
 
-// recoverLost finds out what became of pending writes. The reply to the first one was lost, so others
-// probably were too, and all lost writes are recovered together.
+// recoverLost waits for all pending writes, and finds out whether those without a reply were
+// applied. Once one reply is lost, others probably are too, so it recovers them together.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {
@@ -245,10 +245,10 @@ func (r *round) recoverLost(ctx context.Context) {
 	verb.Recover(ctx, answers, r.timeout, r.session.ReadBack)
 }
 
-// finish prints and counts what became of a key.
+// finish prints and counts the result for a key.
 func (r *round) finish(ctx context.Context, it *item) error {
 	if it.Warning != "" {
-		if err := r.app.Flush(); err != nil { // the results before it come first
+		if err := r.app.Flush(); err != nil { // print earlier results before the warning
 			return err
 		}
 		r.app.Warn(it.Warning, "")
@@ -305,8 +305,8 @@ func (r *round) count(action string) {
 	}
 }
 
-// lookAgain reads a key that another client wrote after it was read, and sets the action: unchanged
-// if the key has its value now, empty if a key to prune is gone, else conflict.
+// lookAgain reads a key again that another client wrote before we could, and sets the action:
+// unchanged if the key holds the wanted value, empty if a key to prune is gone, else conflict.
 func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, err error) {
 	if err := r.app.Flush(); err != nil {
 		return now, err
@@ -332,7 +332,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	return now, nil
 }
 
-// refuse prints the error of a key that was not written, or of which that is not known.
+// refuse prints the error of a key that was not written, or whose write has an unknown outcome.
 func (r *round) refuse(it *item) error {
 	if err := r.app.Flush(); err != nil {
 		return err

@@ -3,14 +3,14 @@
 //
 // [New] makes the command. Package lineinput reads the lines, which then pass through three files:
 //
-//   - parse.go parses a line to a request of a verb, or to something else that a batch can run.
-//   - batch.go runs one line after the other, pipeline.go several at a time (--inflight).
-//   - summary.go counts what became of the lines, for the exit code and the summary.
+//   - parse.go parses a line into a request, or into another task that a batch can run.
+//   - batch.go runs lines one by one, pipeline.go several at a time (--inflight).
+//   - summary.go counts the outcomes of the lines, for the exit code and the summary.
 //
-// Results are printed in the order of the lines. No two requests for one key are under way at a
-// time. The first error ends the batch, or not with --keep-going; a "no" is a result. After a
-// lost connection each line is reported as applied, refused or unknown. Memory does not grow
-// with the input.
+// Results are printed in the order of the lines. Only one request for a key is in flight at a time.
+// The first error ends the batch, unless --keep-going is set; a "no" is not an error. After a lost
+// connection, each line is reported as applied, refused or unknown. Memory does not grow with the
+// input.
 package batch
 
 import (
@@ -40,11 +40,11 @@ type batchFlags struct {
 	keepGoing, echo, load bool
 	inflight              int       // lines under way; at least 1
 	from                  int       // the first line to run; at least 1
-	set                   set.Flags // of every line, with load
+	set                   set.Flags // with load, the flags for every line
 	silent                bool      // print no results; they are still counted
 }
 
-// loadFlags lists the flags of `set` that --load has for all lines.
+// loadFlags lists the flags of `set` that --load accepts, for all lines.
 func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
 
 // maxInflight is above any broker's Receive Maximum, which is at most 65535.
@@ -120,7 +120,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 	return cmd
 }
 
-// newBatch returns a batch that has not run.
+// newBatch returns a batch that is ready to run.
 func newBatch(a *app.App, f batchFlags) *batch {
 	b := &batch{app: a, flags: f, stderr: a.Stderr}
 	b.verbs = b.lineVerbs()
@@ -173,8 +173,8 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	})
 }
 
-// checkCommands refuses a file of JSON lines, which only --load and import take. What cannot be read
-// twice is not looked at.
+// checkCommands refuses a file of JSON lines, which only --load and import accept. It does not check
+// input that cannot be read twice.
 func checkCommands(file *os.File, f batchFlags) error {
 	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -195,7 +195,7 @@ func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 		return nil
 	}
 	if what := req.Writes(); what != "" {
-		b.flush() // what is known comes before the question
+		b.flush() // print earlier results before the question
 		return b.app.ConfirmAll(ctx, what)
 	}
 	return nil
@@ -240,7 +240,7 @@ type batch struct {
 	app     *app.App
 	flags   batchFlags
 	verbs   map[string]*lineVerb // by name and alias
-	set     client.SetOptions    // of every line, with --load
+	set     client.SetOptions    // with --load, the options for every line
 	session *client.Session
 	timeout time.Duration // the timeout of each request
 	in      verb.Source   // reads values
@@ -248,7 +248,7 @@ type batch struct {
 	summary summary
 
 	ran       bool  // the lines were begun
-	unwritten error // why results could not be written; nil so far
+	unwritten error // why results could not be written; nil = all were written
 }
 
 // run runs the lines of source. Its error is the first error in the order of the lines, else a
@@ -300,7 +300,7 @@ func (b *batch) sequential(ctx context.Context, lines <-chan lineinput.Line) {
 	}
 }
 
-// report counts what became of a line, prints its error, and reports whether the batch continues.
+// report counts the outcome of a line, prints its error, and reports whether the batch continues.
 func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool {
 	b.app.Line = line.Number
 	code := 0
@@ -319,14 +319,14 @@ func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool
 	return false
 }
 
-// echo prints a line as it was written, with escapes for what must not reach a terminal.
+// echo prints a line as it was written, but escapes characters that must not reach a terminal.
 func (b *batch) echo(line lineinput.Line) {
 	if b.flags.echo && line.Text != "" {
 		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.Text), `\\`, `\`))
 	}
 }
 
-// errNothing is a line of --load whose key was missing, so there is nothing to load.
+// errNothing is the error for a line of --load whose key was missing when it was exported.
 var errNothing = errors.New("nothing to load")
 
 // line runs one line.
@@ -339,7 +339,7 @@ func (b *batch) line(ctx context.Context, line lineinput.Line) error {
 	return b.do(ctx, t)
 }
 
-// do runs what parse returned.
+// do runs a task.
 func (b *batch) do(ctx context.Context, t task) error {
 	if err := b.confirm(ctx, &t.req); err != nil {
 		return err

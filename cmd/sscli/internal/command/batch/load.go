@@ -19,10 +19,9 @@ type LoadOptions struct {
 	KeepGoing bool      // continue after an error
 }
 
-// Load sets the keys of a file of JSON lines, or of standard input for "-", as batch --load does,
-// and prints no results. It returns what became of the lines, also with an error, which is the
-// first one in the order of the lines. A "no" is not an error here; it is counted. ran is false
-// if no line was read.
+// Load sets the keys in a file of JSON lines, or in standard input for "-", as batch --load does,
+// but prints no results. It returns the counts even with an error, which is the first error in the
+// order of the lines. A "no" is only counted. ran is false if no line was read.
 func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum format.BatchSummary, ran bool, err error) {
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err

@@ -29,8 +29,8 @@ import (
 
 // A lineVerb is a verb as lines use it.
 type lineVerb struct {
-	newVerb func() verb.Verb // for a line with flags
-	plain   verb.Verb        // for all lines without
+	newVerb func() verb.Verb // returns a verb for a line with flags
+	plain   verb.Verb        // for all lines without flags
 }
 
 // lineVerbs returns the verbs of a batch by name and alias.
@@ -46,7 +46,7 @@ func (b *batch) lineVerbs() map[string]*lineVerb {
 	return verbs
 }
 
-// A task is what a line asks for: a request of a verb, or run for anything else that a batch can
+// A task is a parsed line: a verb's request, or a function run for anything else that a batch can
 // run.
 type task struct {
 	req verb.Request
@@ -105,8 +105,8 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	return t, nil
 }
 
-// unknown returns the error for a line whose first word, name in small letters, cannot run in a
-// batch.
+// unknown returns the error for a line whose first word cannot run in a batch. name is that word in
+// lower case.
 func (b *batch) unknown(name string, words []repl.Word) error {
 	for _, cmd := range cmdline.NewRoot(b.app).Commands() {
 		if cmd.Name() == name || cmd.HasAlias(name) {
@@ -157,7 +157,7 @@ func (b *batch) names() string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// alone returns a function that runs a cobra command without a root.
+// alone returns a function that runs a cobra command as its own root.
 func alone(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
 	return func(ctx context.Context) error {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -180,7 +180,7 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	}
 	// In a batch every result is a line.
 	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
-		_ = lines.Value.Set("true") // a bool takes it
+		_ = lines.Value.Set("true") // cannot fail: the flag is a bool
 	}
 	return fs
 }

@@ -24,15 +24,15 @@ type pendingLine struct {
 }
 
 // A pipeline runs several lines at a time. It prints results in the order of the lines, sends
-// lines while fewer than --inflight are under way, and waits only when it can do neither.
-// Before it waits, it writes the collected requests together, and likewise the results.
+// lines while fewer than --inflight are in flight, and waits only when it can do neither. Before it
+// waits, it flushes the queued requests and results.
 type pipeline struct {
 	*batch
 	pipe     *client.Pipeline
 	lines    <-chan lineinput.Line
 	underWay []*pendingLine // in the order of the lines
-	spare    []*pendingLine // finished, for the next lines
-	next     *pendingLine   // was read, and cannot run yet; nil if there is none
+	spare    []*pendingLine // finished lines, to reuse
+	next     *pendingLine   // a line that was read but cannot run yet; nil = none
 	losses   int            // lost replies that were recovered from
 	over     bool           // no more lines are read or sent
 }
@@ -60,7 +60,8 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	}
 }
 
-// finishFirst prints the result of the first line under way, and reports whether it has one.
+// finishFirst prints the result of the first line in flight, if there is one, and reports whether it
+// did.
 func (p *pipeline) finishFirst(ctx context.Context) bool {
 	if len(p.underWay) == 0 || p.underWay[0].f != nil && !p.underWay[0].f.Over() {
 		return false
@@ -82,9 +83,8 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 	return true
 }
 
-// begin reads a line, or takes the one that had to wait, and runs it if it may run now. It
-// reports whether there is anything new. After a lost reply, it sends no line until the outcome
-// of that write is known.
+// begin takes the waiting line, or reads one, and runs it if it may run now. It reports whether it
+// made progress. After a lost reply, it sends no line until the outcome of that write is known.
 func (p *pipeline) begin(ctx, requests context.Context) bool {
 	if p.over || len(p.underWay) == p.flags.inflight || p.pipe.Losses() > p.losses {
 		return false
@@ -159,11 +159,11 @@ func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) 
 	p.next.task, p.next.Err = p.parse(line)
 }
 
-// end ends the sending if ended is true.
+// end stops reading and sending lines if ended is true.
 func (p *pipeline) end(ended bool) { p.over = p.over || ended }
 
-// wait writes what is known so far and waits until there is anything new. A line whose key is busy
-// waits for the first line under way, as results do.
+// wait flushes requests and results, and waits until there is progress. A line whose key has a
+// request in flight waits for the first line in flight, as results do.
 func (p *pipeline) wait(ctx context.Context) {
 	p.pipe.Flush()
 	p.flushOrEnd()
@@ -194,8 +194,8 @@ func (p *pipeline) flushOrEnd() {
 	p.end(!p.flush())
 }
 
-// recoverLost waits for the replies to lines. The reply to the first line was lost, so others
-// probably were too, and all lost writes are recovered together.
+// recoverLost waits for the replies to lines, and finds out the outcomes of writes without a reply.
+// Once one reply is lost, others probably are too, so it recovers them together.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
 	answers := make([]*verb.Answer, 0, len(lines))
@@ -228,7 +228,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 			info = l.Reply.Info()
 		}
 		if l.Warning != "" || len(info.Warnings)+len(info.Notes) > 0 {
-			p.flushOrEnd() // the results before it come first
+			p.flushOrEnd() // print earlier results first
 		}
 		if l.Warning != "" {
 			p.app.Warn(l.Warning, "")

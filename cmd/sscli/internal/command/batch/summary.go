@@ -9,14 +9,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A summary counts what became of the lines of a batch so far.
+// A summary counts the outcomes of a batch's lines.
 type summary struct {
 	lines atomic.Int64 // read by the progress display; only the reporting goroutine uses the rest
 
 	result    format.BatchSummary
 	first, no error // the first error, as an *fault.ExitError, and the last "no"
 	last      int   // the line that was counted last
-	ended     bool  // before the input did
+	ended     bool  // the batch ended before its input
 	joined    bool  // the line counted last is in the last range of result.Ahead
 }
 
@@ -56,8 +56,8 @@ func (s *summary) count(line lineinput.Line, code int, err error) {
 	}
 }
 
-// end notes that the batch ends before its input, with this line or, if it has no
-// number, after the last one. The first call counts.
+// end records that the batch ended before its input: at line or, if line has no number, after the
+// last counted line. Only the first call has an effect.
 func (s *summary) end(line lineinput.Line, from int) {
 	if s.ended {
 		return

@@ -1,11 +1,11 @@
-// Package bench puts load on the store and measures it: `sscli bench`.
+// Package bench is the command `sscli bench`, which measures the store under load.
 //
-// [New] makes the command. bench.go has its flags and its workers, mix.go the choice of verbs,
-// measurement.go the percentiles.
+// [New] makes the command. bench.go has the flags and the workers, mix.go chooses the verbs, and
+// measurement.go computes the percentiles.
 //
-// With --rate a latency counts from the time when the request was due and not from when it was
-// sent, so that a store which stops for a second is not measured as one slow request. Keys are
-// written under one prefix and deleted at the end; they expire in any case.
+// With --rate, a latency is measured from the time when the request was due, not from when it was
+// sent. Otherwise a store that stops for a second would count as only one slow request. The keys
+// share a prefix and are deleted at the end; if that fails, they expire.
 package bench
 
 import (
@@ -106,7 +106,7 @@ type benchmark struct {
 	began    time.Time
 	sent     atomic.Int64
 	answered atomic.Int64
-	shown    int64                   // answered, when progress was called last
+	shown    int64                   // number of answers when progress was last called
 	results  map[string]*measurement // by verb
 
 	failed sync.Once
@@ -238,7 +238,7 @@ func (b *benchmark) forEachKey(ctx context.Context, command func(key string) cli
 	return context.Cause(ctx)
 }
 
-// clean deletes the keys, also after a signal.
+// clean deletes the keys, even after a signal.
 func (b *benchmark) clean(ctx context.Context) error {
 	limit := 10*time.Second + time.Duration(b.f.keys)*time.Millisecond
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)

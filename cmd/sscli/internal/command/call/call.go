@@ -44,7 +44,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 	}
 }
 
-// Request returns a request of any words. Its reply is shown as it is.
+// Request returns a request with any words. Its reply is shown as it is.
 func Request(words []string, options client.WriteOptions) verb.Request {
 	return verb.Request{
 		Commands: []client.Command{client.Call(words, options)},

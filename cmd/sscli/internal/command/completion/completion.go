@@ -85,9 +85,9 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 	return cmd
 }
 
-// safe changes the script that cobra generates for a shell so that it quotes the candidates that it
-// inserts. A key may be any text, and must not be evaluated as a part of the command line. The
-// script sets complete.QuotesVariable, so that sscli knows that candidates are quoted.
+// safe changes the script that cobra generates for a shell to quote the candidates it inserts: a key
+// may be any text, and the shell must not evaluate it. The script sets complete.QuotesVariable, which
+// tells sscli that candidates are quoted.
 func safe(shell, script string) (string, error) {
 	for _, change := range changes(shell) {
 		if n := strings.Count(script, change[0]); n != 1 {

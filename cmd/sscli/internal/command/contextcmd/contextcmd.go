@@ -273,7 +273,7 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 	}
 }
 
-// effective lists the effective settings, also the ones that are defaults.
+// effective lists the effective settings, including defaults.
 func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	said := a.Settings.Effective()
 	byName := make(map[string]bool)

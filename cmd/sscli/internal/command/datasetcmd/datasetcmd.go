@@ -1,6 +1,6 @@
-// Package datasetcmd has the commands below `sscli dataset`: the reference data of data flows. Package
-// records reads and writes the records, package dataset compares them, and package dataflow reads
-// the definitions that use them.
+// Package datasetcmd has the commands of `sscli dataset`, which manage the reference data of data
+// flows. Package records reads and writes the records, package dataset compares them, and package
+// dataflow reads the definitions that use them.
 package datasetcmd
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command `sscli dataset` with the commands below it.
+// New returns the command `sscli dataset` with its subcommands.
 func New(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:     "dataset",
@@ -43,7 +43,7 @@ that need one, and says nothing.`,
 	}, newLoad(a), newShow(a), newDiff(a), newMatch(a), check.New(a))
 }
 
-// A reading has the flags that say how to read a file of records.
+// A reading holds the flags that say how to read a file of records.
 type reading struct {
 	types, format, separator config.Text
 }
@@ -82,7 +82,7 @@ func (f *reading) options(name string) (o records.Options, err error) {
 	return o, nil
 }
 
-// pathFlag is a flag for a field of the records.
+// pathFlag is a flag whose value is the path of a field.
 type pathFlag struct{ path dataset.Path }
 
 // Set implements [pflag.Value].
@@ -97,7 +97,7 @@ func (f *pathFlag) String() string { return f.path.String() }
 // Type implements [pflag.Value].
 func (f *pathFlag) Type() string { return "string" }
 
-// open opens a file, or standard input (-), and returns its size, 0 if that is not known.
+// open opens a file, or standard input (-). size is in bytes, 0 if it is not known.
 func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, size int, err error) {
 	if info, err := os.Stat(name); name != "-" && (err != nil || info.Mode().IsRegular()) {
 		file, err := os.Open(name)
@@ -114,7 +114,7 @@ func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, s
 	return io.NopCloser(bytes.NewReader(text)), len(text), err
 }
 
-// read reads the data set of a key. found is false, and a message says so, if the key is missing.
+// read reads the value of a key. If the key is missing, it tells the user, and found is false.
 func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}
@@ -131,7 +131,7 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 	return value, found, err
 }
 
-// notDataset returns an error about a stored value with its hint.
+// notDataset adds a hint to an error in a stored value.
 func notDataset(key string, err error) error {
 	wrong, ok := errors.AsType[*records.Error](err)
 	if !ok {
@@ -141,7 +141,7 @@ func notDataset(key string, err error) error {
 	return &fault.DatasetError{Err: wrong, Hint: "sscli get " + format.ShWord(key) + " shows the value; sscli dataset load " + format.ShWord(key) + " FILE replaces it"}
 }
 
-// stored returns the options to read the value of a key with.
+// stored returns the options to read a key's value with.
 func stored(key string) records.Options {
 	return records.Options{Name: format.BriefWord(key), Stored: true}
 }

@@ -42,7 +42,7 @@ new line, and the old and the new record, separated by tabs.`,
 	return cmd
 }
 
-// diff compares a key with a file.
+// diff prints the differences between a key's records and a file's.
 func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f *reading) error {
 	if err := client.Get(key).Check(); err != nil {
 		return &fault.UsageError{Err: err}
@@ -100,8 +100,8 @@ func changeOf(key string, c dataset.Change) format.DatasetChange {
 	return r
 }
 
-// compare compares the records of a Diff with new ones, and calls do with each change, unless do is
-// nil.
+// compare adds the records of now to d, and counts the changes. If do is not nil, it is called with
+// each change.
 func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[records.Record, error], do func(dataset.Change) error) (format.DatasetCounts, error) {
 	counts := format.DatasetCounts{On: on.String()}
 	take := func(c dataset.Change) error {

@@ -57,7 +57,7 @@ records already, nothing is written. After an error in the file nothing is sent.
 	return cmd
 }
 
-// keyThenFile completes a key, and after it a file.
+// keyThenFile completes a key as the first argument and a file as the second.
 func keyThenFile(a *app.App) cobra.CompletionFunc {
 	keys := complete.Keys(a, 1)
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
@@ -86,7 +86,7 @@ func (l *loading) run(ctx context.Context) error {
 	if err := client.Get(l.key).Check(); err != nil {
 		return &fault.UsageError{Err: err}
 	}
-	if _, err := l.fence.Options(); err != nil { // before the file is read
+	if _, err := l.fence.Options(); err != nil { // report a wrong flag before the file is read
 		return err
 	}
 	if err := l.app.Settings.Broker(); err != nil {
@@ -141,7 +141,7 @@ func (l *loading) readFile(ctx context.Context) error {
 	return nil
 }
 
-// store compares the records with the value of the key, prints what changes, and writes.
+// store compares the records with the key's value, prints the plan, and writes the key.
 func (l *loading) store(ctx context.Context, s *client.Session, o client.Options) error {
 	before, err := guard.Read(ctx, s, l.key, o.Timeout)
 	if err != nil {
@@ -189,7 +189,7 @@ const (
 	unchanged = "unchanged"
 )
 
-// plan compares the records with the value that the key has.
+// plan returns what load will do to a key that holds before.
 func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPlan {
 	p := format.DatasetPlan{
 		Key: l.key, Action: replace, Records: l.survey.Records, Bytes: len(l.value), MaxPacket: maxPacket, More: l.survey.More,
@@ -205,17 +205,17 @@ func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPla
 		p.Action = unchanged
 	}
 	d, err := dataset.NewDiff(before.Value, l.survey.On)
-	if err != nil { // the value is no data set
+	if err != nil { // the key's value is not a data set
 		return p
 	}
 	counts, err := compare(d, l.survey.On, records.Read(strings.NewReader(l.value), records.Options{Stored: true}), nil)
-	if err == nil { // it was written by readFile
+	if err == nil { // always: readFile made the value
 		p.Counts = &counts
 	}
 	return p
 }
 
-// warn warns of records that no message can find.
+// warn prints the survey's warnings, such as records that no message can find.
 func (l *loading) warn() {
 	for _, text := range l.survey.Warnings() {
 		l.app.Warn(text, "")

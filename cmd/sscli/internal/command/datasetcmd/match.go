@@ -61,7 +61,7 @@ type matching struct {
 	on      []string
 	data    config.Text
 
-	from []dataset.Path // the fields of the messages, for the conditions of the query
+	from []dataset.Path // for each condition of the query, the field of the message with the value
 }
 
 func (m *matching) run(ctx context.Context, words []string) error {
@@ -101,7 +101,7 @@ func (m *matching) run(ctx context.Context, words []string) error {
 	return no
 }
 
-// query reads the conditions.
+// query returns the query for the arguments and --on.
 func (m *matching) query(words []string) (q dataset.Query, err error) {
 	switch {
 	case m.message == "" && len(m.on) > 0:
@@ -141,7 +141,8 @@ func (m *matching) query(words []string) (q dataset.Query, err error) {
 	return q, nil
 }
 
-// valueOf returns the JSON value that a word on the command line stands for.
+// valueOf returns the JSON value for a command-line argument: the argument itself if it is a JSON
+// scalar, else a string.
 func valueOf(text string) []byte {
 	value := []byte(strings.TrimSpace(text))
 	if json.Valid(value) {
@@ -149,11 +150,11 @@ func valueOf(text string) []byte {
 			return value
 		}
 	}
-	value, _ = json.Marshal(text) // a string has no error
+	value, _ = json.Marshal(text) // a string cannot fail
 	return value
 }
 
-// dataset reads the data set, as a stored value.
+// dataset returns the data set as JSON Lines.
 func (m *matching) dataset(ctx context.Context) ([]byte, error) {
 	if err := client.Get(m.key).Check(); err != nil {
 		return nil, &fault.UsageError{Err: err}
@@ -174,10 +175,10 @@ func (m *matching) dataset(ctx context.Context) ([]byte, error) {
 	return value, err
 }
 
-// maxNear is the maximum number of records that just miss which are shown.
+// maxNear is the maximum number of near misses to print.
 const maxNear = 5
 
-// find prints the record that matches.
+// find prints the first record that matches, or near misses.
 func (m *matching) find(value []byte, q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string

@@ -50,15 +50,15 @@ as JSON. -o json prints an object for each record, with its line.`,
 	return cmd
 }
 
-// Forms of show. Other commands have only the first.
+// Values of show's --output. Of these, other commands accept only wide.
 const (
 	formWide  = "wide"
 	formCSV   = "csv"
 	formJSONL = "jsonl"
 )
 
-// A form is the flag --output of show. For a form of its own, its value is the form of all commands
-// that comes closest.
+// A form is the flag --output of show. own is a form that only show has; general is then the closest
+// form that all commands have.
 type form struct{ general, own string }
 
 // Set implements [pflag.Value].
@@ -138,16 +138,16 @@ func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error
 	return err
 }
 
-// A table is the table of records.
+// A table is the layout of a table of records.
 type table struct {
-	columns []string // that are shown
-	cut     int      // the maximum width of a cell; 0 = any
+	columns []string // the columns to print
+	cut     int      // the maximum width of a cell; 0 = no limit
 }
 
-// maxCell is the maximum width of a cell on a terminal, unless all is shown.
+// maxCell is the maximum width of a cell on a terminal, unless the user asked for everything.
 const maxCell = 32
 
-// measure chooses the columns that fit on the terminal, and aligns them.
+// measure chooses the columns that fit on the terminal, and sets their widths.
 func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all bool) error {
 	terminal := a.Width()
 	if terminal > 0 && !all {

@@ -101,12 +101,12 @@ type differ struct {
 	pattern string
 	began   time.Time
 
-	set  *sources.Set    // the old side, if it is a source; otherwise empty
-	seen map[string]bool // the keys of the old store, and those that were added
+	set  *sources.Set    // the old side if it is files; otherwise empty
+	seen map[string]bool // the keys of the old store, and the added keys
 
 	compared atomic.Int64 // read by the goroutine of the progress too
 	sum      format.DiffSummary
-	refused  error // of the first key that could not be read
+	refused  error // the error of the first key that could not be read
 }
 
 func (d *differ) withSource(ctx context.Context, name, prefix string) (err error) {
@@ -241,7 +241,7 @@ func (d *differ) compare(now bulkread.Entry) error {
 	return d.app.Queue(found)
 }
 
-// What became of a key.
+// The values of format.Difference.Change.
 const (
 	Added   = "added"
 	Removed = "removed"
@@ -255,7 +255,7 @@ func Difference(key string, old, now client.GetResult) format.Difference {
 		return d
 	}
 	if old.Found {
-		d.Old = append([]byte{}, old.Value...) // never nil, which is a missing key
+		d.Old = append([]byte{}, old.Value...) // never nil, which would mean a missing key
 	}
 	if now.Found {
 		d.New = append([]byte{}, now.Value...)

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// cluster checks the way of --via: kubectl, the cluster, the service, the forward, and the CA and
-// the token that the cluster gives.
+// cluster checks each step of --via: kubectl, the cluster, the service, the forward, and the CA and
+// the token from the cluster.
 func (c *checkup) cluster(ctx context.Context) error {
 	way := c.a.Cluster
 	if way == nil {
@@ -44,7 +44,7 @@ func (c *checkup) cluster(ctx context.Context) error {
 	return nil
 }
 
-// kubectl checks that kubectl is there and reaches the cluster.
+// kubectl checks that kubectl is installed and reaches the cluster.
 func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
 	began := time.Now()
 	out, err := way.Kubectl(ctx, "version", "--client", "--output=json")
@@ -77,7 +77,7 @@ func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
 	return c.pass("cluster", time.Since(began), strings.TrimSpace("the API server answers, Kubernetes "+server.Version))
 }
 
-// service checks that what the forward leads to exists.
+// service checks that the target of the port-forward exists.
 func (c *checkup) service(ctx context.Context, way *via.Way, check *format.Check) error {
 	v := c.a.Settings.Via
 	out, err := way.Kubectl(ctx, "get", v.Resource, "--output=name")
@@ -85,7 +85,7 @@ func (c *checkup) service(ctx context.Context, way *via.Way, check *format.Check
 	return err
 }
 
-// forward checks that the user may forward, and that a pod is ready.
+// forward checks that the user may forward ports, and that a pod is ready.
 func (c *checkup) forward(ctx context.Context, way *via.Way, check *format.Check) error {
 	check.Message = "kubectl port-forward is ready, to port " + c.a.Settings.Via.Port
 	return way.Open(ctx)

@@ -11,7 +11,7 @@
 //     dialect of the protocol.
 //
 // To add a check, write a method that ends with print, skip or fail, and add it to the list in
-// runChecks. The recorder (recorder.go) keeps what the connection sends and receives.
+// runChecks. The recorder (recorder.go) records what the connection sends and receives.
 //
 // Nothing is written without --write. The scratch keys are deleted at the end, and have a TTL in
 // case that fails.
@@ -95,7 +95,7 @@ func run(ctx context.Context, a *app.App, write bool) error {
 	return err
 }
 
-// runChecks runs the checks, each of which depends on the ones before, until one fails.
+// runChecks runs the checks until one fails. Each check depends on the earlier ones.
 func (c *checkup) runChecks(ctx context.Context, write bool) error {
 	configured := false
 	err := c.a.WithBroker(func(o client.Options) (err error) {

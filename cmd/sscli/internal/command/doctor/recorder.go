@@ -22,14 +22,14 @@ type recorder struct {
 	tls       *tls.ConnectionState
 	began     map[mqtt.Stage]time.Time
 	took      map[mqtt.Stage]time.Duration
-	first     map[string]string // by type of packet, the details of the first one
+	first     map[string]string // for each packet type, the details of its first packet
 	reply     mqtt.Message      // the last reply
 	notice    mqtt.Message      // the last notification
 	answers   trace.Answers
 }
 
-// record returns a context and changes o, so that the recorder sees the connection that is made with
-// them.
+// record returns a context and changes o. The recorder records the connection that is made with this
+// context and o.
 func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.first = make(map[string]string)

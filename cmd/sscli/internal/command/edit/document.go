@@ -13,7 +13,7 @@ type document struct {
 	stored  []byte
 	text    []byte
 	isJSON  bool // an object or an array: the text must be JSON too
-	compact bool // stored is JSON without spaces, text is the same indented
+	compact bool // stored is JSON without spaces, and text is indented
 	newline bool // text ends with a newline that stored does not have
 }
 
@@ -36,7 +36,7 @@ func newDocument(value []byte) (d document, ok bool) {
 	return d, true
 }
 
-// isContainer reports whether a text begins as a JSON object or array does.
+// isContainer reports whether a text begins like a JSON object or array.
 func isContainer(text []byte) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
@@ -65,7 +65,7 @@ func (d document) value(text []byte) ([]byte, error) {
 	return value, nil
 }
 
-// checkJSON returns where a text is not JSON, by line and column, counted from 1.
+// checkJSON returns an error with the line and column, from 1, if a text is not JSON.
 func checkJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not UTF-8")

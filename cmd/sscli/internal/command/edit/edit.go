@@ -61,8 +61,8 @@ every write to it needs a token. Editing a key removes its expiry.`,
 	return cmd
 }
 
-// editorWords returns the command of the editor, and the variable that names it, if any. The
-// words of the variable are quoted as in a line of a batch.
+// editorWords returns the editor's command line, and the variable that names it, if any. The variable
+// is split into words like a line of a batch.
 func editorWords(a *app.App) (command []string, source string, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		line, _ := a.Env(name)
@@ -83,8 +83,8 @@ func editorWords(a *app.App) (command []string, source string, err error) {
 	return []string{"vi"}, "", nil
 }
 
-// isFullScreen reports whether an editor draws on the terminal. Others may be a script, or have a
-// window.
+// isFullScreen reports whether an editor is known to draw on the terminal. Others may be scripts, or
+// open a window.
 func isFullScreen(editor string) bool {
 	return slices.Contains(strings.Fields("vi vim nvim view elvis nano pico micro joe jed ne mcedit hx helix kak"), editor)
 }
@@ -148,7 +148,7 @@ type editing struct {
 	source  string       // the variable that names the editor; empty for the default
 	lock    *client.Lock // nil without --lock
 
-	before client.GetResult // the key when it was read first
+	before client.GetResult // what the key held when it was first read
 	doc    document
 	file   string // the file that the editor opens, in its own directory
 }
@@ -178,8 +178,8 @@ func (e *editing) run(ctx context.Context) (err error) {
 	return e.keepFile(err)
 }
 
-// writeFile writes the text for the editor to a new file that only this user can read. The name
-// of the file begins like the key.
+// writeFile writes the text for the editor to a new file that only this user can read. The file's name
+// contains the beginning of the key.
 func (e *editing) writeFile() error {
 	dir, err := os.MkdirTemp("", "sscli-edit-")
 	if err != nil {
@@ -205,7 +205,7 @@ func (e *editing) writeFile() error {
 
 func (e *editing) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
 
-// keepFile returns err with the name of the file, unless the file holds nothing new.
+// keepFile adds the file's name to err, unless the file holds nothing new.
 func (e *editing) keepFile(err error) error {
 	text, readErr := os.ReadFile(e.file)
 	if readErr == nil && bytes.Equal(text, e.doc.text) {
@@ -233,7 +233,7 @@ func (e *keptError) Error() string {
 
 func (e *keptError) Unwrap() error { return e.err }
 
-// edit runs the editor and returns the new value, nil if nothing changed.
+// edit runs the editor and returns the new value, or nil if nothing changed.
 func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	runner := process.NewRunner()
 	defer runner.Close()

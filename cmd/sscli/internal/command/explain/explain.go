@@ -4,9 +4,9 @@
 // [New] makes the command. It reads the key, then the lock. facts.verdict (verdict.go) decides.
 // Nothing is written.
 //
-// The store does not say which token a key has. So the verdict is `unknown` where it depends on
-// that token; elsewhere the explanation says what it assumes. With --ask a probe precedes, and
-// the store's reply to it is the verdict.
+// The store does not reveal a key's token. If the verdict depends on that token, it is `unknown`;
+// otherwise the explanation says what it assumes. With --ask, sscli first sends a probe, and the
+// store's reply to the probe is the verdict.
 package explain
 
 import (
@@ -127,13 +127,13 @@ func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error 
 	return nil
 }
 
-// ask sends the probe. Its value is random, so the key cannot have it. The key must be read after it: only
-// then a version that is older than the token proves something about a refusal.
+// ask sends the probe. The probe's value is random, so it differs from the key's. The key must be read
+// after the probe: only then does a version older than the token prove something about a refusal.
 func (f *facts) ask(ctx context.Context, s *client.Session) error {
 	probe := client.VDel(f.key, []byte("sscli explain --ask "+rand.Text()), client.WriteOptions{Fence: f.token})
 	result, err := s.Do(ctx, probe)
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		err = lost.Err // nothing to find out: the probe cannot have changed anything
+		err = lost.Err // the outcome is not in doubt: a probe changes nothing
 	}
 	if refusal, ok := errors.AsType[*wire.StoreError](err); ok {
 		switch refusal.Kind() {

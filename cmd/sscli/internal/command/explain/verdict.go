@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// facts hold what is known of a write before it is sent.
+// facts hold what is known about a write before it is sent.
 type facts struct {
 	key     string
 	found   bool
@@ -46,9 +46,9 @@ const (
 	ruleAhead    = "fencing_ahead"
 )
 
-// verdict decides what the store would reply, by the rules of protocol.md 4. Versions grow, and a
-// token is the version of a lock. So the token of a key is never newer than the key's version, unless
-// a clock was ahead: then it is at most fence.MaxAhead newer.
+// verdict predicts the store's reply by the rules of protocol.md 4. Versions grow, and a token is the
+// version of a lock. So a key's token is never newer than the key's version, unless a clock was ahead;
+// in that case it is at most fence.MaxAhead newer.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: app.Version(f.version),
@@ -106,7 +106,7 @@ func (f facts) verdict() format.Explanation {
 	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
 }
 
-// answered is the verdict of the store itself: its reply to the probe.
+// answered returns the store's own verdict, from its reply to the probe.
 func (f facts) answered() (verdict, rule, why, hint string) {
 	kind := wire.ErrorUnknown
 	if refusal, ok := errors.AsType[*wire.StoreError](f.refusal); ok {
@@ -130,7 +130,7 @@ func (f facts) answered() (verdict, rule, why, hint string) {
 	return refused, ruleLower, "the key has a newer token than yours: the lock was lost, or renewed, since yours was issued", f.run()
 }
 
-// again is this command, as the user types it.
+// again returns this command as the user would type it.
 func (f facts) again() string {
 	text := "sscli explain " + format.ShWord(f.key)
 	if f.lock != "" {
@@ -142,7 +142,7 @@ func (f facts) again() string {
 	return text
 }
 
-// run is the command that writes the key under its lock.
+// run returns the command that writes the key under its lock.
 func (f facts) run() string {
 	if f.lock == "" {
 		return "sscli lock run LOCK -- sscli set " + format.ShWord(f.key) + " … --fence lock, with the lock that protects the key"
@@ -154,8 +154,8 @@ func (f facts) parse() string {
 	return "sscli hlc parse " + format.ShWord(f.token.String()) + " shows its time; use the token exactly as the lock's reply gave it"
 }
 
-// isAhead reports whether the token is too far ahead of the store's clock. That clock is at least as
-// late as the newest version that was read.
+// isAhead reports whether the token is too far ahead of the store's clock, which is at least as late as
+// the newest version that was read.
 func (f facts) isAhead() bool {
 	clock := f.now
 	for _, v := range []client.Version{f.version, f.lockToken} {

@@ -11,17 +11,17 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
-// A carrier carries the connections of a listener through the way into the cluster.
+// A carrier accepts connections on a listener and forwards each to the broker in the cluster.
 type carrier struct {
 	a        *app.App
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	listener net.Listener
-	timeout  time.Duration // to open the way for one connection
+	timeout  time.Duration // for connecting to the broker
 
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	outage app.Outage
-	conns  map[net.Conn]bool // open; nil once the carrier is closed
+	conns  map[net.Conn]bool // open connections; nil once the carrier is closed
 }
 
 // start accepts connections until close.
@@ -33,7 +33,7 @@ func (c *carrier) start(ctx context.Context) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil { // too many open files
+			if err != nil { // such as too many open files
 				time.Sleep(100 * time.Millisecond)
 				continue
 			}
@@ -42,7 +42,7 @@ func (c *carrier) start(ctx context.Context) {
 	})
 }
 
-// carry carries one connection to its end.
+// carry forwards one connection until it ends.
 func (c *carrier) carry(ctx context.Context, nc net.Conn) {
 	if !c.add(nc) {
 		return
@@ -59,7 +59,7 @@ func (c *carrier) carry(ctx context.Context, nc net.Conn) {
 		return
 	}
 	defer c.remove(broker)
-	// The end of one direction ends both: an MQTT connection is of no use with one.
+	// When one direction ends, close both: MQTT needs both.
 	var both sync.WaitGroup
 	for _, way := range [2][2]net.Conn{{nc, broker}, {broker, nc}} {
 		both.Go(func() {
@@ -71,7 +71,7 @@ func (c *carrier) carry(ctx context.Context, nc net.Conn) {
 	both.Wait()
 }
 
-// report prints that the way is closed, or open again.
+// report tells the user that connecting to the broker fails, or works again.
 func (c *carrier) report(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,8 @@ func (c *carrier) report(err error) {
 	c.outage.Report(c.a, err, "the next connection tries again")
 }
 
-// add remembers an open connection. If the carrier is closed it closes the connection and returns
-// false.
+// add records an open connection, for close. If the carrier is closed, add closes the connection and
+// returns false.
 func (c *carrier) add(nc net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,12 +101,12 @@ func (c *carrier) remove(nc net.Conn) {
 	delete(c.conns, nc)
 }
 
-// close closes the listener and all connections, and waits until they have ended.
+// close closes the listener and all connections, and waits for their goroutines.
 func (c *carrier) close() error {
 	err := c.listener.Close()
 	c.mu.Lock()
 	for nc := range c.conns {
-		_ = nc.Close() // its end does not matter any more
+		_ = nc.Close()
 	}
 	c.conns = nil
 	c.mu.Unlock()

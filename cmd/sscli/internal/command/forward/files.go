@@ -15,17 +15,17 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 )
 
-// files are the CA and the token that other commands read.
+// files writes the CA and the token to files that other commands read.
 type files struct {
 	a          *app.App
 	dir        string
-	token      func(context.Context) ([]byte, error) // nil = the login is none of the cluster
+	token      func(context.Context) ([]byte, error) // reads the cluster's token; nil = log in otherwise
 	written    []byte                                // the token in the file
 	refreshing sync.WaitGroup
 }
 
-// writeCA writes the cluster's CA to a file and returns the name. If the settings have a CA, it
-// returns that file.
+// writeCA writes the broker's CA from the cluster to a file, and returns the file's name. If no CA
+// is needed from the cluster, it returns the CA file of the settings, which may be empty.
 func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (string, error) {
 	text, err := way.CA(ctx)
 	if err != nil || text == nil {
@@ -37,8 +37,8 @@ func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (s
 
 func (f *files) tokenFile() string { return filepath.Join(f.dir, "token") }
 
-// writeToken writes the cluster's token to a file and returns the name. If the settings have a
-// login, it returns their token file, which may be empty.
+// writeToken writes the cluster's token to a file, and returns the file's name. If the settings have
+// a login, it returns their token file, which may be empty.
 func (f *files) writeToken(ctx context.Context, s config.Settings) (string, error) {
 	if f.token == nil {
 		return s.SATFile, nil

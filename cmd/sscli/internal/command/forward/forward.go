@@ -1,9 +1,10 @@
-// Package forward holds a way into a cluster open for other commands: `sscli forward`.
+// Package forward is the command `sscli forward`, which keeps a connection into a cluster open for
+// other commands.
 //
-// [New] makes the command. It listens on the loopback interface and carries each connection through
-// the [via.Way] of --via (carry.go), so that its own address stays when the port-forward of kubectl
-// ends with its pod. The CA and the token are in files of a directory that only the user can read
-// (files.go). The directory is removed at the end, also when sscli is killed.
+// [New] makes the command. It listens on the loopback interface and forwards each connection through
+// the [via.Way] of --via (carry.go). Its address stays the same when kubectl's port-forward ends with
+// the broker's pod. The CA and the token are in files that only the user can read (files.go). Their
+// directory is removed at the end, even if sscli is killed.
 package forward
 
 import (
@@ -54,7 +55,7 @@ removed at the end.`,
 	return cmd
 }
 
-// run holds the way open until ctx or the command ends.
+// run forwards connections until ctx ends or the child command exits.
 func run(ctx context.Context, a *app.App, listen string, args []string) (err error) {
 	s := a.Settings
 	if err := s.Broker(); err != nil {
@@ -97,7 +98,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 		return err
 	}
 	if s.TLS {
-		host, _, _ := net.SplitHostPort(s.Address) // config has made the address
+		host, _, _ := net.SplitHostPort(s.Address) // config has checked the address
 		s.ServerName = cmp.Or(s.ServerName, host)
 	}
 	s.Via, s.Address = nil, l.Addr().String()
@@ -116,7 +117,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	return fault.ServerEnded(context.Cause(ctx))
 }
 
-// ready returns how other commands connect.
+// ready returns the result that shows how other commands connect.
 func ready(a *app.App, s config.Settings) format.Forward {
 	f := format.Forward{URL: s.URL(), ServerName: s.ServerName, CAFile: s.CAFile, SATFile: s.SATFile}
 	set, _ := s.Environ()
@@ -132,7 +133,8 @@ func ready(a *app.App, s config.Settings) format.Forward {
 	return f
 }
 
-// runChild runs a command that connects with the settings. The error has its exit code.
+// runChild runs a command with the settings in its environment. If the command fails, the error is
+// a [fault.ExitError] with its exit code.
 func runChild(s config.Settings, args []string) error {
 	set, drop := s.Environ()
 	runner := process.NewRunner()
@@ -144,7 +146,8 @@ func runChild(s config.Settings, args []string) error {
 	return &fault.ExitError{Code: code}
 }
 
-// connectTimeout returns the error of a connection that could not be made in time.
+// connectTimeout replaces a timeout by an error that says what timed out; it returns any other error
+// unchanged.
 func connectTimeout(within time.Duration, err error) error {
 	if fault.IsTimeout(err) {
 		return fmt.Errorf("no way into the cluster within %v", within)

@@ -23,7 +23,7 @@ const maxInflight = 256
 // A backend is the store that a session is connected to.
 type backend struct {
 	session *client.Session
-	timeout time.Duration // of a request
+	timeout time.Duration // for each request
 	log     *slog.Logger
 	server  *redis.Server // receives the changes
 
@@ -32,14 +32,14 @@ type backend struct {
 	running sync.WaitGroup
 
 	listed []string  // keys of --watch
-	own    *expiries // of this gateway's writes
+	own    *expiries // expiries that this gateway wrote
 
 	mu      sync.Mutex
-	watches map[string]*keyWatch // by key; of subscriptions to single keys
+	watches map[string]*keyWatch // by key, for subscriptions to single keys
 }
 
-// open returns a backend with a server that does not listen yet. timeout is the time limit of a
-// request. It returns after the store has confirmed the watch of the keys.
+// open returns a backend with a server that does not listen yet. It waits until the store has
+// confirmed the watch of keys. timeout is for each request.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
 	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log
@@ -166,9 +166,10 @@ func unsent(err error) error {
 	return redis.NotSent()
 }
 
-// unanswered returns the error reply to an operation that was sent and got no valid answer, or was
-// refused. A write without an answer has an unknown outcome. Reading the key would not tell the
-// outcome, as another client may have written the same value. waited is the time since it was sent.
+// unanswered returns the error reply to an operation that was sent, and was refused or got no valid
+// answer. A write without an answer has an unknown outcome. Reading the key would not reveal the
+// outcome, because another client may have written the same value. waited is the time since the
+// operation was sent.
 func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) error {
 	waited = min(max(waited.Round(time.Millisecond), time.Millisecond), b.timeout)
 	lost, isWrite := errors.AsType[*client.LostAnswerError](err)
@@ -191,8 +192,8 @@ func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) erro
 	return errors.New(what)
 }
 
-// refusal replaces a refusal of the store by an error with its text alone. Clients may repeat a
-// request that no store received.
+// refusal replaces the store's refusal by an error with only its text. If no store received the
+// request, the error tells clients that they may repeat it.
 func refusal(err error) error {
 	if refused, ok := errors.AsType[*client.StoreError](err); ok {
 		return errors.New(refused.Text)
@@ -210,7 +211,7 @@ func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byt
 	if i := bytes.IndexAny(prefix, `*?[]\{}`); i >= 0 {
 		plain = prefix[:i]
 	}
-	for !utf8.Valid(plain) { // the store may match UTF-8 text only
+	for !utf8.Valid(plain) { // the store may accept only UTF-8 patterns
 		plain = plain[:len(plain)-1]
 	}
 	f, err := b.session.Pipeline(1).Send(ctx, client.Scan(string(plain)+"*", token))

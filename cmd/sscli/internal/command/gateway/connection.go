@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// probeKey is the key that a GET reads to connect again. It need not exist or be readable.
+// probeKey is the key that keepConnected reads to reconnect. It need not exist or be readable.
 const probeKey = "sscli/gateway"
 
 // retry calls try until it succeeds or ctx ends, with growing pauses.
@@ -19,8 +19,8 @@ func (b *backend) retry(ctx context.Context, try func() error) {
 	}
 }
 
-// keepConnected connects again whenever the connection is lost, until ctx ends, so that the next
-// request need not wait for it. It returns an error if the broker refuses this client for good.
+// keepConnected reconnects whenever the connection is lost, so that the next request need not wait. It
+// returns nil when ctx ends, and an error if the broker refuses this client permanently.
 func (b *backend) keepConnected(ctx context.Context) error {
 	for {
 		select {
@@ -30,7 +30,7 @@ func (b *backend) keepConnected(ctx context.Context) error {
 		}
 		lost := b.session.Err()
 		if lost == nil {
-			continue // a request has connected again
+			continue // a request has already reconnected
 		}
 		if ctx.Err() != nil {
 			return nil

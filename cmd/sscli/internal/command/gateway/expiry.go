@@ -9,12 +9,12 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-// expiries records the keys that this gateway wrote with an expiry. The store's notifications do not
-// tell a SET with an expiry from one without, or an expiry from a DEL. For its own writes the
-// gateway can tell them apart.
+// expiries records the keys that this gateway wrote with an expiry. The store's notifications for a
+// SET with and without an expiry are alike, and so are those for an expiry and a DEL. With these
+// records, the gateway can distinguish them for its own writes.
 type expiries struct {
 	mu       sync.Mutex
-	inflight map[string][]*expiringWrite // by key; not answered yet
+	inflight map[string][]*expiringWrite // by key; writes not answered yet
 	written  map[string]expiry           // by key; the latest answered write
 	swept    time.Time
 }
@@ -27,29 +27,28 @@ type expiringWrite struct {
 	done    chan struct{} // closed when the outcome is known
 }
 
-// An expiry is when one version of a key expires.
+// An expiry says when one version of a key expires.
 type expiry struct {
 	version client.Version
 	after   time.Duration // PX
-	due     time.Time     // by the local clock; the key does not expire before
+	due     time.Time     // earliest expiry, by the local clock
 
-	// replaced are the versions of earlier writes of a watched key, whose notifications may
-	// still come.
+	// replaced holds the versions of a watched key's earlier writes, whose notifications may still
+	// arrive.
 	replaced []client.Version
 }
 
 const (
-	// maxExpiries bounds the memory for keys that expire. The expiry of any other key is reported
-	// as a deletion.
+	// maxExpiries is the maximum number of keys whose expiry is recorded. The expiry of any other
+	// key is reported as a deletion.
 	maxExpiries = 1 << 16
-	// maxReplaced is how many writes of a key may be acknowledged before the notification of an
-	// earlier write of that key comes. A notification that comes even later counts as one of a
-	// SET without an expiry.
+	// maxReplaced is how many later writes of a key may be acknowledged before the notification
+	// of an earlier one arrives. An even later notification counts as a SET without an expiry.
 	maxReplaced = 256
-	// maxLateness is how long after it is due an expiry is still expected.
+	// maxLateness is how long after its due time an expiry is still expected.
 	maxLateness = time.Minute
-	// answerTimeout is how long a notification waits for the replies to writes in flight, which
-	// show whether it reports one of them. The store sends both at once.
+	// answerTimeout is how long a notification is held back for the replies to writes in flight,
+	// which show whether it reports one of them. The store sends reply and notification together.
 	answerTimeout = time.Second
 )
 
@@ -66,7 +65,7 @@ func (x *expiries) begin(key string, after time.Duration, watched bool) *expirin
 	return w
 }
 
-// finish records the outcome of a SET: nil if it was not sent, or had no answer.
+// finish records the result of a SET. r is nil if the SET was not sent or not answered.
 func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	defer close(w.done)
 	x.mu.Lock()
@@ -101,7 +100,7 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	x.written[key] = e
 }
 
-// sweep forgets the writes that have expired for sure. x.mu is held.
+// sweep forgets the writes that have certainly expired. x.mu must be held.
 func (x *expiries) sweep(now time.Time) {
 	x.swept = now
 	for key, e := range x.written {
@@ -143,8 +142,8 @@ func (x *expiries) expires(key string, version client.Version) bool {
 // notification of the key, deletion is the version of the deletion, and at is the local time when
 // the notification of the deletion arrived.
 //
-// The version of a deletion is the deleted version, a later one, or missing. A later version is
-// compared with the version of the write, as both come from the store's clock.
+// The notification of a deletion has the deleted version, a later one, or none. A later version is
+// compared with the version of the write, because both come from the store's clock.
 func (x *expiries) expired(key string, newest, deletion client.Version, at time.Time) (is bool) {
 	e, known := x.last(key)
 	if !known {

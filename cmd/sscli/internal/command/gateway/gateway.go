@@ -1,8 +1,8 @@
-// Package gateway is the command `sscli gateway`: a Redis port in front of the state store of a
-// broker.
+// Package gateway is the command `sscli gateway`, which serves a broker's state store to Redis
+// clients.
 //
-// [New] returns the command. Package redis implements the commands of Redis. This package has the
-// [redis.Backend] that sends requests to the store, the watch that turns notifications into keyspace
+// [New] returns the command. Package redis implements the Redis commands. This package has the
+// [redis.Backend] that sends requests to the store, the watches that turn notifications into keyspace
 // events, and the flags.
 package gateway
 
@@ -90,8 +90,8 @@ not loopback requires --users, --tls-client-ca or --redis-insecure.`,
 	return cmd
 }
 
-// prepare checks the flags. It returns the address to listen on, the options of the server, and
-// the configuration of TLS, which is nil for plain TCP. command means that there is a CMD.
+// prepare checks the flags. It returns the address to listen on, the server's options, and the TLS
+// configuration, which is nil for plain TCP. command says whether the user gave a CMD.
 func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
 	listen = cmp.Or(string(f.listen), "127.0.0.1:6379")
 	if f.listen == "" && command {
@@ -124,7 +124,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 	return listen, o, tlsConfig, nil // listening reports a wrong address
 }
 
-// tls returns the configuration of TLS, or nil for plain TCP.
+// tls returns the TLS configuration, or nil for plain TCP.
 func (f flags) tls() (*tls.Config, error) {
 	switch {
 	case (f.cert == "") != (f.key == ""):

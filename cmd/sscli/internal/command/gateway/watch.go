@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// A keyWatch is the watch of a key for clients that subscribed to it alone.
+// A keyWatch is the watch of one key, for clients that subscribed to that key by name.
 type keyWatch struct {
 	begun  chan struct{} // closed when the store has confirmed the watch or err is set
 	err    error
@@ -60,7 +60,7 @@ func (b *backend) Watch(ctx context.Context, key []byte) error {
 	return nil
 }
 
-// Unwatch ends the watch of a key that Watch began.
+// Unwatch ends the watch that Watch began for a key.
 func (b *backend) Unwatch(key []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +107,7 @@ func (b *backend) watchListed(ctx context.Context) error {
 				}
 				return err
 			})
-			b.lostListed("the watch was interrupted") // clients may have subscribed meanwhile
+			b.lostListed("the watch was interrupted") // clients may have subscribed since
 		}
 	})
 	return nil
@@ -125,10 +125,10 @@ func (b *backend) closeWatch(w *client.Watch) {
 	}
 }
 
-// report passes the changes of a watch to the server until the watch or ctx ends, and returns
-// why.
+// report passes the changes of a watch to the server until the watch or ctx ends, and returns the
+// cause.
 func (b *backend) report(ctx context.Context, w *client.Watch) error {
-	newest := make(map[string]client.Version) // by key; no entry: the key is missing
+	newest := make(map[string]client.Version) // by key; no entry = the key is missing
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {
@@ -159,7 +159,7 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 	}
 }
 
-// gap describes when changes were missed or may have been missed.
+// gap describes the period in which changes were or may have been missed.
 func gap(e client.Event) string {
 	const clock = "15:04:05.000Z"
 	may := "changes may have been missed"

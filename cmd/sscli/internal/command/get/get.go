@@ -1,4 +1,4 @@
-// Package get is the command `sscli get`: values and their versions.
+// Package get is the command `sscli get`, which prints values and their versions.
 package get
 
 import (

@@ -1,5 +1,5 @@
-// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. It cannot be
-// named import, a keyword of Go. Package batch loads the lines.
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. Its name is not
+// import because that is a Go keyword. Package batch loads the lines.
 package importcmd
 
 import (
@@ -152,7 +152,7 @@ type plan struct {
 	app     *app.App
 	onlyNew bool
 	sum     format.BatchSummary
-	refused error // of the first key that could not be read
+	refused error // the error of the first key that could not be read
 }
 
 // add prints what the import would do with one line. now is what the store holds, now.Old is

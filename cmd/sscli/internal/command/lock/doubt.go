@@ -12,13 +12,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// longLease is the time without a renewal after which a key may have no expiry. A holder renews its lock
-// three times in a lease, and few leases are longer than three minutes.
+// longLease is the time without a renewal after which a key is suspected of having no expiry. A holder
+// renews its lock three times per lease, and few leases are longer than three minutes.
 const longLease = time.Minute
 
-// maybeNoLock says why what looks like a held lock may be an ordinary key, which nobody releases and which
-// does not expire. It is empty if nothing speaks for that. The store says neither what a key is for nor
-// whether it expires. A plain word such as alice may be a holder's name, and is doubted only by who waits.
+// maybeNoLock says why a key that looks like a held lock may be an ordinary key, which nobody releases
+// and which does not expire. It returns "" if there is no such sign. The store says neither what a key
+// is for nor whether it expires. A plain word such as alice may be a holder's name, so it counts as a
+// sign only if waits is true.
 func maybeNoLock(s client.LockStatus, waits bool) string {
 	age := time.Since(s.Token.Time())
 	switch {
@@ -32,8 +33,8 @@ func maybeNoLock(s client.LockStatus, waits bool) string {
 	return ""
 }
 
-// mayBeHolder reports whether a value may be the name of a holder: one word, and not JSON. A whole number,
-// such as the id of a job, may be one.
+// mayBeHolder reports whether a value may be the name of a holder: one word that is not JSON, or a whole
+// number such as the id of a job.
 func mayBeHolder(value []byte) bool {
 	text := string(value)
 	isWord := text != "" && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) || unicode.IsSpace(r) })
@@ -41,6 +42,6 @@ func mayBeHolder(value []byte) bool {
 	return isWord && (isInteger || !json.Valid(value))
 }
 
-// isUnique reports whether a holder's name is made so that no other holder has it: with a number, or with the
-// separator of a client id and a session or of a user and a host.
+// isUnique reports whether a holder's name looks unique: it contains a digit, or the separator between a
+// client id and a session, or between a user and a host.
 func isUnique(value []byte) bool { return bytes.ContainsAny(value, "0123456789:@") }

@@ -51,7 +51,7 @@ The printed token stays valid while the lock is held.`,
 }
 
 // newHolder returns the options of a command that holds a lock. Without --holder it generates a
-// unique name, user@host:pid:random, by which a person finds the process.
+// unique holder name, user@host:pid:random, which lets a person find the process.
 func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	o, err := f.options()
 	if err != nil || len(o.Holder) > 0 {
@@ -71,9 +71,9 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	return o, nil
 }
 
-// acquire acquires a lock, prints who holds it while it waits, and keeps renewing it. Once the lock
-// is held, acquire prints nothing and calls onTrouble: with the error of each renewal that does not
-// succeed, and with nil when a renewal succeeds again.
+// acquire acquires a lock that is then renewed in the background. While it waits, it prints who holds
+// the lock. Once the lock is held, it prints nothing and calls onTrouble with the error of each
+// failed renewal, and with nil when a renewal succeeds again.
 func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
 	reportWaiting(a, &o)
 	waiting, held, onLease := o.OnTrouble, false, o.OnLease // the callbacks are called one at a time
@@ -93,9 +93,9 @@ func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o 
 	return s.Lock(ctx, name, o)
 }
 
-// Hold acquires a lock for another command, waiting while another client holds it, and renews it
-// until release is called. It prints nothing while the lock is held. It returns the errors of
-// `lock hold`.
+// Hold acquires a lock for another sscli command, and renews it until release is called. It waits
+// while another client holds the lock, and prints nothing once the lock is held. Its errors are those
+// of `lock hold`.
 func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
 	f := lockFlags{name: name, conflict: fault.CodeNo}
 	o, err := f.newHolder(a)
@@ -144,8 +144,8 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 // renewals or deadlines.
 type reporter struct {
 	app    *app.App
-	end    string       // what happens when the lock cannot be renewed in time
-	prints chan func()  // for run: each prints something about the lock
+	end    string       // tells the user what happens if the lock cannot be renewed in time
+	prints chan func()  // functions for run to call, each of which prints a message
 	outage app.Outage   // owned by run
 	lock   *client.Lock // set before run
 }
@@ -154,7 +154,7 @@ func newReporter(a *app.App, end string) *reporter {
 	return &reporter{app: a, end: end, prints: make(chan func(), 16)}
 }
 
-// print makes run call f, which prints. It drops f if run has too much to print already.
+// print passes f, which prints a message, to run. It drops f if too many messages are waiting.
 func (r *reporter) print(f func()) {
 	select {
 	case r.prints <- f:
@@ -169,13 +169,14 @@ func (r *reporter) trouble(err error) {
 	r.print(func() { r.outage.Report(r.app, err, r.retrying()) })
 }
 
-// retrying says what happens while the lock cannot be renewed: another try, and the end when work
-// under the lock must stop.
+// retrying says what happens while the lock cannot be renewed: sscli tries again, until work under
+// the lock must stop.
 func (r *reporter) retrying() string {
 	return fmt.Sprintf("trying again, %s in %v", r.end, termIn(r.lock))
 }
 
-// run prints until over is closed. It prints how long an outage lasts until the lock is lost.
+// run prints messages until over is closed. During an outage it also prints how long the outage has
+// lasted, until the lock is lost.
 func (r *reporter) run(over <-chan struct{}) {
 	tick := time.NewTicker(app.OutageInterval)
 	defer tick.Stop()
@@ -204,7 +205,7 @@ func termIn(l *client.Lock) time.Duration {
 func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
 	cause := context.Cause(l.Context())
 	lost := errors.Is(cause, client.ErrLockLost)
-	late := l.Lease().TermIn() <= 0 // the loss may not be known yet
+	late := l.Lease().TermIn() <= 0 // the lock may be lost already
 	limit := min(twoTimeouts(timeout), l.Timing().Interval+2*time.Second+timeout)
 	switch {
 	case (lost || late) && s.Err() != nil:
@@ -251,8 +252,7 @@ func showLease(a *app.App, l *client.Lock) (end func()) {
 	return end
 }
 
-// leaseText describes a lease: how long ago it was acquired or renewed, and that it expires after
-// left.
+// leaseText describes a lease that was acquired or renewed ago, and expires after left.
 func leaseText(name string, renewed bool, ago, left time.Duration) string {
 	what := "acquired"
 	if renewed {
@@ -265,7 +265,7 @@ func leaseText(name string, renewed bool, ago, left time.Duration) string {
 	return fmt.Sprintf("lock %s: %s %s ago, %s", format.Brief(name), what, tenths(ago), expires)
 }
 
-// tenths formats a duration so that it does not flicker: 3.1s, 11.0s, 1m2.0s.
+// tenths formats a duration with exactly one decimal, so that a live line does not flicker: 11.0s.
 func tenths(d time.Duration) string {
 	d = d.Truncate(100 * time.Millisecond)
 	if d < time.Minute {

@@ -1,10 +1,9 @@
-// Package lock has the commands below `sscli lock`. New returns the command lock with all of
-// them, for the table of commands.
+// Package lock is the command `sscli lock`. [New] returns the command with its subcommands.
 //
-// The commands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
-// RenewLock and ReleaseLock. `lock run` starts its command with package process, whose guard ends
-// the command in time even if sscli is killed, and keeps the fencing token in a file of package
-// fence. `lock trace` is implemented in package lock/trace.
+// The subcommands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
+// RenewLock and ReleaseLock. `lock run` starts its child command with package process, whose guard
+// ends the child in time even if sscli is killed. It keeps the fencing token in a file of package
+// fence. Package lock/trace implements `lock trace`.
 //
 // Flags are checked before anything is sent. Errors of locks have distinct exit codes: 1 or
 // --conflict-exit-code for a busy lock, 8 for a lost one, 11 for an unknown outcome.
@@ -42,7 +41,7 @@ later holder has written.`,
 	}, newRun(a), newStatus(a), newList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }
 
-// lockFlags are the flags and the operand of the commands that acquire, renew or release a lock.
+// lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
@@ -92,7 +91,7 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 		return o, fault.Usagef("--conflict-exit-code %d: must be 0 to 255", f.conflict)
 	}
 	if f.grace != "" && o.Grace == 0 {
-		o.Grace = -1 // none; 0 would be the default
+		o.Grace = -1 // no grace; 0 would mean the default
 	}
 	o.Try = f.try || f.wait != "" && o.Wait == 0
 	if f.holder != "" {
@@ -139,8 +138,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 	o.OnTrouble = func(err error) { outage.Report(a, err, "trying again") }
 }
 
-// waitingFor says which lock is waited for, who holds it, and when the holder acquired or last
-// renewed it by the store's clock.
+// waitingFor describes the wait for a lock: its name, its holder, and when the holder acquired or
+// last renewed it, by the store's clock.
 func waitingFor(s client.LockStatus, waited time.Duration) string {
 	text := "waiting for lock " + format.Brief(s.Name)
 	if waited >= time.Second {
@@ -179,14 +178,14 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefShWord(f.name) + " shows who holds the lock"}
 	default:
 		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
-			err = e // without the request that it interrupted
+			err = e // leave out the request that was interrupted
 		}
 	}
 	return fault.About(f.name, fmt.Errorf("lock %s: %w", format.Brief(f.name), err))
 }
 
-// notLock adds to the refusal of a request without a token that its key cannot be a lock: a lock is
-// never written with a token.
+// notLock explains the refusal of a request without a token: its key cannot be a lock, because locks
+// are never written with a token.
 func (f *lockFlags) notLock(err error) error {
 	name := format.BriefShWord(f.name)
 	return &fault.NextError{
@@ -196,8 +195,8 @@ func (f *lockFlags) notLock(err error) error {
 	}
 }
 
-// busyError adds to the error of a busy lock when the holder acquired or last renewed it, if its
-// token is known.
+// busyError adds to the error of a busy lock the time when the holder acquired or last renewed the
+// lock, if the lock's token is known.
 func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
 	if ok && e.Waited == 0 {

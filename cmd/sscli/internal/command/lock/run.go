@@ -135,18 +135,18 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 }
 
 // A lockRun is a command and the lock that it runs under. While the command runs, one goroutine
-// prints and another one writes the fence file (refresh), so that neither a slow standard error nor
-// a slow disk delays renewals or deadlines.
+// prints and another writes the fence file (refresh). So neither a slow standard error nor a slow
+// disk delays renewals or deadlines.
 type lockRun struct {
 	*reporter
 	guarded *process.Guarded
 	file    *fence.File
-	held    bool        // owned by leased
-	tokens  chan string // for refresh: the newest token
+	held    bool        // the lock was acquired; owned by leased
+	tokens  chan string // passes the newest token to refresh
 }
 
-// run runs the command and releases the lock. The command is not started if ctx has ended. Once it
-// runs, the signal that ends ctx is forwarded to it.
+// run runs the command and releases the lock. It does not start the command if ctx has ended. While
+// the command runs, the signal that ends ctx is forwarded to the command.
 func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
@@ -180,7 +180,8 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	return r.outcome(end, err, lost, released)
 }
 
-// outcome returns the error of lock run. err is why the command did not run to its end.
+// outcome returns the error of lock run. err says why the command did not run to its end, if it did
+// not.
 func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
 	switch {
@@ -227,7 +228,7 @@ func (r *lockRun) refresh(over <-chan struct{}) {
 // token to refresh.
 func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
-	if !r.held { // the command starts after this
+	if !r.held { // the command has not started yet
 		if err := r.file.Write(l.Token.String()); err != nil {
 			r.warn("the fence file was not written, so the command has no token: " + err.Error())
 		}
@@ -250,7 +251,7 @@ func (r *lockRun) leased(l client.Lease) {
 	r.held = true
 }
 
-// suspended is called before sscli is stopped together with the command.
+// suspended is called before job control stops sscli and the command.
 func (r *lockRun) suspended() {
 	text := fmt.Sprintf("lock %s is not renewed while sscli is stopped: the command is ended in %v", format.Brief(r.lock.Name()), termIn(r.lock))
 	printed := make(chan struct{})
@@ -261,7 +262,7 @@ func (r *lockRun) suspended() {
 	<-printed
 }
 
-// lostWith adds to the error of a lost lock how the command under it ended.
+// lostWith adds to the error of a lost lock how its command ended.
 func lostWith(err error, end process.End) error {
 	if end.Killed {
 		return fmt.Errorf("%w; the command was ended", err)

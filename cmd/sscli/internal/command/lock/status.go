@@ -102,8 +102,8 @@ and the age is wrong by the difference between the local clock and the store's.`
 	return cmd
 }
 
-// list prints the locks that the operands name, and the keys that match the patterns among the
-// operands. Without operands it prints the keys that the store lists.
+// list prints the locks that the operands name. An operand may be a pattern for keys. Without operands,
+// list prints all keys that the store lists.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
 	all := len(operands) == 0
 	if all {
@@ -200,7 +200,7 @@ type reading struct {
 	err    error
 }
 
-// readLocks reads the keys of locks. If there are several, it asks again for those whose answers were
+// readLocks reads the keys of locks. If there are several, it reads those again whose replies were
 // lost.
 func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
@@ -230,8 +230,8 @@ func readLocks(ctx context.Context, a *app.App, s *client.Session, names []strin
 	return readings
 }
 
-// readAndObserve reads locks. If d is not 0, it then watches the locks that could be read for d, and
-// reads all locks again.
+// readAndObserve reads locks. If d is not 0, it then watches for d the locks that it could read, and
+// reads them again.
 func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) ([]reading, error) {
 	readings := readLocks(ctx, a, s, names)
 	if d == 0 {
@@ -253,7 +253,7 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 	for i, now := range readLocks(ctx, a, s, names) {
 		o := observers[names[i]]
 		if o == nil {
-			continue // it could not be read before
+			continue // the first read failed
 		}
 		if now.err == nil {
 			now.err = o.Err()
@@ -266,7 +266,7 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 	return readings, nil
 }
 
-// errObserved ends the observation of locks.
+// errObserved is the cause that ends observing after the time of --observe.
 var errObserved = errors.New("the time of --observe is over")
 
 // observeLocks watches locks for d, and returns the observer of each. An error means that the watch

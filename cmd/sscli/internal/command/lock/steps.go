@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A step acquires, renews or releases a lock for a script, which holds the lock between the
+// A step acquires, renews or releases a lock for a script, which holds the lock between these
 // commands.
 type step func(context.Context, *client.Session, client.LockOptions) (format.Lock, error)
 
@@ -100,8 +100,8 @@ before the release.`,
 }
 
 // runStep checks the flags and the operand, connects, runs a step and prints its result. A step
-// that waits for another holder may take any time. Any other step, including the connection, may
-// take two timeouts: one for its request, and one to find out the outcome if there is no reply.
+// that waits for another holder has no time limit. Any other step, including connecting, may take two
+// timeouts: one for its request, and one to find out the outcome if there is no reply.
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
 	if err := f.operand(cmd, args); err != nil {
 		return err
@@ -138,8 +138,8 @@ func twoTimeouts(timeout time.Duration) time.Duration {
 	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
 }
 
-// giveBack releases a lock whose token could not be printed: nobody would know that the lock is held.
-// It works after a signal too, and takes at most the timeout of the session.
+// giveBack releases a lock whose token could not be printed, because nobody would know that the lock
+// is held. It works even after a signal, and takes at most the session's timeout.
 func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions) error {
 	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
 		return fmt.Errorf("releasing the lock again: %w", err)

@@ -49,8 +49,8 @@ func isLaidOut(lines []string, i int) bool {
 	return !strings.Contains(line, " ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "  ")
 }
 
-// tableRows reads lines of a term, two or more blanks, and its meaning, which may continue on
-// indented lines. It returns nil if the lines are no table.
+// tableRows parses lines that each have a term, two or more blanks, and a meaning, which may continue
+// on indented lines. It returns nil if the lines are not a table.
 func tableRows(lines []string) (rows [][2]string) {
 	for i, line := range lines {
 		// A flag without a short form is indented, so that all long forms are aligned.

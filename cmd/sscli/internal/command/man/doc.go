@@ -1,6 +1,6 @@
 // Package man is the command `sscli man`, which writes the manual pages.
 //
-// The pages are made from the tree of commands, so they have no text of their own:
+// The pages are generated from the tree of commands:
 //
 //	err := man.WritePages(cmdline.NewRoot(a), "pages", man.Edition{Version: "1.2.3", Date: "2026-01-31"})
 //

@@ -60,7 +60,7 @@ func pageDate(a *app.App, built string) (string, error) {
 	return time.Now().UTC().Format(time.DateOnly), nil
 }
 
-// An Edition is what the title of every page says. The date is year-month-day.
+// An Edition is the version and the date in the title of every page. The date is year-month-day.
 type Edition struct{ Version, Date string }
 
 // WritePages writes the pages of all commands below root to a directory, which it creates if it

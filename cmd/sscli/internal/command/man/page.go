@@ -83,7 +83,7 @@ func (r *roff) commands(cmd *cobra.Command) {
 	list("SH", "TOPICS", topic)
 }
 
-// options lists the flags of a command. The page of sscli has the flags of all commands too.
+// options lists the flags of a command. The page of sscli also lists the flags that all commands share.
 func (r *roff) options(cmd *cobra.Command) {
 	flags := help.OwnFlags(cmd)
 	if !cmd.HasParent() {

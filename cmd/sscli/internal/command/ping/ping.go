@@ -1,7 +1,7 @@
 // Package ping measures round trips to the store, for `sscli ping`, for a batch, and for doctor.
 //
-// [New] makes the command, which connects. [Over] makes it for a session that exists. [Summary]
-// is the statistics of any list of round trips.
+// [New] makes a command that connects. [Over] makes a command that uses an existing session. [Summary]
+// computes the statistics of any list of round trips.
 //
 // A round trip is a GET of [Key]. It includes the broker and the store, but not the connection.
 package ping
@@ -56,7 +56,7 @@ type flags struct {
 	interval, wait time.Duration
 }
 
-// run calls reached and measures. With --wait it calls reached only when the store has answered.
+// run calls reached and measures. With --wait, it first waits until the store answers.
 func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
 	if f.wait > 0 {
 		limited, cancel := context.WithTimeout(ctx, timeout)
@@ -153,8 +153,8 @@ func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Durat
 	return nil
 }
 
-// Summary returns the statistics of sent requests, of which answered holds the round trips. It sorts
-// answered.
+// Summary returns the statistics of requests. sent is their number, and answered has the round trips
+// of those that were answered. It sorts answered.
 func Summary(sent int, answered []time.Duration) format.PingSummary {
 	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
 	n := len(answered)

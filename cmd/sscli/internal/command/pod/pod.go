@@ -1,6 +1,7 @@
-// Package pod prints a pod that has sscli and its connection to the broker: `sscli pod`.
+// Package pod is the command `sscli pod`, which prints the manifest of a pod that has sscli and its
+// connection settings.
 //
-// [New] makes the command. It applies nothing, and connects to nothing.
+// [New] makes the command. It connects to neither the cluster nor the broker.
 package pod
 
 import (
@@ -15,8 +16,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// manifest is a pod that runs until it is deleted, so that kubectl exec finds it. Words that begin
-// with $ are placeholders.
+// manifest is a pod that runs until it is deleted, so that kubectl exec works at any time. Words
+// that begin with $ are placeholders.
 const manifest = `apiVersion: v1
 kind: Pod
 metadata:
@@ -88,7 +89,7 @@ needs no pod.`,
 	return cmd
 }
 
-// printPod prints the manifest. names are the values of flags that name resources of the cluster.
+// printPod prints the manifest. names maps each flag that names a cluster resource to its value.
 func printPod(a *app.App, names map[string]config.Text, host, image string) error {
 	for flag, name := range names {
 		if !config.IsResourceName(string(name)) {

@@ -90,15 +90,15 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 // errLimit ends a reading after --limit keys.
 var errLimit = errors.New("the limit is reached")
 
-// A listing prints keys. In the human form their columns are those of the first window of keys,
-// which are printed together.
+// A listing prints keys. In the human form it prints the first window of keys together, and aligns all
+// columns by these.
 type listing struct {
 	app      *app.App
 	long     bool
 	n        int
 	measured bool
 	group    []format.LongKey
-	refused  error // of the first key that could not be read
+	refused  error // the error of the first key that could not be read
 }
 
 // add adds a key, and prints the group if it is a window of keys.

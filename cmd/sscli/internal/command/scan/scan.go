@@ -23,7 +23,7 @@ import (
 // scanFlags are the flags and the operand of `scan`.
 type scanFlags struct {
 	pattern string
-	limit   int // -1: none
+	limit   int // -1 = no limit
 	long    bool
 	sort    config.Text // age, size, key, or empty for the store's order
 }
@@ -128,8 +128,8 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 	return nil
 }
 
-// informNone says that no key matches. For a pattern without wildcards it suggests the same text with
-// a * at the end, and for a topic filter of MQTT the pattern.
+// informNone says that no key matches. For a pattern without wildcards, it suggests to append a *, and
+// for an MQTT topic filter it suggests the corresponding pattern.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
 	if !utf8.ValidString(f.pattern) {

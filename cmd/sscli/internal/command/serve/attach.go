@@ -93,7 +93,7 @@ func attach(ctx context.Context, a *app.App, f serveFlags) error {
 	return a.WithBroker(func(o client.Options) error { return attachTo(ctx, a, o, f, served) })
 }
 
-// attachTo is attach with the options of the connection to the broker.
+// attachTo does the work of attach. o are the options of the connection to the broker.
 func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, served emulator.Options) error {
 	log, err := f.log.Open(a)
 	if err != nil {
@@ -136,8 +136,8 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	return err
 }
 
-// alone returns an error if another store answers requests on the broker. It sends a request as a
-// client of its own: two answers are of two stores. If that client cannot connect, nothing is known.
+// alone returns an error if another store answers requests on the broker. It sends a request from a
+// separate client: two answers mean two stores. If the request fails, it prints a note and returns nil.
 func alone(ctx context.Context, a *app.App, o client.Options) error {
 	const linger = 100 * time.Millisecond // for a second answer
 	var answers trace.Answers

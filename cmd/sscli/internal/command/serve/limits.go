@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// limitFlags limit what clients can make the broker do and keep.
+// limitFlags limit the work and the memory that clients can cause.
 type limitFlags struct {
 	set    []string
 	refuse []string
@@ -114,12 +114,12 @@ func setLimit(at any, value string) error {
 	return nil
 }
 
-// collectorMemory is the memory that the garbage collector may leave uncollected when clients use
-// all that they may, in bytes.
+// collectorMemory is how many bytes of garbage may stay uncollected when clients use all the memory
+// that the limits allow.
 const collectorMemory = 36 << 20
 
-// boundMemory makes the garbage collector keep the process near the limits of the server, which
-// bound live memory alone, until stop is called.
+// boundMemory makes the garbage collector keep the process's memory near the server's limits until
+// stop is called. The limits alone bound only live memory.
 func boundMemory(server *emulator.Server, limits emulator.Limits) (stop func()) {
 	const interval = time.Second
 	kept := int64(cmp.Or(limits.MaxBytes, 1<<30))

@@ -108,7 +108,7 @@ func New(a *app.App) *cobra.Command {
 	return cmd
 }
 
-// serve checks the flags of the command line and serves as they say.
+// serve checks the flags, and runs the emulator or attaches a store.
 func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error {
 	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
 		return fault.Usagef("%.64q: to run a command, write serve -- CMD...", args[0])
@@ -228,7 +228,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 	return nil
 }
 
-// run serves until ctx ends, or as long as the command in args runs.
+// run serves until ctx ends or, if args has a command, until the command exits.
 func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err error) {
 	if err := f.sat.Check(f.login.tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
@@ -330,7 +330,7 @@ func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []
 	return &fault.ExitError{Code: code}
 }
 
-// serving returns how clients reach the server. token is the file of their token.
+// serving returns the result that shows how clients connect. token is the name of their token file.
 func serving(a *app.App, f serveFlags, server *emulator.Server, token string) format.Serving {
 	s := format.Serving{URL: server.URL(), SATFile: token}
 	switch {
@@ -365,7 +365,7 @@ func absolute(name string) string {
 	return name
 }
 
-// servedEnviron returns the environment of a child process, in which clients find the server.
+// servedEnviron returns the environment of a child process, so that its clients connect to the server.
 func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []string {
 	address := strings.SplitAfter(ready.URL, "://")[1]
 	host, port, err := net.SplitHostPort(address)

@@ -1,5 +1,5 @@
-// Package set is the command `sscli set`: it stores a value. Other rooms that store values use its
-// [Flags] and its [Request].
+// Package set is the command `sscli set`, which stores a value. Other packages that store values use
+// its [Flags] and [Request].
 package set
 
 import (
@@ -72,7 +72,7 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 		return verb.Request{}, err
 	}
 	if len(rest) > 0 {
-		more := *f // and what the operands add
+		more := *f // a copy, to which the operands add options
 		f = &more
 		if err := f.words(rest); err != nil {
 			return verb.Request{}, err
@@ -115,7 +115,7 @@ func result(c *client.Command, reply client.Result, reason string) (format.Resul
 	return shown, r.Applied, nil
 }
 
-// words reads options that are written as the protocol writes them, after the value.
+// words parses options after the value in the protocol's spelling.
 func (f *Flags) words(rest []repl.Word) error {
 	for len(rest) > 0 {
 		switch word := rest[0].Text; strings.ToUpper(word) {

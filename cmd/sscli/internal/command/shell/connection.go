@@ -20,15 +20,15 @@ type connection struct {
 	session  *client.Session // nil before the first connection
 	tap      tap
 	keys     keyMemory
-	locks    keyMemory // the locks that were named
+	locks    keyMemory // the locks that lines have named
 	noScan   bool      // the store has refused to list keys
 }
 
 // Session implements [app.Shell]: it returns the shell's session. It connects if there is no
-// session, or if a permanent error has ended it: the cause may be gone when the user tries again.
+// session, or if a permanent error has ended the session, because the user may have fixed the cause.
 func (c *connection) Session(ctx context.Context) (*client.Session, error) {
 	if c.session != nil && client.IsPermanent(c.session.Err()) {
-		// Its error was reported.
+		// The session's error was already reported.
 		_ = c.session.Close()
 		c.session = nil
 	}
@@ -80,7 +80,7 @@ type tap struct {
 	line   atomic.Pointer[func(mqtt.Event)] // gets the packets during a line; holds nil between lines
 }
 
-// print is the trace of the connection.
+// print receives the trace events of the connection.
 func (t *tap) print(e mqtt.Event) {
 	if t.always != nil {
 		t.always(e)

@@ -23,8 +23,8 @@ func historyFile(env func(string) (string, bool)) string {
 // maxKept is the longest word, in bytes, of an entry that is kept in the history.
 const maxKept = 256
 
-// keep reports whether to keep an entry in the history: not if it begins with a space, or holds a
-// long value or what looks like a password.
+// keep reports whether to keep an entry in the history. It does not keep entries that begin with a
+// space, or contain a long word or something that looks like a password.
 func keep(text string) bool {
 	if strings.HasPrefix(text, " ") {
 		return false

@@ -46,8 +46,8 @@ func (c *connection) KeysWith(prefix string) (keys []string, all bool) {
 	return slices.Compact(keys), all
 }
 
-// LocksWith implements [app.Shell]: it returns the locks that begin with prefix and were named in this
-// shell. If there are none it returns keys, because any key may be a lock.
+// LocksWith implements [app.Shell]: it returns the locks that lines have named and that begin with
+// prefix. If there are none, it returns keys, because any key may be a lock.
 func (c *connection) LocksWith(prefix string) (names []string, all bool) {
 	if found := c.locks.with(prefix); len(found) > 0 {
 		return found, true
@@ -55,9 +55,8 @@ func (c *connection) LocksWith(prefix string) (names []string, all bool) {
 	return c.KeysWith(prefix)
 }
 
-// scan asks the store for keys (protocol.md 9). If there is no list, because there is no connection
-// or no SCAN, all is true: the keys seen so far are all that the shell can know. Completion prints no
-// errors.
+// scan asks the store for keys (protocol.md 9). If it cannot get a list, because there is no connection
+// or no SCAN, all is true: the shell knows only the keys seen so far. Completion prints no errors.
 func (c *connection) scan(prefix string) (keys []string, all bool) {
 	if c.noScan || !c.up() {
 		return nil, true

@@ -61,7 +61,7 @@ func (s *shell) entry(ctx context.Context, text string) error {
 	}
 }
 
-// Slow is the duration from which the shell prints how long a command took.
+// Slow is the minimum duration of a command for which the shell prints how long the command took.
 const Slow = 500 * time.Millisecond
 
 // command calls do with a context that Ctrl-C ends, and prints its error, its exit code, and how
@@ -176,13 +176,13 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	return err
 }
 
-// takesItsTime reports whether the user decides how long a command takes.
+// takesItsTime reports whether the user decides how long a command runs, so that timing it is useless.
 func takesItsTime(cmd *cobra.Command) bool {
 	path := strings.Fields(cmd.CommandPath())
 	return len(path) > 1 && slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 }
 
-// newLine returns the application of a line, with the streams and the connection of the shell.
+// newLine returns the application that runs a line, with the shell's streams and connection.
 func (s *shell) newLine() *app.App {
 	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn}
 }

@@ -1,4 +1,4 @@
-// Package shell is the interactive shell: `sscli shell`, or sscli alone on a terminal.
+// Package shell is the interactive shell: `sscli shell`, or sscli without arguments on a terminal.
 //
 // [New] makes the command. Package repl edits and splits the lines; this package runs them:
 //
@@ -81,8 +81,8 @@ type shell struct {
 	editor  editor
 	history *repl.History
 
-	line  *app.App // of the last command line
-	told  error    // why the connection was lost, once the user was told; nil before
+	line  *app.App // the application of the last command line
+	told  error    // the loss of the connection that the user was told about; nil = none
 	timed bool     // print how long the last command took, if it was slow
 
 	mu      sync.Mutex
@@ -147,7 +147,7 @@ func (s *shell) interrupted() {
 	stop := &signals.Interrupted{Signal: syscall.SIGINT}
 	s.cancel(stop)
 	if s.pressed++; s.pressed == 3 {
-		stop.Reraise() // the command does not end by itself
+		stop.Reraise() // the command has ignored the earlier ones
 	}
 }
 
@@ -233,7 +233,7 @@ func (s *shell) prompt() string {
 	return s.name() + " (not connected)> "
 }
 
-// reportLoss prints, once each, that the connection was lost and that it is back.
+// reportLoss prints that the connection was lost or is back, unless it has already done so.
 func (s *shell) reportLoss() {
 	if s.conn.session == nil {
 		return

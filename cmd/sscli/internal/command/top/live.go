@@ -27,19 +27,19 @@ type live struct {
 	session *client.Session
 	model   *model
 	packets *trace.KeyLog
-	limit   int // of keys that a scan found
+	limit   int // maximum number of watched keys that a scan found
 
 	named   map[string]bool          // keys that are operands
 	watched map[string]*client.Watch // by key; nil = the watch is being made, or was refused
-	pending []byte                   // what was typed of a key that is not complete
+	pending []byte                   // bytes of an incomplete key sequence
 
 	changes chan func()
 	jobs    chan terminal.Job
 	running sync.WaitGroup
-	end     context.CancelCauseFunc // ends top with an error; errQuit is none
+	end     context.CancelCauseFunc // ends top with an error; errQuit ends it without one
 }
 
-// errQuit says that the user quits.
+// errQuit says that the user quit.
 var errQuit = errors.New("quit")
 
 func newLive(s *client.Session, m *model, packets *trace.KeyLog, named map[string]bool, limit int) *live {
@@ -108,7 +108,7 @@ func (l *live) start(ctx context.Context, f func() error) {
 	})
 }
 
-// change has the goroutine of loop call f, and reports false if ctx ended first.
+// change makes the goroutine of loop call f. It returns false if ctx ended first.
 func (l *live) change(ctx context.Context, f func()) bool {
 	select {
 	case l.changes <- f:
@@ -121,7 +121,7 @@ func (l *live) change(ctx context.Context, f func()) bool {
 // frameInterval is the shortest time between two screens.
 const frameInterval = 100 * time.Millisecond
 
-// loop makes the changes, and draws, until ctx ends. It returns the cause.
+// loop calls the functions passed to change, and draws, until ctx ends. It returns the cause.
 func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
@@ -178,7 +178,7 @@ func (l *live) typed(s *screen.Screen, b []byte) {
 	}
 }
 
-// draw draws the model with the newest packets.
+// draw draws the model, including the newest packets.
 func (l *live) draw(s *screen.Screen) {
 	for _, p := range l.packets.Drain() {
 		if r := l.model.rows[p.Key]; r != nil {

@@ -17,15 +17,15 @@ import (
 type model struct {
 	title    string // the URL of the store, or embedded
 	patterns []string
-	interval time.Duration // between scans; 0 = there are none
+	interval time.Duration // time between scans; 0 = no scans
 
 	rows  map[string]*row
 	trace bool // rows collect packets
 
 	scanned   time.Time // when the last scan was complete; zero = none yet
-	scanErr   string    // why the last scan did not succeed; empty = it did
+	scanErr   string    // why the last scan failed; empty = it succeeded
 	noScan    bool      // the broker has no SCAN
-	unwatched int       // number of keys not watched, because there are more than the limit
+	unwatched int       // number of keys above the limit, which are not watched
 	outage    string    // why the connection was lost; empty = it is up
 	outageAt  time.Time
 
@@ -64,10 +64,10 @@ type row struct {
 
 	writes rate
 
-	// A value that is written again and again is probably a lock, and the value its holder.
-	renewed  time.Time     // last time, by the local clock
-	renewals int           // since the last other event
-	longest  time.Duration // between two renewals
+	// A key whose value is written again and again is probably a lock, and the value its holder.
+	renewed  time.Time     // time of the last renewal, by the local clock
+	renewals int           // number of renewals since the last other event
+	longest  time.Duration // longest time between two renewals
 
 	history []change
 	packets []string
@@ -79,7 +79,7 @@ type change struct {
 	time    time.Time
 	op      string // initial, set, delete, resync or gap
 	version client.Version
-	value   []byte // the beginning
+	value   []byte // the beginning of the value
 	size    int    // of the whole value, in bytes
 	found   bool
 	note    string
@@ -90,7 +90,7 @@ const maxLine = 4 << 10
 
 func beginning(value []byte) []byte { return value[:min(len(value), maxLine)] }
 
-// The numbers of changes and of packets that are kept for one key.
+// The maximum numbers of changes and packets kept for one key.
 const (
 	maxHistory = 200
 	maxPackets = 200
@@ -99,13 +99,13 @@ const (
 // rateSeconds is the time over which the rate of writes is averaged.
 const rateSeconds = 10
 
-// A rate counts writes by the second.
+// A rate counts the writes in each of the last seconds.
 type rate struct {
 	counts [rateSeconds]int // by second, modulo rateSeconds
 	second int64            // of the newest count
 }
 
-// advance drops the counts that are too old.
+// advance drops counts older than rateSeconds.
 func (r *rate) advance(now time.Time) {
 	second := now.Unix()
 	for n := min(second-r.second, rateSeconds); n > 0; n-- {
@@ -130,7 +130,7 @@ func (r rate) perSecond(now time.Time) float64 {
 
 func newModel(title string) *model { return &model{title: title, rows: make(map[string]*row)} }
 
-// add returns the row of a key, and makes it if there is none.
+// add returns the row of a key, and adds one if there is none.
 func (m *model) add(key string) *row {
 	r := m.rows[key]
 	if r == nil {
@@ -212,9 +212,9 @@ func (r *row) countRenewal(e client.Event) {
 
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// lease estimates the lease of a lock, because the store does not tell it. every is the longest time
-// between two renewals. left falls from 1 at a renewal to 0 after three times that long. isLock is
-// false until the same value was written again twice.
+// lease estimates the lease of a lock, which the store does not reveal. every is the longest time
+// between two renewals. left falls from 1 at a renewal to 0 after three times every. isLock is false
+// until the same value has been rewritten twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
@@ -225,7 +225,7 @@ func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bo
 
 func keepLast[T any](all []T, n int) []T { return slices.Delete(all, 0, max(len(all)-n, 0)) }
 
-// isForgotten reports whether a key was deleted so long ago that the table need not show it.
+// isForgotten reports whether a key was deleted so long ago that the table no longer shows it.
 func (m *model) isForgotten(key string, now time.Time) bool {
 	r := m.rows[key]
 	return r != nil && r.read && !r.found && now.Sub(r.changed) > time.Minute
@@ -316,7 +316,7 @@ func (m *model) handleTableKey(k screen.Key, now time.Time) {
 	}
 }
 
-// distance returns by how many lines a typed key moves the selection; less than 0 is up.
+// distance returns by how many lines a typed key moves the selection; negative = up.
 func (m *model) distance(k screen.Key) int {
 	const toEnd = 1 << 30
 	switch k {

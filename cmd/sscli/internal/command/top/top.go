@@ -3,9 +3,9 @@
 //	sscli top
 //	sscli top 'thermostat/*' setpoint
 //
-// [New] builds the command. A [model] holds what is known of the keys, and how the user looks at
-// them. Events and typed keys change it, and [model.view] turns it into lines for a screen of any
-// size. A model uses neither network nor terminal: [live] connects it with a session and a screen.
+// [New] builds the command. A [model] holds the state of the keys and of the display. Events and typed
+// keys change the model, and [model.view] renders it as lines for a screen of any size. A model uses
+// neither network nor terminal: [live] connects it to a session and a screen.
 //
 // Each key has a client.Session.Watch. A scan every few seconds finds new keys, because the store
 // sends no notifications for keys that are not watched.

@@ -47,7 +47,7 @@ func cut(lines []screen.Line, width, height int) []screen.Line {
 	return lines
 }
 
-// head returns the first lines: what is shown, and what is wrong.
+// head returns the first lines: the title, and any problems.
 func (m *model) head(width int, now time.Time) []screen.Line {
 	text := format.Count(len(m.rows), "key")
 	if m.filter != "" {
@@ -252,7 +252,7 @@ func (r *row) bar(now time.Time) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + short(every)
 }
 
-// short formats a duration in few characters.
+// short formats a duration in as few characters as possible.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -280,8 +280,8 @@ func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
 	return lines[m.scroll:]
 }
 
-// maxValue is the size in bytes up to which a value is shown whole. There is a limit because each
-// screen formats the value again.
+// maxValue is the maximum size in bytes of a value that is shown whole. It is limited because each
+// redraw formats the value again.
 const maxValue = 256 << 10
 
 func (r *row) details(width int, now time.Time) []screen.Line {

@@ -1,4 +1,4 @@
-// Package vdel is the command `sscli vdel`: it deletes a key that holds a certain value.
+// Package vdel is the command `sscli vdel`, which deletes a key if it holds a given value.
 package vdel
 
 import (

@@ -30,7 +30,7 @@ no commit, unless with -buildvcs=true. sscli --version prints the same.`,
 	}
 }
 
-// Of completes the data that the linker set by what the Go command recorded.
+// Of fills in build data that the linker did not set from what the Go command recorded.
 func Of(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {

@@ -20,7 +20,7 @@ type fieldView struct {
 // A lastField is the last value of a field.
 type lastField struct {
 	value   jsonfield.Value
-	notJSON bool // the value of the key was not JSON, which was printed
+	notJSON bool // the key's value was not JSON, and the user was told
 }
 
 // newFieldView returns a fieldView for a path; nil for an empty path.

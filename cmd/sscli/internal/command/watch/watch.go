@@ -4,10 +4,10 @@
 //	sscli watch setpoint
 //	sscli watch config -- ./reload.sh
 //
-// [New] builds the command. Events come from client.Session.Watch, which says what a watch
-// proves; this package decides when to end, and with which exit code. Commands run one at a
-// time, in the order of the events; meanwhile up to --buffer events wait. The watch ends at once
-// when nobody can read standard output any more.
+// [New] builds the command. Events come from client.Session.Watch, which documents what a watch
+// guarantees. This package decides when the watch ends, and with which exit code. Commands run one at
+// a time, in the order of the events, while up to --buffer events wait. The watch ends at once when
+// standard output is closed.
 package watch
 
 import (
@@ -32,7 +32,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An end is a reason to end a watch that the user asked for. It is the word that [format.End] shows.
+// An end names the flag that ended a watch. It is the word that [format.End] shows.
 type end string
 
 func (e end) Error() string { return "ended by --" + string(e) }
@@ -240,7 +240,7 @@ type viewer struct {
 	command []string
 	runner  *process.Runner
 	changes int
-	refused error // of the first key that is no longer watched
+	refused error // why the first key that was dropped is no longer watched
 	outage  app.Outage
 	result  format.Event // the event that is being shown
 }
@@ -263,7 +263,7 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	return err
 }
 
-// loop handles events until something ends the watch, which it returns.
+// loop handles events until something ends the watch, and returns that as an error.
 func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 	for {
 		// Events that have already arrived share a write.

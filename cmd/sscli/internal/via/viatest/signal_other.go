@@ -4,5 +4,5 @@ package viatest
 
 import "syscall"
 
-// deleted tells a port-forward that its pod is gone.
+// deleted is the signal that makes a port-forward end as if its pod was deleted.
 const deleted = syscall.SIGTERM

@@ -1,8 +1,8 @@
-// Package viatest is a kubectl for tests of package via and of commands that use it: it knows one
-// cluster, which is a directory.
+// Package viatest is a fake kubectl for tests of package via and of commands that use it. It serves
+// one cluster, whose state is a directory of files.
 //
 // A test program calls [Main] when it is started under the name kubectl. [Start] makes the
-// directory, and a [Cluster] changes what kubectl does.
+// directory, and the methods of [Cluster] control what kubectl does.
 package viatest
 
 import (
@@ -21,22 +21,22 @@ import (
 	"time"
 )
 
-// Variable is the environment variable with the name of the directory.
+// Variable is the name of the environment variable that holds the cluster's directory.
 const Variable = "SSCLI_TEST_CLUSTER"
 
-// A Cluster is the directory of a cluster, with a file for each thing that it has:
+// A Cluster is the state of a cluster, in the files of a directory:
 //
-//	broker     the address to which forwards lead
+//	broker     the address that forwards connect to
 //	ca.crt     the broker's CA
 //	token      the service-account token
 //	calls      a line for each kubectl that was started: its process id and its arguments
-//	WORD.fail  what the kubectl with that first word prints on standard error, and then ends with 1
-//	WORD.hang  makes that kubectl wait for ever
-//	silent     makes forwards accept connections and say nothing
+//	WORD.fail  makes `kubectl WORD` print this text on standard error and exit with 1
+//	WORD.hang  makes `kubectl WORD` hang
+//	silent     if not empty, makes forwards accept connections and send nothing
 type Cluster struct{ Dir string }
 
-// Start makes a cluster whose broker is at an address, and a program kubectl of this test program in
-// the PATH.
+// Start makes a cluster whose broker is at an address, and puts a link named kubectl to this test
+// program into the PATH.
 func Start(t *testing.T, broker string) *Cluster {
 	t.Helper()
 	c := &Cluster{t.TempDir()}
@@ -55,7 +55,7 @@ func Start(t *testing.T, broker string) *Cluster {
 	return c
 }
 
-// Write writes a file of the cluster.
+// Write replaces a file of the cluster, atomically.
 func (c *Cluster) Write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(c.Dir, name+".new"), []byte(content), 0o600); err != nil {
@@ -74,10 +74,10 @@ func (c *Cluster) Remove(t *testing.T, name string) {
 	}
 }
 
-// Calls returns the process ids of the kubectl that were started with a first word, and their
-// arguments.
+// Calls returns the kubectl processes whose first argument was word, in the order of their starts:
+// their process ids, and their lines of the calls file.
 func (c *Cluster) Calls(word string) (pids []int, args []string) {
-	text, _ := os.ReadFile(filepath.Join(c.Dir, "calls")) // missing before the first
+	text, _ := os.ReadFile(filepath.Join(c.Dir, "calls")) // the file is missing before the first call
 	for line := range strings.Lines(string(text)) {
 		var pid int
 		var first string
@@ -89,7 +89,7 @@ func (c *Cluster) Calls(word string) (pids []int, args []string) {
 	return pids, args
 }
 
-// Main is kubectl. It returns its exit code.
+// Main runs the fake kubectl with the arguments of the process, and returns its exit code.
 func Main() int {
 	dir := os.Getenv(Variable)
 	var words, flags []string
@@ -149,7 +149,7 @@ func run(dir string, words, flags []string) error {
 	return fmt.Errorf("error: unknown command %q", words[0])
 }
 
-// forward forwards connections until SIGUSR1, which is the end of its pod.
+// forward forwards connections until the signal deleted, which stands for the end of the pod.
 func forward(read func(string) string, port string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -172,7 +172,7 @@ func forward(read func(string) string, port string) error {
 	return errors.New("error: lost connection to pod")
 }
 
-// carry carries the bytes of one connection.
+// carry copies the bytes of one connection in both directions.
 func carry(nc net.Conn, read func(string) string) {
 	defer nc.Close()
 	if read("silent") != "" {
@@ -194,7 +194,7 @@ func carry(nc net.Conn, read func(string) string) {
 	both.Wait()
 }
 
-// DeletePod ends the newest forward as the end of its pod does.
+// DeletePod ends the newest forward as if its pod was deleted.
 func (c *Cluster) DeletePod(t *testing.T) { c.signal(t, deleted) }
 
 // Kill kills the newest forward.

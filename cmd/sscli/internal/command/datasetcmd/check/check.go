@@ -1,5 +1,5 @@
-// Package check is the command `sscli dataset check`, which checks definitions of data flows against
-// their data sets.
+// Package check is the command `sscli dataset check`, which checks data flow definitions against the
+// data sets they use.
 package check
 
 import (
@@ -78,13 +78,13 @@ broker: KEY itself as the store would hold it, or KEY with .jsonl, .ndjson, .jso
 // A checking is one run of check.
 type checking struct {
 	app   *app.App
-	names []string // of the files
+	names []string // the files to check
 
 	uses     []use
 	findings []finding
 }
 
-// A use is a data set as a file uses it.
+// A use is one file's use of a data set.
 type use struct {
 	file int // index in names
 	*dataflow.Dataset
@@ -100,7 +100,7 @@ func (c *checking) find(file, line int, message, hint string) {
 	c.findings = append(c.findings, finding{file, dataflow.Finding{Line: line, Message: message, Hint: hint}})
 }
 
-// note reports what is not a finding.
+// note prints a note, which does not affect the exit code.
 func (c *checking) note(file, line int, message string) {
 	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
 }
@@ -126,7 +126,7 @@ func (c *checking) readFiles() error {
 	return nil
 }
 
-// A source returns the records of a key. They are nil if the key is missing; hint says what to do then.
+// A source returns the records of a key. If the key is missing, rows is nil and hint says what to do.
 type source func(ctx context.Context, key string) (rows iter.Seq2[records.Record, error], hint string, err error)
 
 // run checks the data sets, and prints the findings.
@@ -164,7 +164,7 @@ func (c *checking) run(ctx context.Context, from source) error {
 	return nil
 }
 
-// checkKey checks the records of a key for all its uses.
+// checkKey checks the records of a key against all uses of the key.
 func (c *checking) checkKey(ctx context.Context, key string, uses []use, from source) error {
 	rows, hint, err := from(ctx, key)
 	if err != nil {
@@ -220,7 +220,7 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 	return nil
 }
 
-// surveysOf returns a survey of the fields, and after it one for each use.
+// surveysOf returns a survey of the fields, followed by a survey for each use.
 func surveysOf(uses []use) []*dataset.Survey {
 	surveys := []*dataset.Survey{{}}
 	for _, u := range uses {
@@ -250,7 +250,7 @@ func (w *wantedField) add(r records.Record) {
 	w.records++
 }
 
-// report says that records lack a field.
+// report adds a finding if records lack the field.
 func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 	line, path := w.Field.Line, format.Quote(w.Path.String())
 	switch {
@@ -265,7 +265,7 @@ func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 			names = append(names, f.Name)
 		}
 		if len(w.Path) > 1 && slices.Contains(names, w.Path[0]) {
-			names = nil // the object is there
+			names = nil // the records have the outer object: suggest nothing
 		}
 		hint := "add the field to the records"
 		if near := suggest.Near(w.Path[0], names); len(near) > 0 {
@@ -277,7 +277,7 @@ func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 	}
 }
 
-// fromStore returns the values of the store.
+// fromStore returns a source that reads keys from the store.
 func (c *checking) fromStore(s *client.Session, o client.Options) source {
 	return func(ctx context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
 		hint := "sscli dataset load " + format.ShWord(key) + " FILE"
@@ -292,7 +292,7 @@ func (c *checking) fromStore(s *client.Session, o client.Options) source {
 	}
 }
 
-// fromDirectory returns the records of files.
+// fromDirectory returns a source that reads the files of a directory.
 func (c *checking) fromDirectory(dir string) source {
 	return func(_ context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
 		file, o, err := records.OpenKey(dir, key)

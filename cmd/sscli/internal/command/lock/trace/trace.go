@@ -140,14 +140,14 @@ type tracer struct {
 	chart   *locklog.Chart // nil = no chart was asked for
 	merge   bool           // renewals of one holder share a line
 	began   bool           // a statement was printed or held back
-	ended   time.Time      // of a recording; zero = now
+	ended   time.Time      // end of a recording; zero = now
 	changes int
 	outage  app.Outage
-	refused error  // of the first key that is no longer watched
+	refused error  // why the first key that was dropped is no longer watched
 	endLine func() // clears the live line; nil = there is none
 
 	mu       sync.Mutex
-	renewals []format.LockEvent // for each lock, the last renewal, which is not printed yet
+	renewals []format.LockEvent // for each lock, its last renewal, if not printed yet
 }
 
 var (
@@ -257,7 +257,7 @@ func (t *tracer) read(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// handle prints what an event means.
+// handle prints the statement for an event.
 func (t *tracer) handle(e client.Event) error {
 	statement, ok := t.history.See(e)
 	if !ok {
@@ -280,8 +280,8 @@ func (t *tracer) handle(e client.Event) error {
 	return nil
 }
 
-// print prints a statement. In the human form it holds back renewals: the statement that ends the
-// hold says how many there were. Before any other statement about the lock, print prints the last
+// print prints a statement. In the human form it holds back renewals, because the statement that ends
+// the hold says how many there were. Before any other statement about the lock, it prints the last
 // renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
@@ -300,8 +300,8 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack keeps a renewal, which replaces the last renewal of the lock. Any other statement makes
-// holdBack forget the last renewal; it returns that renewal if it must be printed.
+// holdBack keeps a renewal in place of the lock's previous one. For any other statement it forgets the
+// lock's last renewal, and returns it if it must be printed.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -322,7 +322,7 @@ func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	return nil
 }
 
-// showLine shows the renewals that are held back in a live line.
+// showLine shows the held-back renewals in a live line.
 func (t *tracer) showLine() {
 	if len(t.renewals) > 0 && t.endLine == nil {
 		_, t.endLine = t.app.Live(100*time.Millisecond, t.line)
@@ -391,7 +391,7 @@ func (t *tracer) finish(err error) error {
 	return t.draw(err)
 }
 
-// draw writes the picture if --svg is set, and returns err. An error of writing takes precedence.
+// draw writes the picture if --svg is set. It returns err, unless writing fails.
 func (t *tracer) draw(err error) error {
 	if t.f.svg == "" {
 		return err
