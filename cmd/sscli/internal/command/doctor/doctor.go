@@ -10,7 +10,7 @@
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// To add a check, write a method that ends with print, skip or fail, and add it to the list in
+// To add a check, write a method that ends with print, pass, skip or fail, and add it to the list in
 // runChecks. The recorder (recorder.go) records what the connection sends and receives.
 //
 // Nothing is written without --write. The scratch keys are deleted at the end, and have a TTL in
