@@ -75,7 +75,7 @@ type conn struct {
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// How many commands of a pipeline may run, and for how long, before the Local is unlocked for others.
+// Limits on one turn of a pipeline, after which the Local is unlocked for other clients.
 const (
 	maxHolding = 256
 	maxHold    = 2 * time.Millisecond

@@ -121,7 +121,7 @@ func (o *output) length() int {
 	return len(o.pending)
 }
 
-// flush writes all pending bytes, also those that are added meanwhile. If another goroutine is
+// flush writes all pending bytes, including bytes added while it writes. If another goroutine is
 // writing, flush returns as soon as less than fullOutput is pending. It returns false if the
 // connection is closed.
 func (c *conn) flush() bool {

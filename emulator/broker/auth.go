@@ -66,7 +66,7 @@ func (c *Client) authenticate() *Error {
 	}
 	c.Username = v.Username
 	if c.login.Again {
-		c.session.user = v.Username // who proved to be both users
+		c.session.user = v.Username // the client has proved that it is both users
 		c.sendAuth(Success, v.Data)
 		return nil
 	}

@@ -52,7 +52,7 @@ type Options struct {
 	Refused func(*Client, Verdict)
 
 	// Changed is called after changes to [Stats], but not after changes to the counts of messages
-	// and bytes. The broker is not locked meanwhile.
+	// and bytes. It is called without the lock.
 	Changed func()
 
 	Limits
@@ -73,14 +73,14 @@ const Later byte = 0xFF
 
 // Stats are the figures of a broker.
 type Stats struct {
-	Connections int // open, with those before CONNECT
+	Connections int // open, including connections before CONNECT
 	Clients     int // connected, with a session
-	Sessions    int // with those whose client is away
+	Sessions    int // including sessions whose client is away
 
 	Subscriptions int
 	Retained      int
 
-	Kept int // bytes in use of Limits.MaxBytes
+	Kept int // bytes charged against Limits.MaxBytes
 
 	MessagesReceived, MessagesSent uint64 // PUBLISH packets
 	BytesReceived, BytesSent       uint64
@@ -114,7 +114,7 @@ type Broker struct {
 	started    time.Time
 	jobs       []func()  // see later
 	spares     [][]byte  // empty buffers for outboxes
-	dirty      []*Client // whose outbox is to be sent
+	dirty      []*Client // clients whose outbox Unlock must look at
 	toClose    []net.Conn
 	changed    bool      // Options.Changed is to be called
 	readTime   time.Time // Now while packets are handled; zero: none are
@@ -159,7 +159,7 @@ func (b *Broker) Client(id string) *Client {
 	return nil
 }
 
-// Clients calls f for each open connection, with those before CONNECT. It requires the lock.
+// Clients calls f for each open connection, including connections before CONNECT. It requires the lock.
 func (b *Broker) Clients(f func(*Client)) {
 	for c := range b.clients {
 		f(c)

@@ -8,7 +8,7 @@ import (
 // A message is what subscribers get. Its bytes may be a part of the publisher's packet.
 type message struct {
 	topic   string
-	props   []byte // that are passed on
+	props   []byte // properties that are passed on
 	payload []byte
 	qos     byte
 	retain  bool
@@ -49,7 +49,7 @@ func (m *message) remaining(now time.Time) uint32 {
 
 // A delivery is a message on its way to one session.
 type delivery struct {
-	msg       *message // nil: sent, and not needed any more
+	msg       *message // nil: sent, and no longer needed
 	ids       []int    // subscription identifiers
 	group     *group   // nil: not of a shared subscription
 	qos       byte

@@ -7,8 +7,8 @@ import (
 
 // A client's outbox is the bytes of whole packets, in the order in which they are sent. The
 // goroutine that sets busy takes them out, and owns Client.writing until all of it is written.
-// That is the goroutine that unlocks the broker, as long as the socket takes the bytes at once,
-// and otherwise the client's writeLoop.
+// The goroutine that unlocks the broker writes what the socket takes at once. The client's
+// writeLoop writes the rest.
 
 // reserve returns the outbox for a packet of that size to be appended.
 func (c *Client) reserve(size int) []byte {
@@ -83,7 +83,7 @@ func (c *Client) takeOutbox() {
 	c.waiting, c.connack = 0, 0
 }
 
-// Buffers for outboxes are used again, by whichever client needs one next.
+// Outbox buffers are reused by any client.
 const (
 	maxSpare  = 128 << 10 // bytes of such a buffer
 	maxSpares = 64
@@ -185,14 +185,15 @@ func (b *Broker) writeDirect(direct []directWrite) {
 			w.busy = false
 			continue
 		case !done && w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
-			w.end.Why = tooSlow // a DISCONNECT could only wait behind what the socket did not take
+			w.end.Why = tooSlow // a DISCONNECT would wait after the bytes that the socket did not take
 			w.Cut()
 		}
 		w.callWriter()
 	}
 }
 
-// writeLoop writes the outbox when it is called, and closes the broker's side in the end.
+// writeLoop writes the outbox each time callWriter wakes it. When the client is closing, writeLoop
+// then closes the broker's side of the connection.
 func (c *Client) writeLoop() {
 	b := c.b
 	b.mu.Lock()

@@ -47,7 +47,8 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 }
 
 // decode reads a PUBLISH into p and reuses the memory of p. A PUBLISH without a topic has a Topic
-// Alias. valid is a topic that need not be checked.
+// Alias. The topic valid is accepted without
+// a check.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
 	p.QoS, p.Retain = first>>1&3, first&1 != 0
@@ -196,8 +197,8 @@ func (c *Client) accept(p *Publish) byte {
 	return b.fanOut(m, r, c.session, true).code()
 }
 
-// A Message is a message that the broker's owner publishes. Its bytes may be changed after it was
-// sent.
+// A Message is a message that the broker's owner publishes. The owner may reuse its bytes after the
+// call that sends it.
 type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]

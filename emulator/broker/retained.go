@@ -9,7 +9,7 @@ import (
 // A retainedMatch is a retained message that a filter matches.
 type retainedMatch struct {
 	*node
-	sequence uint64 // of the message; node may have another one since
+	sequence uint64 // of the message; node may hold a newer message by now
 }
 
 // retainedFor returns the retained messages that a filter matches, in the order in which they were

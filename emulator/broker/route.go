@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A route is the recipients of a topic's messages, as long as no subscription changes.
+// A route lists the recipients of a topic's messages. It is valid until a subscription changes.
 type route struct {
 	topic      string
 	generation uint64 // Broker.generation when it was made
@@ -23,7 +23,7 @@ type target struct {
 	ids         []int
 }
 
-// The memory of all routes is bounded. When it is exceeded they are all made anew.
+// The memory of all routes is bounded. When it exceeds a limit, all routes are dropped.
 const (
 	maxRoutes     = 4096
 	maxRouteBytes = 64 << 20
@@ -99,7 +99,7 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 	}
 }
 
-// Delivered counts what became of a message.
+// Delivered counts the recipients of a message by outcome.
 type Delivered struct {
 	Matched  int // subscribed clients, and groups of a shared subscription
 	Sent     int // of those: it was sent, or is kept to be sent
@@ -131,20 +131,20 @@ func (d Delivered) code() byte {
 	}
 }
 
-// A message to many clients lets others in after so many of them, or so many bytes.
+// Delivery to many clients unlocks the broker after this many clients or bytes.
 const (
 	maxStepTargets = 512
 	maxStepBytes   = 1 << 20
 )
 
 // fanOut sends a message to everybody who is subscribed to its topic. origin is the session of
-// the publisher, or nil. With steps it unlocks the broker after each step of a long way.
+// the publisher, or nil. If steps is set, fanOut unlocks the broker after each step.
 func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum Delivered) {
 	if r.noLocal && origin != nil {
 		r = &route{topic: m.topic}
 		b.findTargets(r, origin)
 	}
-	targets, groups := r.targets, r.groups // a client that is disconnected meanwhile changes the route
+	targets, groups := r.targets, r.groups // a client that disconnects during delivery changes the route
 	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	for i := range targets {
 		t := &targets[i]

@@ -9,7 +9,7 @@ import (
 type session struct {
 	b      *Broker
 	id     string
-	user   string  // whose login made the session; nobody else may use it
+	user   string  // who created the session; no other user may use it
 	client *Client // nil: away
 	expiry uint32  // in seconds; 0: the session ends with the connection
 	subs   map[string]*subscription
@@ -91,7 +91,7 @@ func (c *Client) leaveSession() {
 func (b *Broker) removeSession(s *session) {
 	s.stopTimers()
 	b.changed = true
-	s.expiry = 0 // nothing is kept for it any more
+	s.expiry = 0 // keep no more messages for the session
 	if len(s.subs) <= maxStepTargets {
 		for _, sub := range s.subs {
 			b.removeSubscription(sub)
@@ -142,7 +142,7 @@ func (s *session) redistribute() {
 	}
 }
 
-// outcome is what became of one delivery.
+// outcome is the result of one delivery.
 type outcome int
 
 const (

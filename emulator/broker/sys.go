@@ -38,7 +38,7 @@ func (b *Broker) publishSys() {
 	}
 }
 
-// sysSequences are the sequence numbers that are for the $SYS topics: 0 to sysSequences-1.
+// The $SYS topics use the sequence numbers 0 to sysSequences-1.
 const sysSequences = 16
 
 // refreshSys updates the retained messages of the $SYS topics for a new subscription, if its filter

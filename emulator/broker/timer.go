@@ -147,7 +147,7 @@ func (b *Broker) yield() {
 }
 
 // yieldAfter is yield if the broker has been locked for long, and reports whether it was. locked is
-// since when, or since the last yield.
+// the time of the lock, or of the last yield.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
 	if time.Since(*locked) <= maxHold {
 		return false

@@ -27,7 +27,7 @@ type subscription struct {
 	index       int    // in at.subs, or in group.members
 }
 
-// subscriptions finds a member to be removed without a search.
+// subscriptions removes a member without a search, by its index.
 type subscriptions []*subscription
 
 func (s *subscriptions) add(sub *subscription) {

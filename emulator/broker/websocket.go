@@ -22,8 +22,8 @@ import (
 
 // A webSocket carries a connection in the binary messages of a WebSocket (MQTT 5, 6). A packet that
 // the client sends may span several messages, and a message may hold several packets; each packet
-// for the client is one message. The
-// first Read makes the upgrade, so that connections are counted before it.
+// for the client is one message.
+// The first Read makes the upgrade, so that connections are counted before it.
 type webSocket struct {
 	*webSocketConn
 	path    string
