@@ -18,7 +18,8 @@ type Backend interface {
 
 	// Scan returns a page of the keys that begin with prefix and that the caller may read, and
 	// the token of the next page. A nil token asks for the first page; a nil next marks the last
-	// one. A page may be empty. want is the wanted number of keys; a page may have more or fewer.
+	// one. A page may be empty. want is how many keys the server asks for; a page may have more or
+	// fewer.
 	Scan(ctx context.Context, who *Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error)
 
 	// Watch starts to report the changes of a key to [Server.Changed], unless they are reported
@@ -41,7 +42,7 @@ type Local interface {
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
-	Prefetch(keys [][]byte)               // hints that the keys are about to be used
+	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
 	KeyAt(i int) []byte                   // the i-th of Stats.Keys
 	Stats() Stats                         // called often, so it must be cheap
 	MayRead(who *Caller, key []byte) bool // whether the caller may read a key
@@ -58,7 +59,7 @@ type Stats struct {
 // A Caller is the client that an operation is for.
 type Caller struct {
 	ID   string // of the connection, such as redis-7; the client's name in rules and histories
-	User string // login name; empty: the client has not logged in
+	User string // login name; empty = the client has not logged in
 }
 
 // An Entry is the state of a key.
@@ -125,7 +126,7 @@ type Op struct {
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the
 	// key. Without Yes, Differs means that VDEL found another value.
 	Yes, Differs bool
-	Entry        Entry // what GET found; of other verbs only the version of the reply, or nil
+	Entry        Entry // what GET found; after other verbs only its Version is set, to the version in the reply or nil
 	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR
 }
 

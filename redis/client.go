@@ -154,7 +154,7 @@ func runClientSwitch(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// runClientUnblock unblocks no client, as there are no commands that block.
+// runClientUnblock unblocks no client, because no command blocks.
 func runClientUnblock(c *conn, args [][]byte) error {
 	if len(args) > 4 || len(args) == 4 && !equalFold(args[3], "timeout") && !equalFold(args[3], "error") {
 		return &Error{Text: "CLIENT UNBLOCK reason should be TIMEOUT or ERROR"}
@@ -179,7 +179,7 @@ func (c *conn) describe(of *conn) string {
 		}
 	}
 	request, unread, free := 0, 0, 0
-	if c == of { // another client's reader belongs to its own goroutine
+	if c == of { // only the goroutine of a client may use its reader
 		request, unread, free = of.in.fullness()
 	}
 	resp := 2
@@ -342,7 +342,7 @@ func runClientKill(c *conn, args [][]byte) error {
 }
 
 // kill closes the connections that a filter accepts and returns how many. If c is one of them, it
-// is closed after the reply. If the user must not close one of them, kill closes none.
+// is closed after the reply. If the user may not close one of them, kill closes none.
 func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
 	mayAll := c.mayAll()
 	c.s.mu.Lock()

@@ -19,7 +19,7 @@ func (cmd *command) describe() []any {
 	for _, sub := range cmd.subs {
 		subs = append(subs, sub.describe())
 	}
-	categories, tips, keySpecifications := set{}, []any{}, set{} // none are known here
+	categories, tips, keySpecifications := set{}, []any{}, set{} // this server has none
 	return []any{cmd.fullName(), cmd.arity, flags, cmd.keys.first, cmd.keys.last, cmd.keys.step, categories, tips, keySpecifications, subs}
 }
 

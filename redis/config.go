@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A setting is a parameter of CONFIG. Most exist because clients ask for them, and have no effect.
+// A setting is a parameter of CONFIG. Most have no effect and exist because clients ask for them.
 type setting struct{ name, value string }
 
 const notifySetting = "notify-keyspace-events"

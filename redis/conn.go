@@ -25,32 +25,32 @@ type conn struct {
 	in     requestReader
 	out    *output // used by all goroutines
 
-	certified     string    // user that the connection itself proves, perhaps with a certificate; empty: none
-	onlyUser      string    // user in the connection's certificate, see Options.Certified; empty: any
+	certified     string    // user that the connection itself proves, such as by a certificate; empty = none
+	onlyUser      string    // the only user that may log in, from the certificate (Options.Certified); empty = any
 	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
 	resp3         bool
-	pushes        atomic.Bool // resp3, for other goroutines
+	pushes        atomic.Bool // copy of resp3 for other goroutines
 	last          bool        // close the connection after the replies
 
 	w        []byte // replies that are not in out yet
 	mark     int    // offset in w of the running command's replies
-	sentHead []byte // the beginning of the running command's reply if a part was sent; else nil
+	sentHead []byte // beginning of the running command's reply if a part of it was sent; otherwise nil
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w of dropped replies
-	unmuted  []byte // messages that came between dropped replies
+	unmuted  []byte // messages that arrived between dropped replies
 	partial  bool   // out ends in the middle of a reply of this connection
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // CLIENT REPLY SKIP: 2 during that command, 1 during the next one
 
-	pipeline pipeline        // only of a remote store
+	pipeline pipeline        // used with a remote store only
 	window   *window         // shared by the commands of the pipeline
 	turn     <-chan struct{} // see awaitTurn
 
 	locked      bool      // this connection has locked the Local
-	lockedSince time.Time // when it did
-	holding     int       // commands since then
+	lockedSince time.Time // time of that lock
+	holding     int       // commands that ran since that lock
 
 	multi       bool // after MULTI
 	executing   bool // during EXEC
@@ -65,8 +65,8 @@ type conn struct {
 	version []byte // of the latest reply of a remote store, for Options.Observe
 
 	ticket    *admission.Ticket
-	input     charge // for what the client has sent, after its login
-	nameBytes int    // of subscriptions and watched keys
+	input     charge // for the bytes that the client sent after its login
+	nameBytes int    // bytes of the names of subscriptions and watched keys
 
 	channels, patterns, shards subscribed // others read them with Server.mu held
 
@@ -128,11 +128,11 @@ func (c *conn) serve() error {
 	}
 }
 
-// prefetch prefetches the keys of the requests that have come, which mostly are the first arguments.
+// prefetch prefetches the keys of the requests in the buffer: their first arguments, in most cases.
 // c.in is between two requests.
 func (c *conn) prefetch() {
-	c.lock()                       // until the last request has run
-	in, keys := c.in, c.s.keys[:0] // in reads the requests a first time
+	c.lock()                       // runAll unlocks after the last request
+	in, keys := c.in, c.s.keys[:0] // a copy, so that runAll reads the requests again
 	for len(keys) < maxHolding {
 		args, err := in.next()
 		if err != nil {
@@ -230,7 +230,7 @@ func (c *conn) dispatch(args [][]byte) {
 		c.ok()
 		c.last = true
 		return
-	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // a browser that was made to send requests
+	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // a web page makes a browser send this
 		c.s.log.Warn("closing a connection that speaks HTTP", "client", c.who.ID)
 		c.last = true
 		return

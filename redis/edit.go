@@ -22,7 +22,7 @@ func editCommands() []*command {
 	}
 }
 
-// edit replaces the value of old by one that was made from it, and keeps the expiry.
+// edit replaces the value of old by a value that was made from it, and keeps the expiry.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
@@ -147,7 +147,7 @@ func runGetBit(c *conn, args [][]byte) error {
 	return err
 }
 
-// runSetBit writes nothing if the value has the bit and it does not change.
+// runSetBit writes nothing if the value has the bit already.
 func runSetBit(c *conn, args [][]byte) error {
 	at, mask, err := parseBitOffset(args[2])
 	if err != nil {

@@ -45,7 +45,7 @@ func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
 	return o, nil
 }
 
-// allow reports whether the expiry of a key may change from a time to another one, in
+// allow reports whether the expiry of a key may change from one time to another. to is in
 // milliseconds since the Unix epoch.
 func (o expireOptions) allow(from time.Time, to int64) bool {
 	never := from.IsZero()

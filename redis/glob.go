@@ -7,16 +7,16 @@ const maxPattern = 1024
 
 var errPatternTooLong = &Error{Text: "the pattern is longer than 1024 bytes"}
 
-// A pattern is a pattern of Redis: `*` is any bytes, `?` is one, `[a-z]` and `[^a]` are one that is
-// or is not of a class, and a backslash takes the meaning from what follows it.
+// A pattern is a pattern of Redis: `*` matches any bytes, `?` matches one byte, `[a-z]` and `[^a]`
+// match one byte that is or is not in a class, and a backslash makes the next byte literal.
 //
-// As in Redis, bytes of a range are signed, and nothing but an empty pattern matches an empty text.
+// As in Redis, the bytes of a range are signed, and only an empty pattern matches an empty text.
 type pattern struct {
 	glob.Pattern
 	text string
 }
 
-// patternArgs returns an error if one of several patterns is too long to be matched.
+// patternArgs returns an error if a pattern is longer than maxPattern.
 func patternArgs(patterns ...[]byte) error {
 	for _, p := range patterns {
 		if len(p) > maxPattern {
@@ -26,7 +26,7 @@ func patternArgs(patterns ...[]byte) error {
 	return nil
 }
 
-// parsePattern reads a pattern that patternArgs has accepted.
+// parsePattern parses a pattern that patternArgs has accepted.
 func parsePattern(text []byte) *pattern {
 	p := &pattern{text: string(text)}
 	for i := 0; i < len(text); i++ {
@@ -56,7 +56,7 @@ func (p *pattern) match(text []byte) bool {
 	return p.Match(text)
 }
 
-// parseClass reads a class such as [a-z]. i is the index after its opening bracket, and end the
+// parseClass parses a class such as [a-z]. i is the index after its opening bracket, and end the
 // index of its closing bracket. A class without a closing bracket extends to the end of text.
 func parseClass(text []byte, i int) (class glob.Set, end int) {
 	not := i < len(text) && text[i] == '^'

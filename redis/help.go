@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// helpText has a section for each command with subcommands: the lines with which Redis answers
-// HELP, for the subcommands that exist here.
+// helpText has a section for each command with subcommands: the lines of its HELP in Redis, for
+// the subcommands that this server has.
 //
 //go:embed help.txt
 var helpText string

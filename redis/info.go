@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// redisVersion is the version of Redis whose behavior this server has.
+// redisVersion is the version of Redis that this server behaves like.
 const redisVersion = "7.0.15"
 
 func infoCommands() []*command {
@@ -136,7 +136,7 @@ func runRole(c *conn, _ [][]byte) error {
 	return c.reply([]any{"master", offset, replicas})
 }
 
-// runWait does not wait: there are no replicas.
+// runWait returns at once, because there are no replicas.
 func runWait(c *conn, args [][]byte) error {
 	if _, err := integerArg(args[1]); err != nil {
 		return err

@@ -43,7 +43,8 @@ func runDel(c *conn, args [][]byte) error {
 	return c.count(opPerKey(Del, args[1:]), c.sendDel)
 }
 
-// count carries out operations and replies with how many found their key. It calls done after each.
+// count carries out operations and replies with the number of those that found their key. It calls
+// done after each operation.
 func (c *conn) count(ops []Op, done func(*Op)) error {
 	n := int64(0)
 	err := c.each(ops, func(op *Op) {
@@ -177,7 +178,7 @@ func checkDatabase(arg []byte) error {
 	return nil
 }
 
-// runMove refuses every database: the key is in the only one.
+// runMove refuses every database, because there is only one.
 func runMove(_ *conn, args [][]byte) error {
 	if err := checkDatabase(args[2]); err != nil {
 		return err

@@ -50,7 +50,7 @@ func (c *conn) identify() {
 	c.logout()
 }
 
-// logout undoes all logins.
+// logout removes the user that the client logged in as.
 func (c *conn) logout() {
 	c.setUser(c.certified, c.s.opts.Login == nil || c.certified != "")
 }
@@ -64,7 +64,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 	}
 }
 
-// mayAll reports whether the user may use all keys, and so what concerns all clients.
+// mayAll reports whether the user may use all keys, and therefore commands that affect all clients.
 func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.who) }
 
 // login checks the user and the password of AUTH or HELLO.
@@ -76,7 +76,7 @@ func (c *conn) login(user, password []byte) error {
 		return nil
 	}
 	if c.executing {
-		return errLoginInside // it takes time, and the Local is locked
+		return errLoginInside // a login takes time, and the Local is locked
 	}
 	c.unlock()
 	as, name := "", string(user)

@@ -5,12 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// What clients make the server keep is charged to one budget: connections, requests that have not
-// come in full, queued commands, names of subscriptions, and replies and messages that have not been
-// read. The charges are estimates.
+// One budget is charged for the memory that clients occupy: connections, incomplete requests, queued
+// commands, names of subscriptions, and unread replies and messages. The charges are estimates.
 const (
 	defaultMemory  = 1 << 30
-	connectionCost = 64 << 10 // of a connection, which covers freeInput and freeOutput
+	connectionCost = 64 << 10 // of a connection, with freeInput and freeOutput included
 	freeInput      = 32 << 10
 	freeOutput     = 32 << 10
 	nameCost       = 200 // of a watched key or a subscription, in addition to its name
@@ -38,12 +37,12 @@ func localBudget() func(n int) bool {
 
 // A charge is what one client has charged to the budget for one purpose. Its owner guards it.
 type charge struct {
-	reserve func(n int) bool // charges n more bytes; false: there are not that many
+	reserve func(n int) bool // charges n more bytes; false if the budget has fewer
 	bytes   int
 }
 
-// set makes the charge n bytes. If the budget does not have them, the charge stays and set
-// returns false.
+// set changes the charge to n bytes. If the budget has too few, the charge stays and set returns
+// false.
 func (ch *charge) set(n int) bool {
 	ok := n == ch.bytes || ch.reserve(n-ch.bytes)
 	if ok {
@@ -52,8 +51,8 @@ func (ch *charge) set(n int) bool {
 	return ok
 }
 
-// chargeInput charges what the client has sent and the server keeps, with a buffer of that size for
-// requests. Clients that have not logged in have a budget of their own.
+// chargeInput charges a buffer for requests of the given size, and what else the server keeps of the
+// client's requests. Clients that have not logged in have a budget of their own.
 func (c *conn) chargeInput(buffer int) bool {
 	n := max(0, buffer+spanCost*cap(c.in.spans)+c.queuedBytes+queuedCost*len(c.queue)+c.nameBytes-freeInput)
 	if !c.authenticated {

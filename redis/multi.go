@@ -11,13 +11,13 @@ func multiCommands() []*command {
 	}
 }
 
-// Limits of what a transaction may queue before EXEC.
+// Limits on the commands that a transaction queues before EXEC.
 const (
 	maxQueued      = 1 << 20 // commands
 	maxQueuedBytes = 1 << 30 // bytes of arguments
 )
 
-// A queued is a command that waits for EXEC.
+// queued is a command that waits for EXEC.
 type queued struct {
 	cmd  *command
 	args [][]byte
@@ -85,8 +85,8 @@ func runExec(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// boundTransaction drops the replies of a transaction, which cannot be sent in parts, when they are
-// too large, and closes the connection after the transaction.
+// boundTransaction drops the replies of a transaction if they are too large, because they cannot be
+// sent in parts. The connection is then closed after the transaction.
 func (c *conn) boundTransaction() {
 	if len(c.w) > maxPending {
 		if !c.last {
@@ -129,7 +129,7 @@ func runUnwatch(c *conn, _ [][]byte) error {
 // unwatch forgets the watched keys.
 func (c *conn) unwatch() {
 	if len(c.watched) == 0 && !c.dirty.Load() {
-		return // also if the store is remote
+		return // nothing is watched, or the store is remote
 	}
 	if !c.locked {
 		c.s.local.Lock()

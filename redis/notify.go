@@ -114,10 +114,10 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 }
 
-// Changed sends the events of a change. A backend must report changes in their order, and a
-// [Local] while it is locked.
+// Changed sends the events of a change. A backend must report changes in order, and a [Local] must
+// be locked.
 func (s *Server) Changed(ch Change) {
-	if len(s.watched) > 0 { // only of a Local, which is locked
+	if len(s.watched) > 0 { // only a Local has watched keys, and it is locked
 		for c := range s.watched[string(ch.Key)] {
 			c.dirty.Store(true)
 		}
@@ -143,7 +143,7 @@ func (s *Server) Changed(ch Change) {
 // Lost reports that changes of a key may have been missed, or changes of any key if key is nil.
 // It closes the connections that subscribed to those changes.
 func (s *Server) Lost(key []byte, reason string) {
-	var lost []*conn // a connection may be in it several times
+	var lost []*conn // has a connection once for each subscription that lost changes
 	s.mu.Lock()
 	for name, subs := range s.channels.subscribers {
 		of, all, ok := cutChannel([]byte(name))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// parseInt reads a number as strictly as Redis: without a plus sign, leading zeros or -0, and
+// parseInt parses a number as strictly as Redis: without a plus sign, leading zeros or -0, and
 // within 64 bits.
 func parseInt(text []byte) (n int64, ok bool) {
 	digits, negative := bytes.CutPrefix(text, []byte("-"))
@@ -27,7 +27,7 @@ func parseInt(text []byte) (n int64, ok bool) {
 	return int64(u), u <= math.MaxInt64
 }
 
-// integerArg reads a number, or returns the error of Redis for what is not one.
+// integerArg parses a number. Its error is the one that Redis replies with.
 func integerArg(arg []byte) (int64, error) {
 	n, ok := parseInt(arg)
 	if !ok {
@@ -42,11 +42,11 @@ const (
 	mantissaBits = 64
 	maxExponent  = 16384
 	minExponent  = -16445
-	// maxFloatText is the length from which on Redis takes no text for a number.
+	// maxFloatText is the length from which Redis accepts no text as a number.
 	maxFloatText = 5 << 10
 )
 
-// parseFloat reads a number as INCRBYFLOAT does.
+// parseFloat parses a number as INCRBYFLOAT does.
 func parseFloat(text []byte) (*big.Float, bool) {
 	s := string(text)
 	unsigned := strings.TrimLeft(s, "+-")

@@ -39,10 +39,10 @@ func objectCommands() []*command {
 var errNoFrequency = &Error{Text: "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."}
 
 const (
-	maxEmbstr         = 44    // bytes of a string that Redis stores beside its header
-	sharedIntegers    = 10000 // integers from 0 on that Redis shares between keys
+	maxEmbstr         = 44    // bytes of the longest string that Redis stores together with its header
+	sharedIntegers    = 10000 // Redis shares the integers from 0 up to this one between keys
 	sharedReferences  = 1<<31 - 1
-	memoryOfOneRecord = 40 // about what a key needs beside its bytes
+	memoryOfOneRecord = 40 // estimated bytes of a key without its name and value
 )
 
 // encoding returns how Redis would store the value.
@@ -66,8 +66,8 @@ func (e Entry) references() int64 {
 	return 1
 }
 
-// idle returns the seconds since the value was written, by a clock in milliseconds. Reads are
-// not recorded.
+// idle returns the seconds since the value was written. now is in milliseconds. Reads do not count,
+// because they are not recorded.
 func (e Entry) idle(now int64) int64 {
 	wall, _, _ := bytes.Cut(e.Version, []byte{':'})
 	written, err := strconv.ParseInt(string(wall), 10, 64)

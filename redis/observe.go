@@ -18,7 +18,7 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	}
 	reply := c.w[min(c.mark, len(c.w)):]
 	if c.sentHead != nil {
-		reply = c.sentHead // of a reply that is sent in parts
+		reply = c.sentHead // the reply is sent in parts
 	}
 	e := observe.Event{
 		Op: observe.Request, Time: time.Now(), Port: "redis", Client: c.who.ID, User: c.who.User,
@@ -48,7 +48,7 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	if cmd.keys != oneKey {
 		return
 	}
-	at := 0 // index of the value; 0: none
+	at := 0 // index of the value; 0 = none
 	switch cmd.name {
 	case "set", "setnx", "getset", "append", "delifeq", "ss.set", "ss.vdel":
 		at = 2
@@ -110,8 +110,8 @@ func hasOption(e *observe.Event, lower string) bool {
 	return slices.ContainsFunc(e.Options, func(o []byte) bool { return equalFold(o, lower) })
 }
 
-// result returns a reply in a few words: a status or a number as it is, the size of anything
-// longer.
+// result returns a reply in a few words: a status or a number unchanged, and the size of any longer
+// reply.
 func result(reply []byte) string {
 	if len(reply) == 0 {
 		return "no reply"
@@ -130,7 +130,7 @@ func result(reply []byte) string {
 	}
 }
 
-// firstLine returns a line of a reply without its end.
+// firstLine returns the first line of a reply without its line end.
 func firstLine(b []byte) string {
 	line, _, _ := bytes.Cut(b, []byte("\r\n"))
 	return string(line)

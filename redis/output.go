@@ -22,7 +22,7 @@ type output struct {
 	writer  bool        // a goroutine waits on wake
 	closed  atomic.Bool // set with mu locked
 	sending int         // bytes that are being written
-	charged charge      // for what has not been written
+	charged charge      // for the bytes that are not written yet
 }
 
 func newOutput(reserve func(n int) bool) *output {
@@ -75,12 +75,12 @@ func (c *conn) commit() {
 	}
 }
 
-// charge charges what has not been written. o.mu is held.
+// charge charges the bytes that are not written yet. o.mu is held.
 func (o *output) charge() bool {
 	return o.charged.set(max(0, len(o.pending)+len(o.held)+o.sending-freeOutput))
 }
 
-// drop ends the output and closes the connection, which takes too much. out.mu is held.
+// drop ends the output and closes a connection that occupies too much memory. out.mu is held.
 func (c *conn) drop(why string) {
 	c.out.end()
 	// Close may block on a TLS connection whose peer does not read.
@@ -90,8 +90,8 @@ func (c *conn) drop(why string) {
 	})
 }
 
-// sendPart sends the replies and the begun part of the running one, if they are so large that
-// the client must read them first. Meanwhile other clients may use the Local. It returns false if
+// sendPart sends the replies and the first part of the running reply, if they are so large that the
+// client must read them first. While it waits, other clients may use the Local. It returns false if
 // the connection is closed. The replies of a transaction are one part.
 func (c *conn) sendPart() bool {
 	if c.executing {
@@ -199,7 +199,7 @@ func (c *conn) write(p []byte) error {
 		}
 		p = p[n:]
 	}
-	return c.nc.SetWriteDeadline(time.Time{}) // TryWrite would fail after it
+	return c.nc.SetWriteDeadline(time.Time{}) // TryWrite would fail after the deadline
 }
 
 // startWriter starts the goroutine that writes messages, when the client first subscribes.

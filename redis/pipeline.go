@@ -2,9 +2,9 @@ package redis
 
 import "sync/atomic"
 
-// A pipeline is the running commands of a client of a remote store. Commands on different keys
-// run at the same time, those on one key in their order. The replies are sent in the order of the
-// commands, each as soon as it is known. The pipeline belongs to the client's goroutine.
+// A pipeline holds the running commands of a client of a remote store. Commands on different keys
+// run at the same time; commands on one key run one after the other. Replies are sent in the order
+// of the commands, each as early as that allows. The pipeline belongs to the client's goroutine.
 type pipeline struct {
 	tasks       []*task          // the oldest first
 	latest      map[string]*task // by key
@@ -19,9 +19,9 @@ type task struct {
 	sent  chan struct{} // closed when its reply and all earlier ones are in the output
 }
 
-// A window is how many keys of one client a remote store may be asked for at the same time. It
-// shrinks with a large value and grows with small ones, as all values are in memory until the client
-// has read them.
+// A window limits the keys of one client that are requested from a remote store at the same time. It
+// shrinks after a large value and grows after small ones, because all values stay in memory until
+// the client has read them.
 type window struct{ n atomic.Int64 }
 
 const (
@@ -35,14 +35,14 @@ func newWindow() *window {
 	return w
 }
 
-// adapt changes the window after a value of that many bytes.
+// adapt changes the window after a value of size bytes.
 func (w *window) adapt(size int) {
 	n, most := w.n.Load(), int64(fullOutput/max(size, 1))
 	w.n.Store(max(1, min(n+1, maxWindow, most)))
 }
 
-// runInPipeline starts a command, if the keys are all that it has in common with other commands.
-// Otherwise it waits for the running commands and returns false.
+// runInPipeline starts a command that depends on other commands only through its keys. For any other
+// command it waits until the running commands have ended, and returns false.
 func (c *conn) runInPipeline(args [][]byte) bool {
 	cmd, unknownSub := c.s.table.lookup(args)
 	size := sizeOf(args)
@@ -83,8 +83,8 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 	return true
 }
 
-// add adds a task. It returns the earlier tasks with one of its keys, and the channel that is
-// closed when it is its turn to reply; nil: it is its turn.
+// add adds a task. It returns the earlier tasks with one of its keys, and a channel that is closed
+// when the task may reply; nil = it may reply at once.
 func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	if n := len(p.tasks); n > 0 {
 		turn = p.tasks[n-1].sent
@@ -149,7 +149,7 @@ func sizeOf(args [][]byte) (size int) {
 	return size
 }
 
-// cloneArgs copies arguments of that many bytes, whose buffer is reused.
+// cloneArgs copies arguments of size bytes in all, because their buffer is reused.
 func cloneArgs(args [][]byte, size int) [][]byte {
 	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
 	for i, a := range args {

@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// A roster is the subscribers of all channels, or of all patterns.
+// A roster holds the subscribers of all channels, or of all patterns.
 type roster struct {
 	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
 	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
 	keepsNames  bool
 }
 
-// A subscribed is the channels or patterns of one connection, each with the sequence number of its
+// subscribed holds the channels or patterns of one connection, each with the sequence number of its
 // subscription.
 type subscribed map[string]int64
 
-// A hub is all subscriptions. Server.mu guards it.
+// A hub holds all subscriptions. Server.mu guards it.
 type hub struct {
 	channels, patterns roster
-	shards             roster // channels of SSUBSCRIBE, which are of no shard without a cluster
+	shards             roster // channels of SSUBSCRIBE; without a cluster there are no shards
 
 	watching         map[string]*watchCalls // by key
 	sequence         int64                  // of the latest subscription
 	message, channel []byte                 // reused buffers
 }
 
-// A watchCalls is the calls of Backend.Watch for one key whose subscriptions have not begun.
+// watchCalls counts the calls of Backend.Watch for one key whose subscriptions have not begun.
 type watchCalls struct {
 	n    int
 	lost bool // [Server.Lost] was called for the key since the first of them
@@ -74,9 +74,9 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 	return true
 }
 
-// publish sends a message to all subscribers and returns how many messages that were. The
-// connection from gets its messages among its replies. An event of a key is sent to those who may
-// read the key; nil: it is no event. s.mu is held.
+// publish sends a message to all subscribers and returns the number of messages sent. The connection
+// from gets its messages among its replies. If key is not nil, the message is an event of the key,
+// and only clients that may read the key get it. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
 	n += s.publishTo(from, s.channels.subscribers[string(channel)], "message", channel, payload, key)
@@ -106,9 +106,9 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 	return s.deliver(from, subs, channel, payload, key)
 }
 
-// maxMatching is how many steps the patterns may take to match the channel of one message, in
-// nanoseconds, as other clients wait for it. The subscribers of the others may have missed the
-// message.
+// maxMatching limits the steps that all patterns together may take to match the channel of one
+// message, because other clients wait. A step takes about a nanosecond. The subscribers of the
+// patterns that are left may have missed the message, so they are disconnected.
 const maxMatching = 4 << 20
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
@@ -122,8 +122,8 @@ func (s *Server) dropSubscribers(pattern string) {
 	}
 }
 
-// deliver appends the channel and the payload to the beginning of a message in s.message, and sends
-// that.
+// deliver completes the message that begins in s.message with the channel and the payload, and
+// sends it.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
@@ -450,8 +450,8 @@ func runPubSubNumPat(c *conn, _ [][]byte) error {
 	return c.reply(len(c.s.patterns.subscribers))
 }
 
-// cutChannel returns the key whose events a channel has, or all if it has the events of all keys.
-// ok means that it is a channel of keyspace events.
+// cutChannel returns the key whose events a channel carries, or all if the channel carries the events
+// of all keys. ok reports whether it is a channel of keyspace events.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {
 		return key, false, true

@@ -98,8 +98,8 @@ type (
 
 const replyOK = status("OK")
 
-// reply replies with a value that may hold others, and returns no error, so that it can end a
-// command.
+// reply replies with a value, which may contain other values. It always returns nil, so that a
+// command can end with it.
 func (c *conn) reply(v any) error {
 	c.append(v)
 	return nil

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Limits of what a client may send, checked before memory is allocated. They are those of Redis,
-// except for maxUnread and maxArgs.
+// Limits on requests, checked before memory is allocated. All but maxUnread and maxArgs are the
+// limits of Redis.
 const (
 	maxInline = 64 << 10  // bytes of a line
 	maxBulk   = 512 << 20 // bytes of an argument
@@ -28,7 +28,7 @@ var errRequestTooLong = errors.New("a request is longer than 1 GiB")
 // errIncomplete means that more bytes of a request must be read first.
 var errIncomplete = errors.New("the request is incomplete")
 
-// A protocolError is the error of bytes that are not a request. It closes the connection.
+// A protocolError means that the client sent bytes that are no request. It closes the connection.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
@@ -36,7 +36,8 @@ func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 // A requestReader splits what a client sends into requests. The arguments that it returns
 // are parts of its buffer.
 //
-// The buffer is at most twice as large as what came, whatever lengths are announced.
+// The buffer is at most twice as large as the bytes that were read, whatever lengths a request
+// announces.
 type requestReader struct {
 	unauthenticated  bool // the client must log in first
 	maxArgs, maxBulk int  // at most the constants of these names
@@ -44,14 +45,14 @@ type requestReader struct {
 	buf        []byte
 	begin, end int // of the unread bytes in buf
 	pos        int // parsed bytes of the request at begin
-	left       int // arguments that have not come yet
+	left       int // arguments that are not read yet
 	bulk       int // length of the next argument; -1: not known yet
 	spans      []span
 	args       [][]byte
 	size       int // bytes of the last request
 }
 
-// newRequestReader returns a reader of requests that fit a memory of so many bytes.
+// newRequestReader returns a reader that accepts requests of up to memory bytes.
 func newRequestReader(memory int) requestReader {
 	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost)), maxBulk: min(maxBulk, memory)}
 }
@@ -125,7 +126,7 @@ func (r *requestReader) next() (args [][]byte, err error) {
 	return nil, errIncomplete
 }
 
-// length reads a line of a byte such as $ and a number. ok is false if that is not a number.
+// length parses a line with a byte such as $ and a number. ok is false if it has no number.
 func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	rest := r.buf[r.begin+r.pos : r.end]
 	i := bytes.IndexByte(rest, '\r')
@@ -158,7 +159,7 @@ func (r *requestReader) header() error {
 	return nil
 }
 
-// arguments reads the arguments that have not come yet.
+// arguments reads the arguments that are not read yet.
 func (r *requestReader) arguments() ([][]byte, error) {
 	for r.left > 0 {
 		if r.bulk < 0 {
@@ -195,7 +196,7 @@ func (r *requestReader) arguments() ([][]byte, error) {
 	return args, nil
 }
 
-// inline reads a request that is a line of words, perhaps quoted, as typed into telnet.
+// inline parses a request that is a line of words, which may be quoted, as typed into telnet.
 func (r *requestReader) inline() ([][]byte, error) {
 	rest := r.buf[r.begin:r.end]
 	i := bytes.IndexByte(rest, '\n')

@@ -26,9 +26,9 @@ func scanCommands() []*command {
 	}
 }
 
-// A cursors is the positions of unfinished iterations. A client gets a number as its cursor. The
-// position is a token of the backend, which stays valid when keys change. Equal positions have the
-// same number, so repeated scans take no more memory. Server.mu guards it.
+// cursors holds the positions of unfinished iterations. A client gets a number as its cursor; the
+// position is a token of the backend, which stays valid when keys change. Equal positions have one
+// number, so that repeated scans take no more memory. Server.mu guards cursors.
 type cursors struct {
 	seed   maphash.Seed
 	tokens map[uint64]string
@@ -85,7 +85,7 @@ func (s *Server) token(cursor []byte) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	token, known := s.cursors.tokens[n]
-	if !known { // Redis takes any number, as it can read a position from it
+	if !known { // Redis accepts any number, because its cursors contain the position
 		return nil, errCursor
 	}
 	return []byte(token), nil
@@ -128,7 +128,7 @@ func parseScanOptions(words [][]byte) (scanOptions, error) {
 	return o, nil
 }
 
-// maxScanned is how many keys one SCAN may look at, as other clients wait for it.
+// maxScanned limits the keys that one SCAN looks at, because other clients wait.
 const maxScanned = 10_000
 
 func runScan(c *conn, args [][]byte) error {
@@ -272,13 +272,13 @@ func runSwapDB(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// isFlushMode reports whether the arguments of a FLUSH are none, SYNC or ASYNC.
+// isFlushMode reports whether a FLUSH has no argument, or SYNC or ASYNC.
 func isFlushMode(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
 }
 
-// letOthersIn unlocks the Local for a moment if a command has locked it for long. A transaction
-// goes on.
+// letOthersIn unlocks the Local for a moment if a command has locked it for long. A transaction keeps
+// it locked.
 func (c *conn) letOthersIn() {
 	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
 		c.unlock()
@@ -286,8 +286,8 @@ func (c *conn) letOthersIn() {
 	}
 }
 
-// runFlush deletes all keys, or none if there is one that the client may not delete. Other clients
-// may use the store meanwhile.
+// runFlush deletes all keys, or no key if the client may not delete all of them. Other clients may
+// use the store while it deletes.
 func runFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[1:]) {
 		return errSyntax

@@ -1,7 +1,7 @@
 package redis
 
-// FUNCTION and SCRIPT. There are no functions and scripts, so that FLUSH, LIST and EXISTS, which
-// test suites and clients send first, have simple answers. Everything else is refused.
+// FUNCTION and SCRIPT. The server has no functions and no scripts, so FLUSH, LIST and EXISTS, which
+// test suites and clients send first, have simple replies. All other subcommands are refused.
 
 func scriptsCommands() []*command {
 	return []*command{

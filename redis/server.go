@@ -18,7 +18,7 @@ import (
 // Options configure a [Server].
 type Options struct {
 	Backend Backend // perhaps a Local
-	Name    string  // of the backend, for INFO: emulator or gateway
+	Name    string  // the backend in INFO: emulator or gateway
 
 	// Patterns means that a remote backend reports the changes of a list of keys that it was
 	// started with. Otherwise clients may subscribe only to the events of single keys.
@@ -26,8 +26,9 @@ type Options struct {
 	// Notify is the initial value of notify-keyspace-events.
 	Notify string
 
-	// Login checks the user and the password of AUTH and HELLO, and returns the user that the
-	// client is afterwards. If a client sends no user, it is "default". Nil: no login is needed.
+	// Login checks the user and the password of AUTH and HELLO, and returns the name of the user that
+	// the client is logged in as. user is "default" if the client sends none. Nil = no login is
+	// needed.
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
 	// certificate, or an empty string. A client with such a user need not log in. Nil: no connection
@@ -44,10 +45,10 @@ type Options struct {
 	Sync func() error
 
 	// Reserve charges n more bytes, or fewer if n is negative, to the memory for clients, or returns
-	// false if there are not that many. It must not block. Nil: the server has 1 GiB of its own.
+	// false if the budget has fewer. It must not block. Nil = the server has its own budget of 1 GiB.
 	Reserve func(n int) bool
-	// Memory is how many bytes Reserve has to give, in total. Nobody can send a request that takes
-	// more. 0: 1 GiB.
+	// Memory is the size in bytes of the budget behind Reserve. A request that needs more is refused.
+	// 0 = 1 GiB.
 	Memory int
 
 	Log *slog.Logger // nil: silent
@@ -70,7 +71,7 @@ type Server struct {
 	started time.Time
 	runID   string
 
-	flags       atomic.Uint32 // class, of notify-keyspace-events
+	flags       atomic.Uint32 // the class that notify-keyspace-events has
 	commands    atomic.Int64  // run so far
 	connections atomic.Int64  // accepted so far
 	expired     atomic.Int64  // expired keys of the Local
@@ -93,12 +94,12 @@ type Server struct {
 
 const (
 	maxClients = 10_000
-	// loginTimeout is how long a client that must log in may take.
+	// loginTimeout is the time that a client has for its login.
 	loginTimeout = 30 * time.Second
 )
 
 // New returns a server that does not listen yet. The caller must Close it. New returns an error if
-// Options.Notify is wrong.
+// Options.Notify is invalid.
 func New(opts Options) (*Server, error) {
 	if err := CheckNotify(opts.Notify); err != nil {
 		return nil, err
@@ -140,7 +141,7 @@ func (s *Server) Serve(ln net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = ln.Close() // as Close would have done
+		_ = ln.Close() // Close came first
 		return
 	}
 	s.listeners = append(s.listeners, ln)
@@ -173,7 +174,7 @@ func (s *Server) connect(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = nc.Close() // as Close would have done
+		_ = nc.Close() // Close came first
 		return
 	}
 	c := newConn(s, nc)
@@ -204,14 +205,14 @@ func (s *Server) connect(nc net.Conn) {
 	})
 }
 
-// refuse closes a connection for which there is no room.
+// refuse closes a connection that exceeds a limit.
 func (c *conn) refuse() {
 	c.s.log.Warn("refusing a client", "remote", address(c.nc.RemoteAddr()), "error", errMaxClients)
 	if c.ticket != nil {
 		c.ticket.Leave()
 	}
 	_ = c.nc.SetDeadline(time.Now().Add(time.Second))
-	_, _ = c.nc.Write([]byte("-ERR " + errMaxClients.Error() + "\r\n")) // perhaps nobody reads it
+	_, _ = c.nc.Write([]byte("-ERR " + errMaxClients.Error() + "\r\n")) // best effort
 	_ = c.nc.Close()
 }
 

@@ -31,8 +31,8 @@ func stringCommands() []*command {
 	}
 }
 
-// do carries out one operation. The outcome may have parts of a Local's memory, which are valid
-// until an operation changes a key.
+// do carries out one operation. The outcome may refer to memory of a Local, which is valid until an
+// operation changes a key.
 func (c *conn) do(op Op) (Op, error) {
 	done := c.doInPlace(&op)
 	return *done, done.Err
@@ -60,7 +60,7 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 	}
 	read := len(ops) > 0 && ops[0].Verb == Get
 	for len(ops) > 0 {
-		step := 1 // so that the events of each come after its own change
+		step := 1 // so that each event follows its own change
 		switch {
 		case local != nil:
 		case read:
@@ -91,7 +91,7 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 	return nil
 }
 
-// opPerKey returns an operation for each key.
+// opPerKey returns one operation for each key.
 func opPerKey(verb Verb, keys [][]byte) []Op {
 	ops := make([]Op, len(keys))
 	for i, key := range keys {

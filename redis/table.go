@@ -10,7 +10,7 @@ type flag uint32
 
 const (
 	writes flag = 1 << iota
-	reads       // only
+	reads       // changes nothing
 	denyOOM
 	admin
 	pubsub
@@ -36,7 +36,7 @@ var shownFlags = []struct {
 	{loadingOK, "loading"}, {staleOK, "stale"}, {fast, "fast"}, {noAuth, "no_auth"},
 }
 
-// A keySpec is the indexes of the arguments that are keys, as COMMAND shows them: the first, the
+// A keySpec has the indexes of the arguments that are keys, as COMMAND shows them: the first, the
 // last (negative: from the end), and the step between them. Zero: the command has no keys.
 type keySpec struct{ first, last, step int }
 
@@ -70,7 +70,7 @@ func (cmd *command) fullName() string {
 	return cmd.name
 }
 
-// keysOf returns the keys among the arguments.
+// keysOf returns the arguments that are keys.
 func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		k := cmd.keys
@@ -88,12 +88,12 @@ func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 	}
 }
 
-// accepts reports whether a command takes that many arguments.
+// accepts reports whether a command takes the number of arguments in args.
 func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }
 
-// A table is all commands.
+// A table has all commands.
 type table struct {
 	byName map[string]*command
 	rows   []*command
@@ -126,7 +126,7 @@ func (t *table) add(cmd *command, group string) {
 	}
 }
 
-// find returns the command of a name in any case, or nil.
+// find returns the command with a name in any case, or nil.
 func (t *table) find(name []byte) *command {
 	var lower [32]byte
 	if len(name) > len(lower) {

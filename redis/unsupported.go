@@ -16,7 +16,7 @@ var (
 	errDatabase     = &Error{Text: "DB index is out of range"}
 )
 
-// Replies to what this server does not support.
+// Replies to commands that this server does not support.
 var (
 	errNoCluster    = &Error{Text: "This instance has cluster support disabled"} // clients look for this text
 	errNoMonitor    = &Error{Text: "unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"}
@@ -26,7 +26,7 @@ var (
 	errRemoteEvents = &Error{Text: "unsupported: a remote store does not report misses (m) and new keys (n)"}
 )
 
-// notAtomic is the error of what a remote store cannot do in one step.
+// notAtomic returns the error for a command that a remote store cannot carry out in one step.
 func notAtomic(what string) error {
 	return &Error{Text: "unsupported: " + what + " cannot be done atomically on a remote state store"}
 }
@@ -88,8 +88,8 @@ func wrongArguments(name string) error {
 	return &Error{Text: "wrong number of arguments for '" + name + "' command"}
 }
 
-// printable returns at most n bytes of what a client sent, for an error. As in Redis, a zero
-// byte ends it.
+// printable returns at most n bytes of b for an error message. As in Redis, a zero byte ends the
+// text.
 func printable(b []byte, n int) string {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
