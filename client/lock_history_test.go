@@ -209,7 +209,7 @@ func judgeHistory(t *testing.T, model porcupine.Model, ops []porcupine.Operation
 		perKey[op.Input.(step).key]++
 	}
 	for key, n := range perKey {
-		if n > 200 {
+		if n > 300 { // the checker would take too long; 140 to 200 are usual
 			t.Errorf("%d operations with %s", n, key)
 		}
 	}
