@@ -1,5 +1,5 @@
-// Package observe has the event that a server reports to its log: one type for the requests of
-// MQTT clients, the commands of Redis clients, and the connections of both.
+// Package observe defines the events that a server reports to its log. One type covers the
+// requests of MQTT clients, the commands of Redis clients, and the connections of both.
 package observe
 
 import (
@@ -7,64 +7,65 @@ import (
 	"time"
 )
 
-// An Event is what a server reports. Its slices are valid until the function that is called with it
-// returns.
+// An Event is something that a server reports to a callback. Its slices are valid only until the
+// callback returns.
 type Event struct {
 	Op           Op
 	Time         time.Time // on the server's clock
-	Port         string    // redis; empty: MQTT
+	Port         string    // redis, or empty for MQTT
 	Client, User string    // empty for an expiry
-	Minor        bool      // has nothing to do with the data: only for a detailed log
+	Minor        bool      // does not concern stored data; only for detailed logs
 
-	// Of a request; an expiry has Keys, Version and Notified too.
+	// Set for a request. An expiry also sets Keys, Version and Notified.
 	Verb     string   // in lower case; empty: the request could not be read
 	Keys     []string // the keys among the arguments
-	Value    []byte   // the argument that is set or compared; nil: none
+	Value    []byte   // the argument to set or compare; nil: none
 	Options  [][]byte // the other arguments
-	Fence    string   // the fencing token, as it came; empty: none
-	Clock    string   // `__ts` of the request; empty: none came
+	Fence    string   // the fencing token as received; empty: none
+	Clock    string   // the request's `__ts`; empty: none
 	Outcome  Outcome
 	Result   string   // the reply in a few words, if Outcome is OK
-	Cause    string   // why the outcome is this one; may be empty
-	Version  string   // of the reply or the change; empty: none
-	Notified []string // the ids of the clients that are notified
+	Cause    string   // the reason for Outcome; may be empty
+	Version  string   // the version in the reply or of the change; empty: none
+	Notified []string // ids of the notified clients
 
-	Topic    string        // of the reply; empty: none, or not known
-	Took     time.Duration // from the arrival to the reply; 0: not known
-	Sent     int           // bytes of the request; 0: not known
-	Received int           // bytes of the reply
+	Topic    string        // the reply's topic; empty: none or unknown
+	Took     time.Duration // time from the request's arrival to the reply; 0: unknown
+	Sent     int           // request size in bytes; 0: unknown
+	Received int           // reply size in bytes
 
-	// Of a client that connected, was refused or disconnected.
-	Remote   string // address
-	Protocol string // such as MQTT 5; empty: not known
+	// Set when a client connects, is refused or disconnects.
+	Remote   string // the client's address
+	Protocol string // such as MQTT 5; empty: unknown
 	Reason   string
 }
 
-// Op is what an [Event] is about.
+// Op is the kind of an [Event].
 type Op string
 
 // The ops.
 const (
 	Request    Op = "request"
-	Apply      Op = "apply"  // a write that was not a request of the store's protocol
-	Expire     Op = "expire" // of a key
+	Apply      Op = "apply"  // a write that did not come from a state store request
+	Expire     Op = "expire" // a key expired
 	Connect    Op = "connect"
-	Refuse     Op = "refuse" // of a client that tried to connect
+	Refuse     Op = "refuse" // a client's connection attempt was refused
 	Disconnect Op = "disconnect"
 )
 
-// Outcome is what became of a request.
+// Outcome is the result of a request.
 type Outcome string
 
 // The outcomes.
 const (
-	OK      Outcome = "ok"      // the store did what was asked for
-	No      Outcome = "no"      // a condition was not met, or the key was missing
+	OK      Outcome = "ok"      // the store executed the request
+	No      Outcome = "no"      // a condition was not met or the key does not exist
 	Refused Outcome = "refused" // the reply is an error
-	Ignored Outcome = "ignored" // no reply
+	Ignored Outcome = "ignored" // no reply is sent
 )
 
-// Count returns a number of things for Event.Result, such as 3 bytes.
+// Count formats a number of things for Event.Result, such as "3 bytes". It appends s to what
+// unless n is 1.
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -87,8 +87,8 @@ func (h *History) locked(do func(*os.File) error) (err error) {
 	return do(f)
 }
 
-// Add appends an entry, unless it is blank or equal to the last one. An error concerns only
-// the file; the entry is in memory even then.
+// Add appends an entry, unless it is blank or equal to the last one. On an error, the entry
+// is missing from the file but still in memory.
 func (h *History) Add(entry string) error {
 	if !h.remember(entry) || h.path == "" {
 		return nil
@@ -115,8 +115,8 @@ func (h *History) remember(entry string) bool {
 	return true
 }
 
-// decodeEntry decodes a line of the file. It returns a line that is not valid, because
-// somebody edited the file, as it is.
+// decodeEntry decodes a line of the file. If the line is invalid, because somebody edited the
+// file, it returns the line unchanged.
 func decodeEntry(line string) string {
 	if entry, err := format.Unescape(line); err == nil {
 		return entry

@@ -11,7 +11,7 @@ import (
 
 // A Line is a logical line: one physical line, or several joined by an open quote.
 type Line struct {
-	Number int    // of its first physical line, counted from 1
+	Number int    // number of its first physical line, from 1
 	Text   string // without its line end
 	Words  []Word
 }
@@ -89,7 +89,7 @@ func (r *Reader) Lines() int { return r.number }
 func (r *Reader) logical() (Line, error) {
 	s := splitter{words: make([]Word, 0, 4)} // SET KEY VALUE, and often one more
 	line := Line{Number: r.number + 1}
-	var before []byte // its physical lines except the last
+	var before []byte // physical lines of the entry except the last
 	for {
 		text, err := r.physical(len(before))
 		switch {

@@ -17,7 +17,7 @@ type screen struct {
 	w    io.Writer
 	size func() (width, height int)
 
-	// The drawn line; above and below are its numbers of rows above and below the cursor.
+	// The drawn line; above and below count its rows above and below the cursor.
 	width, height int
 	above, below  int
 	prompt        string
@@ -33,7 +33,7 @@ type layout struct {
 	width int    // of the terminal
 	text  []byte // of the row that is being filled
 	next  int    // the column of the next character
-	last  int    // the columns of the last character that has any
+	last  int    // width of the last character with a nonzero width
 }
 
 // arrange lays out a line. After each line end in it comes a continuation prompt,
@@ -85,10 +85,10 @@ func continuation(width int) string {
 	return strings.Repeat(" ", width-len(dots)) + dots
 }
 
-// put appends text, which takes a number of columns.
+// put appends text, which is columns wide.
 func (l *layout) put(text string, columns int) {
 	if spelled, ok := strings.CutPrefix(text, inverse); ok {
-		// These are several characters, and a row may end between them.
+		// A spelled-out character is several characters, and a row may end between them.
 		l.text = append(l.text, inverse...)
 		for _, r := range strings.TrimSuffix(spelled, upright) {
 			l.put(string(r), 1)

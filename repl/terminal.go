@@ -24,7 +24,7 @@ type TerminalOptions struct {
 	Complete Completer // nil: Tab does nothing
 }
 
-// A Terminal reads entries from a terminal, on which the user can edit them. An entry is
+// A Terminal reads entries, which the user can edit, from a terminal. An entry is
 // one line or several: Enter continues on the next line while a quote is open, and a
 // paste of several lines is inserted.
 //
@@ -124,7 +124,7 @@ func (t *Terminal) Close() error {
 	// A read from the terminal cannot be cancelled. It may last until the process ends.
 	err := t.stdin.Close()
 	if t.pending != nil {
-		t.rl.Terminal.KickRead() // readline reads, and finds that stdin is closed
+		t.rl.Terminal.KickRead() // makes readline read again and see that stdin is closed
 		<-t.pending
 	}
 	return errors.Join(err, t.rl.Close())
@@ -152,7 +152,7 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 	if t.pending != nil {
 		return "", io.EOF
 	}
-	// Otherwise readline would step through the history from where the last entry was found.
+	// Without this, readline would start where the user last was in the history.
 	t.rl.ResetHistory()
 	for _, e := range t.o.History.entries {
 		if err := t.rl.SaveHistory(string(edited(e))); err != nil {
@@ -338,8 +338,8 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed receives the line after each key. It returns the line that should be edited, and
-// whether it differs. Key 0 marks the beginning of an entry.
+// changed receives the line after each key. It returns the line to continue with, and whether
+// that line differs. Key 0 marks the beginning of an entry.
 func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

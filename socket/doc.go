@@ -7,10 +7,10 @@
 //		n, err = c.TryWrite(reply) // the rest, if any, with nc.Write
 //	}
 //
-// For each Read and Write of a net.Conn, Go's scheduler expects a system call that may block: it
-// wakes its monitor thread, which then polls every 20 µs. In a server that alternates between
-// short work and short waits, this costs a good part of the CPU. The sockets that Go opens never
-// block, so this package makes their system calls without telling the scheduler. The exception is
-// a connection that always has data to read: there the monitor is needed, because it also preempts
-// goroutines so that others can run.
+// Go's scheduler assumes that each Read and Write of a net.Conn makes a system call that may block,
+// so it wakes its monitor thread, which then polls every 20 µs. In a server that alternates between
+// short work and short waits, this takes much of the CPU time. The sockets that Go opens never
+// block, so this package makes system calls on them without telling the scheduler. It makes an
+// exception for a connection that always has data to read: the monitor also preempts goroutines, and
+// without it others would not get to run.
 package socket

@@ -5,6 +5,6 @@ import "syscall"
 // quickAck makes the kernel acknowledge received data at once. The kernel soon falls back to
 // delayed acknowledgements, so callers repeat it.
 func quickAck(fd uintptr) {
-	// Read returns the same error.
+	// Ignore the error: the next Read fails too if the socket is broken.
 	_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, syscall.TCP_QUICKACK, 1)
 }

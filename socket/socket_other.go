@@ -4,7 +4,7 @@ package socket
 
 import "net"
 
-// A Conn is never made on this system.
+// A Conn is never created on this system.
 type Conn struct{}
 
 // New returns nil: callers use the net.Conn.

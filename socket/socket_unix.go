@@ -9,13 +9,14 @@ import (
 	"syscall"
 )
 
-// A Conn is a plain TCP connection. One goroutine at a time may read, and one may write.
+// A Conn reads and writes a plain TCP connection. At most one goroutine may read at a time, and at
+// most one may write.
 type Conn struct {
 	raw syscall.RawConn
 
-	// Made once, so that a call allocates nothing.
+	// Closures that New creates once, so that Read and TryWrite don't allocate.
 	tryRead, tryWrite func(fd uintptr) bool
-	quickAck          func(fd uintptr) // nil: not on this system
+	quickAck          func(fd uintptr) // nil: this system has no such option
 
 	// Arguments and results of tryRead and tryWrite.
 	in         []byte
@@ -27,12 +28,12 @@ type Conn struct {
 	writeErr   error
 }
 
-// maxReadsInRow is how many reads in a row may find data before the scheduler is told of further
-// ones.
+// maxReadsInRow is how many reads in a row may find data before Read starts telling Go's scheduler
+// about its system calls.
 const maxReadsInRow = 32
 
 // New returns a Conn that reads and writes nc, or nil if nc is not a plain TCP connection. Callers
-// go on using nc for everything else, such as deadlines and Close.
+// still use nc for everything else, such as deadlines and Close.
 func New(nc net.Conn) *Conn {
 	tc, ok := nc.(*net.TCPConn)
 	if !ok {
@@ -61,7 +62,7 @@ func New(nc net.Conn) *Conn {
 	return c
 }
 
-// Read reads as [net.Conn.Read] does.
+// Read is like [net.Conn]'s Read.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -80,9 +81,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return c.read, nil
 }
 
-// TryWrite writes as much as the socket accepts without blocking, and returns how much that was.
-// With it a goroutine can send its own replies: no other goroutine has to be woken, and a client
-// that does not read cannot hold it up.
+// TryWrite writes as many bytes as the socket accepts without blocking, and returns their number.
+// The goroutine that handles a request can therefore send the reply itself, without waking another
+// goroutine, and a client that does not read cannot block it.
 func (c *Conn) TryWrite(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -101,12 +102,12 @@ func (c *Conn) TryWrite(p []byte) (int, error) {
 	return c.written, nil
 }
 
-// AcknowledgeQuickly makes the kernel acknowledge the next data at once. A client with Nagle's
-// algorithm waits for that. It is not needed after a write, whose packet carries the
-// acknowledgement.
+// AcknowledgeQuickly makes the kernel acknowledge the next data at once, because a client that
+// uses Nagle's algorithm waits for the acknowledgement. Callers that have just written don't need
+// it: the packet they sent carries the acknowledgement.
 func (c *Conn) AcknowledgeQuickly() {
 	if c.quickAck != nil {
-		// Read returns the same error.
+		// Ignore the error: the next Read fails too if the connection is closed.
 		_ = c.raw.Control(c.quickAck)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// read reads from a socket that does not block. It tells the scheduler only if tell is set.
+// read reads from a nonblocking socket. If tell is set, it tells Go's scheduler about the system
+// call.
 func read(fd uintptr, p []byte, tell bool) (int, error) {
 	if tell {
 		return syscall.Read(int(fd), p)
@@ -16,7 +17,7 @@ func read(fd uintptr, p []byte, tell bool) (int, error) {
 	return result(n, errno)
 }
 
-// write writes to a socket that does not block. It does not tell the scheduler.
+// write writes to a nonblocking socket without telling Go's scheduler.
 func write(fd uintptr, p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 	return result(n, errno)

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// MaxDrift is how far the SDKs and the store let a reading be ahead of the wall clock
+// MaxDrift is how far a reading may be ahead of the wall clock, for the SDKs and the store
 // (protocol.md 3.2, 3.4).
 const MaxDrift = 60 * time.Second
 
-// The errors of a [Clock]. A Clock that returns one has not moved.
+// The errors of a [Clock]. The clock is unchanged when a method returns one.
 var (
 	ErrDrift           = errors.New("the HLC is too far ahead of the wall clock")
 	ErrCounterOverflow = errors.New("the HLC counter would overflow")
@@ -27,17 +27,17 @@ type Clock struct {
 	last Version
 }
 
-// NewClock returns a clock. Its name, node, must be unique and must not contain a colon.
-// now is the wall clock, usually time.Now.
+// NewClock returns a clock named node. The name must be unique and must not contain a colon.
+// now reads the wall clock and is usually time.Now.
 func NewClock(node string, now func() time.Time) *Clock {
 	return &Clock{now: now, last: Version{Node: node}}
 }
 
 // Tick returns a reading greater than all before it, for a message to send. The errors are
-// ErrDrift and ErrCounterOverflow; after an error the clock has not moved.
+// ErrDrift and ErrCounterOverflow; on an error the clock is unchanged.
 func (c *Clock) Tick() (Version, error) { return c.TickAt(c.now()) }
 
-// TickAt is Tick for a caller that has just read the wall clock.
+// TickAt is like Tick, but uses wall instead of reading the wall clock.
 func (c *Clock) TickAt(wall time.Time) (Version, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +48,8 @@ func (c *Clock) TickAt(wall time.Time) (Version, error) {
 	return c.step(c.last.Wall, c.last.Counter, now)
 }
 
-// Observe moves the clock past a received version. It returns the errors of Tick.
+// Observe moves the clock past a received version. It ignores versions of its own node. The
+// errors are the same as for Tick.
 func (c *Clock) Observe(seen Version) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +78,7 @@ func (c *Clock) step(wall int64, counter uint64, now int64) (Version, error) {
 }
 
 func (c *Clock) move(wall int64, counter uint64, now int64) (Version, error) {
-	// A wall clock in the far future overflows the difference, so compare first.
+	// The difference can overflow if a reading is in the far future, so compare first.
 	if limit := MaxDrift.Milliseconds(); wall > now && (wall-now < 0 || wall-now > limit) {
 		return Version{}, fmt.Errorf("%w: %d ms, at most %d", ErrDrift, uint64(wall)-uint64(now), limit)
 	}

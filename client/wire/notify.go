@@ -5,8 +5,8 @@ import "strings"
 // Op is the operation word of a notification (protocol.md 2.6).
 type Op string
 
-// The operations of notifications. OpDelete also stands for DEL and EXPIRED, which the
-// published document and an SDK mention. Any other word is kept as it came.
+// The operations of notifications. DEL and EXPIRED, which the published protocol and an SDK
+// mention, are parsed as OpDelete. Any other word is kept unchanged.
 const (
 	OpSet    Op = "SET"
 	OpDelete Op = "DELETE"
@@ -17,7 +17,7 @@ const (
 type Notification struct {
 	Op       Op
 	Value    []byte
-	HasValue bool // false for a SET that came without a value; true for an empty value
+	HasValue bool // false if the message had no value; true for an empty value
 }
 
 // ParseNotification parses the payload of a NOTIFY message: two words, or four
@@ -53,7 +53,7 @@ func ParseNotification(payload []byte) (Notification, error) {
 	return n, nil
 }
 
-// isWord reports whether a word is upper, in upper or lower case.
+// isWord reports whether word equals upper, ignoring case.
 func isWord(word []byte, upper string) bool {
 	return strings.EqualFold(string(word), upper)
 }

@@ -2,17 +2,17 @@ package wire
 
 // Names of MQTT 5 user properties (protocol.md 1.5, 1.6). They are case-sensitive.
 const (
-	PropTimestamp     = "__ts"            // HLC: of the sender in a request, the key's version in a reply
+	PropTimestamp     = "__ts"            // HLC: the sender's in a request, the key's version in a reply
 	PropFence         = "__ft"            // fencing token, on SET, DEL and VDEL
 	PropSource        = "__srcId"         // client id of the sender
 	PropProtocol      = "__protVer"       // version of the SDKs' RPC protocol
-	PropPartition     = "$partition"      // client id: hint for the broker's partitions
-	PropHighPriority  = "$high_priority"  // present: the broker accepts the request also under load
+	PropPartition     = "$partition"      // client id, by which the broker can choose a partition
+	PropHighPriority  = "$high_priority"  // if present, the broker accepts the request even under load
 	PropPersist       = "aio-persistence" // "true" on SET: keep the entry on disk
-	PropStatus        = "__stat"          // decimal, an HTTP status, in replies
+	PropStatus        = "__stat"          // HTTP status code in decimal, in replies
 	PropStatusMessage = "__stMsg"         // text of an error status
 
-	PropMetricCategory = "metriccategory" // on CONNECT: how the broker's metrics group clients
+	PropMetricCategory = "metriccategory" // on CONNECT: the group of this client in the broker's metrics
 )
 
 // Values of these properties.

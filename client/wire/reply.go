@@ -9,16 +9,16 @@ import (
 // protocol.md 2.4.
 type Reply struct {
 	Value Value
-	// Note says how the answer departs from RESP3 in a form that the published protocol
-	// shows; empty for RESP3.
+	// Note says how the answer deviates from RESP3, in one of the forms that the published
+	// protocol shows. It is empty if the answer is valid RESP3.
 	Note string
 }
 
-// ParseReply parses the payload of an answer: one RESP3 value, or a form that the published
-// document shows in its place, which is a bare `-1` for `:-1`, an error without CR LF, or a
-// blob without its last CR LF. An error must have a text. A null is [Null], however it was written. The error is a
-// *[SyntaxError]; an answer that reports an error of the store is a Reply, see
-// [Reply.StoreError].
+// ParseReply parses the payload of an answer. It accepts one RESP3 value, and three other forms
+// that the published protocol shows: a bare `-1` for `:-1`, an error without CR LF, and a blob
+// without its last CR LF. Both encodings of null become [Null]. If the payload cannot be parsed,
+// or is an error without a text, the error is a *[SyntaxError]. An error that the store reports
+// is not a Go error but a Reply, see [Reply.StoreError].
 func ParseReply(payload []byte) (Reply, error) {
 	v, err := ParseValue(payload)
 	if err == nil && v.Kind != SimpleError {
@@ -35,9 +35,9 @@ func ParseReply(payload []byte) (Reply, error) {
 	return Reply{}, err
 }
 
-// parseErrorReply parses an answer that begins with a minus: the document shows both a
-// refused condition and an error without RESP3 framing. An error without a text may be an error
-// that was cut off, and says nothing.
+// parseErrorReply parses an answer that begins with a minus. The published protocol shows two
+// that are not RESP3: a bare -1 for an unmet condition, and an error without CR LF. An error
+// without a text is rejected, because it may have been cut off.
 func parseErrorReply(payload []byte) (Reply, error) {
 	line, framed := bytes.CutSuffix(payload[1:], []byte("\r\n"))
 	if bytes.ContainsAny(line, "\r\n") {
@@ -71,7 +71,7 @@ func (r Reply) StoreError() *StoreError {
 	return &StoreError{Text: strings.TrimSpace(strings.TrimPrefix(text, ":"))}
 }
 
-// AppendError appends the reply that reports an error of the store.
+// AppendError appends the reply that reports a store error; text follows `-ERR `.
 func AppendError(dst []byte, text string) []byte {
 	return append(append(append(dst, "-ERR "...), text...), "\r\n"...)
 }

@@ -18,10 +18,10 @@ const (
 	OptionStop = "STOP"
 )
 
-// AppendRequest appends the payload of a request: an array of blobs, one for
-// each word (protocol.md 2.2).
+// AppendRequest appends the payload of a request: an array with one blob for each word
+// (protocol.md 2.2).
 func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
-	const header = 24 // bytes at most, with the CR LF after a blob
+	const header = 24 // maximum bytes of a header and the CR LF after its blob
 	size := header
 	for _, w := range words {
 		size += header + len(w)
@@ -44,7 +44,7 @@ func RequestSize[T []byte | string](words ...T) int {
 	return size
 }
 
-// digits returns the number of digits of n, which is not negative.
+// digits returns the number of decimal digits in n, which must not be negative.
 func digits(n int) int {
 	count := 1
 	for ; n >= 10; n /= 10 {
@@ -100,7 +100,7 @@ func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	return dst, nil
 }
 
-// failWord returns a SyntaxError about word i of an array that was parsed.
+// failWord returns a SyntaxError at word i of a payload that AppendWords accepted.
 func failWord(payload []byte, i int, want string) error {
 	p := parser{data: payload}
 	_, _ = p.line()

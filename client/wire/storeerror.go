@@ -1,6 +1,6 @@
 package wire
 
-// The texts of the store's errors, as they follow `-ERR ` (protocol.md 5).
+// The texts of the store's errors, without the leading `-ERR ` (protocol.md 5).
 const (
 	TextClockAhead         = "the request timestamp is too far in the future; ensure that the client and broker system clocks are synchronized"
 	TextFenceRequired      = "a fencing token is required for this request"
@@ -15,15 +15,14 @@ const (
 	TextMalformedTimestamp = "malformed timestamp"
 	TextEmptyKey           = "the key length is zero"
 
-	// textFenceLowerTypo is TextFenceLower with the typo of the published page.
+	// textFenceLowerTypo is TextFenceLower with the typo in the published protocol.
 	textFenceLowerTypo = "the request fencing token is a lower version that the fencing token protecting the resource"
 )
 
-// ErrorKind names a rule that the store enforces. It is stable, for programs.
+// ErrorKind identifies a kind of store error. The values are stable, so programs may rely on them.
 type ErrorKind string
 
-// The kinds of the errors that the store is known to return. ErrorUnknown is any other:
-// the published protocol may add more.
+// The kinds of errors that the store is known to return. ErrorUnknown is any other error.
 const (
 	ErrorClockAhead         ErrorKind = "clock_ahead"
 	ErrorFenceRequired      ErrorKind = "fencing_required"
@@ -47,7 +46,7 @@ type StoreError struct {
 
 func (e *StoreError) Error() string { return "the store answered: " + e.Text }
 
-// Kind returns which of the known errors it is.
+// Kind returns the kind of e, or ErrorUnknown for an unknown text.
 func (e *StoreError) Kind() ErrorKind {
 	for _, known := range errorKinds {
 		if e.Text == known.text {

@@ -21,17 +21,17 @@ const (
 // maxString is the length in bytes of the longest MQTT string.
 const maxString = 65535
 
-// maxClientID is the length in bytes of the longest client id whose topics in hexadecimal
-// are still MQTT strings.
+// maxClientID is the length in bytes of the longest client id whose response topic, with the id
+// in hexadecimal, still fits in an MQTT string.
 const maxClientID = (maxString - len("clients//statestore/v1/"+storeID+"/command/invoke/response")) / 2
 
 // ErrForbiddenResponseTopic means that the broker disconnects a client that uses this
 // response topic (protocol.md 1.1).
 var ErrForbiddenResponseTopic = errors.New("the broker forbids this response topic")
 
-// ResponseTopic returns the topic for the replies to a client: in the form that the
-// published protocol recommends if the client id can be a topic level, otherwise in the
-// form with the id in hexadecimal.
+// ResponseTopic returns the topic for the replies to a client. If the client id can be a topic
+// level, the topic has the form that the published protocol recommends; otherwise it contains
+// the id in hexadecimal.
 func ResponseTopic(clientID string) string {
 	if isTopicLabel(clientID) {
 		return "clients/" + clientID + "/services/statestore/_any_/command/invoke/response"
@@ -39,8 +39,8 @@ func ResponseTopic(clientID string) string {
 	return "clients/" + hexUpper(clientID) + "/statestore/v1/" + storeID + "/command/invoke/response"
 }
 
-// isTopicLabel reports whether s can be a topic level, by the rule of the SDKs: printable ASCII
-// without the special characters of topics and topic patterns.
+// isTopicLabel reports whether s can be a topic level, by the SDKs' rule: printable ASCII without
+// spaces, quotes, and the characters that are special in topics and topic patterns.
 func isTopicLabel(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c <= ' ' || c > '~' || strings.IndexByte(`"+#{}/`, c) >= 0 {
@@ -80,7 +80,7 @@ func CheckClientID(id string) error {
 	return checkString("client id", id)
 }
 
-// CheckMetricCategory returns why a text cannot be the value of PropMetricCategory, or nil.
+// CheckMetricCategory returns why category cannot be the value of PropMetricCategory, or nil.
 func CheckMetricCategory(category string) error { return checkString("metric category", category) }
 
 func checkString(what, s string) error {
@@ -95,12 +95,12 @@ func checkString(what, s string) error {
 	return nil
 }
 
-// NotifyTopic returns the topic of a client's notifications for a key.
+// NotifyTopic returns the topic on which a client is notified about a key.
 func NotifyTopic(clientID, key string) string {
 	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + hexUpper(key)
 }
 
-// NotifyFilter returns the topic filter for all notifications of a client.
+// NotifyFilter returns the topic filter that matches all of a client's notifications.
 func NotifyFilter(clientID string) string {
 	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + "+"
 }
@@ -113,7 +113,7 @@ func MaxNotifyKey(clientID string) int {
 }
 
 // ParseNotifyTopic returns the client id and the key in a notification's topic. The
-// hexadecimal digits may be of either case. ok is false for any other topic.
+// hexadecimal digits may be in upper or lower case. ok is false for any other topic.
 func ParseNotifyTopic(topic string) (clientID, key string, ok bool) {
 	rest, ok := strings.CutPrefix(topic, notifyPrefix+"/")
 	if !ok {

@@ -10,8 +10,8 @@ import (
 // Kind is the first byte of a RESP3 value (protocol.md 2.1).
 type Kind byte
 
-// The kinds of RESP3 values that the protocol uses. The store writes Null as `$-1`; the
-// `_` of RESP3 is read as Null too.
+// The kinds of RESP3 values that the protocol uses. The store writes Null as `$-1`;
+// RESP3's own `_` is read as Null too.
 const (
 	SimpleString Kind = '+'
 	SimpleError  Kind = '-'
@@ -32,11 +32,11 @@ type Value struct {
 	Items []Value // of an Array
 }
 
-// A SyntaxError says where a message departs from the protocol.
+// A SyntaxError says where a message violates the protocol.
 type SyntaxError struct {
 	Offset int    // in bytes from the start of the message
 	Want   string // what was expected
-	Got    string // what came, quoted
+	Got    string // the bytes found there, quoted; long text is cut
 }
 
 func (e *SyntaxError) Error() string {
@@ -110,7 +110,7 @@ type parser struct {
 
 func (p *parser) fail(want string) error { return p.failAt(p.pos, want) }
 
-// failAt shows only a few bytes of the message, which can be large.
+// failAt returns a SyntaxError that quotes at most 24 bytes: a message can be large.
 func (p *parser) failAt(pos int, want string) error {
 	const shown = 24
 	got := "the end of the message"
@@ -139,15 +139,15 @@ func (p *parser) line() ([]byte, error) {
 	return rest[:end:end], nil
 }
 
-// maxNumber is the length of the longest number of 64 bits, with its sign. A longer text is no
-// number, whatever zeros it begins with.
+// maxNumber is the length of the longest 64-bit number, including its sign. A longer text is
+// rejected even if it only has extra leading zeros.
 const maxNumber = 20
 
-// number reads a line with a decimal number: an optional minus and digits, within 64 bits.
-// There is no negative zero.
+// number reads a line with a 64-bit decimal number: an optional minus and digits. It rejects
+// negative zero.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
-	// Nearly all numbers are short lengths, which need no second look.
+	// Fast path: nearly all numbers are short lengths, which cannot overflow.
 	n, end := int64(0), start
 	for end < len(p.data) && end < start+18 && '0' <= p.data[end] && p.data[end] <= '9' {
 		n = 10*n + int64(p.data[end]-'0')
@@ -227,7 +227,7 @@ func (p *parser) blob(start int) (text []byte, null bool, err error) {
 	return rest[:n:n], false, nil
 }
 
-// arrayLength reads how many values the array that begins at start has.
+// arrayLength reads the length of the array that begins at start.
 func (p *parser) arrayLength(start int) (int64, error) {
 	n, err := p.number("an array length")
 	if err != nil {
@@ -251,8 +251,8 @@ func (p *parser) array(start, depth int) (Value, error) {
 	if depth == maxDepth {
 		return Value{}, p.failAt(start, fmt.Sprintf("arrays nested at most %d deep", maxDepth))
 	}
-	// The slice grows only with the values that exist, so that nested lengths cannot
-	// multiply.
+	// Grow the slice only as values are read: allocating the announced lengths of nested
+	// arrays would multiply them.
 	v := Value{Kind: Array, Items: make([]Value, 0, min(n, 8))}
 	for range n {
 		item, err := p.value(depth + 1)

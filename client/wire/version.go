@@ -16,13 +16,13 @@ import (
 // version.
 //
 // Compare versions with [Version.Compare] or [Version.Equal]: the operator == also compares
-// the texts that they were parsed from.
+// the texts from which they were parsed.
 type Version struct {
 	Wall    int64  // milliseconds since the Unix epoch
 	Counter uint64 // orders readings within one millisecond
 	Node    string // the clock's name; holds no colon
 
-	text string // as received, so that it can be sent back unmodified; empty if it was not received
+	text string // the parsed text, so that it can be sent back unmodified; empty if not parsed
 }
 
 // A VersionError says why a text is not an HLC.
@@ -75,9 +75,8 @@ func ParseToken(text string) (Version, error) {
 	return v, nil
 }
 
-// String returns the text that the version was parsed from. For other versions it returns
-// the form with the wall clock padded to 15 and the counter to 5 digits, which sorts as
-// text like the versions do (protocol.md 3.1).
+// String returns the text from which v was parsed. If v was not parsed, String pads the wall
+// clock to 15 digits and the counter to 5, so that texts sort like versions (protocol.md 3.1).
 func (v Version) String() string {
 	if v.text != "" {
 		return v.text
@@ -85,13 +84,13 @@ func (v Version) String() string {
 	if v.Wall < 0 {
 		return fmt.Sprintf("%015d:%05d:%s", v.Wall, v.Counter, v.Node)
 	}
-	// As above, and quicker: each request has a version.
+	// The same format as above, but faster than Sprintf: each request has a version.
 	text := appendPadded(make([]byte, 0, 64), uint64(v.Wall), 1e14)
 	text = appendPadded(append(text, ':'), v.Counter, 1e4)
 	return string(append(append(text, ':'), v.Node...))
 }
 
-// appendPadded appends n with at least as many digits as least has, which is a power of ten.
+// appendPadded appends n, padded with zeros to as many digits as least, a power of ten.
 func appendPadded(dst []byte, n, least uint64) []byte {
 	for ; n < least && least > 1; least /= 10 {
 		dst = append(dst, '0')
@@ -105,8 +104,8 @@ func (v Version) AppendText(dst []byte) ([]byte, error) { return append(dst, v.S
 // IsZero reports whether v is the zero Version, which means no version.
 func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node == "" }
 
-// Compare orders by wall clock, then counter, then node as bytes (protocol.md 3.5). The
-// padding of the text does not matter.
+// Compare returns -1, 0 or +1. It compares wall clocks, then counters, then nodes as bytes
+// (protocol.md 3.5), and ignores the texts.
 func (v Version) Compare(o Version) int {
 	switch {
 	case v.Wall != o.Wall:
@@ -128,7 +127,7 @@ func (v Version) Parts() (wall int64, counter uint64, node string) {
 	return v.Wall, v.Counter, v.Node
 }
 
-// Time returns the wall clock of the version, in UTC.
+// Time returns the version's wall clock as a time in UTC.
 func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
 
 type versionJSON struct {
@@ -149,8 +148,8 @@ func (v Version) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, and uses only `hlc`. A null leaves the
-// version unchanged.
+// UnmarshalJSON parses the `hlc` member that MarshalJSON writes and ignores the others. A null
+// leaves v unchanged.
 func (v *Version) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil

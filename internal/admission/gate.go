@@ -1,5 +1,5 @@
-// Package admission bounds what clients can cost a server before they have logged in: a [Gate]
-// their connections and memory, a [Throttle] their attempts to log in.
+// Package admission limits the resources that clients can use before they log in. A [Gate] limits
+// connections and memory, a [Throttle] limits login attempts.
 package admission
 
 import (
@@ -13,16 +13,17 @@ const (
 	defaultPendingBytes = 16 << 20
 )
 
-// A Gate counts the connections of a server. The zero value admits any number of clients, and
-// 256 that have not logged in, with 16 MiB. Its methods may be called by several goroutines.
+// A Gate limits a server's connections. The zero value admits any number of clients, of which 256
+// may be pending, that is, not yet logged in; pending clients may reserve 16 MiB together. Its
+// methods are safe for concurrent use.
 type Gate struct {
-	MaxClients   int // open connections; 0: any number
-	MaxPending   int // those that have not logged in; 0: 256
-	PendingBytes int // memory that those may reserve together; 0: 16 MiB
+	MaxClients   int // limit of open connections; 0: none
+	MaxPending   int // limit of pending clients; 0: 256
+	PendingBytes int // bytes that pending clients may reserve together; 0: 16 MiB
 
 	mu       sync.Mutex
 	clients  int
-	pending  []*Ticket // the oldest first
+	pending  []*Ticket // oldest first
 	reserved int
 }
 
@@ -35,9 +36,10 @@ type Ticket struct {
 	left     bool
 }
 
-// Enter admits a connection, or returns nil if there are MaxClients. If there are too many that
-// have not logged in, it calls evict of one of them: the oldest one from the address that
-// has the most, so that an attacker evicts mainly itself. from is HOST:PORT. The evicted one leaves when it has ended.
+// Enter admits a connection, or returns nil if MaxClients are connected. If too many clients are
+// pending, Enter calls the evict function of the oldest pending client from the address that has
+// the most, so that an attacker evicts mainly its own connections. An evicted connection counts
+// until its Leave is called. from is HOST:PORT.
 func (g *Gate) Enter(from string, evict func()) *Ticket {
 	g.mu.Lock()
 	if g.MaxClients > 0 && g.clients >= g.MaxClients {
@@ -66,7 +68,8 @@ func orDefault(limit, standard int) int {
 	return standard
 }
 
-// victim returns the oldest pending ticket of the address that has the most. It requires g.mu.
+// victim returns the oldest pending ticket from the address that has the most. The caller holds
+// g.mu.
 func (g *Gate) victim() *Ticket {
 	counts := make(map[netip.Prefix]int)
 	victim := g.pending[0]
@@ -81,7 +84,7 @@ func (g *Gate) victim() *Ticket {
 	return victim
 }
 
-// LoggedIn records that the client has logged in. What it has reserved is free again.
+// LoggedIn records that the client has logged in, and frees its reservation.
 func (t *Ticket) LoggedIn() {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
@@ -99,8 +102,8 @@ func (t *Ticket) Leave() {
 	}
 }
 
-// Reserve sets how many bytes the client, which has not logged in, makes the server keep. It
-// returns false if all such clients together have too many.
+// Reserve sets how many bytes the server keeps for a pending client. It returns false if bytes
+// grows the reservation and all reservations together then exceed PendingBytes.
 func (t *Ticket) Reserve(bytes int) bool {
 	g := t.gate
 	g.mu.Lock()
@@ -111,7 +114,7 @@ func (t *Ticket) Reserve(bytes int) bool {
 	return !grown || g.reserved <= orDefault(g.PendingBytes, defaultPendingBytes)
 }
 
-// settle removes the ticket from the pending ones. It requires the gate's mu.
+// settle removes t from the pending tickets and frees its reservation. The caller holds t.gate.mu.
 func (t *Ticket) settle() {
 	g := t.gate
 	for i, other := range g.pending {
@@ -124,9 +127,9 @@ func (t *Ticket) settle() {
 	t.reserved = 0
 }
 
-// Network returns what counts as one address of a connection from HOST:PORT: an IPv4 address, or the
-// 64-bit prefix of an IPv6 address, all of which one host may have. It is the zero Prefix for
-// addresses that are not IP.
+// Network returns the network of the address HOST:PORT, which limits treat as one client address: an
+// IPv4 address, or the 64-bit prefix of an IPv6 address, since one host may own the whole prefix.
+// It returns the zero Prefix for an address that is not IP.
 func Network(from string) netip.Prefix {
 	at, err := netip.ParseAddrPort(from)
 	if err != nil {

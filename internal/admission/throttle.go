@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	freeFailures = 5                      // of an address that cost it nothing
-	firstPause   = 100 * time.Millisecond // after the next failure; doubled by each further one
+	freeFailures = 5                      // failures per address without a pause
+	firstPause   = 100 * time.Millisecond // pause after the next failure; each further failure doubles it
 	maxPause     = 2 * time.Second
-	maxWaiting   = 16          // logins of one address that wait
-	forgetAfter  = time.Minute // without a failure
-	maxAddresses = 10_000      // that have failed
+	maxWaiting   = 16          // limit of waiting logins per address
+	forgetAfter  = time.Minute // failures of an address are forgotten after this time without another
+	maxAddresses = 10_000      // limit of addresses with recorded failures
 )
 
 // The errors of [Throttle.Check].
@@ -23,10 +23,10 @@ var (
 	ErrBusy    = errors.New("too many failed logins of this address")
 )
 
-// A Throttle slows down the logins of addresses whose logins failed, and bounds the processor time
-// that all checks take. Its methods may be called by several goroutines.
+// A Throttle slows down logins from addresses whose earlier logins failed. It also limits how many
+// CPUs login checks use. Its methods are safe for concurrent use.
 type Throttle struct {
-	slots  chan struct{} // one for each check that runs; they leave half of the processors alone
+	slots  chan struct{} // holds a value for each running check; its capacity is half of the CPUs
 	closed chan struct{}
 	close  sync.Once
 
@@ -34,7 +34,7 @@ type Throttle struct {
 	failed map[netip.Prefix]*failures
 }
 
-// failures are the failed logins of an address.
+// failures records the failed logins from an address.
 type failures struct {
 	turn    chan struct{} // holds a value while a login of the address is checked
 	waiting int
@@ -42,7 +42,7 @@ type failures struct {
 	last    time.Time
 }
 
-// NewThrottle returns a throttle without failures. The caller closes it.
+// NewThrottle returns a Throttle that has recorded no failures. The caller must close it.
 func NewThrottle() *Throttle {
 	return &Throttle{
 		slots: make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)), closed: make(chan struct{}),
@@ -50,12 +50,13 @@ func NewThrottle() *Throttle {
 	}
 }
 
-// Close ends all waits. Further calls do nothing.
+// Close makes all waiting calls of Check return ErrRefused. Further calls do nothing.
 func (t *Throttle) Close() { t.close.Do(func() { close(t.closed) }) }
 
-// Check returns nil if check returns true, and otherwise ErrRefused. Logins of an address of which
-// many failed in the last minute are checked one after the other, each after a pause that grows
-// with the failures; when too many wait, it returns ErrBusy at once.
+// Check calls check. It returns nil if check returns true, and otherwise ErrRefused. If many logins
+// from the address failed in the last minute, its logins are checked one at a time, each after a
+// pause that grows with the failures. If too many of them are waiting, Check returns ErrBusy at
+// once. from is HOST:PORT.
 func (t *Throttle) Check(from string, check func() bool) error {
 	address := Network(from)
 	f, pause, ok := t.begin(address)
@@ -92,7 +93,9 @@ func (t *Throttle) Check(from string, check func() bool) error {
 	return ErrRefused
 }
 
-// begin returns the failures of an address that must wait, and how long; nil if it need not.
+// begin returns the failures of an address and how long its next login must pause. f is nil if the
+// login need not wait; ok is false if too many logins are waiting. The caller must pass a non-nil f
+// to end.
 func (t *Throttle) begin(address netip.Prefix) (f *failures, pause time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,7 +120,7 @@ func (t *Throttle) end(f *failures) {
 	t.mu.Unlock()
 }
 
-// fail records a failure.
+// fail records a failed login.
 func (t *Throttle) fail(address netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +137,8 @@ func (t *Throttle) fail(address netip.Prefix) {
 	f.last = time.Now()
 }
 
-// makeRoom forgets an address if there are too many: one that has not failed lately, or else any.
+// makeRoom forgets one address if the map is full: one without a recent failure, or else any. The
+// caller holds t.mu.
 func (t *Throttle) makeRoom() {
 	if len(t.failed) < maxAddresses {
 		return

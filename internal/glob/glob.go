@@ -1,7 +1,7 @@
-// Package glob matches bytes against patterns with wildcards, in time that no pattern and no
-// text can make worse than the product of their lengths.
+// Package glob matches text against patterns with wildcards. The time is at most proportional to
+// the length of the pattern times the length of the text.
 //
-// It knows no syntax: a dialect reads its own patterns and builds a [Pattern] of them.
+// The package has no pattern syntax. Callers parse their own syntax and build a [Pattern].
 //
 //	var p glob.Pattern
 //	p.Literal('k')
@@ -9,9 +9,9 @@
 //	p.One(glob.Range('0', '9'))     // one digit
 //	p.Match([]byte("key7"))         // true
 //
-// A Pattern follows all ways in which it may match at once, one bit for each, instead of
-// trying one after the other. It takes one step for each byte of the text and each 64
-// elements of the pattern: [Pattern.Cost] says how many.
+// A Pattern does not backtrack: it tracks all possible matches at once, with one bit for each
+// position in the pattern. It takes one step for each byte of the text and each 64 elements of the
+// pattern; [Pattern.Cost] returns the number of steps.
 package glob
 
 // A Set is a set of bytes.
@@ -47,21 +47,21 @@ func (s Set) Not() Set {
 
 func (s Set) has(c byte) bool { return s[c/64]>>(c%64)&1 == 1 }
 
-// A Pattern is a sequence of elements, each of which matches one byte, with stars between
-// them, each of which matches any bytes. The zero Pattern matches the empty text. A Pattern
-// is safe for concurrent use once nothing more is appended to it.
+// A Pattern is a sequence of elements and stars. An element matches one byte; a star matches any
+// number of bytes. The zero Pattern matches only the empty text. A Pattern is safe for concurrent
+// use after the last append.
 //
-// State i means that the elements before the i-th have matched. A star before element i keeps
-// state i, whatever byte follows.
+// State i means that the elements before element i have matched. If a star stands before element i,
+// state i persists, whatever byte follows.
 type Pattern struct {
 	elements int
 	prefix   []byte // every matching text begins with it
-	open     bool   // the prefix has ended: a star or a set of several bytes came
+	open     bool   // the prefix is complete: a star or a set follows it
 
 	stars []uint64 // bit i: a star stands before element i
 
-	// rows[row[c]] is the row of byte c: bit i is set if element i matches c. Bytes that no
-	// element has named share a row.
+	// rows[row[c]] is the row of byte c: bit i is set if element i matches c. All bytes that no
+	// Literal and no set except Any contains share row 0.
 	row    [256]uint8
 	rows   [][]uint64
 	shared []int // how many bytes share each row
@@ -106,7 +106,7 @@ func (p *Pattern) next() {
 	p.grow(p.elements)
 }
 
-// accept lets the last element match a byte.
+// accept makes the last element match c. It first gives c its own row if c shares one.
 func (p *Pattern) accept(c byte) {
 	r := p.row[c]
 	if p.shared[r] > 1 {
@@ -119,7 +119,7 @@ func (p *Pattern) accept(c byte) {
 	set(p.rows[r], p.elements-1)
 }
 
-// grow makes room for a bit.
+// grow extends the bit sets so that they hold the given bit.
 func (p *Pattern) grow(bit int) {
 	if p.rows == nil {
 		p.rows, p.shared = [][]uint64{nil}, []int{len(p.row)}
@@ -136,11 +136,11 @@ func set(bits []uint64, i int) { bits[i/64] |= 1 << (i % 64) }
 
 func has(bits []uint64, i int) bool { return bits[i/64]>>(i%64)&1 == 1 }
 
-// Prefix returns the bytes that every matching text begins with. They must not be changed.
+// Prefix returns the bytes with which every matching text begins. Callers must not modify them.
 func (p *Pattern) Prefix() []byte { return p.prefix }
 
-// Cost returns the number of steps that [Pattern.Match] takes at most for a text of n bytes.
-// A step takes about a nanosecond.
+// Cost returns the maximum number of steps of [Pattern.Match] for a text of n bytes. A step takes
+// about a nanosecond.
 func (p *Pattern) Cost(n int) int { return n * max(1, len(p.stars)) }
 
 // Match reports whether the whole text matches.

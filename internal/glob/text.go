@@ -6,22 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// A Runes is the characters from Low to High; none if High is less than Low.
+// Runes is the range of characters from Low to High, inclusive. It is empty if High is less than
+// Low.
 type Runes struct{ Low, High rune }
 
-// A Text is a [Pattern] whose elements match one character of UTF-8 each, in place of one byte. The
-// zero Text matches the empty text. [Text.Compile] ends its making; after that it is safe for
+// A Text is like a [Pattern], but each element matches one UTF-8 character instead of one byte.
+// Call [Text.Compile] after the last append and before [Text.Match]; a compiled Text is safe for
 // concurrent use.
 type Text struct {
 	elements []textElement
 	prefix   []byte // every matching text begins with it
-	open     bool   // the prefix has ended
+	open     bool   // the prefix is complete
 
 	stars []uint64 // as in Pattern
-	skips []uint64 // bit i: element i is that of a Path, which matches the empty text too
+	skips []uint64 // bit i: element i belongs to a Path, which may also match the empty text
 
-	bounds []rune     // where the ranges of characters begin that elements treat alike
-	rows   [][]uint64 // as in Pattern, for each range
+	bounds []rune     // first characters of the ranges within which all elements treat characters alike
+	rows   [][]uint64 // one row for each range; see Pattern.rows
 	ascii  [utf8.RuneSelf]uint16
 }
 
@@ -45,18 +46,19 @@ func (p *Text) Literal(c rune) {
 	p.add(textElement{ranges: []Runes{{c, c}}})
 }
 
-// One appends an element that matches one character of the ranges, or with not one of none of them.
+// One appends an element that matches one character that is in any of the ranges or, if not is set,
+// in none of them.
 func (p *Text) One(not bool, ranges ...Runes) {
 	p.open = true
 	ranges = slices.DeleteFunc(ranges, func(r Runes) bool { return r.High < r.Low })
 	p.add(textElement{ranges, not})
 }
 
-// Path appends what matches the empty text, any text that ends with a slash, and at the end of the
-// text everything. It must not follow a star.
+// Path appends a part that matches the empty text or any text that ends with a slash; at the end of
+// the pattern it matches any text. It must not follow a star.
 func (p *Text) Path() {
 	if n := len(p.elements); n > 0 && has(p.skips, n-1) {
-		return // two of them match what one matches
+		return // two Paths in a row match the same texts as one
 	}
 	p.Star()
 	set(p.skips, len(p.elements))
@@ -75,7 +77,7 @@ func (p *Text) grow() {
 	}
 }
 
-// Compile ends the making of the pattern.
+// Compile prepares the pattern for Match. Nothing may be appended after it.
 func (p *Text) Compile() {
 	p.grow()
 	p.bounds = []rune{0}
@@ -121,11 +123,11 @@ func (p *Text) rangeOf(c rune) int {
 	return i
 }
 
-// Prefix returns the bytes that every matching text begins with. They must not be changed.
+// Prefix returns the bytes with which every matching text begins. Callers must not modify them.
 func (p *Text) Prefix() []byte { return p.prefix }
 
-// Cost returns the number of steps that [Text.Match] takes at most for a text of n bytes. A step
-// takes about a nanosecond.
+// Cost returns the maximum number of steps of [Text.Match] for a text of n bytes. A step takes
+// about a nanosecond.
 func (p *Text) Cost(n int) int { return n * (len(p.stars) + bits.Len(uint(len(p.bounds)))) }
 
 // Match reports whether the whole text matches. A text that is not UTF-8 matches no pattern.
@@ -152,7 +154,7 @@ func (p *Text) Match(text []byte) bool {
 			step := s & p.rows[k][w]
 			arrived := step<<1 | carry
 			carry = step >> 63
-			skip := arrived & p.skips[w] // a Path was reached, and may be empty
+			skip := arrived & p.skips[w] // the states at a Path, which may match the empty text
 			states[w] = arrived | skip<<1 | skipped | s&p.stars[w]
 			skipped = skip >> 63
 			alive |= states[w]
