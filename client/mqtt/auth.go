@@ -8,21 +8,20 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// Auth configures enhanced authentication (MQTT 5, 4.12) with a method that needs one message
-// from the client, such as K8S-SAT (protocol.md 7.2). Method is the method's name; empty = no
-// enhanced authentication. Data returns the message. Data is called before each CONNECT, and by
-// [Conn.Reauthenticate].
+// Auth configures enhanced authentication (MQTT 5, 4.12) with a method that needs only one
+// message from the client, such as K8S-SAT (protocol.md 7.2). Dial and [Conn.Reauthenticate] call
+// Data.
 type Auth struct {
-	Method string
-	Data   func() ([]byte, error)
+	Method string                 // name of the method; empty = no enhanced authentication
+	Data   func() ([]byte, error) // returns the Authentication Data, such as a token
 }
 
-// ErrAuthLater means that the broker cannot verify the data of an authentication now (AUTH
-// 0x18); try again later (protocol.md 7.2). An existing connection stays open.
+// ErrAuthLater means that the broker cannot verify the Authentication Data now (AUTH 0x18); try
+// again later (protocol.md 7.2). After Reauthenticate, the connection stays open.
 var ErrAuthLater = errors.New("the broker cannot verify the login now (AUTH 0x18)")
 
-// A ReauthError means that the broker ended a connection because it refused to authenticate
-// it again. A new connection may succeed.
+// A ReauthError means that the broker refused a re-authentication and ended the connection. A
+// new connection may succeed.
 type ReauthError struct {
 	Err *ReasonError
 }
@@ -51,9 +50,9 @@ func (a *Auth) data() ([]byte, error) {
 }
 
 // Reauthenticate authenticates the client again with new data, and waits for the broker's
-// verdict (MQTT 5, 4.12.1). A broker that refuses ends the connection, with a
-// *[ReauthError] if it gives a reason. After other errors the connection stays open:
-// [ErrAuthLater], the error of Options.Auth.Data, and the end of ctx.
+// answer (MQTT 5, 4.12.1). If the broker refuses, it ends the connection; the error is a
+// *[LostError], which wraps a *[ReauthError] if the broker gave a reason. After [ErrAuthLater],
+// an error of Options.Auth.Data or the end of ctx, the connection stays open.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.o.Auth.Method == "" {
 		return errors.New("authenticate again: the connection has no authentication method")
@@ -89,8 +88,8 @@ func (c *Conn) Reauthenticate(ctx context.Context) error {
 	}
 }
 
-// authChallenge returns why an AUTH in place of CONNACK ends the connection. No supported
-// method has a second step.
+// authChallenge returns the reason to end the connection when the broker sends AUTH before
+// CONNACK. No supported method has a second step.
 func (c *Conn) authChallenge(p *packets.Auth) error {
 	if c.o.Auth.Method == "" || p.ReasonCode != packets.AuthContinueAuthentication {
 		return &LostError{&MalformedError{"AUTH before CONNACK"}}
@@ -98,8 +97,8 @@ func (c *Conn) authChallenge(p *packets.Auth) error {
 	return ErrAuthLater
 }
 
-// handleAuth handles the answer to a Reauthenticate. Answers come in the order of the
-// requests.
+// handleAuth passes the broker's answer to the oldest Reauthenticate that waits for one. Answers
+// arrive in the order of the requests.
 func (c *Conn) handleAuth(p *packets.Auth) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,9 +121,9 @@ func (c *Conn) handleAuth(p *packets.Auth) error {
 	return nil
 }
 
-// disconnectReason returns why the broker sent DISCONNECT. This is a [*ReauthError] if a
-// re-authentication is under way and the DISCONNECT refuses it: the broker need not send AUTH
-// first (MQTT 5, 4.12.1).
+// disconnectReason returns why the broker sent DISCONNECT. The error is a [*ReauthError] if the
+// DISCONNECT refuses a re-authentication: the broker need not send AUTH first (MQTT 5,
+// 4.12.1). Otherwise it is a *ReasonError.
 func (c *Conn) disconnectReason(p *packets.Disconnect) error {
 	reason := &ReasonError{Packet: "DISCONNECT", Code: p.ReasonCode, Text: p.Properties.ReasonString}
 	c.mu.Lock()
@@ -133,7 +132,7 @@ func (c *Conn) disconnectReason(p *packets.Disconnect) error {
 		return reason
 	}
 	switch reason.Code {
-	case 0x82, ReasonBadLogin, ReasonNotAuthorized, ReasonBadAuthMethod: // 0x82: the broker does not support it
+	case 0x82, ReasonBadLogin, ReasonNotAuthorized, ReasonBadAuthMethod: // 0x82: no support for re-authentication
 		return &ReauthError{reason}
 	}
 	return reason

@@ -14,14 +14,15 @@ import (
 )
 
 // A ClientCertificateError means that the broker asked for a client certificate and then
-// ended the connection. Given says whether the client had sent one. If not, any end before
-// CONNACK counts: with TLS 1.3 a broker refuses only after the handshake, and its alert may
-// be lost in the reset that follows. If so, only an alert counts.
+// ended the connection before CONNACK. If the client sent a certificate, the error is
+// reported only after a TLS alert. If the client sent none, it is reported however the
+// connection ended: with TLS 1.3 a broker refuses after the handshake, and the reset that
+// follows may discard its alert.
 type ClientCertificateError struct {
-	Given bool
+	Given bool // the client sent a certificate
 
-	// Unfit says why a certificate that the client has was not sent: the broker names other
-	// authorities, or other kinds of keys. nil if the client has none.
+	// Unfit says why the client did not send the certificate that it has: the broker accepts
+	// only other authorities or other kinds of keys. nil if the client has no certificate.
 	Unfit error
 
 	Err error // a *net.OpError, often of Op "remote error", or a *LostError
@@ -39,13 +40,13 @@ func (e *ClientCertificateError) Error() string {
 
 func (e *ClientCertificateError) Unwrap() error { return e.Err }
 
-// certificateRequest says whether the broker asked for a certificate and got one.
+// A certificateRequest records whether the broker asked for a certificate and got one.
 type certificateRequest struct {
 	asked, given bool
-	unfit        error // why none of the client's certificates was given
+	unfit        error // why none of the client's certificates was sent
 }
 
-// observe returns a TLS configuration that records requests for a certificate.
+// observe returns a copy of config that records the broker's request for a certificate in r.
 func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	choose, certificates := config.GetClientCertificate, config.Certificates
@@ -69,7 +70,7 @@ func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 	return config
 }
 
-// explain turns err into a ClientCertificateError if a certificate is the cause.
+// explain wraps err in a ClientCertificateError if a client certificate is probably the cause.
 func (r *certificateRequest) explain(err error) error {
 	if !r.asked {
 		return err
@@ -85,7 +86,8 @@ func (r *certificateRequest) explain(err error) error {
 	return err
 }
 
-// unfit says why a broker does not accept a certificate: err, or the authorities on both sides.
+// unfit returns why the broker does not accept a certificate: if its issuer is not among the
+// authorities that the broker accepts, an error that names them, otherwise err.
 func unfit(info *tls.CertificateRequestInfo, certificate *tls.Certificate, err error) error {
 	leaf := certificate.Leaf
 	if leaf == nil && len(certificate.Certificate) > 0 {

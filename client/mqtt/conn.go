@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/client/internal/idtable"
 )
 
-// A Conn is an open MQTT 5 connection. It may be used by several goroutines.
+// A Conn is an MQTT 5 connection. Several goroutines may use it.
 type Conn struct {
 	o       Options
 	nc      net.Conn
@@ -21,42 +21,42 @@ type Conn struct {
 	wg      sync.WaitGroup
 	wake    chan struct{} // out has something to write; capacity 1
 	done    chan struct{} // closed by fail
-	read    chan struct{} // closed when the reader has ended
-	connack chan struct{} // closed when the login is granted; limits are set by then
+	read    chan struct{} // closed when the reader ends
+	connack chan struct{} // closed when CONNACK grants the login; limits is set before
 	limits  Limits
-	acked   chan struct{} // closed when closing, and every publish is acknowledged
+	acked   chan struct{} // closed once closing is set and pending is empty
 
-	sent, received atomic.Int64  // when bytes were last sent and received, since started
-	writing        atomic.Bool   // the writer is in a write
+	sent, received atomic.Int64  // when bytes were last sent and received; nanoseconds since started
+	writing        atomic.Bool   // the writer is writing to nc
 	inFlight       *atomic.Int64 // unacknowledged publishes; changed with mu held
 
-	acksHeld int // owned by the reader: acknowledgements in out that the writer was not woken for
+	acksHeld int // PUBACKs queued since flushAcks last woke the writer; used only by the reader
 
 	mu      sync.Mutex
 	err     error                          // why the connection is over
 	out     []byte                         // encoded, not yet written
-	acks    int                            // acknowledgements in out
+	acks    int                            // PUBACKs in out
 	ping    bool                           // send a PINGREQ before out
 	pinged  time.Time                      // when the newest PINGREQ was queued
-	pings   [2]time.Time                   // when the last two that were answered were queued, the last one first
-	closing bool                           // no more packets; the writer closes the connection when out is empty
+	pings   [2]time.Time                   // when the last two answered PINGREQs were queued; newest first
+	closing bool                           // DISCONNECT is queued; accept no more packets
 	pending idtable.Table[uint16, pending] // by Packet Identifier
-	quota   int                            // the largest number of unacknowledged publishes; 0 = not known yet
-	waiting []chan struct{}                // the publishes that wait for room, in order; each has capacity 1
-	early   struct {                       // the message of Options.Early, if it went out before CONNACK
+	quota   int                            // maximum of inFlight; 0 before CONNACK
+	waiting []chan struct{}                // publishes that wait for room, in order; capacity 1 each
+	early   struct {                       // the message of Options.Early, if it was queued before CONNACK
 		id   uint16
-		size int // 0 = it did not
+		size int // bytes; 0 = no such message
 	}
-	verdicts []chan<- error // for the unanswered AUTH packets, in order
+	verdicts []chan<- error // where to send the broker's answers to our AUTH packets, in order
 
-	topic, responseTopic string // of the last publish, validated; the next one usually has the same
+	topic, responseTopic string // valid topics of the last publish; the next usually has the same
 }
 
 // pending is a packet that waits for its acknowledgement.
 type pending struct {
 	packet  byte     // packets.PUBACK or packets.SUBACK
-	topic   string   // of a PUBLISH, for the error if the broker refuses it
-	filters []string // of a SUBSCRIBE; the broker may refuse each of them
+	topic   string   // a PUBLISH's topic, for the error if the broker refuses it
+	filters []string // a SUBSCRIBE's topic filters; the broker grants or refuses each of them
 	done    func(error)
 }
 
@@ -67,7 +67,7 @@ type Limits struct {
 	KeepAlive      time.Duration // 0 = none
 }
 
-// Why a connection ended. A lost connection ends with a *[LostError].
+// Reasons why a connection ended. A *[LostError] wraps ErrKeepAlive and ErrSilent.
 var (
 	ErrClosed    = errors.New("the connection was closed")
 	ErrKeepAlive = errors.New("no sign of life from the broker for one and a half keep-alive intervals")
@@ -75,8 +75,9 @@ var (
 )
 
 // A LostError means that a connection ended although the client did not close it. It wraps
-// the cause: a *ReasonError for a DISCONNECT, in a *ReauthError if that answered an AUTH,
-// ErrBrokerClosed, ErrKeepAlive, ErrSilent, a *MalformedError or a network error.
+// the cause: a *ReasonError if the broker sent DISCONNECT, a *ReauthError if the DISCONNECT
+// answered an AUTH, ErrBrokerClosed, ErrKeepAlive, ErrSilent, a *MalformedError or a network
+// error.
 type LostError struct {
 	Err error
 }
@@ -85,7 +86,7 @@ func (e *LostError) Error() string { return "connection lost: " + e.Err.Error() 
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// start starts the reader and the writer of a network connection.
+// start returns a Conn on nc and starts its reader and writer.
 func start(nc net.Conn, o Options) *Conn {
 	c := &Conn{
 		o:        o,
@@ -104,7 +105,8 @@ func start(nc net.Conn, o Options) *Conn {
 	return c
 }
 
-// run runs one of the goroutines of the connection, which ends with the error of loop.
+// run runs loop in one of the connection's goroutines. If loop returns an error, the connection
+// ends with it.
 func (c *Conn) run(loop func() error) {
 	c.wg.Go(func() {
 		if err := loop(); err != nil {
@@ -113,7 +115,7 @@ func (c *Conn) run(loop func() error) {
 	})
 }
 
-// fail ends the connection. Only the first reason is kept.
+// fail ends the connection with err, unless it has already ended.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -126,9 +128,10 @@ func (c *Conn) fail(err error) {
 	close(c.done)
 	c.mu.Unlock()
 	if err != ErrClosed {
-		// The alert that TLS sends before it closes would wait 5 s for a broker that does not read.
+		// Close the TCP connection first: closing TLS sends an alert, which takes up to 5 s if the
+		// broker does not read.
 		if t, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
-			t.NetConn().Close() // as below
+			t.NetConn().Close() // its error would add nothing to err
 		}
 	}
 	c.nc.Close() // its error would add nothing to err
@@ -143,15 +146,15 @@ func (c *Conn) Limits() Limits { return c.limits }
 // Done returns a channel that is closed when the connection has ended; Err then says why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// LastReceived returns when bytes last came from the broker, or when the connection was
-// made if none did.
+// LastReceived returns when the broker last sent bytes, or when the connection was made if
+// the broker has sent none.
 func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
 
-// LastPing returns when the last PINGREQ but one was sent that the broker answered; zero if there
-// is none. What the broker had to send before that time has come: a PINGRESP may overtake messages
-// that the broker still holds, but not by the time between two pings.
+// LastPing returns when the second-newest answered PINGREQ was queued; zero if the broker has
+// answered fewer than two. Messages that the broker had to send before that time have arrived: a
+// PINGRESP may overtake messages in the broker, but by less than the time between two pings.
 func (c *Conn) LastPing() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,23 +177,24 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// closeWithin limits the time to write DISCONNECT, and for the broker to read what was
-// published before it.
+// closeWithin limits the time to write DISCONNECT and to wait for the acknowledgements of
+// earlier publishes.
 const closeWithin = time.Second
 
 // Close sends DISCONNECT, closes the connection and waits for its goroutines. Earlier
 // publishes are sent, but may stay unacknowledged. The error is a *[LostError] if the
-// connection had already ended.
+// connection was lost before Close could finish.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.err == nil && !c.closing {
-		// The only error is a packet too large, and then there is no other to send.
+		// It fails only if DISCONNECT exceeds the broker's Maximum Packet Size; then close
+		// without it.
 		_ = c.enqueue(packets.NewControlPacket(packets.DISCONNECT))
 		c.closing = true
 		c.Flush()
 	}
 	c.mu.Unlock()
-	// Its only error is that the connection is closed already.
+	// An error means that the connection is already closed.
 	_ = c.nc.SetDeadline(time.Now().Add(closeWithin))
 	c.wg.Wait()
 	if err := c.Err(); !errors.Is(err, ErrClosed) {
@@ -199,8 +203,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Abandon ends a connection on which the broker is silent: at once and without DISCONNECT, which
-// would not arrive. Close must still be called.
+// Abandon ends the connection at once with ErrSilent. It sends no DISCONNECT, because a silent
+// broker would not read it. The caller must still call Close.
 func (c *Conn) Abandon() { c.fail(&LostError{ErrSilent}) }
 
 // over returns why no more packets can be sent, or nil. It requires c.mu.
@@ -211,7 +215,8 @@ func (c *Conn) over() error {
 	return c.err
 }
 
-// keepAliveLoop pings often enough that neither side considers the other dead.
+// keepAliveLoop sends a PINGREQ after half a keep-alive interval without traffic in either
+// direction, and returns ErrKeepAlive after one and a half intervals without a sign of life.
 func (c *Conn) keepAliveLoop() error {
 	interval := c.limits.KeepAlive
 	tick := time.NewTicker(interval / 2)
@@ -237,7 +242,7 @@ func (c *Conn) keepAliveLoop() error {
 	}
 }
 
-// sendPing sends a PINGREQ ahead of the packets in out.
+// sendPing queues a PINGREQ ahead of the packets in out.
 func (c *Conn) sendPing() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

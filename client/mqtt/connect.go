@@ -12,8 +12,8 @@ import (
 
 var errQoS0 = errors.New("the broker grants QoS 0 only, the store wants QoS 1")
 
-// open sends CONNECT and SUBSCRIBE and waits until both are granted. authData is the data
-// of the authentication method. After an error, stage is the step that did not succeed.
+// open sends CONNECT and SUBSCRIBE and waits until both are granted. authData is the
+// Authentication Data of CONNECT. After an error, stage is the step that failed.
 func (c *Conn) open(ctx context.Context, authData []byte) (stage Stage, err error) {
 	var subscribe []*packets.ControlPacket
 	granted := make(chan error, 1)
@@ -94,7 +94,8 @@ func (c *Conn) newConnect(authData []byte) *packets.ControlPacket {
 	return cp
 }
 
-// sendEarly queues packets and the message of Options.Early for one write.
+// sendEarly queues packets and the message of Options.Early, if any, so that they go out in one
+// write.
 func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}, err error) {
 	if c.o.Early == nil {
 		return nil, c.send(cps...)
@@ -155,10 +156,10 @@ func (c *Conn) handleConnack(p *packets.Connack) error {
 	return nil
 }
 
-// setLimits applies the limits from CONNACK. An early message was sent before the limits were
-// known; if it is too large, it fails with a *TooLargeError.
+// setLimits applies the limits from CONNACK. If an early message was sent before CONNACK and is
+// larger than the broker accepts, its Acked function gets a *TooLargeError.
 func (c *Conn) setLimits(limits Limits) {
-	// Subscriptions share the packet identifiers with publishes.
+	// SUBSCRIBE needs Packet Identifiers too, so publishes may not use them all.
 	const forSubscriptions = 100
 	c.mu.Lock()
 	c.limits = limits

@@ -15,22 +15,23 @@ import (
 
 // Options are the options of a connection. Only Address and ClientID are required.
 type Options struct {
-	Address  string      // host:port, of TCP
+	Address  string      // host:port
 	TLS      *tls.Config // nil = plain text; an empty ServerName becomes the host of Address
 	ClientID string
 
-	// WebSocket is the path, and perhaps a query, of a WebSocket at Address, such as
-	// "/mqtt"; empty = none.
+	// WebSocket is the path of a WebSocket at Address, such as "/mqtt". It may include a
+	// query. Empty = do not use a WebSocket.
 	WebSocket string
 
-	// Proxy is a proxy through which to reach Address: socks5, socks5h, http or https
-	// (CONNECT), with the user and password for the proxy; nil = none. The proxy always
-	// looks up the broker's name. The environment is not used.
+	// Proxy is the URL of a proxy that connects to Address; nil = no proxy. The scheme is
+	// socks5, socks5h, http or https (the latter two with CONNECT). The URL may contain the
+	// proxy's user and password. The proxy always looks up the broker's name. Environment
+	// variables such as HTTPS_PROXY are ignored.
 	Proxy    *url.URL
-	ProxyTLS *tls.Config // for an https proxy; nil = the system's authorities
+	ProxyTLS *tls.Config // for an https proxy; nil = trust the system's certificate authorities
 
-	// Dial connects to Address in place of TCP; nil = TCP. It is not used to reach a
-	// Proxy.
+	// Dial makes the network connection to Address; nil = dial TCP. It is not called if
+	// Proxy is set.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Username string
@@ -39,66 +40,66 @@ type Options struct {
 	User     []Property // User Properties of CONNECT
 
 	KeepAlive      time.Duration // whole seconds; 0 = DefaultKeepAlive
-	MaxPacketSize  uint32        // bytes, announced to the broker and enforced; 0 = what MQTT allows
+	MaxPacketSize  uint32        // bytes; announced to the broker and enforced; 0 = the maximum of MQTT
 	ReceiveMaximum uint16        // announced to the broker; 0 = 65535
 
-	// Subscribe holds the topic filters to subscribe to, with QoS 1. SUBSCRIBE goes out in
-	// the same write as CONNECT, or with Auth or AwaitConnack after CONNACK.
+	// Subscribe holds the topic filters to subscribe to, with QoS 1. SUBSCRIBE is sent in
+	// the same write as CONNECT, but after CONNACK if Auth or AwaitConnack is set.
 	Subscribe []string
 
-	// AwaitConnack waits for CONNACK before SUBSCRIBE, for a broker that does not accept
-	// packets before it, although MQTT 5 lets a client send them (3.1.4).
+	// AwaitConnack makes Dial wait for CONNACK before it sends SUBSCRIBE. Some brokers
+	// require this, although MQTT 5 lets a client send packets before CONNACK (3.1.4).
 	AwaitConnack bool
 
-	// Early, if set, returns a message to send in the same write as SUBSCRIBE, before the
-	// broker has granted the subscription: an answer may come before the broker can deliver
-	// it. Dial calls Early right before that write.
+	// Early, if set, returns a message that Dial sends in the same write as SUBSCRIBE. The
+	// broker may lose an answer that is published before it grants the subscription. Dial
+	// calls Early right before that write.
 	Early func() (EarlyMessage, error)
 
-	// HoldAcks delays a few PUBACKs until the next packet, such as the DISCONNECT of
-	// Close. It saves a write where the connection is closed after the first answer.
+	// HoldAcks delays up to 32 PUBACKs until another packet is sent, such as DISCONNECT. This
+	// saves a write if the connection is closed after the first answer.
 	HoldAcks bool
 
-	// OnMessage is called for the messages one after the other, perhaps before Dial
-	// returns. The connection reads nothing else meanwhile, so OnMessage must not block,
-	// and must not call Close, which waits for it.
+	// OnMessage is called for one message after another, perhaps before Dial returns. The
+	// connection reads nothing until OnMessage returns, so it must not block. It must not
+	// call Close, which waits for OnMessage to return.
 	OnMessage func(Message)
 
-	// OnPublication is OnMessage without a copy: it gets the message where it was read to.
-	// With it, OnMessage is not called.
+	// OnPublication, if set, is called in place of OnMessage, without copying the message out
+	// of the read buffer.
 	OnPublication func(*Publication)
 
-	// OnDrained is called when all messages that one read from the network brought have
-	// been handed over, before the connection reads again, and when it has ended. A receiver
-	// that hands messages on to another goroutine then needs to wake it only once for all
-	// of them. The conditions of OnMessage apply.
+	// OnDrained is called before each read from the network, when all messages of the
+	// previous read have been handed over, and once when reading ends. A receiver that
+	// passes messages to another goroutine can wake it once for all of them. Like OnMessage,
+	// OnDrained must not block and must not call Close.
 	OnDrained func()
 
-	// Tap is called for every packet sent or received, by several goroutines that hold
-	// locks: it must not block, and must not call the connection.
+	// Tap is called for every packet sent or received. Several goroutines call it while they
+	// hold locks, so it must not block and must not use the connection.
 	Tap func(Event)
 
-	inFlight *atomic.Int64 // of the connection being made
+	inFlight *atomic.Int64 // shared with the Conn that Dial makes
 }
 
-// An EarlyMessage is published before the broker has granted the login.
+// An EarlyMessage is published before the broker has granted the subscription.
 type EarlyMessage struct {
 	Message
 	// Acked is called like the acked function of [Conn.Publish]. Its argument may also be a
-	// *[TooLargeError], when CONNACK announces a smaller maximum, and the error of Dial, if
-	// Dial ended before the PUBACK.
+	// *[TooLargeError], if CONNACK announces a smaller maximum, or the reason why the
+	// connection ended, if Dial fails before the PUBACK.
 	Acked func(error)
 	// Dial stops waiting for the SUBACK when Answered is closed.
 	Answered <-chan struct{}
 }
 
-// DefaultKeepAlive is the SDKs' keep-alive (protocol.md 1.3).
+// DefaultKeepAlive is the keep-alive interval of the Azure SDKs (protocol.md 1.3).
 const DefaultKeepAlive = 60 * time.Second
 
-// A Stage is a step of making a connection.
+// A Stage is a step of Dial.
 type Stage string
 
-// The stages in their order.
+// The stages of Dial, in order.
 const (
 	StageLookup    Stage = "look up"
 	StageTCP       Stage = "connect to"
@@ -109,7 +110,7 @@ const (
 	StageSubscribe Stage = "MQTT SUBSCRIBE at"
 )
 
-// A DialError says at which stage a connection could not be made. It wraps the cause: a
+// A DialError says at which stage Dial failed. It wraps the cause: a
 // *net.OpError, a *ProxyError, a TLS error, a *ClientCertificateError, an *UpgradeError, a
 // *ReasonError, ErrAuthLater, the error of Options.Auth.Data, context.DeadlineExceeded, …
 type DialError struct {
@@ -124,8 +125,8 @@ func (e *DialError) Error() string {
 
 func (e *DialError) Unwrap() error { return e.Err }
 
-// Dial connects, logs in and subscribes, all within ctx; the connection then
-// lives until it is closed or lost. The error is a *[DialError].
+// Dial connects, logs in and subscribes. Once Dial has returned, ctx no longer affects the
+// connection. The error is a *[DialError].
 func Dial(ctx context.Context, o Options) (*Conn, error) {
 	if err := o.check(); err != nil {
 		return nil, &DialError{StageConnect, o.Address, err}
@@ -163,7 +164,7 @@ func (o *Options) keepAlive() time.Duration {
 	return min(o.KeepAlive.Truncate(time.Second), math.MaxUint16*time.Second)
 }
 
-// check rejects what paho's encoder would silently truncate.
+// check rejects values that do not fit into CONNECT; paho's encoder would silently truncate them.
 func (o *Options) check() error {
 	if o.KeepAlive != 0 && o.KeepAlive < time.Second {
 		return fmt.Errorf("keep-alive %v: expected at least 1s", o.KeepAlive)
@@ -182,7 +183,7 @@ func (o *Options) check() error {
 	return checkLength("password", len(o.Password))
 }
 
-// dialNet makes the network connection, with TLS and WebSocket.
+// dialNet makes the network connection, including TLS and the WebSocket if o asks for them.
 func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (net.Conn, error) {
 	dial := dialTCP
 	if o.Proxy != nil {
@@ -195,7 +196,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	if o.TLS != nil {
 		tc, err := handshake(ctx, nc, o, certificate)
 		if err != nil {
-			nc.Close() // the handshake's error counts
+			nc.Close() // the handshake's error says more
 			return nil, &DialError{StageTLS, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
 		}
 		nc = tc
@@ -203,7 +204,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	if o.WebSocket != "" {
 		ws, err := upgrade(ctx, nc, o)
 		if err != nil {
-			nc.Close() // the upgrade's error counts
+			nc.Close() // the upgrade's error says more
 			return nil, &DialError{StageWebSocket, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
 		}
 		nc = ws
@@ -248,8 +249,7 @@ func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// A dialer with a deadline reports its own timeout a moment before the context
-	// does.
+	// A dialer that knows the deadline of ctx may time out a moment before ctx ends.
 	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 		if _, set := ctx.Deadline(); set {
 			return context.DeadlineExceeded

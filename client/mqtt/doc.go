@@ -1,8 +1,8 @@
-// Package mqtt makes one MQTT 5 connection. It always starts a clean session and never
-// reconnects, and it knows nothing of the store.
+// Package mqtt is an MQTT 5 client for a single connection. It always starts a clean session,
+// never reconnects, and knows nothing about the state store.
 //
-// The first thing to call is [Dial], which sends CONNECT and SUBSCRIBE in one
-// write and returns when both have been granted:
+// [Dial] sends CONNECT and SUBSCRIBE in one write and returns when the broker has granted
+// both:
 //
 //	conn, err := mqtt.Dial(ctx, mqtt.Options{
 //		Address:   "127.0.0.1:1883",
@@ -13,30 +13,30 @@
 //	…
 //	err = conn.Publish(ctx, mqtt.Message{Topic: "questions", Payload: …}, func(err error) { … })
 //
-// It connects over TCP, TLS and WebSockets, directly or through a proxy, with user name and
-// password, a client certificate, or enhanced authentication ([Auth]). A [*DialError] names
-// the [Stage] that it reached. The environment is not used.
+// Dial connects over TCP, TLS or WebSockets, directly or through a proxy, and logs in with a
+// user name and password, a client certificate, or enhanced authentication ([Auth]). If it
+// fails, a [*DialError] names the [Stage] that failed. Environment variables such as
+// HTTPS_PROXY are ignored.
 //
 // Promises:
-//   - Every refusal is a [*ReasonError] with packet and reason code, also for pipelined
-//     publishes.
-//   - The broker's Receive Maximum, Maximum Packet Size and Server Keep Alive are
-//     respected. A subscription granted with QoS 0 is an error.
-//   - An announced length costs memory only as its bytes arrive, and the buffer for a slow
-//     broker is limited. A message that cannot be decoded ends the connection and does no
-//     other harm.
-//   - Messages are handed over one at a time in the order they came, and acknowledged once
-//     all messages of the same read have been handed over.
-//   - A Conn may be used by several goroutines. Its own goroutines have ended when Close
-//     returns.
-//   - On Linux a connection with few publishes in flight acknowledges TCP segments at once,
-//     because a broker with Nagle's algorithm waits for that.
+//   - Every refusal by the broker is reported as a [*ReasonError] with the packet and the
+//     reason code, even for pipelined publishes.
+//   - The client respects the broker's Receive Maximum, Maximum Packet Size and Server Keep
+//     Alive. A subscription granted with QoS 0 is an error.
+//   - Memory for a large packet grows as its bytes arrive, whatever length it announces. The
+//     buffer of unsent packets is limited. A packet that cannot be decoded ends the
+//     connection and does no other harm.
+//   - Messages are passed to the callback one at a time, in the order they arrive. Their
+//     PUBACKs are sent after all messages of one read have been passed on.
+//   - Several goroutines may use a Conn. Its own goroutines have ended when Close returns.
+//   - On Linux, a connection with few publishes in flight acknowledges TCP segments at once,
+//     because a broker that uses Nagle's algorithm waits for the acknowledgement.
 //
-// Not promised: delivery. A publish that was not acknowledged before the connection ended
-// may have been processed or not.
+// Delivery is not promised. If the connection ends before a publish is acknowledged, the
+// broker may or may not have processed it.
 //
-// Packets are encoded and decoded by paho.golang's packets package, except PUBLISH and
-// PUBACK, which are frequent. Its client is not used, because it hides the reason codes of
-// pipelined publishes and cannot send before CONNACK. WebSockets come from gorilla, SOCKS
-// from golang.org/x/net.
+// paho.golang's packets package encodes and decodes all packets except PUBLISH and PUBACK,
+// which are frequent. paho's client is not used, because it hides the reason codes of
+// pipelined publishes and cannot send before CONNACK. WebSockets come from
+// gorilla/websocket, SOCKS from golang.org/x/net.
 package mqtt

@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// A Message is a PUBLISH.
+// A Message is the content of a PUBLISH, sent or received.
 type Message struct {
 	Topic         string
 	Payload       []byte
-	Large         LargePayload // in place of Payload
+	Large         LargePayload // sent in place of Payload if Append is set
 	ResponseTopic string
 	Correlation   []byte // Correlation Data
 	ContentType   string
 	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
-	User          []Property    // User Properties in the order of the wire
-	QoS           byte          // of a received message; Publish always uses QoS 1
-	Retained      bool          // of a received message: the broker kept it from before the subscription
+	User          []Property    // User Properties, in the order they are sent
+	QoS           byte          // received messages only; Publish always uses QoS 1
+	Retained      bool          // received messages only: stored before the subscription
 }
 
-// A LargePayload is the payload of a message that is sent, encoded only where it is sent from, which
-// saves the memory of a copy. The zero value is none.
+// A LargePayload writes the payload of an outgoing message directly to the send buffer, which
+// saves a copy in memory. The zero value means no payload.
 type LargePayload struct {
-	Size   int                     // in bytes, exactly
+	Size   int                     // exact number of bytes that Append appends
 	Append func(dst []byte) []byte // appends the payload
 }
 
@@ -34,7 +34,7 @@ type Property struct {
 	Name, Value string
 }
 
-// Property returns the first user property with a given name.
+// Property returns the value of the first user property with the given name.
 func (m *Message) Property(name string) (value string, ok bool) {
 	for _, p := range m.User {
 		if p.Name == name {
@@ -44,8 +44,8 @@ func (m *Message) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// check rejects what cannot be encoded, and topics for which a broker would end the whole
-// connection.
+// check rejects a message that cannot be encoded, or with a topic for which a broker would end
+// the connection.
 func (m *Message) check() error {
 	if err := m.checkTopics(); err != nil {
 		return err

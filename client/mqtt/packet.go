@@ -11,22 +11,22 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// maxRemaining is the largest length that an MQTT packet can announce, maxPacket the size
-// of that packet with its fixed header.
+// maxRemaining is the largest Remaining Length of an MQTT packet. maxPacket is the size of such
+// a packet with its fixed header. Both are in bytes.
 const (
 	maxRemaining = 268_435_455
 	maxPacket    = 1 + 4 + maxRemaining
 )
 
-// A MalformedError is a packet that is not MQTT 5.
+// A MalformedError means that the broker sent a packet that MQTT 5 does not allow.
 type MalformedError struct {
 	Why string
 }
 
 func (e *MalformedError) Error() string { return "malformed packet from the broker: " + e.Why }
 
-// A TooLargeError is a packet that was not sent because it is larger than the broker's
-// Maximum Packet Size, or than MQTT allows. Sizes are in bytes.
+// A TooLargeError means that a packet exceeds the broker's Maximum Packet Size, or the maximum
+// of MQTT. Sizes are in bytes.
 type TooLargeError struct {
 	Size, Max int
 }
@@ -35,8 +35,9 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("packet of %d bytes is larger than the %d bytes that the broker accepts", e.Size, e.Max)
 }
 
-// appendPacket appends the encoding of a packet of at most limit bytes, at most maxPacket.
-// It checks the length first, because paho's encoder panics on a packet that is too large.
+// appendPacket appends the encoding of a packet. The error is a *TooLargeError if the packet is
+// larger than limit, which must be at most maxPacket. It does not use paho's encoder, which
+// panics on a packet that is too large.
 func appendPacket(dst []byte, cp *packets.ControlPacket, limit int) ([]byte, error) {
 	parts := cp.Content.Buffers()
 	n := 0
@@ -58,49 +59,50 @@ func appendPacket(dst []byte, cp *packets.ControlPacket, limit int) ([]byte, err
 // packetReader reads packets from a broker that may be hostile.
 type packetReader struct {
 	r     *bufio.Reader
-	limit int    // bytes after the fixed header
-	body  []byte // of a packet that does not fit into r; reused
+	limit int    // maximum number of bytes after the fixed header
+	body  []byte // buffer for packets that do not fit into r
 	in    incoming
 }
 
-// readBuffer is the size of the buffer between the network and a packetReader. Up to this
-// size, a packet is decoded where it lies in the buffer.
+// readBuffer is the size in bytes of a packetReader's read buffer. A packet body up to this size
+// is decoded in the buffer, without a copy.
 const readBuffer = 64 << 10
 
-// firstChunk is how much memory an announced length alone can cost. Beyond it memory grows
-// with the bytes that arrive, to at most four times their number.
+// firstChunk is the number of bytes that are allocated for a large packet before its body
+// arrives. After that the memory grows with the bytes that arrive, to at most four times their
+// number.
 const firstChunk = 64 << 10
 
-// ReusedSize is the size in bytes up to which the memory of a received message may be reused for the
-// next one. A [Publication] with a larger payload keeps its memory.
+// ReusedSize is the largest size in bytes of a received message whose memory may be reused for
+// the next message. The memory of a [Publication] with a larger payload is never reused.
 const ReusedSize = keepBody
 
-// keepBody is the size up to which a buffer is reused for the next packet.
+// keepBody is the capacity in bytes up to which a buffer is reused.
 const keepBody = 1 << 20
 
-// incoming is a packet from the broker. PUBLISH and PUBACK are decoded here, the others by
-// paho.
+// incoming is a packet from the broker. This package decodes PUBLISH and PUBACK, paho decodes
+// all other packets.
 type incoming struct {
 	kind    byte // such as packets.PUBLISH
-	size    int  // with its fixed header
+	size    int  // bytes, including the fixed header
 	publish Publication
 	puback  puback
 	other   *packets.ControlPacket // nil for PUBLISH and PUBACK
 }
 
-// name returns the name of the packet in MQTT 5.
+// name returns the packet's MQTT 5 name, such as "PUBACK".
 func (in *incoming) name() string { return packetName(in.kind) }
 
 func packetName(kind byte) string {
 	return (&packets.ControlPacket{FixedHeader: packets.FixedHeader{Type: kind}}).PacketType()
 }
 
-// next reads a packet, which is valid until the next call.
+// next reads a packet. The packet is valid until the next call.
 func (p *packetReader) next() (*incoming, error) {
 	p.in = incoming{}
 	in := &p.in
 	if cap(p.body) > keepBody {
-		p.body = nil // it is not reused, so its memory need not wait for the next packet
+		p.body = nil // too large to reuse; free it before waiting for the next packet
 	}
 	first, err := p.r.ReadByte()
 	if err != nil {
@@ -138,8 +140,8 @@ func (p *packetReader) next() (*incoming, error) {
 	return in, nil
 }
 
-// setType handles the first byte of a packet. It rejects a packet that no broker sends
-// without waiting for length and body, which may never come.
+// setType handles the first byte of a packet. It rejects a packet that no MQTT broker sends
+// before the length and the body are read, because they may never arrive.
 func (in *incoming) setType(first byte) error {
 	in.kind = first >> 4
 	flags := first & 0xF
@@ -155,7 +157,7 @@ func (in *incoming) setType(first byte) error {
 		}
 	}
 	switch first {
-	case 0x15: // the record type of an alert
+	case 0x15: // the TLS record type of an alert
 		return &MalformedError{"it is a TLS alert, so this port wants TLS"}
 	case 'H': // as in "HTTP/1.1 400 Bad Request"
 		return &MalformedError{"it begins like HTTP"}
@@ -177,15 +179,15 @@ func (in *incoming) setType(first byte) error {
 	return nil
 }
 
-// unpack decodes the body of a packet. It checks the length of the properties before paho
-// does: paho reads a length beyond the packet as the rest of the packet, and panics on 2^31
-// and more where an int has 32 bits.
+// unpack decodes the body of a packet with paho. It first checks the length of the properties,
+// because paho does not: if the length exceeds the packet, paho reads the rest of the packet as
+// properties, and where an int has 32 bits it panics on 2^31 or more.
 func unpack(cp *packets.ControlPacket, body []byte) error {
-	properties := 0 // their offset
+	properties := 0 // offset of the property length in body
 	switch p := cp.Content.(type) {
 	case *packets.Connack:
 		properties = 2
-		// The answer of a broker that knows only MQTT 3.1.1, in the form of that version.
+		// An MQTT 3.1.1 CONNACK, from a broker that does not support MQTT 5.
 		if len(body) == 2 && body[1] == 0x01 {
 			p.ReasonCode = reasonUnsupportedVersion
 			return nil
@@ -232,7 +234,7 @@ func readLength(r io.ByteReader) (n, digits int, err error) {
 	return 0, 0, errLength
 }
 
-// nextBytes returns the next n bytes, which are valid until the next call.
+// nextBytes returns the next n bytes. They are valid until the next call.
 func (p *packetReader) nextBytes(n int) ([]byte, error) {
 	if n > p.r.Size() {
 		err := p.fillBody(n)
@@ -242,7 +244,7 @@ func (p *packetReader) nextBytes(n int) ([]byte, error) {
 	if err != nil {
 		return nil, noEOF(err)
 	}
-	_, err = p.r.Discard(n) // of what was peeked at
+	_, err = p.r.Discard(n) // the body stays valid until the next read
 	return body, err
 }
 
@@ -253,7 +255,7 @@ func (p *packetReader) fillBody(n int) error {
 		have := len(p.body)
 		chunk := min(n-have, max(firstChunk, have))
 		if have >= n/4 {
-			chunk = n - have // less to copy, and still in proportion to what has come
+			chunk = n - have // avoids another copy; at most four times the bytes that have arrived
 		}
 		if cap(p.body)-have < chunk {
 			p.body = append(make([]byte, 0, have+chunk), p.body...)
@@ -266,7 +268,7 @@ func (p *packetReader) fillBody(n int) error {
 	return nil
 }
 
-// noEOF turns the end of the stream within a packet into io.ErrUnexpectedEOF.
+// noEOF replaces io.EOF with io.ErrUnexpectedEOF, for a stream that ends within a packet.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -18,10 +18,11 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// A ProxyError is a proxy that could not be reached, or refused to connect.
+// A ProxyError means that the proxy could not be reached, or that it refused or failed to connect
+// to the broker.
 type ProxyError struct {
 	Proxy  string // scheme://host:port, without user and password
-	Status int    // the HTTP status of a refusal; 0 = another error
+	Status int    // the HTTP status of the proxy's refusal; 0 = see Err
 	Err    error  // nil if Status is set
 }
 
@@ -43,7 +44,7 @@ func statusText(code int) string {
 
 // dialProxy connects to o.Address through o.Proxy. The proxy looks up the broker's name.
 func dialProxy(ctx context.Context, o Options) (net.Conn, error) {
-	// The proxy looks up the address, so check for a missing port here.
+	// Check for a missing port here, because only the proxy uses the address.
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, &DialError{StageTCP, o.Address, err}
 	}
@@ -101,7 +102,7 @@ func dialSOCKS(ctx context.Context, o Options, address string) (net.Conn, error)
 	return contextual.DialContext(ctx, "tcp", o.Address)
 }
 
-// A quickDialer dials TCP for connections that acknowledge quickly, see quickAck.
+// A quickDialer dials TCP connections that acknowledge segments at once; see quickAck.
 type quickDialer struct {
 	net.Dialer
 	inFlight *atomic.Int64
@@ -133,7 +134,7 @@ func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn
 		config.ServerName = cmp.Or(config.ServerName, o.Proxy.Hostname())
 		tc := tls.Client(nc, config)
 		if err := tc.HandshakeContext(ctx); err != nil {
-			nc.Close() // the handshake's error counts
+			nc.Close() // the handshake's error says more
 			return nil, err
 		}
 		nc = tc
@@ -153,12 +154,12 @@ func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn
 	return nc, nil
 }
 
-// maxHeader limits the size of the answer to a request for a tunnel.
+// maxHeader is the maximum size in bytes of the proxy's answer to a CONNECT request.
 const maxHeader = 64 << 10
 
 func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: o.Address}, Host: o.Address, Header: make(http.Header)}
-	request.Header.Set("User-Agent", "") // sends none
+	request.Header.Set("User-Agent", "") // omit the header
 	if u := o.Proxy.User; u != nil {
 		password, _ := u.Password()
 		login := base64.StdEncoding.EncodeToString([]byte(u.Username() + ":" + password))
@@ -182,8 +183,8 @@ func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 	return response.StatusCode, nil
 }
 
-// during runs a step that has no context parameter. If ctx ends first, the step fails and the
-// connection is no longer usable.
+// during runs step, whose I/O on nc ignores ctx. If ctx ends first, during makes that I/O fail
+// and returns the cause of ctx; nc is then no longer usable.
 func during(ctx context.Context, nc net.Conn, step func() error) error {
 	past := time.Unix(1, 0)
 	stop := context.AfterFunc(ctx, func() {

@@ -15,17 +15,16 @@ import (
 )
 
 // PUBLISH and PUBACK are nearly all that a busy connection carries, so they are encoded and
-// decoded here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; this
-// one takes none. paho remains the reference: FuzzPublish and FuzzPuback check that both
+// decoded here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; the
+// decoder in this file takes none. paho remains the reference: FuzzPublish and FuzzPuback check that both
 // accept the same bytes and decode them to the same values, except
 //
-//   - a property length that goes beyond the packet: paho then reads the rest of the packet as
-//     properties;
+//   - a property length that exceeds the packet: paho reads the rest of the packet as properties;
 //   - a Subscription Identifier that is truncated or has more than four digits, which paho
 //     accepts.
 
-// A Publication is a received PUBLISH. It lies in the read buffer of its connection: it and
-// its parts are valid only until the function that got it returns. Message makes a copy.
+// A Publication is a received PUBLISH. Its slices point into the connection's read
+// buffer: they are valid only until OnPublication returns. Message makes a copy.
 type Publication struct {
 	Topic         []byte
 	Payload       []byte
@@ -34,7 +33,7 @@ type Publication struct {
 	ContentType   []byte
 	Expiry        time.Duration // Message Expiry Interval; 0 = none
 	QoS           byte
-	Retained      bool // the broker kept it from before the subscription
+	Retained      bool // the broker had stored the message before the subscription
 
 	id         uint16
 	duplicate  bool
@@ -81,7 +80,7 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 		return dst, &TooLargeError{Size: size, Max: limit}
 	}
 	if m.Large.Append != nil {
-		const spare = 1 << 10 // what Append may reserve in excess
+		const spare = 1 << 10 // extra capacity that Append may reserve
 		dst = slices.Grow(dst, 1+lengthDigits(n)+n+spare)
 	}
 	dst = append(dst, packets.PUBLISH<<4|1<<1)
@@ -137,7 +136,7 @@ func lengthDigits(n int) int {
 	return digits
 }
 
-// fields reads the fields of a body one after the other, and remembers the first error.
+// fields reads a packet body's fields one after another, and keeps the first error.
 type fields struct {
 	body []byte
 	at   int
@@ -171,7 +170,7 @@ func (f *fields) uint16() uint16 {
 // string reads a string or binary data.
 func (f *fields) string() []byte { return f.next(int(f.uint16())) }
 
-// fail remembers the first error.
+// fail records err if it is the first error, and skips the rest of the body.
 func (f *fields) fail(err error) {
 	if f.err == nil {
 		f.err = err
@@ -202,8 +201,8 @@ func (f *fields) properties() int {
 	return f.at + n
 }
 
-// property reads one property of a PUBLISH. value is the value of a User Property; other values are
-// in part, or in number.
+// property reads one property of a PUBLISH. part and value are a User Property's name and value.
+// Any other property has its value in part or in number.
 func (f *fields) property() (kind byte, part, value []byte, number uint32) {
 	switch kind = f.byte(); kind {
 	case propPayloadFormat:
@@ -226,7 +225,7 @@ func (f *fields) property() (kind byte, part, value []byte, number uint32) {
 	return kind, part, value, number
 }
 
-// decodePublish decodes the body of a PUBLISH. The result lies in body.
+// decodePublish decodes the body of a PUBLISH. The result's slices point into body.
 func decodePublish(flags byte, body []byte) (Publication, error) {
 	p := Publication{QoS: flags >> 1 & 3, Retained: flags&1 != 0, duplicate: flags&8 != 0}
 	f := fields{body: body}
@@ -258,8 +257,8 @@ func decodePublish(flags byte, body []byte) (Publication, error) {
 	return p, nil
 }
 
-// Properties iterates over the names and values of the user properties, in the order in which
-// the broker sent them.
+// Properties iterates over the names and values of the user properties, in the order the broker
+// sent them.
 func (p *Publication) Properties() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		f := fields{body: p.properties}
@@ -271,7 +270,7 @@ func (p *Publication) Properties() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Property returns the first user property with a given name.
+// Property returns the value of the first user property with the given name.
 func (p *Publication) Property(name string) (value []byte, ok bool) {
 	for n, value := range p.Properties() {
 		if string(n) == name {
@@ -281,7 +280,7 @@ func (p *Publication) Property(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// Message returns a copy.
+// Message returns a copy of p, which stays valid after OnPublication returns.
 func (p *Publication) Message() Message {
 	m := Message{
 		Topic:         string(p.Topic),
@@ -300,7 +299,8 @@ func (p *Publication) Message() Message {
 	return m
 }
 
-// decodePuback decodes the body of a PUBACK, which may end early (MQTT 5, 3.4.2.1).
+// decodePuback decodes the body of a PUBACK. The reason code and the properties may be missing
+// (MQTT 5, 3.4.2.1).
 func decodePuback(body []byte) (puback, error) {
 	f := fields{body: body}
 	p := puback{id: f.uint16()}

@@ -6,21 +6,21 @@ import (
 	"syscall"
 )
 
-// busy is the number of unacknowledged publishes from which quick acknowledgements are
-// useless: a busy connection always has something to send or to read.
+// busy is the number of unacknowledged publishes above which quick acknowledgements do not
+// help: a busy connection always has something to send or to read.
 const busy = 16
 
-// A quickConn makes the kernel acknowledge at once what it receives, instead of up to 40 ms
-// later. A broker with Nagle's algorithm, which is Mosquitto's default, holds every second
-// small packet back for that long.
+// A quickConn makes the kernel acknowledge received TCP segments at once, instead of up to
+// 40 ms later. A broker that uses Nagle's algorithm, as Mosquitto does by default, delays
+// every second small packet until that acknowledgement.
 type quickConn struct {
 	*net.TCPConn
 	raw      syscall.RawConn
 	inFlight *atomic.Int64
-	more     bool // the last read filled its buffer, so this one does not wait
+	more     bool // the last read filled its buffer, so the next one will not block
 }
 
-// quickAck makes a TCP connection acknowledge quickly while inFlight is low.
+// quickAck makes a TCP connection acknowledge segments at once while inFlight is at most busy.
 func quickAck(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	tc, ok := nc.(*net.TCPConn)
 	if !ok || inFlight == nil {
@@ -33,7 +33,7 @@ func quickAck(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	return &quickConn{TCPConn: tc, raw: raw, inFlight: inFlight}
 }
 
-// Read sets TCP_QUICKACK each time, because the kernel resets it when we send.
+// Read sets TCP_QUICKACK each time, because the kernel clears it when we send.
 func (q *quickConn) Read(b []byte) (int, error) {
 	if !q.more && q.inFlight.Load() <= busy {
 		// An error means that the connection has ended, which Read reports.

@@ -7,5 +7,5 @@ import (
 	"sync/atomic"
 )
 
-// quickAck returns the connection unchanged: only Linux has TCP_QUICKACK.
+// quickAck returns nc unchanged, because only Linux has TCP_QUICKACK.
 func quickAck(nc net.Conn, _ *atomic.Int64) net.Conn { return nc }

@@ -12,7 +12,7 @@ import (
 )
 
 func (c *Conn) readLoop() error {
-	defer close(c.read) // after fail has the reason
+	defer close(c.read) // after fail has recorded the reason
 	err := c.readPackets()
 	c.drained()
 	if err != nil {
@@ -21,15 +21,16 @@ func (c *Conn) readLoop() error {
 	return nil
 }
 
-// drained is called after the messages of one read were handed over.
+// drained calls OnDrained, if set, after all messages of one read have been handed over.
 func (c *Conn) drained() {
 	if c.o.OnDrained != nil {
 		c.o.OnDrained()
 	}
 }
 
-// An activityReader reads from the broker and records when bytes came. Bytes count, not
-// packets: a large packet on a slow line takes longer than a keep-alive interval.
+// An activityReader reads from the broker and records when bytes arrive. It counts bytes rather
+// than packets as signs of life, because a large packet on a slow line can take longer than a
+// keep-alive interval.
 type activityReader struct {
 	c *Conn
 }
@@ -44,8 +45,8 @@ func (r activityReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readPackets reads packets until the connection ends, and returns why. The error is nil if
-// the writer knows the reason.
+// readPackets reads packets until the connection ends, and returns the reason, or nil if the
+// writer reports the reason.
 func (c *Conn) readPackets() error {
 	limit := maxRemaining
 	if n := c.o.MaxPacketSize; n > 0 {
@@ -55,7 +56,7 @@ func (c *Conn) readPackets() error {
 	for loggedIn := false; ; {
 		in, err := r.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil // the deadline of Close or writeError
+			return nil // Close or writeError set the deadline
 		}
 		if err != nil {
 			if _, malformed := errors.AsType[*MalformedError](err); !malformed && c.isClosing() {
@@ -97,7 +98,7 @@ func (c *Conn) readPackets() error {
 	}
 }
 
-// handle handles a packet that may come once the login is granted.
+// handle handles a packet that the broker may send after the login is granted.
 func (c *Conn) handle(in *incoming) error {
 	switch in.kind {
 	case packets.PUBLISH:
@@ -129,7 +130,7 @@ func (c *Conn) handlePublish(p *Publication) error {
 		return &MalformedError{"a PUBLISH with a topic alias, which was not granted"}
 	}
 	if p.QoS == 1 {
-		// Acknowledge first: the receiver of the message may close the connection.
+		// Acknowledge first, because the callback may cause the connection to be closed.
 		if err := c.acknowledge(p.id); err != nil {
 			return err
 		}
@@ -143,8 +144,8 @@ func (c *Conn) handlePublish(p *Publication) error {
 	return nil
 }
 
-// acknowledge queues a PUBACK. The writer is woken once all messages of one read have been
-// handed over, so that their PUBACKs go out in one write.
+// acknowledge queues a PUBACK. flushAcks wakes the writer after all messages of one read have
+// been handed over, so that their PUBACKs go out in one write.
 func (c *Conn) acknowledge(id uint16) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +171,7 @@ func (c *Conn) acknowledge(id uint16) error {
 	return nil
 }
 
-// flushAcks wakes the writer for the acknowledgements of the last read.
+// flushAcks wakes the writer if PUBACKs are queued. With HoldAcks it waits for more than many.
 func (c *Conn) flushAcks() {
 	const many = 32
 	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > many {
@@ -179,7 +180,7 @@ func (c *Conn) flushAcks() {
 	}
 }
 
-// handlePuback passes the outcome to the publish that waits for it.
+// handlePuback passes the broker's answer to the publish that waits for it.
 func (c *Conn) handlePuback(ack puback) error {
 	p, err := c.removePending(ack.id, packets.PUBACK, 1)
 	if err != nil || p.done == nil {
@@ -196,7 +197,7 @@ func (c *Conn) handlePuback(ack puback) error {
 	return nil
 }
 
-// handleSuback passes the outcome to the SUBSCRIBE that waits for it.
+// handleSuback passes the broker's answer to the SUBSCRIBE that waits for it.
 func (c *Conn) handleSuback(ack *packets.Suback) error {
 	p, err := c.removePending(ack.PacketID, packets.SUBACK, len(ack.Reasons))
 	if err != nil || p.done == nil {
@@ -216,9 +217,9 @@ func (c *Conn) handleSuback(ack *packets.Suback) error {
 	return nil
 }
 
-// removePending returns the packet that waits for an acknowledgement with so many reason
-// codes. Without one it returns neither a packet nor an error, because brokers repeat
-// acknowledgements.
+// removePending removes and returns the pending packet that an acknowledgement answers. ack is
+// the acknowledgement's packet type, codes its number of reason codes; a mismatch is an error. If
+// no packet has this id, both results are zero, because brokers may repeat acknowledgements.
 func (c *Conn) removePending(id uint16, ack byte, codes int) (pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,7 @@ func (e *ReasonError) Error() string {
 	return b.String()
 }
 
-// ReasonCode returns the code of the ReasonError that err wraps. ok is false if there is
+// ReasonCode returns the code of the ReasonError that err is or wraps. ok is false if err has
 // none.
 func ReasonCode(err error) (code byte, ok bool) {
 	if r, found := errors.AsType[*ReasonError](err); found {
@@ -52,8 +52,8 @@ func ReasonCode(err error) (code byte, ok bool) {
 	return 0, false
 }
 
-// ReasonName returns the name of a reason code (MQTT 5, 2.4) in lower case. It depends on
-// the packet, because code 0 has several meanings.
+// ReasonName returns the name of a reason code (MQTT 5, 2.4), such as "not authorized". The
+// meaning of code 0 depends on packet, such as "SUBACK".
 func ReasonName(packet string, code byte) string {
 	switch {
 	case code == 0 && packet == "SUBACK":

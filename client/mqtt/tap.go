@@ -10,18 +10,18 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// An Event is a packet that was sent or received, for a trace. It never holds a password or
-// authentication data.
+// An Event describes a packet for a trace. It never holds the password or the authentication
+// data.
 type Event struct {
 	Time   time.Time
 	Sent   bool
-	Type   string // the name of the packet in MQTT 5, such as "PUBACK"
-	ID     uint16 // Packet Identifier; 0 where the packet has none
-	Size   int    // bytes on the wire, before TLS
-	Detail string // its content in words; empty for a PUBLISH
+	Type   string // MQTT 5 packet name, such as "PUBACK"
+	ID     uint16 // Packet Identifier; 0 = none
+	Size   int    // bytes of the MQTT packet
+	Detail string // the main fields as text; empty for a PUBLISH
 
-	Message   *Message // of a PUBLISH
-	Duplicate bool     // of a PUBLISH
+	Message   *Message // set only for a PUBLISH
+	Duplicate bool     // the DUP flag of a received PUBLISH
 }
 
 // event returns the Event of a received packet.
@@ -39,8 +39,8 @@ func (in *incoming) event() Event {
 	return e
 }
 
-// publishEvent returns the Event of a sent PUBLISH. The caller of Publish may use the memory
-// of m again, so the event has a copy.
+// publishEvent returns the Event of a sent PUBLISH. It copies m, because the caller of Publish
+// may reuse its memory.
 func publishEvent(m *Message, id uint16, size int) Event {
 	c := *m
 	c.Payload, c.Correlation, c.User, c.QoS = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User), 1

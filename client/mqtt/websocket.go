@@ -29,10 +29,10 @@ const webSocketBuffer = 16 << 10
 func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 	target, err := url.ParseRequestURI(o.WebSocket)
 	if err != nil || !strings.HasPrefix(o.WebSocket, "/") {
-		// The text names neither path nor err: a query may hold a secret.
+		// Omit the path and err from the message: the query may hold a secret.
 		return nil, errors.New("the path of the WebSocket: expected one that begins with /")
 	}
-	target.Scheme, target.Host = "ws", o.Address // TLS, if any, is already there
+	target.Scheme, target.Host = "ws", o.Address // "ws" even with TLS, which nc already provides
 	w := &webSocket{Conn: nc, below: &firstErrorConn{Conn: nc}}
 	d := websocket.Dialer{
 		Subprotocols:    []string{"mqtt"},
@@ -57,10 +57,10 @@ func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 // A webSocket carries bytes in binary messages, whose boundaries have no meaning (MQTT 5,
 // 6.0.0-1, 6.0.0-2). One goroutine reads and one writes.
 type webSocket struct {
-	net.Conn // the underlying connection; deadlines and Close go to it
+	net.Conn // the connection below the WebSocket; handles deadlines and Close
 	below    *firstErrorConn
 	ws       *websocket.Conn
-	message  io.Reader // the rest of the current message; nil = none
+	message  io.Reader // the unread rest of the current message; nil = none
 }
 
 func (w *webSocket) Read(b []byte) (int, error) {
@@ -117,9 +117,9 @@ func (w *webSocket) readError(err error) error {
 	}
 }
 
-// A firstErrorConn keeps the first error of a connection, because gorilla's package replaces
-// it. It ignores write deadlines that the package sets, which would override the owner's
-// deadlines.
+// A firstErrorConn keeps the first error of a connection, because gorilla/websocket replaces
+// errors with its own. It ignores the write deadlines that gorilla/websocket sets, because they
+// would override the deadlines that Conn sets.
 type firstErrorConn struct {
 	net.Conn
 	mu  sync.Mutex

@@ -10,30 +10,32 @@ import (
 )
 
 const (
-	// outFull is the number of bytes in out at which publishes wait, so that a broker that
-	// reads slowly, or not at all, does not cost more memory.
+	// outFull is the number of bytes in out at which publishes wait. It bounds the memory
+	// that a broker costs if it reads slowly or not at all.
 	outFull = 1 << 20
 
 	// outWorthWriting is the number of bytes in out at which Queue wakes the writer.
 	outWorthWriting = 16 << 10
 )
 
-// ErrNoSubscribers means that the broker accepted a message and reported that nobody
-// subscribes to its topic (PUBACK 0x10).
+// ErrNoSubscribers means that the broker accepted a message but nobody subscribes to its
+// topic (PUBACK 0x10).
 var ErrNoSubscribers = errors.New("nobody subscribed to the topic")
 
-// ErrFull means that a message was not queued because there is no room for it.
+// ErrFull means that a message was not queued because too many publishes are unacknowledged
+// or too many bytes are unsent.
 var ErrFull = errors.New("too much is unacknowledged or unsent")
 
-// Publish sends a message with QoS 1. It waits only for room: in the broker's Receive
-// Maximum, and in the buffer if the broker reads slowly. It returns once the message is
-// queued for the writer, and does not keep its memory. After an error the message was not
-// sent and acked is not called; the error is a *TooLargeError, the end of ctx, or how the
-// connection ended.
+// Publish queues a message with QoS 1 for the writer. It waits while the broker's Receive
+// Maximum is used up or the write buffer is full. The caller may reuse the message's memory
+// when Publish returns. If Publish returns an error, the message is not sent and acked is not
+// called. The error is a *TooLargeError, the cause of ctx, the reason why the connection
+// ended, or a description of an invalid message.
 //
-// acked is called exactly once and must not block. Its argument is nil if the broker
-// accepted the message, ErrNoSubscribers if it accepted it and nobody will get it, a
-// *ReasonError if it refused it, or how the connection ended before the PUBACK came.
+// Otherwise acked is called exactly once. It must not block. Its argument is nil if the
+// broker accepted the message, ErrNoSubscribers if the broker accepted it but nobody
+// subscribes to the topic, a *ReasonError if the broker refused it, or the reason why the
+// connection ended before the PUBACK arrived.
 func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,8 +50,9 @@ func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error 
 	return err
 }
 
-// Queue is [Conn.Publish] for one of several messages: the message may wait for Flush, to
-// share a write with others. Queue itself does not wait: without room the error is ErrFull.
+// Queue is like [Conn.Publish], but it never waits, and the message may stay in the buffer
+// until Flush, so that several messages share a write. The error is ErrFull if Publish would
+// have to wait.
 func (c *Conn) Queue(m *Message, acked func(error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,7 +69,7 @@ func (c *Conn) Queue(m *Message, acked func(error)) error {
 	return err
 }
 
-// Flush sends what was queued. It does not wait.
+// Flush wakes the writer to send all queued packets. It does not wait.
 func (c *Conn) Flush() {
 	select {
 	case c.wake <- struct{}{}:
@@ -79,8 +82,8 @@ func (c *Conn) full() bool {
 	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull
 }
 
-// awaitRoom waits until it is a publish's turn and there is room. It requires c.mu, which it
-// releases while it waits.
+// awaitRoom waits until there is room for a publish and no earlier publish waits. It requires
+// c.mu, which it releases while it waits.
 func (c *Conn) awaitRoom(ctx context.Context) (err error) {
 	if !c.full() && len(c.waiting) == 0 {
 		return nil
@@ -89,7 +92,7 @@ func (c *Conn) awaitRoom(ctx context.Context) (err error) {
 	c.waiting = append(c.waiting, turn)
 	for err == nil && (c.full() || c.waiting[0] != turn) {
 		c.mu.Unlock()
-		c.Flush() // or the acknowledgements that make room may never come
+		c.Flush() // room comes only when queued packets are sent and acknowledged
 		select {
 		case <-turn:
 		case <-c.done:
@@ -131,7 +134,7 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 	if err := m.checkSizes(); err != nil {
 		return 0, 0, err
 	}
-	// There always is a free Packet Identifier: quota and the subscriptions need fewer.
+	// A Packet Identifier is always free: quota leaves enough of them for the subscriptions.
 	id = c.pending.Add(pending{packet: packets.PUBACK, topic: m.Topic, done: acked})
 	before := len(c.out)
 	if c.out, err = appendPublish(c.out, m, id, c.limits.MaxPacketSize); err != nil {
@@ -147,7 +150,7 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 }
 
 // Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a *ReasonError if
-// the broker refused, the end of ctx, or how the connection ended.
+// the broker refused, the cause of ctx, or the reason why the connection ended.
 func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	granted := make(chan error, 1)
 	cp, err := c.newSubscribe(filters, granted)
@@ -168,7 +171,7 @@ func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	}
 }
 
-// newSubscribe registers and returns a SUBSCRIBE. Its outcome is sent to granted.
+// newSubscribe returns a SUBSCRIBE and adds it to c.pending. Its outcome is sent to granted.
 func (c *Conn) newSubscribe(filters []string, granted chan<- error) (*packets.ControlPacket, error) {
 	cp := packets.NewControlPacket(packets.SUBSCRIBE)
 	p := cp.Content.(*packets.Subscribe)
@@ -184,7 +187,7 @@ func (c *Conn) newSubscribe(filters []string, granted chan<- error) (*packets.Co
 	return cp, nil
 }
 
-// send queues packets for one write.
+// send queues packets so that they go out in one write, and wakes the writer.
 func (c *Conn) send(cps ...*packets.ControlPacket) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,8 +247,8 @@ func (c *Conn) writeLoop() error {
 	}
 }
 
-// write writes all of buf, and records each part that the broker accepts as a sign of life: a
-// large packet on a slow line takes longer than a keep-alive interval.
+// write writes buf in pieces and updates c.sent after each piece, because a large packet on a
+// slow line can take longer than a keep-alive interval.
 func (c *Conn) write(buf []byte) error {
 	const piece = 256 << 10
 	c.writing.Store(true)
@@ -261,8 +264,9 @@ func (c *Conn) write(buf []byte) error {
 	return nil
 }
 
-// writeError prefers the broker's last packet to a write error: a broker that refuses
-// sends its reason and closes, and our next write may notice the close first.
+// writeError gives the reader a moment to read the broker's last packet, whose reason then
+// replaces the write error: a broker that refuses sends its reason and closes the connection,
+// and our next write may fail before the reader sees the reason.
 func (c *Conn) writeError(err error) error {
 	const grace = 100 * time.Millisecond
 	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {
@@ -271,9 +275,9 @@ func (c *Conn) writeError(err error) error {
 	return &LostError{err}
 }
 
-// drain comes after a DISCONNECT. A PUBACK that arrives at a closed socket causes a reset,
-// which discards what is still being sent. So drain waits for the outstanding PUBACKs, or
-// for the broker to close the connection, as long as Close allows.
+// drain waits, after DISCONNECT, for the outstanding acknowledgements or for the broker to
+// close the connection; the deadline that Close sets limits the wait. Without drain, a PUBACK
+// that arrives at the closed socket would cause a reset, which discards unsent data.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	c.checkAcked()
@@ -291,8 +295,8 @@ func (c *Conn) drain() {
 	}
 }
 
-// checkAcked closes c.acked if the connection is closing and every publish is acknowledged.
-// It requires c.mu.
+// checkAcked closes c.acked if the connection is closing and no packet waits for an
+// acknowledgement. It requires c.mu.
 func (c *Conn) checkAcked() {
 	if !c.closing || c.pending.Len() > 0 {
 		return
