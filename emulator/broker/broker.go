@@ -152,7 +152,8 @@ func (b *Broker) Stats() Stats {
 	return st
 }
 
-// Client returns the connected client with the given client id, or nil if there is none. It requires the lock.
+// Client returns the connected client with the given client id, or nil if there is none.
+// It requires the lock.
 func (b *Broker) Client(id string) *Client {
 	if s := b.sessions[id]; s != nil {
 		return s.client

@@ -47,7 +47,7 @@ func (c *Client) ensureRoom(size int) bool {
 		n += s.pending.len()
 	}
 	share := bytes
-	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks the bytes that the socket does not accept at once
+	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks what remains
 		share, size = bytes-c.queued, 0
 	}
 	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(share, size) {

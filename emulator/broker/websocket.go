@@ -168,7 +168,8 @@ func (w *webSocket) upgrade() error {
 }
 
 // allowsOrigin reports whether a web page of the request's Origin may connect. A page from the
-// listener's own address may connect. So may programs other than browsers, which send no Origin. The request's Host proves nothing:
+// listener's own address may connect. So may programs other than browsers, which send no Origin.
+// The request's Host proves nothing:
 // a page can choose the name under which its browser reaches this address.
 func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
