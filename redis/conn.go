@@ -75,7 +75,8 @@ type conn struct {
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// Limits on one turn of a pipeline, after which the Local is unlocked for other clients.
+// A pipeline keeps the Local locked for at most about maxHolding commands or the time maxHold. Then the
+// connection unlocks it, so that other clients get a turn.
 const (
 	maxHolding = 256
 	maxHold    = 2 * time.Millisecond

@@ -12,35 +12,35 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
-// Options configure a [Broker]. With the zero value everybody may do everything, within the
+// Options configure a [Broker]. The zero value permits everything to every client, within the
 // default limits. Each function may be nil.
 type Options struct {
-	// Login decides on each CONNECT, and on each AUTH. It is called on the connection's
-	// goroutine, without the lock. If it is nil, everybody may connect, except with an
-	// authentication method.
+	// Login decides on each CONNECT and each AUTH. It is called on the connection's goroutine,
+	// without the lock. If it is nil, every client may connect, unless it asks for an
+	// Authentication Method.
 	Login func(*Login) Verdict
 
 	// Authorize reports whether a client may publish to a topic (write), or subscribe to a
-	// filter. The filter of a shared subscription begins with $share. If it is nil, everybody
-	// may.
+	// filter. The filter of a shared subscription begins with $share. If Authorize is nil,
+	// every client may.
 	Authorize func(c *Client, topic string, write bool) bool
 
-	// Refuse lists topic filters that nobody may subscribe to: SUBACK 0x80. They are compared as
-	// strings.
+	// Refuse lists topic filters that no client may subscribe to; SUBACK has code 0x80. A filter
+	// is refused only if it equals an entry exactly.
 	Refuse []string
 
 	// Origins lists the origins of web pages that may connect to a WebSocket, such as
 	// https://dashboard.example. A page that the listener's own address serves may always connect.
 	Origins []string
 
-	// Topic is the topic of Handle. Messages to it are not retained and reach no subscriber. A
-	// will to it is dropped.
+	// Topic is the topic whose messages go to Handle. They are not retained and reach no
+	// subscriber. A will for this topic is dropped.
 	Topic string
 
 	// Handle is called for each message that an authorized client publishes to Topic. It returns
 	// the reason code of PUBACK or PUBREC, or [Later] to send no PUBACK before it calls
-	// [Client.Ack]. Handle may unlock the broker and lock it again. Then the client may have
-	// disconnected, see [Client.Connected].
+	// [Client.Ack]. Handle may unlock the broker and lock it again; the client may have
+	// disconnected by then, see [Client.Connected].
 	Handle func(c *Client, p *Publish) byte
 
 	// Connected and Disconnected are called once each for a connection that CONNACK accepts.
@@ -51,8 +51,8 @@ type Options struct {
 	// Refused is called for each connection that is refused before or in CONNACK.
 	Refused func(*Client, Verdict)
 
-	// Changed is called after changes to [Stats], but not after changes to the counts of messages
-	// and bytes. It is called without the lock.
+	// Changed is called, without the lock, after [Stats] changed. It is not called if only the
+	// counts of messages and bytes changed.
 	Changed func()
 
 	Limits
@@ -68,13 +68,14 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Later is returned by a handler that calls [Client.Ack] itself, or never.
+// Later is what [Options].Handle returns to send no PUBACK. The handler may call [Client.Ack] later
+// to send it.
 const Later byte = 0xFF
 
-// Stats are the figures of a broker.
+// Stats are a broker's current figures and its totals since the start.
 type Stats struct {
-	Connections int // open, including connections before CONNECT
-	Clients     int // connected, with a session
+	Connections int // open connections, including those that have not sent CONNECT
+	Clients     int // connected clients that have a session
 	Sessions    int // including sessions whose client is away
 
 	Subscriptions int
@@ -100,25 +101,25 @@ type Broker struct {
 	clients    map[*Client]struct{} // all connections
 	sessions   map[string]*session  // by client id
 	tree       node
-	generation uint64            // changes with each subscription
+	generation uint64            // increases with each change of a subscription
 	routes     map[string]*route // by topic
-	lastRoute  *route            // of Publish
+	lastRoute  *route            // the route that Publish used last
 	routeBytes int
 	stats      Stats
 	retained   int          // bytes of retained messages
-	kept       atomic.Int64 // bytes of everything, see budget.go; changed also without mu
-	sequence   uint64       // of retained messages
-	unawaited  int          // bytes of messages that wait in publishUnawaited
+	kept       atomic.Int64 // bytes charged to the budget, see budget.go; also changed without mu
+	sequence   uint64       // of the newest retained message
+	unawaited  int          // bytes of messages that publishUnawaited has yet to send
 	sysSubs    int          // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
-	jobs       []func()  // see later
+	jobs       []func()  // run by the goroutine that later starts
 	spares     [][]byte  // empty buffers for outboxes
-	dirty      []*Client // clients whose outbox Unlock must look at
+	dirty      []*Client // clients whose outbox Unlock must send
 	toClose    []net.Conn
-	changed    bool      // Options.Changed is to be called
-	readTime   time.Time // Now while packets are handled; zero: none are
-	own        message   // of Publish and Send
+	changed    bool      // Unlock must call Options.Changed
+	readTime   time.Time // what Now returns while packets are handled; zero: use the clock
+	own        message   // the message that Publish or Send is sending
 	timers     timerQueue
 	listeners  []net.Listener
 	closed     bool
@@ -137,21 +138,22 @@ func New(opts Options) *Broker {
 	return b
 }
 
-// minPendingBytes is the least memory that clients without a login share. It has room for two
-// large CONNECTs.
+// minPendingBytes is the least memory, in bytes, that all clients that have not logged in share. Two
+// CONNECTs of the largest size fit.
 const minPendingBytes = 4 * maxBeforeLogin
 
 // Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
 func (b *Broker) Lock() { b.mu.Lock() }
 
-// Stats returns the present figures. It requires the lock.
+// Stats returns the broker's figures. It requires the lock.
 func (b *Broker) Stats() Stats {
 	st := b.stats
 	st.Connections, st.Sessions, st.Kept = len(b.clients), len(b.sessions), int(b.kept.Load())
 	return st
 }
 
-// Client returns the connected client with that id, or nil. It requires the lock.
+// Client returns the connected client with the given client id, or nil if there is none.
+// It requires the lock.
 func (b *Broker) Client(id string) *Client {
 	if s := b.sessions[id]; s != nil {
 		return s.client
@@ -159,22 +161,23 @@ func (b *Broker) Client(id string) *Client {
 	return nil
 }
 
-// Clients calls f for each open connection, including connections before CONNECT. It requires the lock.
+// Clients calls f for each open connection, including those that have not sent CONNECT. It requires
+// the lock.
 func (b *Broker) Clients(f func(*Client)) {
 	for c := range b.clients {
 		f(c)
 	}
 }
 
-// acceptPause keeps an accept loop from spinning when the process has no file descriptors
-// left.
+// acceptPause is the pause after Accept fails. It keeps the accept loop from spinning when the
+// process has no file descriptors left.
 const acceptPause = 50 * time.Millisecond
 
-// Serve accepts connections from ln until the broker is closed, which closes ln. It returns at
-// once.
+// Serve starts to accept connections from ln and returns at once. Closing the broker closes ln.
 func (b *Broker) Serve(ln net.Listener) { b.serve(ln, "") }
 
-// ServeWebSocket is [Broker.Serve] for WebSockets (MQTT 5, 6) at a path such as /mqtt.
+// ServeWebSocket is like [Broker.Serve], but accepts MQTT over WebSocket (MQTT 5, 6) at a URL path
+// such as /mqtt.
 func (b *Broker) ServeWebSocket(ln net.Listener, path string) { b.serve(ln, path) }
 
 func (b *Broker) serve(ln net.Listener, path string) {

@@ -1,7 +1,7 @@
 package broker
 
 // All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
-// limits on single kinds, such as sessions, apply too. Charges are estimates: the capacity of a
+// limits on one kind, such as MaxSessions, apply too. Charges are estimates: the capacity of a
 // buffer, the length of a string, and a fixed overhead for a structure, map or goroutine.
 const (
 	connectionOverhead   = 12 << 10 // of a client that has logged in
@@ -15,7 +15,7 @@ const (
 // charge adds n bytes to the memory in use; n may be negative.
 func (b *Broker) charge(n int) { b.kept.Add(int64(n)) }
 
-// affords reports whether the budget has n more bytes.
+// affords reports whether n more bytes fit in the budget.
 func (b *Broker) affords(n int) bool { return int(b.kept.Load())+n <= b.opts.MaxBytes }
 
 // Reserve charges bytes that the broker's owner keeps for clients; a negative number releases
@@ -48,7 +48,7 @@ func (s *session) discharge(d *delivery) {
 	s.dischargeMessage(d.msg)
 }
 
-// dischargeMessage reverses charge for the message alone; nil: there is none.
+// dischargeMessage reverses what charge charged for a message, which may be nil.
 func (s *session) dischargeMessage(m *message) {
 	if m == nil {
 		return
@@ -110,9 +110,10 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether the budget has less than the more bytes that a client needs, and the
-// client, which now has bytes, would exceed its equal part of a reserve. Clients below their part may
-// go on, so the reserve is how far all of them together can exceed the budget.
+// overShare reports whether a client that occupies the given bytes must not get more bytes: they do
+// not fit in the budget, and the client would exceed its share of a reserve. The reserve is a quarter
+// of the budget, divided equally among all connections. Clients within their share may continue, so
+// all together can exceed the budget by the reserve.
 func (c *Client) overShare(bytes, more int) bool {
 	reserve := c.b.opts.MaxBytes / 4
 	return !c.b.affords(more) && bytes+more > reserve/max(1, len(c.b.clients))
@@ -126,8 +127,8 @@ func (c *Client) chargeBuffers(n int) {
 	c.b.charge(n)
 }
 
-// chargeReads charges the buffer for reads, except for the first firstBuffer bytes, which are in
-// the charge for the connection. It reports whether the connection may go on.
+// chargeReads charges a read buffer of size bytes, except for the first firstBuffer bytes, which
+// connectionOverhead includes. It returns false if it ended the connection for lack of memory.
 func (c *Client) chargeReads(size int) bool {
 	extra := max(0, size-firstBuffer)
 	if extra == c.buffered && c.reserved == 0 {

@@ -10,15 +10,15 @@ import (
 	"github.com/sscli/sscli/socket"
 )
 
-// A Client is one connection of a client. Its methods require the broker's lock.
+// A Client is one client connection. Its methods require the broker's lock.
 type Client struct {
-	// ID, Username and Version are fixed when the client is connected, except for the user
-	// name, which an AUTH may change.
+	// ID and Version do not change while the client is connected. Username may change when the
+	// client authenticates again with AUTH.
 	ID       string
 	Username string // as verified by the login, see [Verdict]; empty: none
-	Version  byte   // of MQTT: 5, or 4 for 3.1.1
+	Version  byte   // protocol version: 5 for MQTT 5, 4 for MQTT 3.1.1
 
-	// Value is for the broker's owner.
+	// Value belongs to the broker's owner. The broker does not use it.
 	Value any
 
 	b    *Broker
@@ -26,41 +26,41 @@ type Client struct {
 	raw  net.Conn     // below TLS and WebSocket; its Close sends nothing and does not block
 	fast *socket.Conn // nil: not a plain TCP connection
 	tls  *tls.Conn    // nil: no TLS
-	ws   *webSocket   // nil: no WebSocket
+	ws   *webSocket   // nil: not a WebSocket
 
 	ticket     *admission.Ticket
-	session    *session // nil: before CONNECT was accepted, and after the end
+	session    *session // nil: before CONNECT is accepted and after the connection ended
 	login      *Login   // nil: before CONNECT
 	connect    *connectPacket
-	challenged bool          // AUTH 0x18 was sent, and the client's AUTH is awaited
+	challenged bool          // AUTH 0x18 was sent, and the client has not replied
 	keepAlive  time.Duration // 0: none
 	lastRead   time.Time     // when the last whole packet was read
 
 	// The outbox, see outbox.go.
 	out        []byte // packets to be sent
 	waiting    int    // number of packets in out
-	connack    int    // how much of out is a CONNACK
+	connack    int    // length of the CONNACK at the start of out; 0: out has none
 	writing    []byte // bytes taken from out; nil: nothing is being written
 	unwritten  []byte // the rest of writing
-	queued     int    // bytes of out and writing
+	queued     int    // bytes in out and writing together
 	charged    int    // memory charged for queued, see budget.go
 	busy       bool   // a goroutine is writing
-	direct     bool   // that goroutine is in writeDirect, which does not wait for the client
-	writerTurn bool   // that goroutine is writeLoop
+	direct     bool   // the goroutine that is writing is in writeDirect, which does not block
+	writerTurn bool   // writeLoop must write, see callWriter
 	dirty      bool   // in Broker.dirty
 	wake       sync.Cond
 
 	// The end, see disconnect.go.
 	closing    bool      // nothing more is added to the outbox; the rest is sent
 	closed     bool      // nc was closed
-	halfClosed time.Time // when our side was closed; zero: it was not
+	halfClosed time.Time // when the broker closed its side; zero: it has not
 	end        End
-	takenOver  chan struct{} // closed when c has left its session; nil: no new connection takes it over
+	takenOver  chan struct{} // closed when c leaves its session; nil: no other connection is taking over
 	idleReads  int           // consecutive reads without data once takenOver is made
 
 	// Flow control (MQTT 5, 4.9).
 	receiveMax int // the client's Receive Maximum
-	quota      int // how many more messages with QoS 1 and 2 may be sent
+	quota      int // how many more QoS 1 and 2 messages may be sent to the client
 	unacked    int // messages from the client without PUBACK, PUBCOMP or a PUBREC with an error
 
 	maxPacket   int // the client's Maximum Packet Size; 0: none
@@ -70,11 +70,11 @@ type Client struct {
 	aliasTopics []string          // the broker's topics, by Topic Alias
 	topics      map[uint16][]byte // the client's topics, by Topic Alias
 
-	// What is charged for the connection besides charged, in bytes; see budget.go.
+	// Memory charged for the connection in addition to charged, in bytes; see budget.go.
 	buffered int // the read buffer, once there is a session
 	overhead int // the connection itself
-	reserved int // the read buffer before there is a session; reserved with ticket instead
-	aliased  int // topics of both sides' aliases
+	reserved int // the read buffer before there is a session; reserved with ticket, not charged
+	aliased  int // the topics in aliases and topics
 
 	publish Publish // the message that is being handled
 }
@@ -82,13 +82,13 @@ type Client struct {
 // Connected reports whether the client has a session and can be sent messages.
 func (c *Client) Connected() bool { return c.session != nil }
 
-// Ended returns why the connection ended. Before that it is the zero End.
+// Ended returns why the connection ended, or the zero End if it has not ended.
 func (c *Client) Ended() End { return c.end }
 
-// LastRead returns when the last whole packet of the client was read, on the real clock.
+// LastRead returns when the client's last whole packet was read. [Broker.Advance] does not affect it.
 func (c *Client) LastRead() time.Time { return c.lastRead }
 
-// Remote returns the address of the client.
+// Remote returns the client's network address, or an empty string if it is unknown.
 func (c *Client) Remote() string {
 	if a := c.nc.RemoteAddr(); a != nil {
 		return a.String()
@@ -96,7 +96,7 @@ func (c *Client) Remote() string {
 	return ""
 }
 
-// handle handles one packet.
+// handle handles a packet with the given first byte. body is the rest after the Remaining Length.
 func (c *Client) handle(first byte, body []byte) *Error {
 	kind := first >> 4
 	if c.session == nil {

@@ -24,8 +24,8 @@ type connectPacket struct {
 	user, password      []byte
 }
 
-// decodeConnect reads a CONNECT. With an error, the packet's version is the one to answer in;
-// no packet, or version 0, means no answer.
+// decodeConnect reads a CONNECT. If it also returns an error, the packet's version is the protocol
+// version of the reply. If the packet is nil or its version is 0, the broker sends no reply.
 func decodeConnect(body []byte) (*connectPacket, *Error) {
 	p := new(connectPacket)
 	d := decoder{body: body}
@@ -130,7 +130,7 @@ func (c *Client) handleConnect(body []byte) *Error {
 	return c.authenticate()
 }
 
-// refuse sends a CONNACK with an error, and closes [MQTT-3.2.2-7].
+// refuse sends a CONNACK with an error code and closes the connection [MQTT-3.2.2-7].
 func (c *Client) refuse(v Verdict) *Error {
 	if c.isClosing() {
 		return nil
@@ -148,8 +148,8 @@ func (c *Client) refuse(v Verdict) *Error {
 	return nil
 }
 
-// openSession gives a client its session, after the connection that had it ended
-// [MQTT-3.1.4-3]. Another user's session is refused, whether its client is connected or away.
+// openSession resumes or creates the client's session and sends CONNACK. It first ends another
+// connection that uses the session [MQTT-3.1.4-3]. It refuses a session that belongs to another user.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
 	if !c.claimSession() || c.isClosing() {
@@ -241,8 +241,7 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// resumeShare is the part of the budget, one in so many, that is for clients that come back to their
-// sessions.
+// 1/resumeShare of the budget is kept in reserve for clients that reconnect to their sessions.
 const resumeShare = 8
 
 // maxOutgoingAliases bounds the topics that the broker remembers for a client.

@@ -37,7 +37,7 @@ func (c *Client) Cut() {
 	c.b.changed = true
 }
 
-// isClosing reports whether the connection ends, or has ended.
+// isClosing reports whether the connection is closing or closed.
 func (c *Client) isClosing() bool { return c.closing || c.closed }
 
 // handleDisconnect handles a DISCONNECT (MQTT 5, 3.14).
@@ -78,7 +78,7 @@ func decodeDisconnect(version byte, body []byte) (p disconnectPacket, err *Error
 	return p, d.err
 }
 
-// protocolError ends the connection because of what the client sent.
+// protocolError ends the connection after a client's error, with its code in CONNACK or DISCONNECT.
 func (c *Client) protocolError(err *Error) {
 	c.b.log.Info("protocol error", "client", c.ID, "code", err.Code, "error", err.Why)
 	if c.session == nil && c.Version == version5 {
@@ -123,8 +123,9 @@ const (
 	maxTakeOver = time.Second
 )
 
-// takeOver ends the connection for another one of the same client, after the packets that the
-// client had sent before, such as a DISCONNECT. It unlocks the broker meanwhile.
+// takeOver ends the connection because the same client has connected again. The broker first handles
+// the packets that the client sent on the old connection, such as a DISCONNECT. takeOver unlocks the
+// broker while it waits for this.
 func (c *Client) takeOver() {
 	if c.takenOver == nil {
 		c.takenOver = make(chan struct{})
@@ -142,7 +143,7 @@ func (c *Client) takeOver() {
 // drainTimeout is how long a closing connection has to send its outbox.
 const drainTimeout = time.Second
 
-// beginClose has the writer send the outbox and then close. Until it does, reads have no limit.
+// beginClose makes writeLoop send the outbox and close the connection. Reads have no timeout until then.
 func (c *Client) beginClose(end End) {
 	c.closing, c.end = true, end
 	c.leaveSession()
@@ -197,7 +198,7 @@ func (c *Client) discard() {
 	}
 }
 
-// lostReason returns why a connection was lost, in words.
+// lostReason returns a description of the error with which a connection was lost.
 func lostReason(err error) string {
 	switch {
 	case err == nil:

@@ -1,6 +1,6 @@
-// Package broker is an MQTT broker for MQTT 5 and MQTT 3.1.1. It knows no state store. Messages to
-// one topic, [Options].Topic, can go to a handler instead of subscribers; package emulator makes
-// its store that handler.
+// Package broker is a broker for MQTT 5 and MQTT 3.1.1. It does not know about the state store.
+// Messages to one topic, [Options].Topic, can go to a handler instead of subscribers; package
+// emulator installs its state store as the handler.
 //
 // Call [New], and then [Broker.Serve] for each listener:
 //
@@ -15,7 +15,7 @@
 // A Broker is a [sync.Locker]. It handles and queues every packet while it is locked, so that all
 // clients see changes in one order. A connection's goroutine holds the lock while it handles the
 // complete packets of one read: at most 64 KiB, or one packet that is larger. Unlock sends the
-// queued packets, with one write for each client. Callbacks run with the lock held unless their
+// queued packets, usually with one write for each client. Callbacks run with the lock held unless their
 // comment says otherwise. They may call the methods that require the lock, and must not block.
 //
 // # Delivery
@@ -24,13 +24,15 @@
 // exceeded). No message is dropped silently, except one that exceeds the client's Maximum Packet
 // Size [MQTT-3.1.2-24] or whose Message Expiry Interval has passed.
 //
-// A session whose client is away keeps its messages in order, except those with QoS 0. If it has
-// no room, the publisher gets PUBACK or PUBREC 0x97. Sessions and messages end with the process.
+// A session whose client is away keeps its messages in order, except those with QoS 0. If the
+// session has no room, the publisher gets PUBACK or PUBREC 0x97. Nothing is stored on disk: sessions
+// and messages are lost when the process exits.
 //
-// A client that connects with the id of a connected one takes its session over. The broker first
-// handles what the old connection had sent, and then disconnects it with 0x8E.
+// A client that connects with the client id of a connected client takes over its session. The broker
+// first handles the packets that the old connection has already sent, and then disconnects it with
+// 0x8E.
 //
-// [Limits] bounds each of these, and the memory of all clients together.
+// [Limits] bounds each outbox and session, and the memory of all clients together.
 //
 // The tests cite the sections of the standard that they check.
 package broker

@@ -2,50 +2,49 @@ package broker
 
 import "time"
 
-// Limits bound what clients can ask of a [Broker]. The zero value of a field stands for its
-// default. Byte counts are approximate: they include an estimate of the broker's own
-// structures.
+// Limits bound the resources that clients can use on a [Broker]. A zero field means its default.
+// Byte counts are approximate: they include an estimate of the broker's own structures.
 type Limits struct {
 	// ReceiveMaximum is the number of messages with QoS 1 and 2 that a client may send before
 	// they are acknowledged. A client that sends more is disconnected with 0x93. Default: 1024.
 	ReceiveMaximum uint16
 
 	// MaxPacketSize is the largest packet that a client may send, in bytes. A client that
-	// sends a larger one is disconnected with 0x95. Default: no limit but MQTT's own.
+	// sends a larger one is disconnected with 0x95. Default: only MQTT's own limit.
 	MaxPacketSize uint32
 
 	// TopicAliasMaximum is the number of topic aliases that a client may define. Default: 64.
 	TopicAliasMaximum uint16
 
-	// KeepAlive is the longest Keep Alive, in whole seconds. A client of MQTT 5 that asks for a
-	// longer one, or for none, is given this one in CONNACK. Default: no limit.
+	// KeepAlive is the longest Keep Alive, in whole seconds. If an MQTT 5 client asks for a
+	// longer one, or for none, CONNACK tells it to use this one. Default: no limit.
 	KeepAlive time.Duration
 
-	// Outbox is the number of packets that may wait for a connected client, and OutboxBytes
-	// their size, unacknowledged messages included. A client that exceeds either is
-	// disconnected with 0x97. Defaults: 262144, which holds all retained messages, and 256 MiB.
+	// Outbox is the number of packets that may wait to be sent to a connected client.
+	// OutboxBytes is their size, including unacknowledged messages. A client that exceeds
+	// either is disconnected with 0x97. Defaults: 262144, which holds all retained messages, and 256 MiB.
 	Outbox, OutboxBytes int
 
 	// Queue is the number of messages kept for a session whose client is away, and QueueBytes
-	// their size. The publisher of a message beyond either gets 0x97. Defaults: 65536, 64 MiB.
+	// their size. If a message would exceed either, its publisher gets 0x97. Defaults: 65536, 64 MiB.
 	Queue, QueueBytes int
 
-	// MaxSessions is the number of sessions, of connected clients and of those that are away.
-	// A CONNECT beyond it is refused with 0x97. Default: 100000.
+	// MaxSessions is the number of sessions, whether their clients are connected or away. When it
+	// is reached, a CONNECT that needs a new session is refused with 0x97. Default: 100000.
 	MaxSessions int
 
-	// MaxSubscriptions is the number of subscriptions of one session. A SUBSCRIBE beyond it is
-	// answered with 0x97. Default: 10000.
+	// MaxSubscriptions is the number of subscriptions in one session. Further topic filters get
+	// 0x97 in SUBACK. Default: 10000.
 	MaxSubscriptions int
 
-	// MaxRetained is the number of retained messages, and MaxRetainedBytes their size. The
-	// publisher of a message beyond either gets 0x97. Defaults: 100000, 256 MiB.
+	// MaxRetained is the number of retained messages, and MaxRetainedBytes their size. If a
+	// message would exceed either, its publisher gets 0x97. Defaults: 100000, 256 MiB.
 	MaxRetained, MaxRetainedBytes int
 
 	// MaxBytes is the memory that all clients together may occupy: sessions, subscriptions,
-	// messages, and packets in transit. Beyond it CONNECT, SUBSCRIBE and messages to be kept
-	// are refused with 0x97, and a client that occupies more than its share is disconnected
-	// with 0x97 when it asks for more. Default: 1 GiB.
+	// messages, and packets in transit. When it is used up, the broker refuses CONNECT,
+	// SUBSCRIBE and messages that it would have to keep with 0x97. A client that needs more
+	// memory than its share is disconnected with 0x97. Default: 1 GiB.
 	MaxBytes int
 }
 

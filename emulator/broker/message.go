@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A message is what subscribers get. Its bytes may be a part of the publisher's packet.
+// A message is a published message. Its byte slices may refer to the publisher's packet.
 type message struct {
 	topic   string
 	props   []byte // properties that are passed on
@@ -42,7 +42,7 @@ func (m *message) keep() *message {
 // expired reports whether the Message Expiry Interval has passed [MQTT-3.3.2-5].
 func (m *message) expired(now time.Time) bool { return !m.expires.IsZero() && !now.Before(m.expires) }
 
-// remaining returns what is left of the Message Expiry Interval, in seconds [MQTT-3.3.2-6].
+// remaining returns the rest of the Message Expiry Interval in seconds, rounded up [MQTT-3.3.2-6].
 func (m *message) remaining(now time.Time) uint32 {
 	return uint32(max(0, m.expires.Sub(now)+time.Second-1) / time.Second)
 }
@@ -54,7 +54,7 @@ type delivery struct {
 	group     *group   // nil: not of a shared subscription
 	qos       byte
 	retain    bool
-	transient bool // ends with the connection
+	transient bool // discarded when the connection ends
 	state     byte // of a delivery in session.inflight
 }
 

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// A client's outbox is the bytes of whole packets, in the order in which they are sent. The
-// goroutine that sets busy takes them out, and owns Client.writing until all of it is written.
-// The goroutine that unlocks the broker writes what the socket takes at once. The client's
-// writeLoop writes the rest.
+// A client's outbox, Client.out, holds whole packets in sending order. Only one goroutine at a time
+// writes to a client; busy is set while it does. It moves the outbox to Client.writing and writes
+// without the lock. For a few plain TCP clients, Unlock writes as much as the socket accepts without
+// blocking. The client's writeLoop writes everything else.
 
-// reserve returns the outbox for a packet of that size to be appended.
+// reserve grows the outbox by the size of a packet, in bytes, and returns it. The caller appends the
+// packet and stores the result in c.out.
 func (c *Client) reserve(size int) []byte {
 	c.markDirty()
 	c.waiting++
@@ -26,7 +27,7 @@ func (c *Client) reserve(size int) []byte {
 	return c.out
 }
 
-// markDirty makes Unlock look at the outbox.
+// markDirty makes the next Unlock send the outbox.
 func (c *Client) markDirty() {
 	if !c.dirty {
 		c.dirty = true
@@ -34,9 +35,9 @@ func (c *Client) markDirty() {
 	}
 }
 
-// ensureRoom reports whether the outbox has room for another packet of that size. It disconnects
-// the client if not. Replies to the client's own packets need room too: a client that only writes and never
-// reads must not fill the memory.
+// ensureRoom reports whether the outbox has room for another packet of size bytes. If not, it
+// disconnects the client. Replies to the client's own packets need room too. Otherwise a client that
+// sends but never reads could fill the memory.
 func (c *Client) ensureRoom(size int) bool {
 	if c.isClosing() {
 		return false
@@ -46,13 +47,13 @@ func (c *Client) ensureRoom(size int) bool {
 		n += s.pending.len()
 	}
 	share := bytes
-	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks what the socket does not take at once
+	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks what remains
 		share, size = bytes-c.queued, 0
 	}
 	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(share, size) {
 		return true
 	}
-	// A CONNACK comes before any other packet [MQTT-3.2.0-1].
+	// Drop all queued packets except CONNACK, which must precede DISCONNECT [MQTT-3.2.0-1].
 	c.queued -= len(c.out) - c.connack
 	c.chargeBuffers(c.connack - cap(c.out))
 	c.out = append(make([]byte, 0, c.connack), c.out[:c.connack]...)
@@ -63,8 +64,8 @@ func (c *Client) ensureRoom(size int) bool {
 
 const tooSlow = "the client does not read fast enough"
 
-// packet queues a packet other than PUBLISH and its acknowledgements. A client whose Maximum
-// Packet Size is smaller is disconnected with 0x95 [MQTT-3.1.2-24].
+// packet queues a packet. PUBLISH and its acknowledgements have their own functions. If the packet
+// exceeds the client's Maximum Packet Size, the client is disconnected with 0x95 [MQTT-3.1.2-24].
 func (c *Client) packet(first byte, body []byte) {
 	if !c.ensureRoom(len(body)) {
 		return
@@ -76,20 +77,20 @@ func (c *Client) packet(first byte, body []byte) {
 	c.out = appendPacket(c.reserve(1+varintLength(len(body))+len(body)), first, body)
 }
 
-// takeOutbox moves the outbox to writing.
+// takeOutbox moves the outbox to c.writing.
 func (c *Client) takeOutbox() {
 	c.writing, c.out = c.out, nil
 	c.unwritten = c.writing
 	c.waiting, c.connack = 0, 0
 }
 
-// Outbox buffers are reused by any client.
+// After a buffer was written, any client may reuse it as its outbox.
 const (
-	maxSpare  = 128 << 10 // bytes of such a buffer
-	maxSpares = 64
+	maxSpare  = 128 << 10 // capacity in bytes of the largest buffer that is kept
+	maxSpares = 64        // buffers kept
 )
 
-// takeSpare returns an empty buffer, which may be nil.
+// takeSpare returns an empty buffer for an outbox, or nil if none is kept.
 func (b *Broker) takeSpare() []byte {
 	last := len(b.spares) - 1
 	if last < 0 {
@@ -100,9 +101,9 @@ func (b *Broker) takeSpare() []byte {
 	return spare
 }
 
-// endWrite gives back the buffer that was written.
+// endWrite releases c.writing after it was written.
 func (c *Client) endWrite() {
-	c.queued = max(0, c.queued-len(c.writing)) // a DISCONNECT was not counted
+	c.queued = max(0, c.queued-len(c.writing)) // disconnect does not count DISCONNECT in queued
 	c.chargeBuffers(-cap(c.writing))
 	if b := c.b; cap(c.writing) <= maxSpare && len(b.spares) < maxSpares {
 		b.spares = append(b.spares, c.writing[:0])
@@ -116,14 +117,14 @@ func (c *Client) callWriter() {
 	c.wake.Signal()
 }
 
-// maxDirectWrites is the number of clients that Unlock writes to on its own goroutine. The other
-// clients' writeLoops write in parallel.
+// maxDirectWrites is the number of clients to which one Unlock writes on its own goroutine. For the
+// other clients it wakes their writeLoops, which write in parallel.
 const maxDirectWrites = 4
 
-// Unlock sends what was queued and unlocks the broker.
+// Unlock unlocks the broker and sends the queued packets.
 func (b *Broker) Unlock() { b.unlock(maxDirectWrites) }
 
-// unlock is Unlock that writes to at most so many clients on its own goroutine.
+// unlock is like Unlock, but writes to at most most clients on its own goroutine.
 func (b *Broker) unlock(most int) {
 	var few [maxDirectWrites]directWrite
 	direct := few[:0]
@@ -131,7 +132,7 @@ func (b *Broker) unlock(most int) {
 		b.dirty[i] = nil
 		c.dirty = false
 		if c.busy {
-			continue // the goroutine that writes will check the outbox again
+			continue // the goroutine that is writing checks the outbox again
 		}
 		c.busy = true
 		if len(direct) < most && c.fast != nil && !c.isClosing() {
@@ -155,7 +156,7 @@ func (b *Broker) unlock(most int) {
 		b.writeDirect(direct)
 	}
 	for _, nc := range toClose {
-		_ = nc.Close() // an error would only say that the connection is gone
+		_ = nc.Close() // an error means only that the connection is already gone
 	}
 }
 
@@ -166,7 +167,7 @@ type directWrite struct {
 	err error
 }
 
-// writeDirect writes as much as each socket takes at once, and leaves the rest to writeLoop.
+// writeDirect writes as much as each socket accepts without blocking. writeLoop writes the rest.
 func (b *Broker) writeDirect(direct []directWrite) {
 	for i := range direct {
 		w := &direct[i]
@@ -176,7 +177,7 @@ func (b *Broker) writeDirect(direct []directWrite) {
 	defer b.mu.Unlock()
 	for _, w := range direct {
 		w.direct, w.unwritten = false, w.unwritten[w.n:]
-		done := w.err == nil && len(w.unwritten) == 0 // writeLoop will get the same error
+		done := w.err == nil && len(w.unwritten) == 0 // after an error, writeLoop gets the same error
 		if done {
 			w.endWrite()
 		}
@@ -185,15 +186,15 @@ func (b *Broker) writeDirect(direct []directWrite) {
 			w.busy = false
 			continue
 		case !done && w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
-			w.end.Why = tooSlow // a DISCONNECT would wait after the bytes that the socket did not take
+			w.end.Why = tooSlow // no DISCONNECT: it would be stuck after the unwritten bytes
 			w.Cut()
 		}
 		w.callWriter()
 	}
 }
 
-// writeLoop writes the outbox each time callWriter wakes it. When the client is closing, writeLoop
-// then closes the broker's side of the connection.
+// writeLoop writes the outbox each time callWriter wakes it. If the client is closing, it then closes
+// the broker's side of the connection and returns.
 func (c *Client) writeLoop() {
 	b := c.b
 	b.mu.Lock()

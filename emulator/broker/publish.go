@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Publish is a PUBLISH of a client (MQTT 5, 3.3), as [Options].Handle gets it. Its bytes are
+// A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. Its byte slices are
 // valid until Handle returns.
 type Publish struct {
 	ID            uint16 // packet identifier; 0 with QoS 0
@@ -24,14 +24,14 @@ type Publish struct {
 	cache propertyCache
 }
 
-// User iterates over the names and values of the User Properties, in packet order.
+// User returns an iterator over the names and values of the User Properties, in packet order.
 func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		if !p.props.seen.has(propUser) {
 			return
 		}
 		for rest := p.props.raw[p.props.values[propUser].from-1:]; len(rest) > 0; {
-			if rest[0] != propUser { // User Properties may come between others
+			if rest[0] != propUser { // skip other properties
 				size, _ := checkProperty(rest)
 				rest = rest[size:]
 				continue
@@ -46,9 +46,8 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// decode reads a PUBLISH into p and reuses the memory of p. A PUBLISH without a topic has a Topic
-// Alias. The topic valid is accepted without
-// a check.
+// decode reads a PUBLISH into p and reuses p's memory. A PUBLISH without a topic must have a Topic
+// Alias. decode does not check a topic equal to valid, which is known to be valid.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
 	p.QoS, p.Retain = first>>1&3, first&1 != 0
@@ -131,7 +130,8 @@ func (c *Client) handlePublish(first byte, body []byte) *Error {
 	return nil
 }
 
-// Ack sends the PUBACK of a message with QoS 1 for which the handler returned [Later].
+// Ack sends the PUBACK for a QoS 1 message for which the handler returned [Later]. It does nothing
+// if the client has disconnected.
 func (c *Client) Ack(id uint16, code byte) {
 	c.unacked--
 	if c.session != nil {
@@ -139,8 +139,8 @@ func (c *Client) Ack(id uint16, code byte) {
 	}
 }
 
-// resolveAlias defines a Topic Alias, or sets the topic that it stands for (MQTT 5,
-// 3.3.2.3.4).
+// resolveAlias handles the Topic Alias of p (MQTT 5, 3.3.2.3.4). If p has a topic, it assigns the
+// alias to the topic. Otherwise it sets the topic of p from the alias.
 func (c *Client) resolveAlias(p *Publish) *Error {
 	alias := uint16(p.props.number(propTopicAlias))
 	if alias == 0 || alias > c.b.opts.TopicAliasMaximum { // [MQTT-3.3.2-8], [MQTT-3.3.2-9]
@@ -165,8 +165,8 @@ func (c *Client) resolveAlias(p *Publish) *Error {
 	return nil
 }
 
-// accept gives a message to the handler or to its subscribers, and returns the reason code of
-// its acknowledgement.
+// accept passes a message to the handler or sends it to the topic's subscribers. It returns the
+// reason code for PUBACK or PUBREC.
 func (c *Client) accept(p *Publish) byte {
 	b := c.b
 	if b.opts.Topic != "" && string(p.Topic) == b.opts.Topic {
@@ -197,15 +197,17 @@ func (c *Client) accept(p *Publish) byte {
 	return b.fanOut(m, r, c.session, true).code()
 }
 
-// A Message is a message that the broker's owner publishes. The owner may reuse its bytes after the
-// call that sends it.
+// A Message is sent by [Broker.Publish] to a topic's subscribers, or by [Client.Send] to one client.
+// Both copy Properties and Payload, so the caller may reuse them after the call.
 type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
 }
 
-// Publish sends a message to all subscribers of its topic. It requires the lock.
+// Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
+// Publish sends the message later, on another goroutine, and counts all of them as sent. It requires
+// the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	r := b.lastRoute // successive replies usually have the same topic
 	if r == nil || r.topic != string(topic) || r.generation != b.generation {
@@ -223,9 +225,9 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	return b.fanOut(&b.own, r, nil, false)
 }
 
-// Send sends a message to the client, whether it is subscribed or not. The message is not
-// sent again in a later connection. Send returns false if the message exceeds the client's
-// Maximum Packet Size. It requires the lock.
+// Send sends a message to the client, whether it is subscribed or not. If the connection ends first,
+// the message is lost. Send returns false if the topic is longer than 65535 bytes or the message
+// exceeds the client's Maximum Packet Size. It requires the lock.
 func (c *Client) Send(topic string, m Message) bool {
 	if len(topic) > math.MaxUint16 {
 		return false

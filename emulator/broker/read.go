@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// connectTimeout is how long a connection may last without CONNECT (MQTT 5, 3.1.4).
+	// connectTimeout is how long a client may take to log in (MQTT 5, 3.1.4).
 	connectTimeout = 30 * time.Second
 
-	// maxBeforeLogin bounds what a client that has not logged in can make the broker keep,
-	// in bytes. It has room for a CONNECT with a large will.
+	// maxBeforeLogin is the largest packet, in bytes, that a client may send before it has
+	// logged in. A CONNECT with a large will fits.
 	maxBeforeLogin = 1 << 20
 
 	// A read buffer starts with firstBuffer bytes. It exceeds readBuffer only for a packet that is

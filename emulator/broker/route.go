@@ -152,7 +152,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 			b.yield()
 		}
 		if steps && i >= step && b.sessions[t.session.id] != t.session {
-			continue // it was removed meanwhile
+			continue // the session was removed while the broker was unlocked
 		}
 		sum.count(t.session.deliver(&delivery{
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
@@ -171,8 +171,8 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 	return sum
 }
 
-// deliverShared sends a message to one member of a shared subscription: to one that can be sent
-// it at once, or else to one that is connected, or else to one whose session keeps it. The
+// deliverShared sends a message to one member of a shared subscription. It prefers members that can
+// receive the message at once, then connected ones, then ones whose session keeps the message. The
 // members take turns.
 func (b *Broker) deliverShared(g *group, m *message) outcome {
 	last := notKept

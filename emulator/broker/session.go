@@ -9,7 +9,7 @@ import (
 type session struct {
 	b      *Broker
 	id     string
-	user   string  // who created the session; no other user may use it
+	user   string  // the user who created the session; no other user may use it
 	client *Client // nil: away
 	expiry uint32  // in seconds; 0: the session ends with the connection
 	subs   map[string]*subscription
@@ -35,7 +35,7 @@ func (b *Broker) newSession(id, user string) *session {
 }
 
 // resume prepares the session for a new connection. A delayed will is not published
-// [MQTT-3.1.3-9]: the connection brings its own, or none.
+// [MQTT-3.1.3-9]: the new CONNECT replaces the will.
 func (s *session) resume() {
 	s.stopTimers()
 	s.inflight.again = s.inflight.lo
@@ -47,7 +47,8 @@ func (s *session) stopTimers() {
 	s.expiryTimer, s.willTimer = nil, nil
 }
 
-// leaveSession separates the session from its connection.
+// leaveSession detaches the connection from its session, because the connection ends. It starts the
+// session's expiry and publishes the will, or starts its delay.
 func (c *Client) leaveSession() {
 	s, b := c.session, c.b
 	b.changed = true
@@ -109,7 +110,7 @@ func (b *Broker) removeSession(s *session) {
 	}
 }
 
-// unsubscribe removes the many subscriptions of a session that was removed.
+// unsubscribe removes the subscriptions of a removed session in steps.
 func (s *session) unsubscribe() {
 	n := 0
 	for _, sub := range s.subs {
@@ -146,10 +147,10 @@ func (s *session) redistribute() {
 type outcome int
 
 const (
-	delivered outcome = iota // sent, or waiting to be
+	delivered outcome = iota // sent or queued
 	notKept                  // the client is away, and the message has QoS 0 or ends with the connection
-	tooLarge                 // for the client
-	noRoom                   // in the session of a client that is away
+	tooLarge                 // the message exceeds the client's Maximum Packet Size
+	noRoom                   // the client is away, and its session is full
 )
 
 // deliver sends a message to the session's client, or keeps it.
@@ -167,7 +168,7 @@ func (s *session) deliver(d *delivery) outcome {
 	case !now && !c.fits(d):
 		return tooLarge
 	case !c.ensureRoom(room):
-		return s.deliver(d) // the client is away now
+		return s.deliver(d) // ensureRoom disconnected the client
 	case !now:
 		s.enqueue(*d)
 		return delivered
@@ -219,8 +220,8 @@ func (s *session) send(d *delivery) outcome {
 	return delivered
 }
 
-// sendPending sends what the client's Receive Maximum permits: first what was sent in an earlier
-// connection and is not finished, in the same order [MQTT-4.4.0-1], then what waits.
+// sendPending sends as many messages as the client's Receive Maximum permits. Unfinished messages of
+// an earlier connection come first, in their original order [MQTT-4.4.0-1], then pending ones.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Now()
 	for c := s.client; c != nil && c.session == s; {

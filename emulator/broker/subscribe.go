@@ -22,7 +22,7 @@ type requestedFilter struct {
 	handling    byte // of retained messages
 }
 
-// maxFilters bounds the memory and the time for one packet.
+// maxFilters is the maximum number of topic filters in one packet.
 const maxFilters = 1 << 16
 
 func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
@@ -73,7 +73,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 		return err
 	}
 	codes := make([]byte, len(p.filters))
-	var retained []*subscription // that get retained messages
+	var retained []*subscription // subscriptions that get retained messages
 	locked := time.Now()
 	for i := range p.filters {
 		c.b.yieldAfter(&locked)
@@ -107,7 +107,7 @@ func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Ti
 	_, filter, _, _ := splitShare(sub.filter)
 	found := b.retainedFor(filter, last, locked)
 	if len(found) > maxStepTargets {
-		// One such client at a time: with many of them, others would wait for each in turn.
+		// Serve one such client at a time. Otherwise other clients would wait for each of them.
 		b.Unlock()
 		b.longDelivery.Lock()
 		defer b.longDelivery.Unlock()
@@ -213,7 +213,7 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 	return nil
 }
 
-// removeSubscription removes a subscription. Messages that wait already are still sent.
+// removeSubscription removes a subscription. Messages that are already queued are still sent.
 func (b *Broker) removeSubscription(sub *subscription) {
 	n := sub.at
 	if g := sub.group; g != nil {

@@ -90,7 +90,7 @@ func (b *Broker) runNext() bool {
 	return true
 }
 
-// maxHold is how long the broker stays locked for work of many steps, see yieldAfter.
+// maxHold is how long work in many steps may keep the broker locked, see yieldAfter.
 const maxHold = 2 * time.Millisecond
 
 // arm sets the alarm to the next timer. An alarm that rings too early does no harm.
@@ -119,8 +119,8 @@ func (b *Broker) runTimers() {
 	}
 }
 
-// later runs a job that takes long on a goroutine for such jobs, after the earlier ones. The job is
-// called with the lock held, and calls yield between its steps.
+// later queues a long job, which runs on another goroutine after the jobs queued before. The job runs
+// with the lock held and calls yield between its steps.
 func (b *Broker) later(job func()) {
 	b.jobs = append(b.jobs, job)
 	if len(b.jobs) > 1 {
@@ -139,15 +139,15 @@ func (b *Broker) later(job func()) {
 	})
 }
 
-// yield lets others lock the broker. It writes what was queued on its own goroutine: those who send
-// a lot then wait for the sockets, and do not wake a goroutine for each recipient.
+// yield unlocks the broker, so that other goroutines can lock it, and locks it again. It writes the
+// queued packets to all fast clients on its own goroutine, instead of waking one for each recipient.
 func (b *Broker) yield() {
 	b.unlock(math.MaxInt)
 	b.Lock()
 }
 
-// yieldAfter is yield if the broker has been locked for long, and reports whether it was. locked is
-// the time of the lock, or of the last yield.
+// yieldAfter calls yield if the broker has been locked for longer than maxHold, and reports whether it
+// did. locked is when the broker was locked last; yieldAfter updates it.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
 	if time.Since(*locked) <= maxHold {
 		return false

@@ -23,7 +23,7 @@ import (
 // A webSocket carries a connection in the binary messages of a WebSocket (MQTT 5, 6). A packet that
 // the client sends may span several messages, and a message may hold several packets; each packet
 // for the client is one message.
-// The first Read makes the upgrade, so that connections are counted before it.
+// The first Read performs the upgrade, so that the connection is counted before.
 type webSocket struct {
 	*webSocketConn
 	path    string
@@ -167,8 +167,9 @@ func (w *webSocket) upgrade() error {
 	return nil
 }
 
-// allowsOrigin reports whether a web page of the request's Origin may connect. A page of the
-// listener's own address may, and programs, which send no Origin. The request's Host proves nothing:
+// allowsOrigin reports whether a web page of the request's Origin may connect. A page from the
+// listener's own address may connect. So may programs other than browsers, which send no Origin.
+// The request's Host proves nothing:
 // a page can choose the name under which its browser reaches this address.
 func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")

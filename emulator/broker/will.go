@@ -64,6 +64,6 @@ func (b *Broker) chargeUnawaited(n int) {
 	b.charge(n)
 }
 
-// maxUnawaited is the part of the budget, one in so many, that such messages may occupy before
-// nobody may log in with another will.
+// When messages that publishUnawaited has yet to send exceed 1/maxUnawaited of the budget, a CONNECT
+// with a will is refused.
 const maxUnawaited = 8
