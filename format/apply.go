@@ -11,7 +11,7 @@ type Apply struct {
 	Key     string    `json:"key"`
 	Action  string    `json:"action"`        // "created", "changed", "unchanged", "deleted" or "conflict"; with --dry-run "create", "change", "unchanged" or "delete"
 	Version Version   `json:"version"`       // of the key now; nil: missing
-	Time    time.Time `json:"time,omitzero"` // with --every: when
+	Time    time.Time `json:"time,omitzero"` // when apply handled the key, with --every; zero: not shown
 }
 
 func (a Apply) fields(o *objectWriter) { o.result("apply", a) }
@@ -34,13 +34,13 @@ func (a Apply) raw(w *writer) { w.record(a.Action, a.Key, a.Version) }
 
 // ApplySummary counts what `apply` did, for standard error.
 type ApplySummary struct {
-	Created   int           `json:"created"` // a number of keys, like the next fields
+	Created   int           `json:"created"` // a number of keys, like the next six fields
 	Changed   int           `json:"changed"`
 	Unchanged int           `json:"unchanged"`
 	Deleted   int           `json:"deleted"`
-	Conflicts int           `json:"conflicts"` // another client wrote the key meanwhile
+	Conflicts int           `json:"conflicts"` // another client wrote the key during the apply
 	Refused   int           `json:"refused"`
-	Unknown   int           `json:"unknown"` // whether the write was applied is unknown
+	Unknown   int           `json:"unknown"` // the write may or may not have been applied
 	Elapsed   time.Duration `json:"elapsed_ms"`
 	DryRun    bool          `json:"dry_run,omitzero"` // nothing was written
 }

@@ -10,20 +10,20 @@ import (
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
 // counts is the number of lines that ran.
 type BatchSummary struct {
-	Applied int // done; the store replied with a yes
-	No      int // done; the store replied with a no
-	Refused int // by the store or the broker, or invalid
-	Unknown int // sent, with unknown outcome
-	Skipped int // nothing to load
+	Applied int // done, with a positive reply
+	No      int // done, with a negative reply, such as "the key exists"
+	Refused int // invalid, or refused by the store or the broker
+	Unknown int // sent, but the outcome is unknown
+	Skipped int // had nothing to load
 	Elapsed time.Duration
 
-	// Resume is the line to continue from if the batch ended before its input, else 0.
-	// Ahead are the later lines whose results are already known.
+	// Resume is the line to continue from if the batch stopped before the end of its input,
+	// else 0. Ahead lists the later lines whose results are already known.
 	Resume int
 	Ahead  []LineRange
 }
 
-// A LineRange is the lines from First to Last, inclusive.
+// A LineRange stands for the lines from First to Last, inclusive.
 type LineRange struct{ First, Last int }
 
 func (r LineRange) String() string {
@@ -40,8 +40,8 @@ func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
 func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
 
-// write writes the fields. op is the value of the field op; no is the name of the field that
-// counts the lines whose result is a "no".
+// write adds the fields to o. op is the value of the field op; no is the name of the field that
+// holds s.No.
 func (s BatchSummary) write(o *objectWriter, op, no string) {
 	ahead := make(list, len(s.Ahead))
 	for i, r := range s.Ahead {
@@ -81,7 +81,7 @@ func (s BatchSummary) human(w *writer) {
 	}
 }
 
-// Count is a number and a noun, which gets an s unless the number is 1.
+// Count returns n and the noun, with an s added unless n is 1.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

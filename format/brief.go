@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxBrief is the number of bytes of a key or a value that a message shows.
+// maxBrief is the maximum number of bytes of a key or a value that a message shows.
 const maxBrief = 120
 
-// Brief is [Quote] for a message. It cuts a text after 120 bytes and then gives its length.
+// Brief is [Quote] for a message. It cuts text after 120 bytes and appends the full length.
 func Brief[T Bytes](b T) string { return brief(b, Quote[T]) }
 
 // BriefWord is [Word] for a message, shortened like [Brief].
@@ -24,5 +24,5 @@ func brief[T Bytes](b T, quote func(T) string) string {
 	return fmt.Sprintf("%s… (%d bytes)", quote(T(b[:maxBrief])), len(b))
 }
 
-// Verb is a verb of the protocol as messages write it: in lower case, escaped.
+// Verb returns a protocol verb as messages show it: in lower case and escaped.
 func Verb(verb string) string { return strings.ToLower(Escape(verb)) }

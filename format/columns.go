@@ -21,23 +21,23 @@ type cell struct {
 	text  string
 	paint *color.Color // nil: none
 	right bool         // aligned to the right; ignored for the last cell
-	least int          // the minimum width, for longer cells below it
+	least int          // the minimum width, to leave room for longer cells in later rows
 	whole bool         // never cut: for errors, and for keys that people copy
-	cut   bool         // cut to the room that the other columns leave; in all rows or none
-	keep  bool         // an identifier, never cut: a row with one continues on another line if it is too long
+	cut   bool         // cut to the width that the other columns leave; set for a column in all rows or in none
+	keep  bool         // an identifier, never cut: a row that is too long continues on another line instead
 }
 
-// columns lays out rows that arrive one by one. A column becomes as wide as its widest cell
-// so far, and never narrower: only rows that were measured in advance are always aligned.
+// columns lays out rows that arrive one by one. A column grows to the width of its widest cell so
+// far and never shrinks. All rows are aligned only if they were measured in advance.
 type columns struct {
-	kind   reflect.Type // of the rows
+	kind   reflect.Type // the type of the rows
 	widths []int
 	titles []string // still to be printed
 	titled bool     // the table has titles, and all rows are measured before the first is printed
-	keeps  bool     // a row has an identifier
+	keeps  bool     // a row has a cell with keep set
 }
 
-// gap separates two columns.
+// gap is the number of spaces between two columns.
 const gap = 2
 
 // begin starts a table, unless rows of this kind are being printed already.
@@ -55,8 +55,8 @@ func (c *columns) begin(r Row, s *style) {
 	}
 }
 
-// measure makes the columns wide enough for a row. A row that takes several lines by itself does not
-// widen a table without titles, or every later row would take several lines too.
+// measure makes the columns wide enough for a row. In a table without titles, it ignores a row that
+// takes several lines. Otherwise every later row would take several lines too.
 func (c *columns) measure(cells []cell, terminal int) {
 	c.keeps = c.keeps || slices.ContainsFunc(cells, func(x cell) bool { return x.keep })
 	if !c.titled && slices.Contains(lineBreaks(cells, nil, terminal), true) {
@@ -84,8 +84,8 @@ func maxColumn(terminal int) int {
 	return terminal / 2
 }
 
-// maxWidth is maxColumn for the column of a cell. The column of an identifier can be wider, because the
-// row can go on in another line.
+// maxWidth returns the maximum width of x's column. The column of an identifier can be wider than
+// maxColumn, because its row can continue on another line.
 func (x cell) maxWidth(terminal int) int {
 	if x.keep && terminal > 0 {
 		return terminal * 3 / 4
@@ -96,7 +96,8 @@ func (x cell) maxWidth(terminal int) int {
 // leastRoom is the minimum width to which a cell is cut. On a narrower terminal the row wraps.
 const leastRoom = 24
 
-// room returns how wide column i can be, so that all columns fit on the terminal.
+// room returns how wide column i can be if all columns are to fit on the terminal. It is at least
+// leastRoom.
 func (c *columns) room(i, terminal int) int {
 	room := terminal
 	for j, width := range c.widths {
@@ -110,12 +111,13 @@ func (c *columns) room(i, terminal int) int {
 // continuation is the indentation of the second and later lines of a row, in columns.
 const continuation = 4
 
-// leastValue is the width that a row on one line leaves for its last cell, if that cell can be cut.
+// leastValue is the width that a last cell needs before it is cut. With less room, the cell begins
+// a new line.
 const leastValue = 16
 
-// lineBreaks returns, for a row with an identifier, which cells begin a new line because they do not fit
-// on a terminal of this width. It returns nil for other rows, and if terminal is 0. The columns have at
-// least the given widths.
+// lineBreaks reports which cells of a row with an identifier begin a new line because they do not
+// fit on the terminal. It returns nil for other rows, and if terminal is 0. widths are the minimum
+// widths of the columns.
 func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 	if terminal == 0 || !slices.ContainsFunc(cells, func(x cell) bool { return x.keep }) {
 		return nil
@@ -138,7 +140,7 @@ func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 	return breaks
 }
 
-// appendTitles appends the row of titles above a row.
+// appendTitles appends the titles. cells is the first row below them, which sets their alignment.
 func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	above := make([]cell, len(c.titles))
 	for i, title := range c.titles {
@@ -151,8 +153,8 @@ func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	return c.appendRow(dst, above, terminal)
 }
 
-// appendRow appends a row. On a terminal of the given width, if that is not 0, it cuts the
-// last cell rather than let it wrap.
+// appendRow appends a row. terminal is the width of the terminal. Unless it is 0, appendRow cuts
+// the last cell rather than let it wrap.
 func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 	c.measure(cells, terminal)
 	if c.titles != nil {
@@ -205,7 +207,7 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 }
 
 // Measure sets the widths of the columns, before any row is printed. Only the human form has columns.
-// If the rows are not known yet, pass an example of the widest, such as a row with the longest key.
+// If the rows are not known yet, pass an example as wide as any, such as a row with the longest key.
 func (p *Printer) Measure(rows ...Row) {
 	s := &p.text.style
 	s.columns = columns{}
@@ -223,7 +225,7 @@ func (w *writer) row(r Row) {
 	w.out = w.columns.appendRow(w.out, r.cells(&w.style), width)
 }
 
-// The usual widths of a version and an age, for rows without them that precede rows with them.
+// Usual widths of a version and an age. They reserve room in rows that have neither.
 const (
 	versionColumns = len("1696374425000:1:StateStore")
 	ageColumns     = len("23h59m ago")

@@ -49,8 +49,8 @@ func (r DatasetRecord) raw(w *writer) { w.out = append(append(w.out, r.Record...
 // DatasetMatch is the record that `dataset match` found for a message.
 type DatasetMatch struct {
 	Key     string
-	Message int    // line of the message in its file; 0 if there is none
-	Line    int    // of the record; 0 if none matches
+	Message int    // line number of the message in a file of messages; 0: no such file
+	Line    int    // line number of the record; 0 if none matches
 	Record  []byte // JSON without spaces
 }
 
@@ -74,8 +74,8 @@ func (m DatasetMatch) human(w *writer) {
 	w.printf("line %d  %s\n", m.Line, appendJSONText(nil, string(m.Record)))
 }
 
-// raw writes the record as a line of JSON Lines. If none matches, it writes nothing, or an empty line
-// for one of several messages.
+// raw writes the record as a line of JSON Lines. If no record matches, it writes nothing or, if
+// m.Message is set, an empty line.
 func (m DatasetMatch) raw(w *writer) {
 	if m.Line > 0 || m.Message > 0 {
 		w.out = append(append(w.out, m.Record...), '\n')
@@ -123,7 +123,8 @@ func (c DatasetChange) human(w *writer) {
 	}
 }
 
-// raw writes the change, both lines, and both records. What is missing is a minus or empty.
+// raw writes the change, both line numbers, and both records. A missing line number is a minus, and
+// a missing record is empty.
 func (c DatasetChange) raw(w *writer) {
 	line := func(n int) any {
 		if n == 0 {
@@ -141,7 +142,7 @@ type DatasetCounts struct {
 	Added     int    `json:"added"`
 	Removed   int    `json:"removed"`
 	Changed   int    `json:"changed"`
-	Reordered bool   `json:"reordered"` // records that both have are in another order
+	Reordered bool   `json:"reordered"` // the records that both versions have are in a different order
 }
 
 // String returns the counts as text.
@@ -173,19 +174,19 @@ func (s DatasetSummary) fields(o *objectWriter) {
 
 func (s DatasetSummary) human(w *writer) { w.program("%s\n", s.DatasetCounts) }
 
-// DatasetPlan is what `dataset load --dry-run` would write.
+// DatasetPlan is what `dataset load` would write, as its --dry-run prints it.
 type DatasetPlan struct {
 	Key       string
 	Action    string // create, replace or unchanged
 	Records   int
-	Bytes     int // of the value
-	MaxPacket int // bytes that the broker accepts in a packet
+	Bytes     int // size of the value
+	MaxPacket int // largest packet that the broker accepts, in bytes
 	Columns   []DatasetField
-	More      bool           // Columns does not have all fields
+	More      bool           // Columns omits some fields
 	Counts    *DatasetCounts // nil: there is no data set to compare with
 }
 
-// DatasetField says which types a field has, and in how many records it is.
+// DatasetField gives the types of a field and the number of records that have the field.
 type DatasetField struct {
 	Name    string `json:"name"`
 	Types   string `json:"types"`
@@ -236,8 +237,8 @@ func (p DatasetPlan) lines() []string {
 	}
 }
 
-// raw writes the action, the numbers of records and bytes, and the numbers of records added,
-// removed, changed and equal, which are minuses if there is nothing to compare with.
+// raw writes the action, the numbers of records and bytes, and how many records are added, removed,
+// changed and equal. These four are minuses if there is no data set to compare with.
 func (p DatasetPlan) raw(w *writer) {
 	if c := p.Counts; c != nil {
 		w.record(p.Action, p.Records, p.Bytes, c.Added, c.Removed, c.Changed, c.Equal)
@@ -259,12 +260,12 @@ func (p DatasetPlanned) human(w *writer) {
 
 func (p DatasetPlanned) raw(w *writer) { p.human(w) }
 
-// DatasetFinding is something that `dataset check` found in a file.
+// DatasetFinding is a problem that `dataset check` found in a file.
 type DatasetFinding struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
 	Message string `json:"message"`
-	Hint    string `json:"hint"` // how to mend it; empty if nothing can be proposed
+	Hint    string `json:"hint"` // how to fix it; empty: no suggestion
 }
 
 func (f DatasetFinding) fields(o *objectWriter) {

@@ -13,7 +13,8 @@ type Del struct {
 	Many    bool          // one of several results: show the key
 }
 
-// answer returns the number that the store replied: 1 deleted, 0 missing, -1 the value differs.
+// answer returns the number in the store's reply and why the key was not deleted: 1 means deleted,
+// 0 missing, and -1 that the value differs.
 func (d Del) answer() (n int64, reason string) {
 	switch {
 	case d.Deleted:
@@ -45,7 +46,7 @@ func (d Del) human(w *writer) {
 	w.version(d.Version)
 }
 
-// outcome says whether a key was deleted. reason says why not, and is empty if it was.
+// outcome says whether a key was deleted. reason says why it was not; empty means that it was.
 func outcome(reason string) string {
 	if reason == "" {
 		return "deleted"
@@ -53,7 +54,8 @@ func outcome(reason string) string {
 	return "not deleted: " + meaning(reason)
 }
 
-// cells returns the key, whether it was deleted, the number that the store replied, and the version. A result of vdel, which has one key, is not a row.
+// cells returns the key, whether it was deleted, the number in the store's reply, and the version.
+// A result of vdel is not a row, because vdel takes one key.
 func (d Del) cells(s *style) []cell {
 	if d.Op == "vdel" {
 		return nil
@@ -66,7 +68,7 @@ func (d Del) cells(s *style) []cell {
 	return row
 }
 
-// raw omits the key: results are in the order of the keys.
+// raw omits the key: the results come in the order of the keys in the command.
 func (d Del) raw(w *writer) {
 	n, _ := d.answer()
 	w.record(n, d.Version)

@@ -2,7 +2,7 @@ package format
 
 import "time"
 
-// Difference is a key that `diff` found.
+// Difference is a key that differs between the two sides that `diff` compares.
 type Difference struct {
 	Change     string        `json:"change"` // "added", "removed" or "changed"
 	Key        string        `json:"key"`
@@ -10,11 +10,11 @@ type Difference struct {
 	New        []byte        `json:"new,omitzero"`     // nil: the key is missing on this side
 	OldVersion Version       `json:"old_version"`      // nil: missing, or not known
 	NewVersion Version       `json:"version"`          // nil: missing, or not known
-	Fields     []FieldChange `json:"fields,omitempty"` // if both values are JSON; otherwise empty
+	Fields     []FieldChange `json:"fields,omitempty"` // the changed fields if both values are JSON; otherwise empty
 }
 
-// FieldChange is a changed field of a JSON value. Old or New is empty if the field is missing
-// there.
+// FieldChange is a changed field of a JSON value. Old is empty if the old value lacks the field,
+// and New if the new value lacks it.
 type FieldChange struct {
 	Path     string // for example .config.mode
 	Old, New string // JSON
@@ -22,7 +22,7 @@ type FieldChange struct {
 
 func (c FieldChange) fields(o *objectWriter) { c.write(o, "path") }
 
-// write writes the fields. The caller names the one with the path.
+// write adds the fields to o. path is the name of the field that holds c.Path.
 func (c FieldChange) write(o *objectWriter, path string) {
 	o.add(path, c.Path)
 	o.add("old", when(c.Old != "", jsonText(c.Old)))
@@ -77,7 +77,7 @@ func (d Difference) raw(w *writer) {
 	w.record(d.Change, d.Key, version(d.OldVersion, d.Old), version(d.NewVersion, d.New), d.Old, d.New)
 }
 
-// DiffSummary counts what `diff` has compared, for standard error.
+// DiffSummary counts the keys that `diff` compared, for standard error.
 type DiffSummary struct {
 	Equal   int           `json:"equal"` // a number of keys, like the next three fields
 	Added   int           `json:"added"`

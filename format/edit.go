@@ -2,11 +2,11 @@ package format
 
 import "bytes"
 
-// EditConflict says, on standard error, how an edited text differs from the value that another
-// client wrote meanwhile.
+// EditConflict shows, on standard error, how the user's text differs from the value that another
+// client wrote during the edit.
 type EditConflict struct {
 	Key    string        `json:"key"`
-	Theirs []byte        `json:"old"`              // the present value
+	Theirs []byte        `json:"old"`              // the value now in the store
 	Ours   []byte        `json:"new"`              // the value that was not written
 	Fields []FieldChange `json:"fields,omitempty"` // from Theirs to Ours if both are JSON; otherwise empty
 }
@@ -39,10 +39,10 @@ func differingLines(a, b []byte) (inA, inB [][]byte) {
 	return x, y
 }
 
-// maxMarked is the maximum number of lines that a conflict shows of each side.
+// maxMarked is the maximum number of lines that a conflict shows from each side.
 const maxMarked = 20
 
-// marked writes lines with a mark before each.
+// marked writes at most maxMarked lines, each after the mark.
 func (w *writer) marked(mark string, lines [][]byte) {
 	for i, line := range lines {
 		if i == maxMarked {

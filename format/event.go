@@ -15,16 +15,17 @@ type Event struct {
 
 	Value    []byte
 	HasValue bool   // false for a deletion, a missing key, and a set without a value
-	Word     string // for other: the store's name of the operation
+	Word     string // for other: the store's name for the operation
 
 	Continuity string    // for found, gap and resync: proven, lost or unknown
-	From, To   time.Time // for gap: events between them may be missing, and none before From is; for found: the key came between them
+	From, To   time.Time // for gap: only events between From and To may be missing; for found: the key appeared between From and To
 	Message    string    // for error and unaudited: the reason
 
 	Show Show // how the human form shows the value
 
-	// Field is the change of the field that `watch --field` names, if Path is not empty. In a
-	// state, Old is the last known value; in a set without a value, New is unknown.
+	// Field is the change of the field that `watch --field` names; without --field its Path is
+	// empty. For a state event, Field.Old is the last known value. For a set without a value,
+	// the new value of the field is unknown.
 	Field FieldChange
 }
 
@@ -92,7 +93,7 @@ func (e Event) paint(s *style) *color.Color {
 	return nil
 }
 
-// content returns the last cell: the value, or what the event says instead.
+// content returns the last cell: the value or, if the event has none, a message.
 func (e Event) content(s *style) cell {
 	var text string
 	switch {
@@ -124,10 +125,11 @@ func (e Event) content(s *style) cell {
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000Z") }
 
-// raw writes OP, KEY and VERSION, then Word or the value if there is one; of found the continuity
-// and its times come before the value. For a gap it writes OP, KEY, the continuity, and when the gap
-// began and ended; for error OP, KEY and the message, for unaudited OP and the message. With a
-// Field, its old and new JSON replace the value: - if the field is missing, ? if it is unknown.
+// raw writes OP, KEY and VERSION, then Word and the value, if the event has them. For found it
+// writes the continuity, From and To before the value. For a gap it writes OP, KEY, the continuity,
+// and when the gap began and ended; for error OP, KEY and the message; for unaudited OP and the
+// message. With --field, the field's old and new JSON replace the value: - means that the field is
+// missing, ? that it is unknown.
 func (e Event) raw(w *writer) {
 	switch e.Op {
 	case "unaudited":

@@ -13,11 +13,11 @@ type Explanation struct {
 	Holder    string
 	LockToken Version
 
-	Token  Version // of the write; nil: it has none
+	Token  Version // the write's token; nil: none
 	ToKey  string  // Token compared with Version: older, equal or newer; empty: not compared
-	ToLock string  // Token compared with LockToken, in the same words
+	ToLock string  // Token compared with LockToken; same values as ToKey
 
-	AtLeast Version // if Assumes, the oldest token that the key can have; nil: unknown
+	AtLeast Version // the oldest token that the key can have, if Assumes is set; nil: unknown
 
 	Asked   bool   // Verdict is the store's reply to a probe
 	Verdict string // passes, refused or unknown
@@ -116,7 +116,7 @@ func (e Explanation) comparison() string {
 }
 
 // raw writes the verdict, the rule, the version of the key, the token of the lock and the
-// oldest token that the key can have; `-` for unknown ones.
+// oldest token that the key can have. `-` stands for an unknown value.
 func (e Explanation) raw(w *writer) {
 	w.record(e.Verdict, nonEmpty(e.Rule), e.Version, e.LockToken, e.AtLeast)
 }

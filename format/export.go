@@ -70,7 +70,7 @@ func (m *Meanwhile) Saw(key string, deleted bool) {
 	}
 }
 
-// line writes a line, if anything changed.
+// line writes a line about the changes, or nothing if there are none.
 func (m Meanwhile) line(w *writer) {
 	var parts []string
 	for _, p := range []struct {

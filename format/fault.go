@@ -2,12 +2,12 @@ package format
 
 import "unicode/utf8"
 
-// Fault is an error, for standard error.
+// Fault is an error message for standard error.
 type Fault struct {
 	Code       int    `json:"code"`             // exit code
 	Kind       string `json:"kind,omitzero"`    // identifies the kind of error for programs
 	Outcome    string `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
-	Line       int    `json:"line,omitzero"`    // of a batch, counted from 1; 0: none
+	Line       int    `json:"line,omitzero"`    // line number in the batch, from 1; 0: none
 	Message    string `json:"message"`
 	StoreError string `json:"store_error,omitzero"` // the store's error text, if the store refused
 	Hint       string `json:"hint,omitzero"`        // the next thing to try; empty: none
@@ -25,8 +25,8 @@ func (f Fault) human(w *writer) {
 	w.message(f.Line, f.Message, f.Hint)
 }
 
-// message writes a message with the number of a line of a batch, if that is not 0, and then a hint,
-// if there is one.
+// message writes a message. The line number of a batch precedes it unless line is 0, and the hint
+// follows it unless hint is empty.
 func (w *writer) message(line int, message, hint string) {
 	if line > 0 {
 		w.printf("line %d: ", line)
@@ -38,8 +38,8 @@ func (w *writer) message(line int, message, hint string) {
 	w.print("\n")
 }
 
-// valid escapes a message that is not UTF-8, so that its JSON field does not become one in
-// base64 with another name.
+// valid escapes a message that is not UTF-8. Otherwise JSON would have it in base64, in a field
+// with another name.
 func valid(message string) string {
 	if utf8.ValidString(message) {
 		return message

@@ -1,5 +1,5 @@
 // Package format prints results: for people, for pipes, as JSON, or with a template. It
-// also implements the quoting that results and the lines of the shell share.
+// also implements the quoting in results and in the input lines of the shell.
 //
 // Create a [Printer] for a stream and print results on it:
 //
@@ -11,17 +11,17 @@
 //
 // Promises:
 //
-//   - Print writes each result with one call of Write, or none if the result is empty, so
-//     that the reader of a pipe has each result at once. Only Queue combines several
-//     results in one call.
+//   - Print calls Write once for each result, or not at all if the result is empty, so that
+//     the reader of a pipe gets each result at once. Only Queue combines several results in
+//     one call of Write.
 //   - The outputs raw, json and template are contracts; human and wide may change. Wide is
-//     human without a cut, whatever the width of the terminal.
+//     human, but cuts nothing, however narrow the terminal is.
 //   - The outputs human, wide and json are safe on a terminal, whatever bytes the store holds:
-//     what [unicode.IsPrint] rejects is escaped. With [Options.Terminal] a template
+//     characters that [unicode.IsPrint] rejects are escaped. With [Options.Terminal] a template
 //     escapes every string of a result in the same way, but not its own text.
 //   - No bytes are lost: raw writes a single value unchanged, and keys and values that
-//     share a line in a form that [Unescape] decodes. JSON has them as a string or, if
-//     they are not UTF-8, as base64 in a field whose name ends in _b64.
+//     share a line in a form that [Unescape] decodes. The json output has them as a string
+//     or, if they are not UTF-8, as base64 in a field whose name ends in _b64.
 //
 // Raw is not safe on a terminal. Neither is a template that splits a string into bytes and
 // converts them to characters. A Printer must not be used by several
@@ -38,14 +38,14 @@ import (
 	"time"
 )
 
-// Options are the options of a [Printer].
+// Options configure a [Printer].
 type Options struct {
 	Output   string           // "human", "wide", "raw", "json", or "template=" and a Go template
 	Terminal bool             // the writer is a terminal
 	Color    bool             // use colors in the human output
 	Now      func() time.Time // for the age of versions; nil: time.Now
 
-	// Size returns the size of the terminal, in columns and rows. nil: the writer is no
+	// Size returns the size of the terminal, in columns and rows. nil: the writer is not a
 	// terminal, and the human output cuts nothing.
 	Size func() (width, height int)
 }
@@ -70,10 +70,10 @@ type Printer struct {
 	output   string
 	terminal bool
 	template *template.Template
-	text     writer // of the queued results
+	text     writer // holds the queued results
 }
 
-// New returns a Printer that writes to w. The error is about o.Output.
+// New returns a Printer that writes to w, or an error if o.Output is not valid.
 func New(w io.Writer, o Options) (*Printer, error) {
 	o.Color = o.Color && (o.Output == "human" || o.Output == "wide")
 	p := &Printer{w: w, output: o.Output, terminal: o.Terminal, text: writer{style: newStyle(o)}}
@@ -95,8 +95,8 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	return nil, fmt.Errorf("output %s: must be human, wide, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
-// Print writes the queued results and then r. The error is the writer's or the
-// template's.
+// Print writes the queued results and then r. It returns the error of the writer or of the
+// template.
 func (p *Printer) Print(r Result) error {
 	if err := p.Queue(r); err != nil {
 		return errors.Join(p.Flush(), err)
@@ -104,13 +104,12 @@ func (p *Printer) Print(r Result) error {
 	return p.Flush()
 }
 
-// whole is the number of bytes that a write to a pipe keeps together even if the pipe has
-// several writers (PIPE_BUF).
+// whole is the largest number of bytes that one write puts into a pipe without bytes of other
+// writers in between (PIPE_BUF).
 const whole = 4096
 
-// Queue is like Print, for one of several results that are available at once. It may
-// leave r to be written by a later call or by Flush, together with other results if all
-// of them fit into a pipe in one piece.
+// Queue is like Print, but may leave r to be written by a later call or by Flush. Several results
+// share one call of Write if together they have at most PIPE_BUF bytes.
 func (p *Printer) Queue(r Result) error {
 	before := len(p.text.out)
 	if err := p.encode(r); err != nil || len(p.text.out) <= whole || before == 0 {
@@ -126,7 +125,7 @@ func (p *Printer) Queue(r Result) error {
 	return nil
 }
 
-// Flush writes the queued results. The error is the writer's.
+// Flush writes the queued results. It returns the error of the writer.
 func (p *Printer) Flush() error {
 	out := p.text.out
 	if len(out) == 0 {
@@ -153,7 +152,7 @@ func (p *Printer) encode(r Result) error {
 		w.out = append(appendObject(w.out, r), '\n')
 	case p.template != nil && !isDiagnostic:
 		if _, isEnd := r.(End); isEnd {
-			return nil // a template is for events, whose fields End does not have
+			return nil // templates are written for the fields of events, which End lacks
 		}
 		var out bytes.Buffer
 		if err := p.template.Execute(&out, p.templateData(collect(r))); err != nil {

@@ -12,7 +12,7 @@ func (s ImportSummary) human(w *writer) {
 	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
 }
 
-// counts returns the numbers of keys that were imported and that were not.
+// counts says how many keys were imported, and how many were not and why.
 func (s ImportSummary) counts() string {
 	b := s.Batch
 	text := Count(b.Applied, "key")
@@ -27,9 +27,9 @@ func (s ImportSummary) counts() string {
 	return text
 }
 
-// raw writes the numbers of lines that were applied, whose keys exist already, that were
-// refused, whose outcome is unknown and that were skipped, and the line to continue from, which
-// is 0 at the end of the input.
+// raw writes how many lines were applied, had a key that already exists, were refused, have an
+// unknown outcome, and were skipped. The last number is the line to continue from; 0 means that
+// the import reached the end of its input.
 func (s ImportSummary) raw(w *writer) {
 	b := s.Batch
 	w.record(b.Applied, b.No, b.Refused, b.Unknown, b.Skipped, b.Resume)

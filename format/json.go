@@ -13,9 +13,10 @@ import (
 )
 
 // The fields of a result form a tree, for the json output and for templates. Its leaves
-// are bool, int, int64, uint64, float64, null, time.Time, Version, and string for any bytes.
+// are bool, int, int64, uint64, float64, null, time.Time, Version, and string, which may hold any
+// bytes.
 type (
-	// An object is ordered. A field whose value is nil is not printed.
+	// An object keeps its fields in order. A field whose value is nil is not printed.
 	object []field
 	field  struct {
 		name  string
@@ -24,8 +25,8 @@ type (
 	list []any
 	null struct{}
 
-	// A jsonText is a JSON value as text. The output has no spaces between its tokens, and
-	// escapes its strings like all others.
+	// A jsonText is a JSON value as text. It is printed without spaces between tokens, and its
+	// strings are escaped like all others.
 	jsonText string
 )
 
@@ -99,7 +100,7 @@ func appendJSON(dst []byte, value any) []byte {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			value := v[name]
 			if base, ok := strings.CutSuffix(name, "_b64"); ok && v[base] != nil {
-				continue // the bytes in v[base] are encoded again
+				continue // appending v[base] adds the _b64 field
 			}
 			if t, ok := value.(text); ok {
 				value = string(t)
@@ -122,7 +123,7 @@ func appendJSON(dst []byte, value any) []byte {
 
 func appendFloat(dst []byte, f float64) []byte { return strconv.AppendFloat(dst, f, 'f', -1, 64) }
 
-// appendJSONText appends a valid JSON value. Numbers stay as they are written.
+// appendJSONText appends a valid JSON value without spaces between tokens. Numbers are unchanged.
 func appendJSONText(dst []byte, value string) []byte {
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; c {
@@ -152,7 +153,7 @@ func appendString(dst []byte, s string) []byte {
 	return append(appendEscaped(append(dst, '"'), s, `"\`, appendJSONEscape), '"')
 }
 
-// appendJSONEscape appends the escape of a character that is not printable.
+// appendJSONEscape appends the JSON escape of an unprintable character.
 func appendJSONEscape(dst []byte, char string) []byte {
 	if strings.Contains("\n\r\t", char) {
 		return appendEscape(dst, char)
@@ -161,7 +162,7 @@ func appendJSONEscape(dst []byte, char string) []byte {
 	return appendUnicode(dst, r)
 }
 
-// appendUnicode appends the escape of a character in a JSON string.
+// appendUnicode appends r as \u escapes, one for each UTF-16 code unit.
 func appendUnicode(dst []byte, r rune) []byte {
 	for _, unit := range utf16.AppendRune(nil, r) {
 		dst = append(dst, '\\', 'u',

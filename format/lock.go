@@ -13,7 +13,7 @@ type Lock struct {
 	Name   string        `json:"name"`
 	Holder string        `json:"holder"`
 	Token  Version       `json:"token"`           // nil: released
-	TTL    time.Duration `json:"ttl_ms,omitzero"` // of the lease; 0: released
+	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0: released
 }
 
 func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }
@@ -25,7 +25,8 @@ func (l Lock) human(w *writer) {
 	}
 }
 
-// raw writes the token alone, for a shell variable; for a release, what `vdel` writes.
+// raw writes only the token, so that a script can assign it to a variable. For a release it
+// writes the same record as `vdel`.
 func (l Lock) raw(w *writer) {
 	if none(l.Token) {
 		w.record(1, nil)
@@ -40,23 +41,22 @@ type LockStatus struct {
 	Held   bool
 	Holder string
 	Token  Version
-	Age    time.Duration // since the token was issued
-	Seen   bool          // Age counts from its notification; otherwise it relies on the local clock
+	Age    time.Duration // time since the token was issued
+	Seen   bool          // Age counts from the token's notification; false: Age relies on the local clock
 
-	Renewals Renewals // of --observe
+	Renewals Renewals // seen with --observe
 
 	List bool // a row of `lock list`
 }
 
-// Renewals counts the renewals of a lock by its present holder that were seen.
+// Renewals counts the renewals by a lock's current holder that sscli saw.
 type Renewals struct {
 	Observed time.Duration // how long the lock was watched; 0: not watched
 	Seen     int           // the holder may have renewed more often
 	Every    time.Duration // the mean time between two renewals; 0: unknown
 }
 
-// leases is the number of renewals per lease. `lock run` renews a lock that often, and other holders
-// should too.
+// leases is how many times a holder should renew its lock during one lease, as `lock run` does.
 const leases = 3
 
 // String describes the renewals.
@@ -72,7 +72,7 @@ func (r Renewals) String() string {
 	return fmt.Sprintf("renewed at least %d times in %s", r.Seen, Span(r.Observed))
 }
 
-// Span returns a time such as 250ms, 3.2s, 90s or 4m10s.
+// Span returns a duration as text, such as 250ms, 3.2s, 90s or 4m10s.
 func Span(d time.Duration) string {
 	switch abs := d.Abs(); {
 	case abs < time.Second:
@@ -158,11 +158,11 @@ func (l LockStatus) cells(s *style) []cell {
 	return row
 }
 
-// maxHolder is the number of bytes up to which the human form shows the holder of a lock whole. What is
-// longer is the value of a key that is no lock.
+// maxHolder is the length in bytes of the longest holder that the human form shows in full. A
+// longer one is probably the value of a key that is not a lock.
 const maxHolder = 256
 
-// holder returns the holder of a lock.
+// holder returns the quoted name of a holder. A long name is shortened unless the output is wide.
 func (s *style) holder(name string) string {
 	if s.wide || len(name) <= maxHolder {
 		return Quote(name)
@@ -170,9 +170,10 @@ func (s *style) holder(name string) string {
 	return Brief(name)
 }
 
-// raw writes `held`, the holder, the token and its age in milliseconds, or `free`. With
-// --observe the number of renewals follows. In a list the name comes first, a free lock has
-// `-` in the other columns, and with --observe the time between renewals comes last.
+// raw writes `held`, the holder, the token and the token's age in milliseconds, or only `free`.
+// With --observe it adds the number of renewals. In a list the lock's name comes first, a free
+// lock has `-` in place of holder, token and age, and --observe also adds the time between
+// renewals.
 func (l LockStatus) raw(w *writer) {
 	var record []any
 	if l.List {

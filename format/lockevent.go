@@ -13,32 +13,32 @@ type LockEvent struct {
 	What  string // see package locklog
 	Event string // the event of the watch: initial, set, delete, other, gap, resync or error
 
-	Name  string // of the lock or, if Guard, the key
+	Name  string // of the lock or, if Guard is set, the key
 	Guard bool
 
-	Held     bool   // after the event
-	Holder   string // the present holder of the lock or, if it is free, the last one
+	Held     bool   // the lock is held after the event
+	Holder   string // the current holder or, if the lock is free, the last one
 	NoHolder bool   // Holder is not known
 	Before   string // the previous holder of a lock that changed hands
 	Token    Version
 	Time     time.Time
 
 	For     time.Duration // how long the lock was held or free; for renewed and held, so far
-	AtLeast bool          // For counts from the beginning of the trace, and the true time may be longer
+	AtLeast bool          // For is a lower bound: it counts from the beginning of the trace
 	Unknown bool          // For is not known
 
-	Renewals int           // by the holder that were seen
+	Renewals int           // renewals by the holder that the trace saw
 	Every    time.Duration // the mean time between renewals; 0: unknown
 
 	Inferred bool   // the event alone does not prove What
-	Why      string // the evidence for What, or the reason why it is uncertain; may be empty
+	Why      string // the evidence for What, or why What is uncertain; may be empty
 
-	Word       string    // for other: the store's name of the operation
+	Word       string    // for other: the store's name for the operation
 	Continuity string    // for gap and resync
 	From, To   time.Time // for gap
 }
 
-// has reports whether the event concerns a holder.
+// has reports whether the event has a known holder.
 func (e LockEvent) has() bool {
 	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
 }
@@ -78,8 +78,8 @@ func (e LockEvent) fields(o *objectWriter) {
 // whatColumns is the width of the column for what happened.
 const whatColumns = len("changed hands")
 
-// whatText returns what happened, in words. A holder that releases its lock and a client that deletes the
-// key look the same.
+// whatText returns what in words. A release by the holder and a deletion by another client look
+// the same.
 func whatText(what string) string {
 	if what == "released" {
 		return "released or deleted"
@@ -122,7 +122,8 @@ func (e LockEvent) human(w *writer) {
 	w.phrases(phrases)
 }
 
-// who says which holder the event concerns; empty if none. Who deleted a key is never known.
+// who names the holder that the event concerns, or returns "" if there is none. A delete event does
+// not say who deleted the key.
 func (e LockEvent) who(s *style) string {
 	by := "by "
 	if e.Event == "delete" {
@@ -139,8 +140,7 @@ func (e LockEvent) who(s *style) string {
 	return ""
 }
 
-// notes says how often the lock was renewed, how long it was held or free, and why the statement may
-// be uncertain.
+// notes returns how often the lock was renewed, how long it was held or free, and e.Why.
 func (e LockEvent) notes() (notes []string) {
 	if e.What == "renewed" || e.Renewals > 0 {
 		notes = append(notes, renewedTimes(e.Renewals, e.Every))
@@ -169,8 +169,8 @@ func renewedTimes(n int, every time.Duration) string {
 	return text
 }
 
-// Renewing returns one printable line about how often a lock was renewed and how long ago the
-// last renewal was.
+// Renewing returns one printable line that says how often the holder renewed the lock, and how
+// long ago it last did.
 func (e LockEvent) Renewing(ago time.Duration) string {
 	return BriefWord(e.Name) + " held by " + Brief(e.Holder) + ": " + renewedTimes(e.Renewals, e.Every) + ", last " + Age(ago)
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// LogEvent is a line of the log of a server, for standard error.
+// LogEvent is a line of a server's log, for standard error.
 type LogEvent struct {
 	observe.Event
-	Parsed   Version // Event.Version; nil: none
-	Detailed bool    // show all that is known about a request
+	Parsed   Version // Event.Version, parsed; nil: none
+	Detailed bool    // show every detail of a request
 }
 
 func (LogEvent) diagnostic() {}
@@ -123,7 +123,7 @@ func (e LogEvent) outcome(s *style) string {
 	return s.warning.Sprint(text)
 }
 
-// options returns the other arguments as a user would type them.
+// options returns the request's options as a user would type them.
 func (e LogEvent) options() string {
 	typed := make([]string, len(e.Options))
 	for i, w := range e.Options {

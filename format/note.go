@@ -6,20 +6,20 @@ import "time"
 // code.
 type Note struct {
 	Level   Level
-	Line    int       `json:"line,omitzero"` // of a batch, counted from 1; 0: none
+	Line    int       `json:"line,omitzero"` // line number in the batch, from 1; 0: none
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitzero"` // the next thing to try; empty: none
 	Time    time.Time `json:"time,omitzero"` // when it happened; zero: not shown
 }
 
-// A Level is the purpose of a Note. It is the op of the note in the json output.
+// A Level says what a Note is for. The json output prints it as the field op.
 type Level string
 
 // The levels of a Note. An Aside and a Remark have only a Message.
 const (
 	Warning Level = "warning" // something may be wrong
 	Notice  Level = "notice"  // what sscli is doing or waiting for
-	Aside   Level = "aside"   // what the shell adds about the last command
+	Aside   Level = "aside"   // the shell's comment on the last command
 	Remark  Level = "say"     // an explanation of the next commands; the raw form omits it
 )
 
@@ -59,6 +59,6 @@ func (n Note) raw(w *writer) {
 		w.print(printable(n.Message), "\n")
 	case Remark:
 	default:
-		n.human(w) // which has no colors here
+		n.human(w) // w has no colors in this output
 	}
 }

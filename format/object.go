@@ -9,7 +9,7 @@ import (
 // An objectWriter writes the fields of an object in the order in which they are added: as
 // JSON text or, if collect is true, as a tree for a template.
 type objectWriter struct {
-	dst     []byte // the JSON text so far; it begins before the object
+	dst     []byte // the JSON text is appended to it
 	collect bool
 	tree    object
 }
@@ -24,7 +24,7 @@ func collect(r fielder) object {
 	return o.tree
 }
 
-// add adds a field. It is omitted if the value is nil or a Version that is none.
+// add adds a field. The output omits a field whose value is nil or an empty Version.
 func (o *objectWriter) add(name string, value any) {
 	switch v := value.(type) {
 	case string:
@@ -44,7 +44,7 @@ func (o *objectWriter) add(name string, value any) {
 	}
 }
 
-// text adds a field that is text, or any bytes.
+// text adds a string field. The string may hold any bytes.
 func (o *objectWriter) text(name, text string) {
 	if o.collect {
 		o.tree = append(o.tree, field{name, text})
@@ -62,14 +62,14 @@ func (o *objectWriter) name(name string) {
 	o.dst = append(append(append(o.dst, '"'), name...), `":`...)
 }
 
-// result adds the op of a result and then the fields of s.
+// result adds the field op, then the fields of the struct s.
 func (o *objectWriter) result(op string, s any) {
 	o.add("op", op)
 	o.structure(s)
 }
 
-// structure adds the fields of a struct that have a json tag. The options omitzero and
-// omitempty are those of encoding/json.
+// structure adds the fields of the struct s that have a json tag. The options omitzero and
+// omitempty work as in encoding/json.
 func (o *objectWriter) structure(s any) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
@@ -88,7 +88,7 @@ func (o *objectWriter) structure(s any) {
 	}
 }
 
-// treeOf returns a value as a leaf or a tree. A duration becomes milliseconds.
+// treeOf converts a value to a leaf or a tree. A duration becomes a number of milliseconds.
 func treeOf(value any) any {
 	switch v := value.(type) {
 	case nil, string, bool, int, int64, uint64, float64, time.Time, object, list, null:
@@ -117,7 +117,7 @@ func treeOf(value any) any {
 	return value
 }
 
-// A versionFields is a version whose parts are fields.
+// versionFields prints a version as an object, with a field for each part.
 type versionFields struct{ Version }
 
 func (v versionFields) fields(o *objectWriter) {

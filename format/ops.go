@@ -2,16 +2,16 @@ package format
 
 import "strings"
 
-// An Op is a row of the table of the objects that the json output prints. Templates use the
-// same names.
+// An Op describes one kind of object that the json output prints. Templates use the same field
+// names.
 type Op struct {
 	Name   string // the value of the field op
-	By     string // what prints it
-	Fields string // the other fields that it can have, separated by blanks
+	By     string // the command or the situation that prints it
+	Fields string // the other fields that it can have, separated by spaces
 	Stderr bool   // it goes to standard error, and templates do not format it
 }
 
-// Ops returns the table of all results. TestOps compares it with their output.
+// Ops lists every kind of object. TestOps compares the list with what the results print.
 func Ops() []Op {
 	const value = "key found value version rtt_ms"
 	return []Op{
@@ -88,9 +88,9 @@ func Ops() []Op {
 	}
 }
 
-// objectParts returns the names of the members of a field that is an object; ok is false for
-// other fields. The names are empty if they vary. The result of `version` has a field version
-// that is text.
+// objectParts returns the names of the members of the named field; ok is false if the field is not
+// an object. parts is empty if the members vary. In every result but that of `version`, where it is
+// text, the field version is an object.
 func objectParts(name string) (parts string, ok bool) {
 	switch name {
 	case "version", "old_version", "token", "lock_token", "at_least", "a", "b":
@@ -101,8 +101,8 @@ func objectParts(name string) (parts string, ok bool) {
 	return "", false
 }
 
-// hasField reports whether any result that templates format can have a field. Bytes that are
-// not UTF-8 are also in a field whose name ends in _b64.
+// hasField reports whether any result that templates format can have the named field. A field whose
+// bytes are not UTF-8 has a second field in base64, whose name ends in _b64.
 func hasField(name string) bool {
 	if name == "op" {
 		return true

@@ -9,7 +9,7 @@ import (
 type Ping struct {
 	Seq  int           `json:"seq"`
 	Key  string        `json:"key"`
-	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no reply, and Note says why
+	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no reply; Note says why
 	Note string        `json:"note,omitzero"`   // empty: none
 }
 
@@ -59,5 +59,5 @@ func (p PingSummary) human(w *writer) {
 	}
 }
 
-// raw begins with a word, whereas a Ping begins with a number.
+// raw begins with a word, so that programs can tell it from a Ping, which begins with a number.
 func (p PingSummary) raw(w *writer) { w.record("summary", p.Sent, p.Lost, p.Min, p.Avg, p.P99, p.Max) }

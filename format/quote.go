@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bytes are the types that can be escaped: keys are strings, values are byte slices.
+// Bytes is the constraint for text that can be escaped: keys are strings, values are byte slices.
 type Bytes interface{ ~string | ~[]byte }
 
 // Escape returns b with C escapes: \n \r \t \\, and \xHH for each byte that is not part of
@@ -41,8 +41,8 @@ func printable(text string) string { return string(appendText(nil, text)) }
 
 const hexDigits = "0123456789abcdef"
 
-// appendEscaped appends b, with a backslash before each character in special, and each character
-// that is not printable as escape appends it.
+// appendEscaped appends b. It puts a backslash before each character in special, and calls escape
+// to append each unprintable character. special has at most two characters.
 func appendEscaped[T Bytes](dst []byte, b T, special string, escape func(dst []byte, char string) []byte) []byte {
 	for i := 0; i < len(b); {
 		begin := i
@@ -135,7 +135,7 @@ func Unquote(s string) (string, error) {
 }
 
 // unescape decodes s. It adds base, the offset of s in the user's text, to the offset of
-// an error. If quote is not empty, its byte can be escaped too.
+// an error. If quote is not empty, a backslash can escape that character too.
 func unescape(s string, base int, quote string) (string, error) {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -195,9 +195,9 @@ func shifted(e *SyntaxError, by int) *SyntaxError {
 	return e
 }
 
-// Word returns b as one word of a line of the shell or of a batch. It is quoted unless it
-// consists of letters, digits and punctuation without a special meaning. A leading minus
-// is quoted too: alone it would stand for standard input, otherwise for an option.
+// Word returns b as one word of a line of the shell or of a batch. The word is quoted unless it
+// consists of letters, digits and punctuation without a special meaning. A word that begins with
+// a minus is quoted too, because - means standard input and -x is an option.
 func Word[T Bytes](b T) string {
 	if len(b) == 0 || b[0] == '-' {
 		return Quote(b)
@@ -211,8 +211,8 @@ func Word[T Bytes](b T) string {
 }
 
 // ShWord returns b as one word for sh(1): a hint with it can be pasted and runs nothing else.
-// Printable text is in single quotes, which mean the same in the shell of sscli. Other bytes
-// are in the $'…' of bash, zsh and POSIX.1-2024.
+// Printable text is in single quotes, which sscli's own shell reads the same way. Text with other
+// bytes is quoted with $'…', which bash, zsh and POSIX.1-2024 have.
 func ShWord[T Bytes](b T) string {
 	text := string(b)
 	plain := func(r rune) bool { return r < utf8.RuneSelf && r != '=' && bare(r) } // zsh expands =word

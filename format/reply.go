@@ -71,8 +71,7 @@ func (r Reply) human(w *writer) {
 	w.version(r.Version)
 }
 
-// human numbers the items of an array. The items of a nested array are indented so that
-// they line up below its first.
+// human numbers the items of an array, and aligns the items of a nested array with its first item.
 func (v Value) human(w *writer, indent string) {
 	switch v.Kind {
 	case SimpleString:
@@ -103,7 +102,7 @@ func (v Value) human(w *writer, indent string) {
 	w.print("\n")
 }
 
-// raw writes a line for each element of an array and of nested arrays. A null is an empty
+// raw writes one line for each value, including each item of a nested array. A null is an empty
 // line.
 func (r Reply) raw(w *writer) { r.Value.raw(w, r.Version) }
 

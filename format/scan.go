@@ -15,7 +15,7 @@ func (k Key) cells(s *style) []cell { return []cell{{text: Word(k.Key), paint: s
 
 func (k Key) raw(w *writer) { w.record(k.Key) }
 
-// LongKey is a key that `scan --long` found. [NewLongKey] makes one.
+// LongKey is a key that `scan --long` found. Create it with [NewLongKey].
 type LongKey struct {
 	Key     string  `json:"key"`
 	Size    int     `json:"size"`    // of the value, in bytes

@@ -1,6 +1,6 @@
 package format
 
-// Serving is the message that `serve` is ready.
+// Serving tells the user that `serve` is ready.
 type Serving struct {
 	URL string `json:"url"`
 
@@ -24,10 +24,10 @@ func (s Serving) human(w *writer) {
 
 func (s Serving) raw(w *writer) { w.print(printable(s.URL), "\n") }
 
-// Forward is the message that `forward` is ready.
+// Forward tells the user that `forward` is ready.
 type Forward struct {
 	URL        string `json:"url"`
-	ServerName string `json:"tls_server_name,omitzero"` // of the broker's certificate; empty: plain text
+	ServerName string `json:"tls_server_name,omitzero"` // name in the broker's certificate; empty: no TLS
 
 	// The files that a client needs; empty: none.
 	CAFile  string `json:"ca_file,omitzero"`
@@ -42,7 +42,7 @@ func (f Forward) human(w *writer) { Serving{URL: f.URL, Paste: f.Paste}.human(w)
 
 func (f Forward) raw(w *writer) { Serving{URL: f.URL}.raw(w) }
 
-// Gateway is the message that `gateway` is ready.
+// Gateway tells the user that `gateway` is ready.
 type Gateway struct {
 	URL   string `json:"url"`            // for Redis clients
 	Store string `json:"store,omitzero"` // URL of the broker; empty: none

@@ -13,12 +13,12 @@ import (
 	"github.com/fatih/color"
 )
 
-// Show is how the human form shows the bytes of values. The zero Show looks at each value:
+// Show selects how the human form shows the bytes of values. The zero Show depends on the value:
 //
 //   - a JSON object or array is indented, with its numbers and its order of names unchanged
-//   - text is unchanged, or in quotes where people would misread it: text that is empty,
-//     begins or ends with a space, is one line with a line end, has a character that
-//     [unicode.IsPrint] rejects, or looks like a message of sscli
+//   - text is unchanged, or in quotes if people could misread it: if it is empty, begins or
+//     ends with a space, is one line with a line end, has a character that [unicode.IsPrint]
+//     rejects, or looks like a message from sscli
 //   - everything else is a hex dump
 //
 // Show implements flag.Value.
@@ -33,7 +33,7 @@ const (
 	ShowQuoted Show = "quoted"
 )
 
-// Shows lists what a flag of type Show can be set to.
+// Shows returns the texts that a flag of type Show accepts.
 func Shows() []string {
 	return []string{string(ShowText), string(ShowJSON), string(ShowHex), string(ShowQuoted)}
 }
@@ -47,13 +47,13 @@ func (s *Show) Set(text string) error {
 	return nil
 }
 
-// String returns the text for Set.
+// String returns s as Set accepts it.
 func (s *Show) String() string { return string(*s) }
 
-// Type is the name of the value in help.
+// Type returns the name of the flag's value in help.
 func (s *Show) Type() string { return "FORM" }
 
-// of returns the form of a value: one of Shows.
+// of returns the form in which to show b: one of Shows.
 func (s Show) of(b []byte) Show {
 	switch {
 	case s == ShowText, s == ShowHex, s == ShowQuoted:
@@ -92,11 +92,11 @@ func isBinary(b []byte) bool {
 // needsQuotes reports whether people would misread a text without quotes.
 func needsQuotes(b []byte) bool {
 	line, rest, lines := bytes.Cut(b, []byte("\n"))
-	if lines && len(rest) > 0 { // in a text of several lines, the ends of lines are visible
+	if lines && len(rest) > 0 { // in multi-line text, people can see where lines end
 		return !isPrintable(b, "\n\t")
 	}
 	return lines || len(line) == 0 || !isPrintable(line, "") || line[0] == ' ' || line[len(line)-1] == ' ' ||
-		// These begin or end what sscli itself writes: a quoted text, (nil), and the line about a cut.
+		// sscli's own output begins or ends like this: quoted text, (nil), and text that was cut.
 		line[0] == '"' || line[0] == '(' || bytes.HasSuffix(line, []byte("…"))
 }
 
@@ -112,8 +112,7 @@ func isPrintable(b []byte, extra string) bool {
 	return true
 }
 
-// Size returns a number of bytes for people: 1 byte, 999 bytes, 1.2 MB. The units are powers
-// of 1000.
+// Size returns a readable number of bytes: 1 byte, 999 bytes, 1.2 MB. The units are powers of 1000.
 func Size(n int64) string {
 	switch {
 	case n == 1:
@@ -140,7 +139,7 @@ func AppendValue(dst, value []byte, show Show, o Options) []byte {
 }
 
 // ValueLine returns a value as one printable line, for a cell of a table: text as AppendValue
-// shows it, JSON without line ends, and other bytes as their number and in hexadecimal.
+// shows it, JSON without line ends, and other bytes as a size and hexadecimal digits.
 func ValueLine(value []byte, show Show) string {
 	switch show.of(value) {
 	case ShowJSON:
@@ -166,8 +165,8 @@ func ValueLine(value []byte, show Show) string {
 	return Quote(value)
 }
 
-// ValueStart is [ValueLine] for the first bytes of a value that has size bytes. It ends in "…" if there are
-// more.
+// ValueStart is [ValueLine] for the first bytes of a value of size bytes. It ends in "…" unless
+// first is the whole value.
 func ValueStart(first []byte, size int) string {
 	line := ValueLine(first, "")
 	if len(first) == size {
@@ -182,8 +181,8 @@ func ValueStart(first []byte, size int) string {
 // narrow is the width below which a terminal shows JSON without indenting it.
 const narrow = 40
 
-// screenRows is the number of rows of a screen that a value leaves free: for its version, the
-// command, the prompt, and the line that says that the value was cut.
+// screenRows is the number of terminal rows that a value leaves free for the command, the version,
+// the prompt, and the note that the value was cut.
 const screenRows = 4
 
 // value implements AppendValue.
@@ -227,7 +226,7 @@ func (w *writer) value(value []byte, show Show) {
 	}
 }
 
-// A line is a line of a value in printable parts.
+// A line is one line of a value, split into printable parts.
 type line []part
 
 type part struct {
@@ -243,7 +242,7 @@ func (l line) append(dst []byte) []byte {
 	return append(dst, '\n')
 }
 
-// rows returns the number of rows that the line takes on a terminal of this width.
+// rows returns the number of rows that the line takes on a terminal of the given width.
 func (l line) rows(width int) int {
 	if width <= 0 {
 		return 1
@@ -255,7 +254,7 @@ func (l line) rows(width int) int {
 	return max((columns+width-1)/width, 1)
 }
 
-// cut returns the beginning of the line, in at most this number of columns.
+// cut returns as much of the line as fits in the given number of columns.
 func (l line) cut(columns int) line {
 	for i, p := range l {
 		n := Columns(p.text)
@@ -267,8 +266,8 @@ func (l line) cut(columns int) line {
 	return l
 }
 
-// textLines yields the lines of a text, with unprintable characters escaped. On a terminal,
-// tabs are spaces, so that their columns are known.
+// textLines yields the lines of a text, with unprintable characters escaped. On a terminal, it
+// replaces tabs with spaces, so that the width of a line is known.
 func textLines(b []byte, onTerminal bool) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		for more := true; more; {
@@ -300,7 +299,7 @@ func textLines(b []byte, onTerminal bool) iter.Seq[line] {
 
 const tab = 8 // columns from one tab stop to the next
 
-// hexLines yields a hex dump that fits on a terminal of this width (0: no terminal): the
+// hexLines yields a hex dump that fits on a terminal of the given width (0: no terminal): the
 // offset, the bytes in hexadecimal, and the bytes as ASCII if they are printable.
 func hexLines(b []byte, faint *color.Color, width int) iter.Seq[line] {
 	n := 16 // bytes in a line, which takes 4n+14 columns

@@ -10,9 +10,9 @@ import (
 
 const jsonSpace = " \t\r\n"
 
-// jsonLines yields the lines of valid JSON in UTF-8: each member or element on its own line
-// or, unless indented is true, all in one line. Names, strings, numbers and words are unchanged,
-// except that unprintable characters in a string are escaped. s has the colors; nil: no colors.
+// jsonLines yields b, which must be valid JSON in UTF-8, as lines: one for each member or element
+// if indented is true, otherwise a single line. Names and values are unchanged, except that
+// unprintable characters in strings are escaped. s has the colors; nil means no colors.
 func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		w := jsonWriter{indented: indented}
@@ -31,17 +31,17 @@ func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 
 // A jsonWriter converts JSON to lines, token by token.
 type jsonWriter struct {
-	rest              string // the JSON that was not read yet
+	rest              string // the JSON that has not been read yet
 	indented          bool
 	name, text, other *color.Color
 
-	open    []byte // the brackets that are open
+	open    []byte // the open brackets, outermost first
 	isValue bool   // in an object: a value comes next, not a name
 	line    line
 	whole   line // the line that the last token completed
 }
 
-// next reads the next token, if there is one.
+// next converts the next token and reports whether there was one.
 func (w *jsonWriter) next() bool {
 	w.rest = strings.TrimLeft(w.rest, jsonSpace)
 	if w.rest == "" {
@@ -50,7 +50,7 @@ func (w *jsonWriter) next() bool {
 	switch c := w.rest[0]; c {
 	case '{', '[':
 		inside := strings.TrimLeft(w.rest[1:], jsonSpace)
-		if inside[0] == c+2 { // } and ] come two after { and [
+		if inside[0] == c+2 { // in ASCII, } is '{'+2 and ] is '['+2
 			w.put(nil, w.rest[:1]+inside[:1])
 			w.rest = inside[1:]
 			break
@@ -99,11 +99,11 @@ func (w *jsonWriter) put(paint *color.Color, text string) {
 	w.line = append(w.line, part{text, paint})
 }
 
-// maxIndent is the maximum indentation in columns. Without it, text that is nested a thousand
-// times would take a million columns.
+// maxIndent is the maximum indentation in columns. It bounds the output for deeply nested JSON.
 const maxIndent = 60
 
-// end ends the line or, if there is only one line, writes between instead.
+// end completes the line and indents the next one. If the output is not indented, it writes
+// between instead.
 func (w *jsonWriter) end(between string) {
 	if !w.indented {
 		if between != "" {
@@ -116,7 +116,8 @@ func (w *jsonWriter) end(between string) {
 	w.put(nil, strings.Repeat("  ", min(len(w.open), maxIndent/2)))
 }
 
-// closingQuote returns the length of the rest of a JSON string after its first quote.
+// closingQuote returns the length of s up to and including the quote that closes a JSON string.
+// s begins after the opening quote.
 func closingQuote(s string) int {
 	for i := 0; i < len(s); i++ {
 		switch s[i] {

@@ -12,20 +12,20 @@ import (
 // A style holds the options and the state of the human output.
 type style struct {
 	now     func() time.Time
-	size    func() (width, height int) // of the terminal; 0, 0: none
+	size    func() (width, height int) // of the terminal; 0, 0: not a terminal
 	columns columns
-	wide    bool // the output is "wide": nothing is cut
+	wide    bool // the output is "wide": cut nothing
 
 	key, faint, warning, fail *color.Color
-	set, deleted              *color.Color // what happened to a key
-	name, text, other         *color.Color // in JSON
+	set, deleted              *color.Color // for events: the key was set or deleted
+	name, text, other         *color.Color // for JSON: names, strings and other values
 }
 
 func newStyle(o Options) style {
 	paint := func(attributes ...color.Attribute) *color.Color {
 		c := color.New(attributes...)
-		// o.Color is the decision for this stream. Without it, package color would decide by
-		// the environment and standard output.
+		// By default, package color decides from the environment and standard output. o.Color
+		// is the caller's choice for this stream.
 		if o.Color {
 			c.EnableColor()
 		} else {
@@ -70,14 +70,14 @@ func (w *writer) print(parts ...string) {
 
 func (w *writer) printf(format string, args ...any) { w.out = fmt.Appendf(w.out, format, args...) }
 
-// program writes the name of the program, which begins the lines for standard error, and a text.
+// program writes "sscli: ", the prefix of lines on standard error, and the formatted text.
 func (w *writer) program(format string, args ...any) {
 	w.print(w.faint.Sprint("sscli:"), " ")
 	w.printf(format, args...)
 }
 
-// phrases writes phrases, two spaces apart, and a newline. On a terminal a line that would be too long goes
-// on in the next one. A phrase is divided only where it has a space, and only if it is wider than a line.
+// phrases writes phrases, two spaces apart, and a newline. On a terminal, a phrase that does not
+// fit starts a new line. A phrase wider than a whole line is broken at its spaces.
 func (w *writer) phrases(phrases []part) {
 	width, _ := w.size()
 	column := 0
@@ -107,14 +107,14 @@ func (w *writer) phrases(phrases []part) {
 	w.print("\n")
 }
 
-// version writes a line with the version, if there is one.
+// version writes a line with v, or nothing if there is no version.
 func (w *writer) version(v Version) {
 	if !none(v) {
 		w.print(w.faint.Sprint(versionLine("version", v)), "\n")
 	}
 }
 
-// versionAndAge writes a line with the version and how long ago it was written.
+// versionAndAge writes a line with v and its age, or says that the version is unknown.
 func (w *writer) versionAndAge(v Version) {
 	line := "version unknown"
 	if !none(v) {
@@ -123,16 +123,15 @@ func (w *writer) versionAndAge(v Version) {
 	w.print(w.faint.Sprint(line), "\n")
 }
 
-// versionLine returns a version or a token after a word that says which of them it is, and its time.
+// versionLine returns what, which is "version" or "token", then v and the time of v.
 func versionLine(what string, v Version) string {
 	return string(appendTime(append(appendVersion([]byte(what+" "), v, ""), "  "...), v.Time()))
 }
 
-// answer writes the meaning of a number that the store replied, and then the number as redis-cli
-// prints it.
+// answer writes the meaning of the store's integer reply, then the integer as redis-cli prints it.
 func (w *writer) answer(meaning string, n int64) {
 	w.print(meaning, "  ", w.faint.Sprint(integer(n)), "\n")
 }
 
-// integer returns a number as redis-cli prints it.
+// integer returns n as redis-cli prints it.
 func integer(n int64) string { return "(integer) " + strconv.FormatInt(n, 10) }

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// A text is a string of a result that a template prints on a terminal. It is escaped
-// however the template prints it, even by printf with any verb. The encoding functions
-// (json, quote, base64) receive it unescaped.
+// A text is a string in a result that a template prints on a terminal. It is escaped however the
+// template prints it, even with printf. The encoding functions (json, quote, base64) receive it
+// unescaped.
 type text string
 
 func (t text) Format(f fmt.State, verb rune) {
 	fmt.Fprintf(f, fmt.FormatString(f, verb), Escape(t))
 }
 
-// templateName is the name that text/template puts before the line in its messages.
+// templateName is the template's name in the errors of text/template.
 const templateName = "template"
 
 // A templateError shortens an error of text/template, which repeats the word template and the
@@ -54,8 +54,9 @@ func parseTemplate(source string) (*template.Template, error) {
 	return t, nil
 }
 
-// checkFields returns an error if node names a field that no result has. dot is true if . is the
-// result at node. Fields of other values are not checked, and neither are the bodies of {{define}}.
+// checkFields returns an error if node names a field that no result has. dot reports whether . is
+// the result at this node; if it is another value, its fields are not checked. Bodies of {{define}}
+// are not checked either.
 func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	field := func(n parse.Node, path []string) error {
 		if why := badField(path); why != "" {
@@ -114,8 +115,8 @@ func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	return nil
 }
 
-// badField returns why no result has a field, or "" if a result has it. path has several names
-// for a field within objects.
+// badField returns why no result has the field at path, or "" if one has it. A path of several
+// names leads to a field of a nested object.
 func badField(path []string) string {
 	no := "no result has the field " + strings.Join(path, ".")
 	if !hasField(path[0]) {
@@ -156,8 +157,8 @@ func blank(v any) any {
 	return v
 }
 
-// printBlank pipes every action into the function blank. Otherwise a field that the
-// result does not have would be printed as <no value>.
+// printBlank pipes every action into the function blank. Otherwise text/template would print
+// <no value> for a field that the result lacks.
 func printBlank(node parse.Node) {
 	switch n := node.(type) {
 	case *parse.ListNode:
@@ -184,8 +185,9 @@ func printBlank(node parse.Node) {
 	}
 }
 
-// templateData returns a value of the json output for a template, with maps for objects. Bytes
-// that are not UTF-8 are in the field itself and, as in the json output, also in a field in base64.
+// templateData converts a value of the json output for a template: objects become maps. A field
+// whose bytes are not UTF-8 keeps them, and a second field has them in base64, as in the json
+// output.
 func (p *Printer) templateData(value any) any {
 	switch v := value.(type) {
 	case object:

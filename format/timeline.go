@@ -18,7 +18,7 @@ type Lane struct {
 	Name    string // of the lock, the key or the holder
 	Unknown bool   // the holder is not known
 	Holders []Lane // of the lock, in the order of their first holds
-	Holds   []Hold // by the holder
+	Holds   []Hold // intervals in which the holder had the lock
 	Writes  []time.Time
 	Removed []time.Time
 	Gaps    []Interval // when the lock or the key was not watched
@@ -27,7 +27,7 @@ type Lane struct {
 // Hold is an interval in which a lock was held.
 type Hold struct {
 	Interval
-	Open     bool        `json:"open,omitzero"` // it began earlier
+	Open     bool        `json:"open,omitzero"` // the hold began before From
 	End      string      `json:"end,omitzero"`  // released, expired, deleted, changed_hands, gap or lost; empty: still held
 	Renewals []time.Time `json:"renewals"`
 }
@@ -92,8 +92,8 @@ type mark struct {
 	char rune
 }
 
-// legend lists the characters of marks with their meanings. An end of a Hold is drawn if it
-// is among them.
+// legend lists the characters of marks with their meanings. The chart draws the end of a Hold only
+// if legend has a character for it.
 var legend = [...]struct {
 	char    rune
 	meaning string
@@ -126,7 +126,7 @@ func (t Timeline) rows() []row {
 	return rows
 }
 
-// maxLabel is the width in columns of a name or a holder in the chart.
+// maxLabel is the maximum width of a label in the chart, in columns.
 const maxLabel = 24
 
 func label(name string) string { return Cut(Word(name), maxLabel) }
@@ -158,14 +158,15 @@ func (l Lane) marks() []mark {
 	return marks
 }
 
-// hasMark reports whether a mark with a character is in a row.
+// hasMark reports whether any row has a mark with the given character.
 func hasMark(rows []row, char rune) bool {
 	return slices.ContainsFunc(rows, func(r row) bool {
 		return slices.ContainsFunc(r.marks, func(m mark) bool { return m.char == char })
 	})
 }
 
-// duration returns the length of the timeline, as a scale: at least a millisecond.
+// duration returns the length of the timeline: at least a millisecond, because the chart divides
+// by it.
 func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
 
 // human draws the rows as text, with the time across.
@@ -201,7 +202,8 @@ func (t Timeline) human(w *writer) {
 	}
 }
 
-// axis returns the first and the last time, and how long it is between them.
+// axis returns the line above the chart: the first time, the time between, and the last time. If
+// that does not fit, it returns only the first time.
 func (t Timeline) axis(columns int) string {
 	const clock = "15:04:05Z"
 	first, last := t.From.UTC().Format(clock), Span(t.To.Sub(t.From))+" to "+t.To.UTC().Format(clock)

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// The measures of the picture, in pixels.
+// The dimensions of the picture, in pixels.
 const (
 	svgWidth  = 1000
-	svgLabels = 210 // from the left to the beginning of the time
+	svgLabels = 210 // the width of the labels, to the left of the time axis
 	svgRight  = 20
 	svgTop    = 74
 	svgRow    = 26
-	svgBar    = 14 // the height of a hold
+	svgBar    = 14 // the height of the bar for a hold
 	svgText   = 17 // from the top of a row to the baseline of its text
 	svgBottom = 44 // the height of the legend
 	svgLetter = 8  // the width of a letter in the legend
 )
 
-// SVG draws the timeline as a picture that loads nothing from elsewhere.
+// SVG returns the timeline as an SVG picture that loads no other files.
 func (t Timeline) SVG() []byte {
 	rows := t.rows()
 	bottom := svgTop + len(rows)*svgRow
@@ -49,10 +49,10 @@ func (t Timeline) SVG() []byte {
 	return p.out.Bytes()
 }
 
-// palette has the colors of holders, which a label names too.
+// palette has the colors of holders. Several holders can have the same color: labels name them.
 var palette = [...]string{"#0969da", "#1a7f37", "#8250df", "#bf8700", "#bc4c00", "#3192aa"}
 
-// A picture is a timeline that is drawn as SVG.
+// A picture draws a timeline as SVG.
 type picture struct {
 	Timeline
 	out bytes.Buffer
@@ -63,7 +63,7 @@ func (p *picture) printf(text string, args ...any) {
 	p.out.WriteByte('\n')
 }
 
-// x returns the column of a time.
+// x returns the x coordinate of a time.
 func (p *picture) x(at time.Time) float64 {
 	const columns = svgWidth - svgLabels - svgRight
 	return svgLabels + columns*min(max(float64(at.Sub(p.From))/float64(p.duration()), 0), 1)
@@ -84,11 +84,11 @@ func (p *picture) row(y int, r row) {
 	}
 }
 
-// mark draws a mark between two columns, in a row with its top at y.
+// mark draws a mark between two x coordinates, in a row with its top at y.
 func (p *picture) mark(char rune, from, to float64, y int, color string) {
 	bar, width := y+(svgRow-svgBar)/2, max(to-from, 2)
 	switch char {
-	case '├': // the bar begins here
+	case '├': // not drawn: the bar begins here
 	case '─':
 		p.printf(`<rect x="%.1f" y="%d" width="%.1f" height="%d" rx="2" fill="%s" fill-opacity="0.75"/>`, from, bar, width, svgBar, color)
 	case '┼':
@@ -107,7 +107,7 @@ func (p *picture) mark(char rune, from, to float64, y int, color string) {
 	}
 }
 
-// ticks draws the axis: at most ten round times.
+// ticks draws the time axis, with at most ten round times.
 func (p *picture) ticks(bottom int) {
 	step := tickStep(p.duration())
 	form := "15:04:05"
@@ -123,8 +123,8 @@ func (p *picture) ticks(bottom int) {
 	}
 }
 
-// tickStep returns the time between the ticks of an axis: the shortest round time of which
-// at most ten fit.
+// tickStep returns the time between two ticks of the axis: the shortest round time that gives at
+// most ten ticks.
 func tickStep(whole time.Duration) time.Duration {
 	const ms, s, m, h = time.Millisecond, time.Second, time.Minute, time.Hour
 	for _, step := range []time.Duration{
@@ -139,16 +139,16 @@ func tickStep(whole time.Duration) time.Duration {
 	return (whole/(10*day) + 1) * day
 }
 
-// legend explains the marks in the rows, in a row with its top at y.
+// legend draws, with its top at y, the meaning of each mark that the rows have.
 func (p *picture) legend(rows []row, y int) {
 	x := 16
-	for _, m := range legend[1:] { // the first is not drawn
+	for _, m := range legend[1:] { // the picture does not draw the first, ├
 		if !hasMark(rows, m.char) {
 			continue
 		}
 		from, to := float64(x), float64(x+20)
 		switch m.char {
-		case '┼': // is white, on a bar
+		case '┼': // white, so it needs a bar behind it
 			p.mark('─', from, to, y, "#59636e")
 			fallthrough
 		case '┤', '╳', '?', '▶', '▲', '△':
@@ -160,6 +160,6 @@ func (p *picture) legend(rows []row, y int) {
 	}
 }
 
-// markup escapes a text without control characters for XML. Package encoding/xml would build a
-// table of entities at each start of sscli.
+// markup escapes a text without control characters for XML. It avoids package encoding/xml, which
+// builds a table of entities each time sscli starts.
 func markup(text string) string { return template.HTMLEscapeString(text) }

@@ -45,15 +45,15 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 func versionText(v Version, absent string) string { return string(appendVersion(nil, v, absent)) }
 
 func appendTime(dst []byte, t time.Time) []byte {
-	// Package time is faster with the layout RFC3339 than with any that has milliseconds.
+	// AppendFormat is faster with RFC3339 than with a layout that has milliseconds.
 	t = t.UTC()
 	dst = t.AppendFormat(dst, time.RFC3339)
 	ms := t.Nanosecond() / int(time.Millisecond)
 	return append(dst[:len(dst)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
-// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. The text is
-// coarser for longer times.
+// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. It rounds longer times
+// more coarsely.
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	var text string

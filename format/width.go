@@ -8,7 +8,7 @@ import (
 )
 
 // conjoining are the vowels and final consonants of Hangul. Like combining characters,
-// they take no column: a terminal draws them into the letter before them.
+// they take no column: a terminal combines them with the letter before them.
 var conjoining = &unicode.RangeTable{R16: []unicode.Range16{{0x1160, 0x11ff, 1}, {0xd7b0, 0xd7ff, 1}}}
 
 // Width returns the number of terminal columns of a printable character: 0 if it
@@ -53,7 +53,8 @@ func Cut(text string, columns int) string {
 	return text
 }
 
-// CutMiddle is [Cut] for a name, whose end says as much as its beginning: the "…" is in the middle.
+// CutMiddle is [Cut] for a name whose end matters as much as its beginning: it puts the "…" in the
+// middle.
 func CutMiddle(text string, columns int) string {
 	if Columns(text) <= columns || columns < 3 {
 		return Cut(text, columns)
@@ -68,7 +69,7 @@ func CutMiddle(text string, columns int) string {
 		}
 		tail -= size
 	}
-	for tail < len(text) { // without the combining characters of what was cut
+	for tail < len(text) { // skip combining characters whose base character was cut
 		r, size := utf8.DecodeRuneInString(text[tail:])
 		if Width(r) > 0 {
 			break
