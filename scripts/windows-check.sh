@@ -23,7 +23,10 @@ make_root() {
 	rm -rf --one-file-system "$root"
 	local keys=/usr/share/keyrings/debian-archive-keyring.gpg
 	[ -e "$keys" ] || { echo "windows-check.sh: missing $keys, try: apt-get install debian-archive-keyring" >&2; return 1; }
-	debootstrap --variant=minbase --keyring="$keys" --include=wine64,wine trixie "$root" "${DEBIAN_MIRROR-http://deb.debian.org/debian}" >"$cache/debootstrap.log" ||
+	local mirror=${DEBIAN_MIRROR-}
+	# shellcheck disable=SC2016 # apt's own variable
+	[ -n "$mirror" ] || mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)
+	debootstrap --variant=minbase --keyring="$keys" --include=wine64,wine trixie "$root" "$mirror" >"$cache/debootstrap.log" ||
 		{ echo "windows-check.sh: debootstrap could not make $root, see $cache/debootstrap.log" >&2; return 1; }
 	: >"$root/.done"
 }
