@@ -16,23 +16,24 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
-	maxKeySet     = 1 << 20          // bytes
-	fetchTimeout  = 5 * time.Second  // for a URL
-	rereadingLeft = 10 * time.Second // minimum time between two readings because of an unknown key
+	maxKeySet    = 1 << 20          // bytes
+	fetchTimeout = 5 * time.Second  // for a URL
+	minReadPause = 10 * time.Second // between two reads because of unknown keys
 )
 
 // clusterKeys holds the public keys of a cluster that signs tokens. A token with an unknown key makes
 // it read the keys again, because a cluster replaces its keys.
 type clusterKeys struct {
-	source string // file or URL
+	source string                                      // file or URL
+	keys   atomic.Pointer[map[string]crypto.PublicKey] // by id
 
-	mu   sync.Mutex
-	keys map[string]crypto.PublicKey // by id
-	last time.Time                   // when the keys were last read
+	mu   sync.Mutex // held while the keys are read, so that one request at a time is sent to a URL
+	last time.Time  // when the keys were last read
 }
 
 // read reads the keys.
@@ -52,20 +53,24 @@ func (c *clusterKeys) readLocked() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.source, err)
 	}
-	c.keys = keys
+	c.keys.Store(&keys)
 	return nil
 }
 
-// key returns the key with an id. For an unknown id it first reads the keys again.
+// key returns the key with an id. For an unknown id it first reads the keys again. A known id never
+// waits: anybody can send tokens with unknown ids, and the source may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
+	if key, known := (*c.keys.Load())[id]; known {
+		return key, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.keys[id]; !known && time.Since(c.last) > rereadingLeft {
+	if time.Since(c.last) > minReadPause {
 		if err := c.readLocked(); err != nil {
 			return nil, err
 		}
 	}
-	if key, known := c.keys[id]; known {
+	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
 	}
 	return nil, fmt.Errorf("the token is signed with a key that is not in %s: %.64q", c.source, id)

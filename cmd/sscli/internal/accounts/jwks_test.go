@@ -160,6 +160,47 @@ func TestClusterKeyRotation(t *testing.T) {
 	}
 }
 
+// TestSlowKeyServer: while the keys are read again, a token with a known key does not wait.
+func TestSlowKeyServer(t *testing.T) {
+	t.Parallel()
+	set := keySet(t, signers(t))
+	asked, answer := make(chan struct{}), make(chan struct{})
+	reads := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if reads++; reads > 1 {
+			close(asked)
+			<-answer
+		}
+		_, _ = w.Write([]byte(set))
+	}))
+	defer server.Close()
+	c := &clusterKeys{source: server.URL}
+	if err := c.read(); err != nil {
+		t.Fatal(err)
+	}
+	c.last = time.Time{} // so that an unknown id makes it read again
+	unknown := make(chan error, 1)
+	go func() {
+		_, err := c.key("unknown")
+		unknown <- err
+	}()
+	<-asked
+	for id := range *c.keys.Load() {
+		if _, err := c.key(id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	select {
+	case err := <-unknown:
+		t.Fatalf("the known keys waited until the keys were read: %v", err)
+	default:
+	}
+	close(answer)
+	if err := <-unknown; err == nil {
+		t.Error("an unknown key was found")
+	}
+}
+
 func TestKeySetErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"x": "not a JSON Web Key Set", "{}": "no key", `{"keys":[{"kty":"oct"}]}`: "no key",

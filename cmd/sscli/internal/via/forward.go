@@ -231,11 +231,6 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 // release records that a connection has ended. brought says whether it received anything; if not, the
 // forward is worn out.
 func (f *forward) release(brought bool) {
-	if brought {
-		f.way.mu.Lock()
-		f.way.failures = 0
-		f.way.mu.Unlock()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.conns--

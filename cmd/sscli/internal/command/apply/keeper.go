@@ -55,26 +55,26 @@ func (k *keeper) run(ctx context.Context) error {
 		pause := k.every
 		if err != nil && !errors.Is(err, fault.ErrNo) {
 			if k.ends(ctx, err, first) {
-				return errors.Join(err, closeWatch(w))
+				closeWatch(w)
+				return err
 			}
 			if !fault.IsA[*fault.ExitError](err) || fault.IsA[*fault.UnknownError](err) || fault.IsA[*fault.NotAppliedError](err) {
 				pause = min(minPause, k.every) // the round itself failed, not single keys: retry soon
 			}
 		}
 		err = k.wait(ctx, w, began, time.Now().Add(pause))
-		if err = errors.Join(err, closeWatch(w)); err != nil {
+		closeWatch(w)
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// closeWatch closes w unless it is nil. It ignores the error: if the store cannot be told, it drops
-// the registrations when the connection ends.
-func closeWatch(w *client.Watch) error {
+// closeWatch closes w unless it is nil.
+func closeWatch(w *client.Watch) {
 	if w != nil {
-		_ = w.Close()
+		_ = w.Close() // if the store cannot be told, it drops the registrations with the connection
 	}
-	return nil
 }
 
 // round reads the sources, watches keys and carries out a round. w is nil if no keys are watched.

@@ -18,6 +18,7 @@ type carrier struct {
 	listener net.Listener
 	timeout  time.Duration // for connecting to the broker
 
+	cancel context.CancelFunc // ends connecting to the broker
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	outage app.Outage
@@ -27,6 +28,7 @@ type carrier struct {
 // start accepts connections until close.
 func (c *carrier) start(ctx context.Context) {
 	c.conns = make(map[net.Conn]bool)
+	ctx, c.cancel = context.WithCancel(ctx)
 	c.wg.Go(func() {
 		for {
 			nc, err := c.listener.Accept()
@@ -110,6 +112,9 @@ func (c *carrier) close() error {
 	}
 	c.conns = nil
 	c.mu.Unlock()
+	if c.cancel != nil { // start was called
+		c.cancel()
+	}
 	c.wg.Wait()
 	return err
 }
