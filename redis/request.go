@@ -129,6 +129,17 @@ func (r *requestReader) next() (args [][]byte, err error) {
 // length parses a line with a byte such as $ and a number. ok is false if it has no number.
 func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	rest := r.buf[r.begin+r.pos : r.end]
+	for i := 1; i < min(len(rest)-1, 10); i++ { // nearly all numbers are this short
+		digit := rest[i] - '0'
+		if digit > 9 {
+			if rest[i] != '\r' || i == 1 || rest[1] == '0' && i > 2 {
+				break
+			}
+			r.pos += i + 2
+			return n, true, nil
+		}
+		n = 10*n + int64(digit)
+	}
 	i := bytes.IndexByte(rest, '\r')
 	switch {
 	case i < 0 && len(rest) > maxInline:

@@ -86,7 +86,8 @@ type arena struct {
 	dir   string
 	store *emulator.Server
 
-	excused bool // the machine stood still, so a fault that was found proves nothing
+	excused   bool            // the machine stood still, so a fault that was found proves nothing
+	guardless map[string]bool // wrappers, by holder, whose guard was killed or stopped
 
 	mu       sync.Mutex
 	wrappers map[string]*exec.Cmd // by holder
@@ -170,7 +171,7 @@ func clockTime(t time.Time) string { return t.UTC().Format("15:04:05.000000") }
 func newArena(t *testing.T, self string) *arena {
 	a := &arena{
 		t: t, self: self, dir: t.TempDir(), store: emulator.Start(t), wrappers: make(map[string]*exec.Cmd),
-		stop: make(chan struct{}), checked: make(chan struct{}),
+		guardless: make(map[string]bool), stop: make(chan struct{}), checked: make(chan struct{}),
 	}
 	if err := os.Mkdir(filepath.Join(a.dir, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
@@ -349,6 +350,7 @@ func (a *arena) round() {
 		if guard <= 1 {
 			break
 		}
+		a.guardless[holder] = true
 		_ = syscall.Kill(guard, syscall.SIGSTOP)
 		a.silence(pids)
 		if rand.IntN(2) == 0 {
@@ -356,6 +358,7 @@ func (a *arena) round() {
 		}
 	case "guard":
 		if guard := parentOf(pids[0]); guard > 1 {
+			a.guardless[holder] = true
 			_ = syscall.Kill(guard, syscall.SIGKILL)
 		}
 	case "child":
@@ -370,12 +373,13 @@ func (a *arena) round() {
 	}
 }
 
-// killOthers kills the wrappers that wait for the lock.
+// killOthers kills the wrappers that wait for the lock. It spares a wrapper without a guard, which
+// may still be ending: if both are killed, nobody is left to remove the directory of the token.
 func (a *arena) killOthers(holder string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for name, w := range a.wrappers {
-		if name != holder {
+		if name != holder && !a.guardless[name] {
 			_ = w.Process.Kill()
 		}
 	}

@@ -158,7 +158,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
 		}))
 	}
-	locked := time.Now()
+	var locked time.Time
 	for _, g := range groups {
 		if steps {
 			b.yieldAfter(&locked)

@@ -223,7 +223,7 @@ func (s *session) send(d *delivery) outcome {
 // sendPending sends as many messages as the client's Receive Maximum permits. Unfinished messages of
 // an earlier connection come first, in their original order [MQTT-4.4.0-1], then pending ones.
 func (s *session) sendPending() {
-	w, locked := &s.inflight, time.Now()
+	w, locked := &s.inflight, time.Time{}
 	for c := s.client; c != nil && c.session == s; {
 		if s.b.yieldAfter(&locked) {
 			continue // c may have left the session

@@ -147,9 +147,14 @@ func (b *Broker) yield() {
 }
 
 // yieldAfter calls yield if the broker has been locked for longer than maxHold, and reports whether it
-// did. locked is when the broker was locked last; yieldAfter updates it.
+// did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero, the time of
+// the first call is taken instead, so that work of one step never reads the clock.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
-	if time.Since(*locked) <= maxHold {
+	switch {
+	case locked.IsZero():
+		*locked = time.Now()
+		return false
+	case time.Since(*locked) <= maxHold:
 		return false
 	}
 	b.yield()
