@@ -24,7 +24,7 @@ const (
 	NotFound          // the cluster has no such service, config map, …
 )
 
-// An Error is a failed kubectl.
+// An Error reports a kubectl that failed.
 type Error struct {
 	Call string // the beginning of the command line
 	Kind Kind
