@@ -61,8 +61,8 @@ func (f Flags) life() (time.Duration, error) {
 	return d, nil
 }
 
-// Check returns a usage error for flags that exclude each other. tokens means that --sat-tokens is
-// given. placed means that there is a file for a token without --sat-out.
+// Check returns a usage error for flags that exclude or require each other. tokens means that
+// --sat-tokens is given. placed means that Open writes the token to a file even without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
 	if f.Issuer != "" && f.JWKS == "" {
 		return fault.Usagef("--sat-issuer without the keys of the issuer: add --sat-jwks")
@@ -103,9 +103,9 @@ type Accounts struct {
 	renewal sync.WaitGroup
 }
 
-// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. Without
-// --sat-out, the token is written to dir, unless dir is empty. Without both, it is written to a
-// temporary directory if child is true, because a child process needs a token.
+// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. It also
+// chooses the file to which Start writes the token: --sat-out, else a file in dir. If dir is empty
+// too and child is true, the file is in a temporary directory, because a child process needs a token.
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
 	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {
