@@ -1,10 +1,10 @@
 // Package forward is the command `sscli forward`, which keeps a connection into a cluster open for
 // other commands.
 //
-// [New] makes the command. It listens on the loopback interface and forwards each connection through
-// the [via.Way] of --via (carry.go). Its address stays the same when kubectl's port-forward ends with
-// the broker's pod. The CA and the token are in files that only the user can read (files.go). Their
-// directory is removed at the end, even if sscli is killed.
+// [New] returns the command. It listens on the loopback interface and forwards each connection through
+// the [via.Way] of --via (carry.go). The address that it listens on stays the same when kubectl's
+// port-forward ends with the broker's pod. The CA and the token are in files that only the user can
+// read (files.go). Their directory is removed at the end, even if sscli is killed.
 package forward
 
 import (
