@@ -1,6 +1,6 @@
 // Package apply is the command `sscli apply`, which sets keys to the values in source files.
 //
-// [New] builds the command. A [round] reads the keys that the sources name, and writes the keys whose
+// [New] returns the command. A [round] reads the keys that the sources name, and writes the keys whose
 // values differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
 package apply
 
@@ -147,7 +147,7 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	return every, nil
 }
 
-// A plan is what every round needs.
+// A plan holds what all rounds share.
 type plan struct {
 	app     *app.App
 	flags   *flags
@@ -176,7 +176,8 @@ func (p *plan) open(ctx context.Context) error {
 	return err
 }
 
-// newRound returns a round to run. timed adds the time to its results and omits unchanged keys.
+// newRound returns a round to run. If timed, its results show the time, and unchanged keys are left
+// out.
 func (p *plan) newRound(timed bool) *round {
 	r := &round{plan: p, timed: timed, began: time.Now()}
 	r.sum.DryRun = p.flags.dryRun

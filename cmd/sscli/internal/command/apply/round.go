@@ -166,8 +166,8 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 	return err
 }
 
-// compare compares a key with the sources. It returns nil if the sources only record that the key
-// was missing when it was exported.
+// compare compares a key with the sources. It returns nil if the sources name the key only to record
+// that it was missing when they were exported.
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
@@ -232,8 +232,8 @@ func (r *round) finishFirst(ctx context.Context) error {
 	return r.finish(ctx, it)
 }
 
-// recoverLost waits for all pending writes, and finds out whether those without a reply were
-// applied. Once one reply is lost, others probably are too, so it recovers them together.
+// recoverLost waits for all pending writes, and finds out whether writes without a reply were
+// applied. When one reply is lost, others probably are too, so recoverLost handles them together.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {
