@@ -114,7 +114,8 @@ func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, s
 	return io.NopCloser(bytes.NewReader(text)), len(text), err
 }
 
-// read reads the value of a key. If the key is missing, it tells the user, and found is false.
+// read reads the value of a key. If the key is missing, read says so on standard error, and found is
+// false.
 func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}

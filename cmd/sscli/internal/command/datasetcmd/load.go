@@ -209,7 +209,7 @@ func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPla
 		return p
 	}
 	counts, err := compare(d, l.survey.On, records.Read(strings.NewReader(l.value), records.Options{Stored: true}), nil)
-	if err == nil { // always: readFile made the value
+	if err == nil { // there is never an error: readFile wrote l.value
 		p.Counts = &counts
 	}
 	return p

@@ -86,11 +86,11 @@ type checking struct {
 
 // A use is one file's use of a data set.
 type use struct {
-	file int // index in names
+	file int // index in checking.names
 	*dataflow.Dataset
 }
 
-// A finding is a finding in a file.
+// A finding is a problem in one of the files.
 type finding struct {
 	file int
 	dataflow.Finding
