@@ -1,5 +1,5 @@
-// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. Its name is not
-// import because that is a Go keyword. Package batch loads the lines.
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. The package is not
+// named import because that is a Go keyword. Package batch loads the lines.
 package importcmd
 
 import (
