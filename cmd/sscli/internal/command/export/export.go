@@ -60,7 +60,8 @@ Beware of locks, which are keys too: an imported lock never expires.`,
 	return cmd
 }
 
-// keysOf returns the keys that the operands name or match, and in named the operands that are keys.
+// keysOf returns the keys that the operands name or match. named has all operands, and true for those
+// that are keys, not patterns.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false
