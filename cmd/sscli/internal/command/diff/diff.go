@@ -104,7 +104,7 @@ type differ struct {
 	set  *sources.Set    // the old side if it is files; otherwise empty
 	seen map[string]bool // the keys of the old store, and the added keys
 
-	compared atomic.Int64 // read by the goroutine of the progress too
+	compared atomic.Int64 // also read by the goroutine that prints progress
 	sum      format.DiffSummary
 	refused  error // the error of the first key that could not be read
 }
@@ -151,15 +151,14 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
-		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself
+		if err != nil && !fault.IsA[*config.Error](err) { // a config.Error names the context itself
 			err = fmt.Errorf("context %s: %w", name, err)
 		}
 		return errors.Join(inner, err)
 	})
 }
 
-// storeEntries returns the entries of the old store, each key once. Unlike in the entries of a
-// source, Old has its Key.
+// storeEntries returns the keys of the old store, each once. Unlike [Keys], it sets the Key of Old.
 func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }
@@ -197,7 +196,7 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 	return nil
 }
 
-// addedKeys returns the keys of the new side that the old side does not have.
+// addedKeys is a [bulkread.Keys] for the keys of the new side that the old side does not have.
 func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
 	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
 		if d.seen[key.Key] || d.set.Has(key.Key) {
