@@ -1,7 +1,7 @@
 // Package pod is the command `sscli pod`, which prints the manifest of a pod that has sscli and its
 // connection settings.
 //
-// [New] makes the command. It connects to neither the cluster nor the broker.
+// [New] returns the command. It connects to neither the cluster nor the broker.
 package pod
 
 import (
