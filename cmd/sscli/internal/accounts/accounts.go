@@ -41,13 +41,13 @@ const (
 // Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.User = defaultAccount
-	fs.Var(&f.Audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
+	fs.Var(&f.Audience, "sat-audience", "require service-account tokens with this `AUDIENCE`, such as aio-internal")
 	fs.Var(&f.JWKS, "sat-jwks", "`FILE` or URL of the public keys of a cluster that issues the tokens: kubectl get --raw /openid/v1/jwks")
 	fs.Var(&f.Issuer, "sat-issuer", "`ISSUER` that the tokens of --sat-jwks must name (default: any)")
 	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
 	fs.Var(&f.Out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
-	fs.Var(&f.User, "sat-user", "`NAME` of the account in that token")
-	fs.StringVar(&f.TTL, "sat-ttl", defaultSATLife, "`DURATION` of that token; with a negative one it has expired already")
+	fs.Var(&f.User, "sat-user", "`NAME` of the account in the token of --sat-out")
+	fs.StringVar(&f.TTL, "sat-ttl", defaultSATLife, "let the token of --sat-out expire after `DURATION`; a negative one makes an expired token")
 }
 
 func (f Flags) life() (time.Duration, error) {
@@ -72,7 +72,7 @@ func (f Flags) Check(tokens, placed bool) error {
 			return fault.Usagef("--sat-jwks without an audience: add --sat-audience, such as aio-internal")
 		}
 		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
-			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl are about the tokens of --sat-audience: add --sat-audience")
+			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl require --sat-audience")
 		}
 		return nil
 	}

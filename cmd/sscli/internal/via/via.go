@@ -282,7 +282,7 @@ func (w *Way) Close() error {
 	return nil
 }
 
-var errClosed = errors.New("the way into the cluster was closed")
+var errClosed = errors.New("the connection into the cluster was closed")
 
 // certificates reads the certificates in a config map.
 func certificates(text []byte) ([]*x509.Certificate, error) {

@@ -327,7 +327,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 		if now.Found {
 			holds = "it holds " + format.Brief(string(now.Value))
 		}
-		r.app.Warn(fmt.Sprintf("another client wrote %s meanwhile, and nothing was written: %s", format.BriefWord(it.key), holds), "")
+		r.app.Warn(fmt.Sprintf("%s was left alone, because another client changed it after it was read: %s", format.BriefWord(it.key), holds), "")
 	}
 	return now, nil
 }

@@ -27,8 +27,8 @@ func newShow(a *app.App) *cobra.Command {
 if the terminal is too narrow; elsewhere as JSON Lines.
 
 Besides the forms of all commands, -o takes csv and jsonl; -o wide shows all columns. In
-CSV a field that is missing or null is an empty cell, and an object or an array is written
-as JSON. -o json prints an object for each record, with its line.`,
+CSV, a field that is missing or null is an empty cell, and an object or an array is
+written as JSON. -o json prints an object for each record, with its line number.`,
 		Example:           "  sscli dataset show device-metadata\n  sscli dataset show device-metadata -o csv > devices.csv",
 		Args:              app.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
