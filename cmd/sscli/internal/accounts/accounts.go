@@ -41,7 +41,7 @@ const (
 // Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.User = defaultAccount
-	fs.Var(&f.Audience, "sat-audience", "require service-account tokens with this `AUDIENCE`, such as aio-internal")
+	fs.Var(&f.Audience, "sat-audience", "accept service-account tokens for this `AUDIENCE`, such as aio-internal")
 	fs.Var(&f.JWKS, "sat-jwks", "`FILE` or URL of the public keys of a cluster that issues the tokens: kubectl get --raw /openid/v1/jwks")
 	fs.Var(&f.Issuer, "sat-issuer", "`ISSUER` that the tokens of --sat-jwks must name (default: any)")
 	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")

@@ -48,8 +48,8 @@ If a reply is lost, export sends the request again, for up to --retry-for or, wi
 The store has no snapshots: each value is as it was when it was read. At the end, stderr
 shows which keys were written (by the store's clock, compared with the local clock) or
 deleted during the export. A key created after its page of the scan is not exported. The
-store does not say when a key expires or which fencing token protects it, so the file has
-neither. Beware of locks, which are keys too: an imported lock never expires.`,
+store does not say when a key expires or which fencing token protects it, so the output
+has neither. Beware of locks, which are keys too: an imported lock never expires.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -57,9 +57,9 @@ CMD; Ctrl-Z stops CMD and the server, and fg continues both.
 clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates in
 DIR that are still valid are used again.
 
---users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience requires
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience accepts
 service-account tokens signed with --sat-key. serve writes such a token to --sat-out, and
-replaces it before it expires.
+replaces it before it expires. With either flag, clients must log in.
 
 --allow USER:METHOD:KEYS adds a rule. METHOD is Read, Write or ReadWrite. KEYS is a
 pattern with * ? and [0-9], in which {principal.clientId} and {principal.username} stand
