@@ -60,7 +60,7 @@ func newCommand(effect effect, read reader, words ...string) Command {
 	c := Command{effect: effect, read: read}
 	c.count = copy(c.first[:], words)
 	if c.first[1] == "" {
-		c.err = invalid("the key is empty, the store wants at least one byte")
+		c.err = invalid("the key is empty: it must have at least one byte")
 	}
 	return c
 }

@@ -61,7 +61,7 @@ func (s ApplySummary) human(w *writer) {
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{s.Deleted, words[2]}, {s.Conflicts, "written by another client meanwhile"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
+	}{{s.Deleted, words[2]}, {s.Conflicts, "changed by another client"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Candidate is a word that Tab can put under the cursor.
+// A Candidate is a word that Tab can complete to.
 type Candidate struct {
 	Text string
 	Help string // describes the word briefly; may be empty
@@ -22,7 +22,7 @@ type Candidate struct {
 type Completer func(before []Word, part Word) []Candidate
 
 // under splits a text that ends at the cursor into the words of the last line and the
-// part of a word under the cursor, which begins at byte start of the text. ok is false
+// part of a word under the cursor. The part begins at byte start of the text. ok is false
 // where nothing can be completed: in a comment, and after a syntax error.
 func under(text string) (before []Word, part Word, start int, ok bool) {
 	var s splitter
@@ -100,8 +100,8 @@ func complete(line string, candidates Completer) (start int, text string, show [
 	return start, typed, found
 }
 
-// word returns the candidate as the user would type it. A flag in quotes would be an
-// operand.
+// word returns the candidate as the user would type it. A flag stays without quotes, which
+// would make it an operand.
 func (c Candidate) word() string {
 	if c.Flag {
 		return c.Text
@@ -132,8 +132,8 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// listed returns the candidates as rows of a terminal of this width: one per row if any
-// has help, else in columns.
+// listed lays out the candidates in rows for a terminal of the given width: one per row if
+// any has help, else in columns.
 func listed(candidates []Candidate, width int) string {
 	const most = 100
 	more := ""
@@ -174,7 +174,7 @@ func listed(candidates []Candidate, width int) string {
 	return b.String() + more
 }
 
-// cutTo returns as much of a text as fits into a number of columns.
+// cutTo returns the part of a text that fits into a number of columns.
 func cutTo(text string, columns int) string {
 	n := 0
 	for i, r := range text {

@@ -11,8 +11,8 @@
 //	defer t.Close()
 //	text, err := t.ReadEntry(ctx, "> ") // one line, or several
 //
-// A batch, and the shell for the lines of an entry, use a [Reader] on a stream. [Split]
-// splits a single line.
+// A [Reader] reads lines from a stream: batch uses one for its input, and the shell uses
+// one for the lines of an entry. [Split] splits a single line.
 //
 // # Grammar
 //
@@ -39,20 +39,21 @@
 //
 //   - draws wrongly after wide characters, line ends and some changes of the terminal's
 //     size, and sends control characters and escape sequences to the terminal (screen.go);
-//   - runs the lines of a paste one by one, loses bytes that are not UTF-8, and takes
-//     Ctrl-Space, the Delete key, Home in tmux, Ctrl-Left and unknown escape sequences
-//     for something else (keys.go);
+//   - runs the lines of a paste one by one, loses bytes that are not UTF-8, and
+//     misinterprets Ctrl-Space, the Delete key, Home in tmux, Ctrl-Left and unknown
+//     escape sequences (keys.go);
 //   - can only append to a word, so that it cannot quote a completion, and divides by
 //     zero when completions are wider than the terminal (complete.go);
 //   - does not widen a history search on Backspace, does not restore the line on Ctrl-G
 //     after a second Ctrl-R, and dereferences nil in an empty history (terminal.go);
-//   - writes a history file that other users can read, breaks an entry of several lines
-//     apart, and loses entries of other shells when it cuts the file down (history.go);
+//   - writes a history file that other users can read, splits an entry of several lines,
+//     and loses entries of other shells when it shortens the file (history.go);
 //   - stops the parent process on Ctrl-Z, and returns an unfinished line as an entry when
 //     the terminal is gone (terminal.go, terminal_unix.go);
 //   - writes escape sequences to a terminal that can only print (linereader.go).
 //
-// There is no vi mode, since in readline's the cursor keys insert text and r on an empty
-// line panics. Tests type the same keys into readline and expect these faults: when a
-// new version fixes a fault, its test fails, and our replacement can be deleted.
+// This package offers no vi mode: in readline's vi mode, the cursor keys insert text, and
+// r on an empty line panics. Tests type the same keys into readline and expect these
+// faults. When a new version fixes a fault, its test fails, and our replacement can be
+// deleted.
 package repl

@@ -26,8 +26,8 @@ type History struct {
 
 // OpenHistory reads the history file at path. A missing file is created, with mode 0600,
 // and so are its directories, with mode 0700; an existing file is restricted to its
-// owner. An empty path means a history without a file. Even with an error, OpenHistory
-// returns a History, which is not saved.
+// owner. An empty path means a history without a file. If OpenHistory returns an error, it
+// also returns a History that works but is not saved.
 func OpenHistory(path string) (*History, error) {
 	h := &History{}
 	if path == "" {

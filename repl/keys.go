@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// readline edits characters, but users type and paste bytes. A byte that is a control
-// character or not part of valid UTF-8 is edited as the character byteBase + byte. The
+// readline edits characters, but users type and paste bytes. A control character, or a
+// byte that is not part of valid UTF-8, is edited as the character byteBase + byte. The
 // bytes of real characters from byteBase on are encoded the same way, so any text can
 // be edited without loss.
 const byteBase = 0x10ff00
 
-// Keys that readline has no name for. In text, their bytes are encoded too.
+// Characters for keys that readline does not know. Text never contains them: edited
+// encodes their bytes too.
 const (
 	keyNone   = '\ufdd0' // does nothing
 	keyPaste  = '\ufdd1' // inserts the next paste
@@ -60,7 +61,7 @@ func textOf(line []rune) string {
 }
 
 // keys translates the input from a terminal for readline, which understands characters,
-// control characters, the cursor keys, and an escape before a letter for Meta. It drops
+// control characters, the cursor keys, and ESC before a letter as Meta. keys drops
 // other escape sequences and removes bracketed pastes from the stream.
 type keys struct {
 	in  io.Reader
@@ -104,7 +105,7 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more reports whether another key has already arrived. Then drawing can wait.
+// more reports whether another key has already arrived, so that drawing can wait.
 func (k *keys) more() bool { return k.waiting.Load() }
 
 // paste removes and returns the oldest paste, or "" if there is none.
@@ -221,12 +222,13 @@ func (k *keys) sequence(parameters string, final byte) {
 	}
 }
 
-// cursorKeys are the final bytes that readline knows: of the cursor keys, Home and End.
+// cursorKeys are the final bytes of the sequences that readline understands: the cursor
+// keys, Home and End.
 const cursorKeys = "ABCDHF"
 
 func (k *keys) dropped(byte) { k.state = k.ground }
 
-// shifted handles the byte after ESC O, the beginning of cursor keys in application mode.
+// shifted handles the byte after ESC O, which begins a cursor key in application mode.
 func (k *keys) shifted(c byte) {
 	k.state = k.ground
 	switch {

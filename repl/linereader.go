@@ -68,7 +68,7 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 }
 
 // next reads a line. A read from a terminal cannot be cancelled, so the reading goroutine
-// continues after next was interrupted; the following call receives its line.
+// continues after an interrupt, and the following call of next receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
 	if !l.reading {
 		l.reading = true

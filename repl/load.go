@@ -63,8 +63,8 @@ func parseObject(text string, into any) error {
 	return err
 }
 
-// syntaxError describes an error of the syntax, and says what to do about the ones that most JSON
-// parsers accept.
+// syntaxError describes a JSON syntax error. Most JSON parsers accept repeated members and
+// text that is not UTF-8, so syntaxError explains these two.
 func syntaxError(err *jsontext.SyntacticError) error {
 	what := fmt.Errorf("byte %d: JSON: %w", err.ByteOffset+1, err.Err)
 	switch {

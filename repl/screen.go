@@ -36,8 +36,8 @@ type layout struct {
 	last  int    // width of the last character with a nonzero width
 }
 
-// arrange lays out a line. After each line end in it comes a continuation prompt,
-// right-aligned with the first prompt.
+// arrange lays out a line. A continuation prompt, right-aligned with the first prompt,
+// follows each line end in the line.
 func arrange(prompt string, line []rune, cursor, width int) layout {
 	l := layout{width: max(width, 2)}
 	for _, r := range prompt {

@@ -164,8 +164,8 @@ func (s *splitter) finish() ([]Word, error) {
 	return s.words, nil
 }
 
-// isOperator reports whether a word is an operator of other shells, or ends a command there. Here
-// it would silently be an operand: del a ; get b would delete b.
+// isOperator reports whether a word is an operator in other shells, or ends in one (;). Without
+// this check, the word would silently be an operand: del a ; get b would delete b.
 func isOperator(w Word) bool {
 	if w.Quoted || w.Text == "" {
 		return false

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ErrInterrupted is the error of ReadEntry when the user cancels the entry with Ctrl-C.
+// ErrInterrupted is returned by ReadEntry when the user cancels the entry with Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
 // TerminalOptions are the options of a [Terminal].
@@ -24,13 +24,13 @@ type TerminalOptions struct {
 	Complete Completer // nil: Tab does nothing
 }
 
-// A Terminal reads entries, which the user can edit, from a terminal. An entry is
-// one line or several: Enter continues on the next line while a quote is open, and a
-// paste of several lines is inserted.
+// A Terminal reads entries from a terminal and lets the user edit them. An entry has one
+// or more lines: Enter continues on the next line while a quote is open, and a paste of
+// several lines is inserted as one entry.
 //
 // chzyer/readline reads the keys, edits the line and steps through the history. The
-// package comment lists its faults. Its output is discarded, and its input passes through
-// keys.
+// package comment lists its faults. readline's output is discarded, and its input passes
+// through keys.
 //
 // Only one goroutine may call ReadEntry and Close; any goroutine may call the other methods
 // at any time.
@@ -55,7 +55,7 @@ type Terminal struct {
 	found   search
 }
 
-// search is a search through the history with Ctrl-R.
+// search is the state of a history search (Ctrl-R).
 type search struct {
 	on     bool
 	query  []rune
@@ -64,13 +64,13 @@ type search struct {
 	missed bool   // no entry contains the query
 }
 
-// A readResult is what a read of a line or an entry returned.
+// A readResult is the result of reading a line or an entry.
 type readResult struct {
 	text string
 	err  error
 }
 
-// NewTerminal starts to read from the terminal, until Close.
+// NewTerminal returns a Terminal, which reads from o.In until Close.
 func NewTerminal(o TerminalOptions) (*Terminal, error) {
 	if o.History == nil {
 		o.History = &History{}
@@ -146,8 +146,8 @@ func (t *Terminal) size() (width, height int) {
 }
 
 // ReadEntry shows a prompt and reads an entry. The error is ErrInterrupted after Ctrl-C,
-// io.EOF after Ctrl-D on an empty line or when the terminal is gone, or the cause of
-// ctx's end. After ctx has ended, the Terminal can only be closed.
+// io.EOF after Ctrl-D on an empty line or when the terminal is gone, or context.Cause(ctx)
+// when ctx is done. Then the Terminal can only be closed.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	if t.pending != nil {
 		return "", io.EOF
@@ -207,7 +207,8 @@ func (t *Terminal) leave(mark string) {
 }
 
 // Interrupt handles an interrupt signal and reports whether an entry is being read. After
-// Enter, the signal is for the command that follows. During an entry, Ctrl-C is a key.
+// Enter, the signal is for the command that follows. While an entry is edited, Ctrl-C
+// arrives as a key, not as a signal.
 func (t *Terminal) Interrupt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,11 +262,11 @@ func (t *Terminal) resized() {
 	}
 }
 
-// readline's goroutine calls key for each key before it acts on it, and changed
-// afterwards with the resulting line.
+// For each key, readline's goroutine calls key before readline handles it, and changed
+// with the resulting line afterwards.
 
-// key returns the key that readline handles instead. It never refuses a key, but returns
-// keyNone: after a refused key, readline would go on reading while a command runs.
+// key translates a key for readline. To ignore a key it returns keyNone, and never false:
+// after a refused key, readline would keep reading while a command runs.
 func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

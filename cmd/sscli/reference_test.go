@@ -43,9 +43,8 @@ func reference(root *cobra.Command) string {
 
 <!-- Written by go test ./cmd/sscli -run TestReference -update, from the help of the commands. -->
 
-This is what ` + "`sscli help COMMAND`" + ` and ` + "`man sscli-COMMAND`" + ` say. Names of commands may be
-written in any case. The [flags of all commands](#flags-of-all-commands) stand at the
-end.
+This page has the text of ` + "`sscli help COMMAND`" + ` and ` + "`man sscli-COMMAND`" + `. Command names may be
+written in any case. The [flags of all commands](#flags-of-all-commands) are at the end.
 `)
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n%s\n\n| | |\n| --- | --- |\n", strings.TrimSuffix(g.Title, ":"))

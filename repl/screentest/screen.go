@@ -377,8 +377,8 @@ func (s *Screen) Alternate() bool {
 	return s.covered != nil
 }
 
-// Plain reports whether the terminal is as before a full-screen program: the main screen and
-// the cursor are shown, and long lines wrap.
+// Plain reports whether no traces of a full-screen program remain: the main screen and the
+// cursor are shown, and long lines wrap.
 func (s *Screen) Plain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,8 +392,8 @@ func (s *Screen) Fault() error {
 	return s.fault
 }
 
-// Await waits until holds returns true, which it calls again after each change. The error is
-// the cause of ctx's end.
+// Await calls holds, and calls it again after each change, until it returns true. If ctx is
+// done first, Await returns context.Cause(ctx).
 func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
 	for {
 		s.mu.Lock()

@@ -41,13 +41,13 @@ const (
 // Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.User = defaultAccount
-	fs.Var(&f.Audience, "sat-audience", "`AUDIENCE` of the service-account tokens with which clients may connect, such as aio-internal")
+	fs.Var(&f.Audience, "sat-audience", "accept service-account tokens for this `AUDIENCE`, such as aio-internal")
 	fs.Var(&f.JWKS, "sat-jwks", "`FILE` or URL of the public keys of a cluster that issues the tokens: kubectl get --raw /openid/v1/jwks")
 	fs.Var(&f.Issuer, "sat-issuer", "`ISSUER` that the tokens of --sat-jwks must name (default: any)")
 	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
 	fs.Var(&f.Out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")
-	fs.Var(&f.User, "sat-user", "`NAME` of the account in that token")
-	fs.StringVar(&f.TTL, "sat-ttl", defaultSATLife, "`DURATION` of that token; with a negative one it has expired already")
+	fs.Var(&f.User, "sat-user", "`NAME` of the account in the token of --sat-out")
+	fs.StringVar(&f.TTL, "sat-ttl", defaultSATLife, "let the token of --sat-out expire after `DURATION`; a negative one makes an expired token")
 }
 
 func (f Flags) life() (time.Duration, error) {
@@ -61,8 +61,8 @@ func (f Flags) life() (time.Duration, error) {
 	return d, nil
 }
 
-// Check returns a usage error for flags that exclude each other. tokens means that --sat-tokens is
-// given. placed means that there is a file for a token without --sat-out.
+// Check returns a usage error for flags that exclude or require each other. tokens means that
+// --sat-tokens is given. placed means that Open writes the token to a file even without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
 	if f.Issuer != "" && f.JWKS == "" {
 		return fault.Usagef("--sat-issuer without the keys of the issuer: add --sat-jwks")
@@ -72,7 +72,7 @@ func (f Flags) Check(tokens, placed bool) error {
 			return fault.Usagef("--sat-jwks without an audience: add --sat-audience, such as aio-internal")
 		}
 		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
-			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl are about the tokens of --sat-audience: add --sat-audience")
+			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl require --sat-audience")
 		}
 		return nil
 	}
@@ -103,9 +103,9 @@ type Accounts struct {
 	renewal sync.WaitGroup
 }
 
-// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. Without
-// --sat-out, the token is written to dir, unless dir is empty. Without both, it is written to a
-// temporary directory if child is true, because a child process needs a token.
+// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. It also
+// chooses the file to which Start writes the token: --sat-out, else a file in dir. If dir is empty
+// too and child is true, the file is in a temporary directory, because a child process needs a token.
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
 	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {

@@ -57,8 +57,8 @@ func (c *clusterKeys) readLocked() error {
 	return nil
 }
 
-// key returns the key with an id. For an unknown id it first reads the keys again. A known id never
-// waits: anybody can send tokens with unknown ids, and the source may be slow.
+// key returns the key with an id. For an unknown id it first reads the keys again. The lookup of a
+// known id never waits for that: anybody can send tokens with unknown ids, and the source may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
@@ -104,8 +104,8 @@ type webKey struct {
 	Y     string `json:"y"`
 }
 
-// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It leaves out kinds of keys that
-// no cluster signs with.
+// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It skips types of keys that no
+// cluster signs with.
 func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	var set struct {
 		Keys []webKey `json:"keys"`
@@ -129,7 +129,7 @@ func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	return keys, nil
 }
 
-// public returns the key; nil for a kind that no cluster signs with.
+// public returns the key, or nil for a type that no cluster signs with.
 func (k webKey) public() (crypto.PublicKey, error) {
 	switch k.Type {
 	case "RSA":

@@ -1,5 +1,6 @@
-// Package app provides what all commands share, as one [App]: the standard streams, the
-// settings, printers for results and errors, questions to the user, and the connection.
+// Package app provides the [App], the environment that all commands share: the standard
+// streams, the settings, printers for results and errors, questions to the user, and the
+// connection.
 //
 // A command is a row of the command table, a [Command], whose New builds a cobra command
 // around the App:
@@ -54,7 +55,7 @@ import (
 // Note, Inform and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
-	Topics   func() []*cobra.Command // makes the help topics: pages of help that are not about a command
+	Topics   func() []*cobra.Command // returns the help topics: pages that do not describe a command
 	Build    format.Build            // set by the linker; empty in a plain build
 
 	Stdin          io.Reader

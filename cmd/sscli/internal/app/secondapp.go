@@ -10,9 +10,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// InContext returns an App for a second connection, to the broker of the context name. Its settings
-// are those of -c name, with the flags in fs that are not about the connection. source is the flag
-// that names the context, for errors. The errors are those of [App.ConfigureConnection].
+// InContext returns an App for a second connection, to the broker of the context name. It resolves
+// the settings as -c name does, and keeps the flags in fs that are not connection flags. source is
+// the flag that names the context, for errors. InContext returns the same errors as
+// [App.ConfigureConnection].
 func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source string) (*App, error) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(given)

@@ -12,7 +12,7 @@ import (
 
 // BindShow defines --show, which says how the human form shows values.
 func BindShow(fs *pflag.FlagSet, show *format.Show) {
-	fs.Var(show, "show", "show values as `FORM`: text, json, hex or quoted (default: by what they are)")
+	fs.Var(show, "show", "show values as `FORM`: text, json, hex or quoted (default: chosen for each value)")
 }
 
 // CheckShow returns a usage error if --show was given for a form of output that ignores it.

@@ -9,8 +9,8 @@
 //   - Entries come in the order of the keys. Memory holds about [Window] values, however many
 //     keys there are.
 //   - A key that the store refuses is an entry with an error; the other keys are still read.
-//   - After a lost connection or a lost reply, reading continues if the store answers again within
-//     Store.RetryFor, because a GET or a page of SCAN can be sent again. A message reports the outage.
+//   - After a lost connection or a lost reply, the GET or the page of SCAN is requested again, for up
+//     to Store.RetryFor. A message reports the outage.
 //
 // The entries are not a snapshot, which the store does not offer: the values are read at
 // different times.
@@ -43,9 +43,8 @@ func (e Entry) WrittenSince(t time.Time) bool {
 	return !e.Version.IsZero() && !e.Version.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// Keys calls add for each key to read from a store, with an Entry that has a Key, and Old if there is
-// something to compare. It returns add's error or its own, which ends the reading. ctx ends when the
-// reading ends.
+// Keys calls add for each key to read from a store. The Entry has a Key, and Old if the caller wants
+// to compare. An error of Keys, which may be add's, ends the reading. ctx ends when the reading ends.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
 // Scan returns Keys for the keys that match a pattern, in the store's order. The store may list a key

@@ -53,8 +53,8 @@ func (s *Store) limit(ctx context.Context, err error) (context.Context, context.
 
 func (s *Store) retryFor() time.Duration { return cmp.Or(s.RetryFor, client.DefaultTimeout) }
 
-// retry reports an outage after a request, sent at the time sent, ended with err. It pauses, and
-// returns true if the request may be sent again. It returns false if err is neither about the
+// retry handles the error of a request that was sent at the time sent. It reports the outage, pauses,
+// and returns true if the request may be sent again. It returns false if err is neither about the
 // connection nor a timeout, if err is permanent, if there has been no reply for RetryFor, or if ctx
 // ends.
 func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {

@@ -60,7 +60,7 @@ func Register(a *app.App, root *cobra.Command) {
 	walk(root)
 }
 
-// completeWords offers those of words that begin with the typed text.
+// completeWords offers the words that begin with the typed text.
 func completeWords(words []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })

@@ -172,7 +172,7 @@ var table = [...]setting{
 		group: groupEndpoint, replaces: []string{"tls"}},
 	{flag: "embedded", usage: "use an emulator inside this process in place of a broker", env: "SSCLI_EMBEDDED",
 		group: groupEndpoint, into: func(s *Settings) any { return &s.Embedded }, replaces: []string{"url", "host", "port", "tls", "no-tls", "via"}, child: drop},
-	{heading: "A broker in a cluster:", flag: "via", value: "WAY", usage: "go through a port-forward of kubectl: " + viaForm, env: "SSCLI_VIA",
+	{heading: "A broker in a cluster:", flag: "via", value: "WAY", usage: "connect through kubectl port-forward: " + viaForm, env: "SSCLI_VIA",
 		group: groupEndpoint, into: func(s *Settings) any { return &s.Via }, replaces: []string{"url", "host", "port", "embedded"}, child: pass},
 	{flag: "via-ca", value: "NAME", usage: "config map with the broker's CA (default " + defaultViaCA + ")", env: "SSCLI_VIA_CA",
 		into: func(s *Settings) any { return &s.ViaCA }, child: pass},
@@ -212,7 +212,7 @@ var table = [...]setting{
 		into: func(s *Settings) any { return &s.NoPipelining }},
 	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request (default 10s)", env: "SSCLI_TIMEOUT",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.Timeout }},
-	{flag: "retry-for", value: "DURATION", usage: "how long to try again if the broker cannot be reached (default: not at all)", env: "SSCLI_RETRY_FOR",
+	{flag: "retry-for", value: "DURATION", usage: "how long to retry if the broker cannot be reached (default: no retry)", env: "SSCLI_RETRY_FOR",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.RetryFor }},
 	{heading: "The output:", flag: "output", short: "o", value: "FORM", usage: "human (terminal), raw (elsewhere), wide, json or template=…", env: "SSCLI_OUTPUT",
 		scope: scopeRun, words: []string{"human", "wide", "raw", "json", "template="}, into: func(s *Settings) any { return &s.Output }},
@@ -226,7 +226,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
 	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
-	{flag: "yes", usage: "confirm every write in a protected context, and del --match",
+	{flag: "yes", usage: "confirm in advance: writes in a protected context, del --match, apply --prune",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
 }
 

@@ -177,7 +177,7 @@ func (r *resolver) viaNames(flags ...string) {
 		case !IsResourceName(name):
 			r.bad(flag, fmt.Sprintf("%.80q: expected the name of a resource in the cluster", name))
 		case r.out.Sources[flag] == "--"+flag && r.out.Via == nil && r.out.Broker() == nil:
-			r.bad(flag, "without a way into a cluster: add --via kubectl")
+			r.bad(flag, "is for a broker in a cluster: add --via kubectl")
 		}
 	}
 }

@@ -95,8 +95,8 @@ func TestResolveVia(t *testing.T) {
 		"--via kubectl --proxy http://p":      "--proxy: together with --via",
 		"--via kubectl --via-ca -x":           "--via-ca:",
 		"--via kubectl:b:x":                   "--via: port",
-		"-u mqtt://h --via-ca x":              "--via-ca: without a way",
-		"-u mqtt://h --via-service-account x": "--via-service-account: without a way",
+		"-u mqtt://h --via-ca x":              "--via-ca: is for a broker in a cluster",
+		"-u mqtt://h --via-service-account x": "--via-service-account: is for a broker in a cluster",
 	} {
 		if _, err := resolve(t, args, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", args, err, want)

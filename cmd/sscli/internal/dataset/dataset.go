@@ -87,7 +87,7 @@ type Scalar struct {
 	Text string // the content of a string; else the JSON of the value
 }
 
-// Parse parses a scalar. The text of the error is what the value is instead, such as "an object".
+// Parse parses a scalar. If the value is none, the error's text is its type, such as "an object".
 func Parse(value []byte) (Scalar, error) {
 	if len(value) == 0 {
 		return Scalar{}, errors.New("missing")

@@ -143,7 +143,7 @@ func Table() []Row {
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
 			"sscli lock status NAME shows who holds it, and --observe with a third of its lease whether it is renewed; or use a longer --wait", is(client.ErrLockBusy)},
 		{"not_dataset", CodeNo, "the value is not a data set: JSON Lines, one object a line", "", IsA[*DatasetError]},
-		{"not_written", CodeNo, "a value was not written: the key changed meanwhile, or of edit: the editor ended with another exit code than 0, or the text is not JSON", "", IsA[*NotWrittenError]},
+		{"not_written", CodeNo, "a value was not written: another client changed the key, or, in edit, the editor ended with an exit code other than 0 or the text is not JSON", "", IsA[*NotWrittenError]},
 		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
 		{"child", process.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*process.StartError]},

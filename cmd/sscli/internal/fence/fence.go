@@ -154,8 +154,8 @@ const fenceOfLock = "lock"
 
 // Bind adds the flags to fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
-	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, @FILE that holds it, or lock for the token of the surrounding lock run")
-	fs.BoolVar(&f.Force, "force-fence", false, "get past the fencing token of the key, and fence out the holder of its lock")
+	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, @FILE to read it from FILE, or lock for the token of the surrounding lock run")
+	fs.BoolVar(&f.Force, "force-fence", false, "override the fencing token of the key, and fence out the holder of its lock")
 }
 
 // Options returns the write options for the flags. With --fence lock it reads the fence file, so

@@ -1,6 +1,6 @@
 // Package guard writes a key only if the key has not changed since it was read. The store has no
-// compare-and-set, so a [Write] reads the key again right before it writes. It writes a key that was
-// missing only if the key is still missing (NX).
+// compare-and-set, so a [Write] reads the key again right before it writes, and creates a missing key
+// with NX.
 //
 //	before, err := guard.Read(ctx, session, key, timeout)
 //	…
@@ -108,8 +108,8 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
 }
 
-// NotWritten returns the error for a key that changed and was not written. now is what the key holds
-// now, and meanwhile says when it changed, such as "while you edited".
+// NotWritten returns the error for a key that changed and was not written. now is the key's present
+// content, and meanwhile says when the key changed, such as "while you edited".
 func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
 	what := format.BriefWord(key)
 	switch {

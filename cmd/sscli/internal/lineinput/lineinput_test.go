@@ -40,7 +40,7 @@ func TestEntries(t *testing.T) {
 		{name: "from a line", text: "not JSON\n{\"key\":\"b\",\"value\":\"2\"}\n", first: 2, want: []string{"2:b=2"}},
 		{name: "from behind the end", text: "{\"key\":\"a\",\"value\":\"1\"}\n", first: 3, err: "--from-line 3: the input has 1 lines"},
 		{name: "an error in a line", text: "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"\",\"value\":\"2\"}\n{\"key\":\"c\",\"value\":\"3\"}\n", first: 1,
-			want: []string{"1:a=1"}, err: "line 2: the key is empty, the store wants at least one byte"},
+			want: []string{"1:a=1"}, err: "line 2: the key is empty: it must have at least one byte"},
 	} {
 		name := filepath.Join(t.TempDir(), "lines")
 		if err := os.WriteFile(name, []byte(tt.text), 0o600); err != nil {

@@ -22,7 +22,7 @@ func TestPairs(t *testing.T) {
 		{"[{\"a\":\"1\",\n\"b\":\"2\"}]", "line 1: an object with 2 members: expected one key and its value"},
 		{"[{}]", "line 1: an object with 0 members: expected one key and its value"},
 		{"[[]]", "line 1: expected a JSON object, got an array"},
-		{`[{"":"1"}]`, "line 1: the key is empty, the store wants at least one byte"},
+		{`[{"":"1"}]`, "line 1: the key is empty: it must have at least one byte"},
 		{`[{"a":"\ud800"}]`, "line 1: byte 7: JSON: invalid surrogate pair `\\ud800\"}` in string; bytes that are not text go into a member with _b64"},
 		{"[{\"a\":\"\xff\"}]", "line 1: byte 7: JSON: invalid UTF-8; bytes that are not text go into a member with _b64"},
 		{"[{\"a\":\"1\"}\n", "1 a=1 line 2: JSON: the array does not end"},

@@ -220,7 +220,7 @@ func (c *csvReader) errorAt(column int, err error) *Error {
 	return &Error{Name: c.name, Line: line, Column: col, Err: err}
 }
 
-// wrong returns an error of package csv in our words and with its position.
+// wrong rewords an error of package csv and adds its position.
 func (c *csvReader) wrong(err error) error {
 	syntax, ok := errors.AsType[*csv.ParseError](err)
 	if !ok {
@@ -238,8 +238,9 @@ func (c *csvReader) wrong(err error) error {
 	return wrong
 }
 
-// WriteCSV writes records as CSV. The header and the order of the cells are columns, which [Columns]
-// can return. A missing or null field is an empty cell, and an object or array is written as JSON.
+// WriteCSV writes records as CSV. columns are the header, and give the order of the cells; [Columns]
+// returns all of them. A missing or null field is an empty cell, and an object or array is written as
+// JSON.
 func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) error {
 	out := csv.NewWriter(w)
 	if len(columns) > 0 {

@@ -52,7 +52,7 @@ type Options struct {
 // A Format is the format of a source.
 type Format string
 
-// The formats. Auto chooses by the extension of the name. If it knows no such extension, it chooses
+// The formats. Auto chooses by the extension of the name. If the extension is unknown, Auto chooses
 // JSON for text that is empty or begins with { or [, else CSV.
 const (
 	Auto Format = ""

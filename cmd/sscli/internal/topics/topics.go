@@ -33,12 +33,13 @@ func All() []*cobra.Command {
 
 func connectionHelp() string {
 	var b strings.Builder
-	b.WriteString(`Every command has the flags below. For the name of a variable in brackets see sscli help
-environment, which also says what comes first. sscli context set NAME keeps the flags of a
-connection under a name; sscli context show prints what is in effect, and sscli doctor checks
-it step by step.
+	b.WriteString(`Every command has the flags below. A name in brackets is the environment variable for the
+flag; sscli help environment gives the order of precedence. sscli context set NAME keeps
+connection flags under a name, sscli context show prints the settings in effect, and sscli
+doctor checks the connection step by step.
 
-At least one of --url, --host, --context and --embedded is required, or one of their variables.
+At least one of --url, --host, --via, --context and --embedded is required, or one of their
+variables.
 `)
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(fs)
@@ -51,7 +52,7 @@ At least one of --url, --host, --context and --embedded is required, or one of t
 	}
 	b.WriteString(`
 The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
-watch and lock, --timeout is for connecting, and then for each request.
+watch and lock, --timeout applies to connecting, and then to each request.
 
 A password is never an argument: --password-file reads it from a file, --askpass asks for it on
 the terminal.`)
@@ -73,16 +74,16 @@ func exitCodesHelp() string {
 func environmentHelp() string {
 	var b strings.Builder
 	b.WriteString("In order of precedence, a setting comes from a flag, the context that -c names, an\nSSCLI_ variable, the chosen context, or an AIO_ variable. sscli context show prints every\nsetting and its source.\n\n" +
-		"Some settings belong together. The source that names the host hides the port and the TLS\nsetting of all sources after it. A certificate and its key belong together in the same\nway, and so do the ways to log in.\n\n" +
-		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. If a\nvariable overrides a context, sscli context use says so on stderr. Other commands say it on a\nterminal, once a day for a context and a value, and with -v each time. -q leaves it out.\n\n")
+		"Some settings belong together. If a source names the host, the port and the TLS setting\nof all later sources are ignored. The same holds for a certificate and its key, and for\nthe settings of a login.\n\n" +
+		"If a flag or an SSCLI_ variable names a broker, the whole chosen context is ignored. If a\nvariable overrides a context, sscli context use says so on stderr. Other commands say it on a\nterminal, once a day for each context and value, and with -v each time. -q leaves it out.\n\n")
 	vars := config.Variables()
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		fmt.Fprintf(&b, "  %-22s %s\n", "--"+name, strings.Join(vars[name], ", "))
 	}
 	b.WriteString("\nSSCLI_HISTFILE names the file of the shell's history. If it is empty there is no history.\nThe default is sscli/history in XDG_STATE_HOME, or in ~/.local/state.\n\n" +
 		"SSCLI_CONTEXT chooses a context as sscli context use does; none chooses no context. The\ncontexts are in $XDG_CONFIG_HOME/sscli/config.yaml, by default below ~/.config (on\nWindows %AppData%).\n\n" +
-		"AIO_MQTT_CLIENT_ID becomes the beginning of a random client id. The id itself belongs to\nthe pod, and to connect with it would disconnect the pod.\n\n" +
-		"ALL_PROXY is not used for the hosts in NO_PROXY and for this machine. NO_COLOR, CLICOLOR,\nCLICOLOR_FORCE and TERM decide about color as usual.")
+		"AIO_MQTT_CLIENT_ID becomes the beginning of a random client id. The id itself belongs to\nthe pod, and connecting with it would disconnect the pod.\n\n" +
+		"ALL_PROXY is not used for the hosts in NO_PROXY or for this machine. NO_COLOR, CLICOLOR,\nCLICOLOR_FORCE and TERM control color as usual.")
 	return b.String()
 }
 
@@ -94,7 +95,7 @@ func outputHelp() string {
 			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
 		}
 	}
-	return outputForms + "\n\nThe results have the op and the fields:\n\n" + help.Rows(rows, help.Width)
+	return outputForms + "\n\nEach result has an op and these fields:\n\n" + help.Rows(rows, help.Width)
 }
 
 // outputForms is the beginning of outputHelp.
@@ -110,14 +111,14 @@ json      one object a line, also for errors (on stderr); bytes that are not UTF
 template=TEXT
           a Go template over the fields of the JSON object, as in
           -o 'template={{.key}} {{.version.wall_ms}}'; a field that no result has is an error;
-          {{.value}} gives the bytes, {{base64 .value}}, {{json .value}} and
-          {{quote .value}} write them in another way
+          {{.value}} prints the bytes; {{base64 .value}}, {{json .value}} and
+          {{quote .value}} encode them
 
 raw, json, template and the exit codes are contracts. Results go to stdout, everything
 else to stderr. Bytes from the store are escaped on a terminal, except in the raw form.`
 
 // quotingHelp explains quoting.
-const quotingHelp = `On the command line your shell does the quoting, and sscli takes every byte as it is.
+const quotingHelp = `On the command line, your shell does the quoting, and sscli takes every byte as it is.
 
 In results, and in the lines of sscli's shell and of a batch, quoting is the same:
 
@@ -125,9 +126,9 @@ In results, and in the lines of sscli's shell and of a batch, quoting is the sam
   '...'     nothing has a special meaning inside (lines only)
   # ...     a comment, at the beginning of a word (lines only)
 
-A line is one command. It has no variables, patterns, pipes or redirections: a word such as
-; | && or > that is not quoted is refused, and so is a word that ends in ;.
+A line is one command. It has no variables, patterns, pipes or redirections: a word such
+as ; | && or > that is not quoted is refused, and so is a word that ends in ;.
 
-A lone - in place of VALUE reads standard input, to the last byte. In a line, "-" in
+If VALUE is a lone -, it is read from standard input, to the last byte. In a line, "-" in
 quotes is the value -. An operand may begin with a minus and a digit (set temp -5). Write
--- before operands that begin with a minus in any other way.`
+-- before any other operand that begins with a minus.`

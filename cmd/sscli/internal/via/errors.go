@@ -24,7 +24,7 @@ const (
 	NotFound          // the cluster has no such service, config map, …
 )
 
-// An Error is a failed kubectl.
+// An Error reports a kubectl that failed.
 type Error struct {
 	Call string // the beginning of the command line
 	Kind Kind
@@ -39,7 +39,7 @@ func (e *Error) Advice() (hint string, ok bool) { return e.Hint, e.Hint != "" }
 
 const (
 	hintUnreachable = "kubectl cluster-info shows whether kubectl reaches the cluster"
-	hintPod         = "sscli doctor checks each step of the way"
+	hintPod         = "sscli doctor checks each step of the connection"
 )
 
 // missing returns the error for a kubectl that could not be started.

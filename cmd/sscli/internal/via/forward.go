@@ -14,9 +14,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 )
 
-// A forward is a kubectl port-forward. It is worn out when kubectl has ended or reported an error, or
-// when a connection through it received nothing: its pod may be gone, although some versions of
-// kubectl keep running.
+// A forward is a kubectl port-forward. It is worn out, and not used for new connections, when kubectl
+// has ended or reported an error, or when a connection through it received nothing: its pod may be
+// gone, although some versions of kubectl keep running.
 type forward struct {
 	way     *Way
 	words   string
@@ -228,8 +228,8 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	return &conn{Conn: nc, forward: f}, nil
 }
 
-// release records that a connection has ended. brought says whether it received anything; if not, the
-// forward is worn out.
+// release records that a connection has ended. brought says whether the connection received
+// anything; if not, the forward is worn out.
 func (f *forward) release(brought bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

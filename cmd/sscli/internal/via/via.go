@@ -10,7 +10,8 @@
 // because its pod was deleted, the next [Way.Dial] starts another.
 //
 // The CA and the token stay in memory. Each kubectl is a [process.Background], so it ends with sscli
-// even if sscli is killed. Errors are an *[Error], or wrap the cause of the caller's context.
+// even if sscli is killed. When kubectl fails, the error is an *[Error]. When the caller's context
+// ends first, the error wraps its cause.
 package via
 
 import (
@@ -40,8 +41,8 @@ type Options struct {
 	Roots   *x509.CertPool // gets the CA before Dial returns for the first time; required with CA
 	Account string         // service account to log in as; empty = no token is needed
 
-	// Inform is called with messages for the user: what a long wait is for, and what a kubectl
-	// prints that waits for the user. Several goroutines may call it at once. It may be nil.
+	// Inform is called with messages for the user: the reason for a long wait, and the lines of a
+	// kubectl that may be asking for a login. Several goroutines may call it at once. It may be nil.
 	Inform func(string)
 
 	// Temp is a directory that is removed if sscli dies; empty = none.
@@ -117,8 +118,8 @@ func (w *Way) Open(ctx context.Context) error {
 	return err
 }
 
-// explainWait informs the user what the caller waits for, if the wait takes longer than 3 s. Call
-// over after the wait.
+// explainWait tells the user what the caller waits for, if the wait takes longer than 3 s. The
+// caller calls over after the wait.
 func (w *Way) explainWait(what string) (over func()) {
 	const long = 3 * time.Second
 	t := time.AfterFunc(long, func() { w.o.Inform("waiting for " + what) })
@@ -183,7 +184,7 @@ func (w *Way) CA(ctx context.Context) ([]byte, error) {
 	return pemOf(text)
 }
 
-// Authorities returns the broker's CA.
+// Authorities returns the certificates of the broker's CA. It is an error if no CA is needed.
 func (w *Way) Authorities(ctx context.Context) ([]*x509.Certificate, error) {
 	text, err := w.CA(ctx)
 	if err != nil {
@@ -281,7 +282,7 @@ func (w *Way) Close() error {
 	return nil
 }
 
-var errClosed = errors.New("the way into the cluster was closed")
+var errClosed = errors.New("the connection into the cluster was closed")
 
 // certificates reads the certificates in a config map.
 func certificates(text []byte) ([]*x509.Certificate, error) {

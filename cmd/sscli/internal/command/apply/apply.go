@@ -1,6 +1,6 @@
 // Package apply is the command `sscli apply`, which sets keys to the values in source files.
 //
-// [New] builds the command. A [round] reads the keys that the sources name, and writes the keys whose
+// [New] returns the command. A [round] reads the keys that the sources name, and writes the keys whose
 // values differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
 package apply
 
@@ -35,9 +35,9 @@ func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:     "apply SOURCE...",
-		Short:   "Make keys as files say",
+		Short:   "Set keys to the values in files",
 		GroupID: app.GroupStore,
-		Long: `Read the keys of the sources, and set those that are missing or differ. For each key
+		Long: `Read the keys of the sources, and set the keys that are missing or differ. For each key,
 print what was done: created, changed, unchanged, or conflict. A second apply changes
 nothing.
 
@@ -47,30 +47,30 @@ A SOURCE is
                is a data set: its key has no extension, and its value is JSON Lines.
                Names that begin with a dot are left out.
     FILE.csv   a data set
-    FILE.yaml  a manifest: a list of keys, each with a key, and a value, a file or a
-               dataset, and perhaps with persist: true and ttl: 30s
+    FILE.yaml  a manifest: a list of entries, each with a key, with a value, a file or a
+               dataset, and optionally with persist: true and ttl: 30s
     -          standard input, like FILE
-If several sources have the same key, the last one counts. --prefix is put before the
-keys that files name.
+If several sources have the same key, the last one counts. --prefix is put before keys
+that are named after files.
 
-All sources are read before the first write, so that a mistake in one of them changes
-nothing. A key is written right after it was read, and created only if it is still
-missing (NX), because the store cannot compare and set. A key that another client created
-meanwhile is a conflict: it is left alone, and the exit code is 1.
+All sources are read before the first write, so a mistake in one of them changes nothing.
+The store cannot compare and set, so apply writes each key right after it has read the
+key, and creates a missing key with NX. If another client has created the key in between,
+that is a conflict: apply leaves the key alone, and the exit code is 1.
 
 --prune PATTERN deletes the keys that match PATTERN and are not in the sources, if they
-still hold the value that was read. It asks first, or takes --yes. Beware of locks, which
-are keys too.
+still hold the value that was read. It asks first; --yes confirms in advance. Beware of
+locks, which are keys too.
 
---dry-run writes nothing, and says create, change, delete or unchanged. --diff prints how
-each key differs, as sscli diff does, from the store to the sources.
+--dry-run writes nothing, and prints create, change, delete or unchanged. --diff prints
+how each key differs, as sscli diff does, from the store (old) to the sources (new).
 
---every INTERVAL repeats this until it is interrupted, reads the sources again each time,
-and prints a line for each change. It watches up to ` + fmt.Sprint(sources.MaxFirst) + ` of the keys: when one of them
-changes, or the connection was lost, it does not wait for the interval.
+--every INTERVAL repeats this until it is interrupted: each time, apply reads the sources
+again and prints a line for each change. It watches up to ` + fmt.Sprint(sources.MaxFirst) + ` of the keys. When one of them
+changes, or after a lost connection, it does not wait for the interval.
 
-The store tells neither when a key expires nor whether it persists. A key that has its
-value is unchanged, also if its ttl or persist is another one.`,
+The store says neither when a key expires nor whether it persists. So a key that holds its
+value is unchanged, even if its ttl or persist differs from the source.`,
 		Example: "  sscli apply site.yaml\n  sscli apply settings/ --prefix config/ --prune 'config/*' --dry-run --diff\n  sscli apply defaults/ site.yaml --every 1m",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), a, args)
@@ -79,7 +79,7 @@ value is unchanged, also if its ttl or persist is another one.`,
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.set.Bind(all)
 	fs := cmd.Flags()
-	fs.Var(&f.prefix, "prefix", "put `PREFIX` before keys that are named by files")
+	fs.Var(&f.prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	fs.Var(&f.prune, "prune", "delete the keys that match `PATTERN` and are not in the sources")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
 	fs.BoolVar(&f.diff, "diff", false, "print how each key differs")
@@ -147,7 +147,7 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	return every, nil
 }
 
-// A plan is what every round needs.
+// A plan holds what all rounds share.
 type plan struct {
 	app     *app.App
 	flags   *flags
@@ -176,7 +176,8 @@ func (p *plan) open(ctx context.Context) error {
 	return err
 }
 
-// newRound returns a round to run. timed adds the time to its results and omits unchanged keys.
+// newRound returns a round to run. If timed, its results show the time, and unchanged keys are left
+// out.
 func (p *plan) newRound(timed bool) *round {
 	r := &round{plan: p, timed: timed, began: time.Now()}
 	r.sum.DryRun = p.flags.dryRun

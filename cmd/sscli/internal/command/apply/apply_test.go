@@ -160,7 +160,7 @@ func TestMeanwhile(t *testing.T) {
 		})
 		source := writeSource(t, map[string]string{"a": "1", "b": "1"})
 		code, stdout, stderr := run(t, store, "apply", source, "--prune", "old", "--yes", "-o", "template={{.action}}\t{{.key}}")
-		if code != tt.code || stdout != tt.lines || strings.Contains(stderr, "another client wrote") != (code == 1) {
+		if code != tt.code || stdout != tt.lines || strings.Contains(stderr, "another client changed") != (code == 1) {
 			t.Errorf("%s: exit code %d, printed %q; %s", tt.name, code, stdout, stderr)
 		}
 		if diff := cmp.Diff(tt.want, apptest.Contents(store)); diff != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A keeper repeats a plan at an interval, and earlier when a watched key differs from what the last
-// round left in it.
+// A keeper repeats a plan at an interval, and earlier when a watched key no longer holds what the last
+// round left there.
 //
 // Each round starts a new watch. A store that restarts without its broker loses the registrations of
 // watches, and gets them again with the next round.
@@ -89,7 +89,7 @@ func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err er
 			return nil, err
 		}
 		if !k.unwatched {
-			k.app.Warn(fmt.Sprintf("the keys are not watched, and read every %v: %s", k.every, fault.Message(err)), "")
+			k.app.Warn(fmt.Sprintf("the keys are not watched, but read every %v: %s", k.every, fault.Message(err)), "")
 		}
 		k.unwatched = true
 	}
@@ -110,8 +110,8 @@ func isOutage(err error) bool {
 	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
 }
 
-// watch watches the first keys of the sources, except those too long for notifications. If the store
-// is emptied, any of them shows it.
+// watch watches the first keys of the sources, except keys that are too long for notifications. A few
+// keys are enough to notice that the store was emptied.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	k.states, k.dirty = make(map[string]state), make(map[string]struct{})
 	var keys []string
@@ -173,8 +173,8 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 	}
 }
 
-// catchUp notes the events that arrived during a round. It reports only an outage that lasts, because
-// the round has reported earlier ones. down is true if the connection is lost.
+// catchUp notes the events that arrived during a round. It reports an outage only if the connection
+// is still lost, because the round has reported earlier outages. down is true if it is lost.
 func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	var lost error
 	for w != nil && w.Ready() {

@@ -166,8 +166,8 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 	return err
 }
 
-// compare compares a key with the sources. It returns nil if the sources only record that the key
-// was missing when it was exported.
+// compare compares a key with the sources. It returns nil if the sources name the key only to record
+// that it was missing when they were exported.
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
@@ -232,8 +232,8 @@ func (r *round) finishFirst(ctx context.Context) error {
 	return r.finish(ctx, it)
 }
 
-// recoverLost waits for all pending writes, and finds out whether those without a reply were
-// applied. Once one reply is lost, others probably are too, so it recovers them together.
+// recoverLost waits for all pending writes, and finds out whether writes without a reply were
+// applied. When one reply is lost, others probably are too, so recoverLost handles them together.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {
@@ -327,7 +327,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 		if now.Found {
 			holds = "it holds " + format.Brief(string(now.Value))
 		}
-		r.app.Warn(fmt.Sprintf("another client wrote %s meanwhile, and nothing was written: %s", format.BriefWord(it.key), holds), "")
+		r.app.Warn(fmt.Sprintf("%s was left alone, because another client changed it after it was read: %s", format.BriefWord(it.key), holds), "")
 	}
 	return now, nil
 }

@@ -60,7 +60,7 @@ func New(a *app.App) *cobra.Command {
 		Long: `Run commands, one a line, over one connection. sscli - is the same as sscli batch -.
 
 A line is written as in the shell: words, double quotes with \n \r \t \\ \" \xHH, single
-quotes, # for a comment. A quote that is open at the end continues on the next line.
+quotes, and # for a comment. A quote that is open at the end continues on the next line.
 
 Besides get, set, del, vdel, scan, call, ping, hlc and version there are
     expect CODE CMD...          succeeds if CMD ends with exit code CODE
@@ -71,16 +71,16 @@ Besides get, set, del, vdel, scan, call, ping, hlc and version there are
 
 In the raw form get always prints a line with key, version and value.
 
-A "no" (exit code 1) is a result: it does not stop the batch, and is the exit code only
-if there is no error. The first error stops the batch and gives the exit code. Errors
-show the number of their line. At the end stderr gets a summary, with the line to
-continue from if the batch ended early. -q leaves out the summary.
+A "no" (exit code 1) is a result: it does not stop the batch, and is the exit code only if
+there is no error. The first error stops the batch and gives the exit code. Errors show
+the line number. At the end, stderr shows a summary, with the line to continue from if the
+batch ended early; -q leaves it out.
 
-Lines run one after the other. With --inflight N up to N lines are under way at a time,
-no two of them with the same key. Results are still in the order of the lines. Lines
-with several keys, scan, call, and lines that send no request wait for all lines before
-them. If a line has an error, the lines after it that were under way still have their
-results, and the summary names them.
+Lines run one after the other. With --inflight N, up to N lines run at a time, no two of
+them with the same key. Results still appear in the order of the lines. Lines with several
+keys, scan, call, and lines that send no request wait for all lines before them. If a line
+has an error, later lines that were in flight still print their results, and the summary
+names them.
 
 With --load each line is a JSON object, as get -o json prints it, and its key is set to
 its value. Keys that were missing (found is false) are skipped.`,

@@ -48,12 +48,12 @@ func New(a *app.App) *cobra.Command {
 		Use:     "bench",
 		Short:   "Measure throughput and latency",
 		GroupID: app.GroupDebug,
-		Long: `Measure requests per second, and percentiles of the latency for each verb and for all.
+		Long: `Measure requests per second, and percentiles of the latency for each verb and overall.
 
-Without --rate, each of --clients times --inflight workers sends its next request when it
-has the reply to the last one. With --rate, requests are due at fixed times, and a
-latency counts from the time when the request was due. So a store that stops for a second
-shows as many slow requests, not as one.
+Without --rate, there are --clients times --inflight workers, and each sends its next
+request when it has the reply to the last one. With --rate, requests are due at fixed
+times, and the latency counts from the time when a request was due: a store that stops for
+a second shows up as many slow requests, not as one.
 
 The keys begin with ` + benchPrefix + ` and random characters. They are written before
 the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
@@ -73,7 +73,7 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&f.clients, "clients", 1, "open `N` connections")
-	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests under way on each connection")
+	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests in flight on each connection")
 	fs.Int64VarP(&f.count, "count", "n", 0, "stop after `N` requests")
 	fs.Var(&f.length, "for", "stop after `DURATION` (10s without -n)")
 	fs.IntVar(&f.size, "size", 64, "write values of `BYTES` bytes")

@@ -23,7 +23,7 @@ func New(a *app.App) *cobra.Command {
 		GroupID:     app.GroupMore,
 		Annotations: map[string]string{app.Offline: ""},
 		Long: `Write the script that lets a shell complete the commands, flags, contexts and keys of
-sscli. Packages install the scripts already.`,
+sscli. Packages already install the scripts.`,
 		Example: "  . <(sscli completion bash)\n  sscli completion zsh > ~/.zfunc/_sscli",
 	}, script(a, "bash", `The script works with the package bash-completion and without it. Without it, ~/.bashrc
 must run the script.`,
@@ -35,8 +35,8 @@ must run the script.`,
 		script(a, "fish", "",
 			"  sscli completion fish | source            # for this shell\n"+
 				"  sscli completion fish > ~/.config/fish/completions/sscli.fish", (*cobra.Command).GenFishCompletion),
-		script(a, "powershell", `For all sessions, add the script to the profile. Keys that PowerShell would have to
-quote are not completed.`,
+		script(a, "powershell", `To load the script in every session, add it to the profile. Keys that PowerShell would
+have to quote are not completed.`,
 			"  sscli completion powershell | Out-String | Invoke-Expression", powershell))
 }
 

@@ -23,22 +23,23 @@ func New(a *app.App) *cobra.Command {
 		Short:       "Manage named connections",
 		GroupID:     app.GroupMore,
 		Annotations: map[string]string{app.Offline: ""},
-		Long: `A context is a named connection: connection flags that are kept in a file.
+		Long: `A context is a named connection: connection flags that sscli keeps in a file.
 
 -c NAME uses a context for one command. sscli context use NAME chooses the context for
 all commands without -c.
 
-In order of precedence, a setting comes from a flag, the context that -c names, an
-SSCLI_ variable, the chosen context (SSCLI_CONTEXT chooses too), or an AIO_ variable. If
-a flag or an SSCLI_ variable names another broker, the whole chosen context is ignored,
-so that its users and tokens are not sent to another broker.
+In order of precedence, a setting comes from a flag, the context that -c names, an SSCLI_
+variable, the chosen context (of sscli context use, or SSCLI_CONTEXT), or an AIO_
+variable. If a flag or an SSCLI_ variable names another broker, the whole chosen context
+is ignored, so that its users and tokens are not sent to another broker.
 
-In a protected context every write asks on the terminal, and needs --yes if there is no
-terminal.
+In a protected context, every write asks for confirmation on the terminal. Without a
+terminal, a write needs --yes.
 
-The file is $XDG_CONFIG_HOME/sscli/config.yaml, by default ~/.config/sscli/config.yaml,
-on Windows %AppData%\sscli\config.yaml; --config or SSCLI_CONFIG names another one. It
-holds names of files with secrets, never a secret.`,
+The contexts are in $XDG_CONFIG_HOME/sscli/config.yaml, by default
+~/.config/sscli/config.yaml, on Windows %AppData%\sscli\config.yaml. --config or
+SSCLI_CONFIG names another file. The file holds names of files with secrets, never a
+secret.`,
 		Example: "  sscli context set lab --url mqtts://lab.example --ca-file lab.crt\n  sscli context use lab\n  sscli -c lab get setpoint",
 	}, contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 }
@@ -90,7 +91,7 @@ func contextSet(a *app.App) *cobra.Command {
 		Short: "Create or change a context",
 		Long: `Create a context from the connection flags on this command line, or change one.
 
-The flags are added to a context that exists. A flag replaces the flags that exclude it:
+The flags are added to an existing context. A flag replaces the flags that exclude it:
 --url replaces --host. Names of files are kept as absolute paths.`,
 		Args:    app.ExactArgs("NAME"),
 		Example: "  sscli context set lab -u mqtts://lab.example --ca-file lab.crt\n  sscli context set prod --sat-file token --protected\n  sscli context set prod --unset client-id",
@@ -162,9 +163,9 @@ func contextUse(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "use NAME|none",
 		Short: "Choose the default context",
-		Long: `Choose the context for all commands that name no other.
+		Long: `Choose the context for all commands that do not name one.
 
-With none in place of NAME no context is chosen.`,
+The name none means that no context is chosen.`,
 		Args:    app.ExactArgs("NAME"),
 		Example: "  sscli context use lab\n  sscli context use none",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -215,7 +216,7 @@ func contextRemove(a *app.App) *cobra.Command {
 		Short: "Remove a context",
 		Long: `Remove a context.
 
-If it was the chosen context, no context is chosen after that.`,
+If it was the chosen context, no context is chosen afterwards.`,
 		Example: "  sscli context rm lab",
 		Args:    app.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -242,7 +243,7 @@ func contextShow(a *app.App) *cobra.Command {
 		Short: "Show the effective settings and their sources",
 		Long: `Show the settings that a command would use, and where each of them comes from.
 
-They are the settings of a command with the same flags and the same environment; with
+These are the settings of a command with the same flags and the same environment; with
 NAME, of a command with -c NAME. The source is a flag, a variable, or a context.`,
 		Example: "  sscli context show\n  sscli context show lab\n  sscli context show -u mqtt://127.0.0.1 -o json",
 		RunE: func(cmd *cobra.Command, args []string) error {

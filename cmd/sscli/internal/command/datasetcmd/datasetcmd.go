@@ -35,8 +35,8 @@ func New(a *app.App) *cobra.Command {
 Azure IoT Operations enrich messages.
 
 A data set is a key whose value is JSON Lines: one record, a JSON object, a line. A data
-flow uses the first record that matches a message. If none matches, it skips the rules
-that need one, and says nothing.`,
+flow uses the first record that matches a message. If none matches, the data flow skips
+the rules that need a record, and reports no error.`,
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset match device-metadata deviceId=pump-7
   sscli dataset check flows/*.yaml`,
@@ -49,8 +49,8 @@ type reading struct {
 }
 
 func (f *reading) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.types, "types", "types of the columns of CSV: `COLUMN=TYPE,…` with string, number, boolean or json; the column * is all others")
-	fs.Var(&f.format, "format", "read the file as `FORMAT`: json or csv (default: by its name, or else its first character)")
+	fs.Var(&f.types, "types", "types of CSV columns: `COLUMN=TYPE,…` with string, number, boolean or json; the column * stands for all others")
+	fs.Var(&f.format, "format", "read the file as `FORMAT`: json or csv (default: from its name, else from its first character)")
 	fs.Var(&f.separator, "separator", "`CHARACTER` between the cells of CSV, or tab (default: a comma)")
 }
 
@@ -114,7 +114,8 @@ func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, s
 	return io.NopCloser(bytes.NewReader(text)), len(text), err
 }
 
-// read reads the value of a key. If the key is missing, it tells the user, and found is false.
+// read reads the value of a key. If the key is missing, read says so on standard error, and found is
+// false.
 func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}

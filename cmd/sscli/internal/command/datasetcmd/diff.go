@@ -22,13 +22,14 @@ func newDiff(a *app.App) *cobra.Command {
 		Use:   "diff KEY FILE|-",
 		Short: "Compare a data set with a file, by record",
 		Long: `Print the records that differ between the value of KEY (old) and a file (new), which is
-read as by sscli dataset load. The exit code is 1 if there are any, or if records that both
-have are in another order, and 0 otherwise.
+read as by sscli dataset load. The exit code is 1 if any record differs, or if the records
+that both have are in a different order, and 0 otherwise.
 
-A record is added (+), removed (-) or, with --on, changed (~): the n-th record with a value
-of FIELD is compared with the n-th one of the other side. Without --on a record that
-changed is removed and added. The raw form is added, removed or changed, the old and the
-new line, and the old and the new record, separated by tabs.`,
+A record is added (+), removed (-) or, with --on, changed (~). With --on, the n-th record
+with a value of FIELD is compared with the n-th record with that value on the other side.
+Without --on, a changed record is shown as removed and added. The raw form is added,
+removed or changed, the old and the new line, and the old and the new record, separated by
+tabs.`,
 		Example:           "  sscli dataset diff device-metadata devices.csv --on deviceId",
 		Args:              app.ExactArgs("KEY", "FILE"),
 		ValidArgsFunction: keyThenFile(a),
@@ -37,7 +38,7 @@ new line, and the old and the new record, separated by tabs.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.Var(&on, "on", "the `FIELD` that says which records belong together")
+	fs.Var(&on, "on", "the `FIELD` by which records are paired")
 	f.bind(fs)
 	return cmd
 }

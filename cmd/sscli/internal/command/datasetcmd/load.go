@@ -24,19 +24,21 @@ func newLoad(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load KEY FILE|-",
 		Short: "Set a key to the records of a file",
-		Long: `Set KEY to the records of a file, as a data flow reads them: JSON Lines, one record a line.
+		Long: `Set KEY to the records of a file, in the form that data flows read: JSON Lines, one record
+a line.
 
-FILE has JSON Lines, a JSON array of objects, or CSV with a header. The order of the fields
-stays, and numbers stay as they are written. A cell of CSV that is a number or a boolean as
-JSON writes them becomes one (007 is text), an empty cell leaves its field out, and every
-other cell is a string; --types says otherwise: --types serial=string,floor=number.
+FILE has JSON Lines, a JSON array of objects, or CSV with a header. Fields keep their
+order, and numbers stay as they are written. In CSV, a cell that is a JSON number or
+boolean becomes one (007 is text), an empty cell leaves its field out, and every other
+cell is a string. --types overrides this: --types serial=string,floor=number.
 
-Before the write stderr shows the number of records, the size, the types of the fields and
-which records change; with --on, the field that the data flow compares, also records that
-no message can find: without the field, or with a value that an earlier record has.
+Before the write, stderr shows the number of records, the size, the types of the fields
+and which records change. If --on names the field that the data flow compares, stderr also
+shows records that no message can find: they lack the field, or repeat the value of an
+earlier record.
 
-The store cannot compare and set. load reads the key once more right before it writes, and
-writes nothing if another client changed it meanwhile (exit code 1). If the key holds these
+The store cannot compare and set. load reads the key again right before it writes, and
+writes nothing if another client has changed the key (exit code 1). If the key holds these
 records already, nothing is written. After an error in the file nothing is sent.`,
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset load device-metadata devices.csv --types '*=string' --dry-run
@@ -49,7 +51,7 @@ records already, nothing is written. After an error in the file nothing is sent.
 		},
 	}
 	fs := cmd.Flags()
-	fs.Var(&on, "on", "the `FIELD` that the data flow compares; records are compared by it")
+	fs.Var(&on, "on", "the `FIELD` that the data flow compares; load pairs records by it")
 	l.reading.bind(fs)
 	fs.BoolVar(&l.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	fs.BoolVar(&l.persist, "persist", false, "ask the broker to keep the entry on disk")
@@ -209,7 +211,7 @@ func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPla
 		return p
 	}
 	counts, err := compare(d, l.survey.On, records.Read(strings.NewReader(l.value), records.Options{Stored: true}), nil)
-	if err == nil { // always: readFile made the value
+	if err == nil { // there is never an error: readFile wrote l.value
 		p.Counts = &counts
 	}
 	return p

@@ -24,17 +24,18 @@ func newMatch(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "match KEY {FIELD=VALUE...|--message FILE --on FIELD}",
 		Short: "Find the record that a data flow would use",
-		Long: `Print the record of a data set that a data flow would use: the first one whose fields are
-equal to the values. If there is none, the data flow skips the rules that need a record: the
-exit code is 1, and stderr shows records that just miss: another case, another type (the
-string "7" and the number 7), other blanks.
+		Long: `Print the record of a data set that a data flow would use: the first record whose fields
+equal the values. If there is none, the data flow would skip the rules that need a record.
+Then the exit code is 1, and stderr shows near misses: records that differ only in case,
+in type (the string "7" and the number 7) or in blanks.
 
-VALUE is a number, true or false if it is written like one in JSON, else a string; '"7"' is
-a string too. With --message the values come from the fields of a message, for each --on:
-FIELD, or MESSAGE-FIELD=RECORD-FIELD if the names differ. A field can be nested: asset.id.
+VALUE is a number, true or false if it is written like one in JSON, else a string; '"7"'
+is a string too. With --message, the values come from the fields of a message. Each --on
+names one of these fields: FIELD, or MESSAGE-FIELD=RECORD-FIELD if the names differ. A
+field can be nested: asset.id.
 
 The documentation of data flows does not say when values of different types are equal.
-match takes them as different: also 7 and 7.0.`,
+match takes them as different, even 7 and 7.0.`,
 		Example: `  sscli dataset match device-metadata deviceId=pump-7
   sscli dataset match device-metadata --message message.json --on asset.id=deviceId`,
 		ValidArgsFunction: complete.Keys(a, 1),
@@ -48,7 +49,7 @@ match takes them as different: also 7 and 7.0.`,
 	}
 	fs := cmd.Flags()
 	fs.Var(&m.message, "message", "take the values from the messages in `FILE`, JSON objects, or from standard input (-)")
-	fs.StringArrayVar(&m.on, "on", nil, "the `FIELD` of the message that is compared; repeat it for several")
+	fs.StringArrayVar(&m.on, "on", nil, "a `FIELD` of the message to compare; may be repeated")
 	fs.Var(&m.data, "data", "read the data set from a file in `DIR`, as check does, and not from the store")
 	return cmd
 }

@@ -27,8 +27,8 @@ func newShow(a *app.App) *cobra.Command {
 if the terminal is too narrow; elsewhere as JSON Lines.
 
 Besides the forms of all commands, -o takes csv and jsonl; -o wide shows all columns. In
-CSV a field that is missing or null is an empty cell, and an object or an array is written
-as JSON. -o json prints an object for each record, with its line.`,
+CSV, a field that is missing or null is an empty cell, and an object or an array is
+written as JSON. -o json prints an object for each record, with its line number.`,
 		Example:           "  sscli dataset show device-metadata\n  sscli dataset show device-metadata -o csv > devices.csv",
 		Args:              app.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
@@ -50,15 +50,15 @@ as JSON. -o json prints an object for each record, with its line.`,
 	return cmd
 }
 
-// Values of show's --output. Of these, other commands accept only wide.
+// Values of show's --output. Other commands accept only wide among these.
 const (
 	formWide  = "wide"
 	formCSV   = "csv"
 	formJSONL = "jsonl"
 )
 
-// A form is the flag --output of show. own is a form that only show has; general is then the closest
-// form that all commands have.
+// A form is the value of show's --output. general is a form that all commands have. If own is not
+// empty, it is the form that the user asked for and only show has, and general is the closest one.
 type form struct{ general, own string }
 
 // Set implements [pflag.Value].

@@ -26,15 +26,15 @@ func New() verb.Verb {
 		Short:   "Delete keys",
 		Long: `Delete keys, one request for each. The exit code is 1 if a key is missing.
 
---match PATTERN deletes the keys that a scan finds, as in sscli scan, once you have
-confirmed it (--yes confirms without a question). A key that another client deletes
-meanwhile is not missed, and a key that comes later is left alone. It needs a broker that
-has SCAN. With --dry-run it prints the keys, as scan does, and deletes nothing.`,
+--match PATTERN lists the keys that match, as sscli scan does, and deletes them after you
+confirm (--yes confirms in advance). A key that another client deletes first is not
+reported as missing, and a key created after the scan is left alone. With --dry-run, del
+prints the keys, as scan does, and deletes nothing. --match needs a broker that has SCAN.`,
 		Example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore\n" +
 			"  sscli del --match 'tmp/*' --dry-run\n  sscli del --keys-from keys.txt",
 		Flags: func(fs *pflag.FlagSet) {
 			keysFrom.Bind(fs)
-			fs.Var(&match, "match", "delete the keys that match `PATTERN`, after a question")
+			fs.Var(&match, "match", "delete the keys that match `PATTERN`, after you confirm")
 			fs.BoolVar(&dryRun, "dry-run", false, "with --match: print the keys, and delete nothing")
 			fence.Bind(fs)
 		},

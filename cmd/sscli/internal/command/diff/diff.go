@@ -32,26 +32,26 @@ func New(a *app.App) *cobra.Command {
 		Use:     "diff {SOURCE|--to CONTEXT} [PATTERN]",
 		Short:   "Compare keys with files or another store",
 		GroupID: app.GroupStore,
-		Long: `Print the keys whose values differ: between a file that sscli export wrote (old) and the
+		Long: `Print the keys whose values differ between a file that sscli export wrote (old) and the
 store (new), or between the store (old) and the store of another context (--to, new). The
-exit code is 1 if there are any, and 0 if there are none.
+exit code is 1 if any key differs, and 0 if none does.
 
-SOURCE is a file, or anything else that sscli apply takes: a directory with a file for
+SOURCE is a file, or any other source that sscli apply takes: a directory with a file for
 each key, a data set, a manifest, or - for standard input.
 
-A key is added (+), removed (-) or changed (~). Of JSON values, an object or an array on
-both sides, the fields that differ are printed: .config.mode, .list[2]. Numbers are
-compared as they are written. The raw form is added, removed or changed, KEY, the old
-and the new version, and the old and the new value, separated by tabs.
+A key is added (+), removed (-) or changed (~). If both values are JSON objects or arrays,
+diff prints the fields that differ: .config.mode, .list[2]. Numbers are compared as they
+are written. The raw form is added, removed or changed, KEY, the old and the new version,
+and the old and the new value, separated by tabs.
 
-PATTERN is that of sscli scan; the default is *. With --to, only keys that match it are
-compared. With a source, each of its keys is compared, and PATTERN says which other keys
-of the store count as added. The store may not list keys that are not UTF-8 text: of
-those, only the keys of a source are compared.
+PATTERN is a pattern as in sscli scan; the default is *. With --to, diff compares only the
+keys that match PATTERN. With SOURCE, it compares every key of the source, and other keys
+of the store count as added if they match PATTERN. The store may not list keys that are
+not UTF-8 text: of these, diff compares only the keys of SOURCE.
 
-The stores have no snapshots: at the end stderr says which keys were written (by the
-store's clock, compared with this one's) or deleted while they were read. Memory holds
-the names of the keys, and of their values only those that are being compared.`,
+The stores have no snapshots: at the end, stderr shows which keys were written (by the
+store's clock, compared with the local clock) or deleted while they were read. Memory
+holds the names of all keys, but only the values that are being compared.`,
 		Example: "  sscli diff backup.jsonl\n  sscli diff thermostat.jsonl 'thermostat/*'\n  sscli diff settings/ --prefix config/ 'config/*'\n  sscli diff -c site-a --to site-b 'config/*'",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 && to == "" {
@@ -89,7 +89,7 @@ the names of the keys, and of their values only those that are being compared.`,
 		},
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
-	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named by files")
+	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	// The only error is that the flag does not exist.
 	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a))
 	return cmd
@@ -104,7 +104,7 @@ type differ struct {
 	set  *sources.Set    // the old side if it is files; otherwise empty
 	seen map[string]bool // the keys of the old store, and the added keys
 
-	compared atomic.Int64 // read by the goroutine of the progress too
+	compared atomic.Int64 // also read by the goroutine that prints progress
 	sum      format.DiffSummary
 	refused  error // the error of the first key that could not be read
 }
@@ -151,15 +151,14 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
-		if err != nil && !fault.IsA[*config.Error](err) { // which names the context itself
+		if err != nil && !fault.IsA[*config.Error](err) { // a config.Error names the context itself
 			err = fmt.Errorf("context %s: %w", name, err)
 		}
 		return errors.Join(inner, err)
 	})
 }
 
-// storeEntries returns the entries of the old store, each key once. Unlike in the entries of a
-// source, Old has its Key.
+// storeEntries returns the keys of the old store, each once. Unlike [Keys], it sets the Key of Old.
 func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }
@@ -197,7 +196,7 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 	return nil
 }
 
-// addedKeys returns the keys of the new side that the old side does not have.
+// addedKeys is a [bulkread.Keys] for the keys of the new side that the old side does not have.
 func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
 	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
 		if d.seen[key.Key] || d.set.Has(key.Key) {

@@ -40,17 +40,18 @@ func New(a *app.App) *cobra.Command {
 		Use:     "doctor",
 		Short:   "Check each step of the connection",
 		GroupID: app.GroupDebug,
-		Long: `Check each step of the connection and print what to do about the first that fails.
+		Long: `Check each step of the connection, and print how to fix the first step that fails.
 
 The steps are: the settings and where they come from, the host name, TCP, TLS, the login,
-the subscription, a read, the round trip. With --via the steps into the cluster come
-first: kubectl, the cluster, the service, the forward, the CA, the token. Each is PASS, WARN, FAIL or SKIP, with the
-reason and the next thing to try. The first FAIL ends the check, with the exit code that
-any other command would have for it. A WARN does not end the check.
+the subscription, a read, and the round trip. With --via, the steps into the cluster come
+first: kubectl, the cluster, the service, the forward, the CA, the token. Each step is
+PASS, WARN, FAIL or SKIP, with the reason and the next thing to try. The first FAIL ends
+the check, with the exit code that any other command would have for it. A WARN does not
+end the check.
 
---write also checks the difference between the local clock and the store's, writes and
-their conditions, the time that a notification takes, whether the broker has SCAN, and
-which forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
+--write also checks the difference between the local clock and the store's clock, writes
+and their conditions, the delay of a notification, whether the broker has SCAN, and which
+forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
 and random characters. They are deleted at the end; if that fails, they expire within a
 minute.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",

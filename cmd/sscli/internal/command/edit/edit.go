@@ -34,22 +34,24 @@ func New(a *app.App) *cobra.Command {
 		Use:     "edit KEY",
 		Short:   "Edit a value in your editor",
 		GroupID: app.GroupStore,
-		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi) and store what was saved. A key
-that is missing is created.
+		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi) and store what you save. A
+missing key is created.
 
-A JSON object or array must still be JSON, or edit asks what to do. One without spaces is
-indented for the editor and stored without spaces; everything else is stored as saved,
-less a final newline if the old value had none. Values that are not text are refused.
+If the value is a JSON object or array, the text must still be JSON, or edit asks what to
+do. JSON without spaces is indented for the editor and stored without spaces; everything
+else is stored as saved, less a final newline if the old value had none. Values that are
+not text are refused.
 
-Nothing is written if nothing changed, if the editor ends with another exit code than 0,
-or if the key changed meanwhile: your text then stays in a file, and stderr shows how it
-differs from the value. The exit code is 1.
+If you change nothing, nothing is written. If the editor ends with an exit code other than
+0, or another client changes the key while you edit, nothing is written either, the exit
+code is 1, and your text stays in a file. For a key that changed, stderr shows how your
+text differs from the value.
 
-The store cannot compare and set. edit reads the key once more right before it writes,
-so that a write by another client is overwritten unseen only within one round trip. With
---lock NAME it holds that lock while you edit, and writes with its current fencing token:
-no other holder of the lock can write meanwhile. From then on the key is protected:
-every write to it needs a token. Editing a key removes its expiry.`,
+The store cannot compare and set. edit reads the key again right before it writes, so it
+can overwrite another client's write unseen only within one round trip. With --lock NAME,
+it holds that lock while you edit, and writes with the lock's current fencing token, so
+that no other holder of the lock can write in the meantime. From then on the key is
+protected: every write to it needs a token. Editing a key removes its expiry.`,
 		Example:           "  sscli edit config\n  sscli edit config --lock config-lock\n  EDITOR='code --wait' sscli edit config",
 		Args:              app.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
@@ -57,7 +59,7 @@ every write to it needs a token. Editing a key removes its expiry.`,
 			return run(cmd.Context(), a, args[0], string(lockName))
 		},
 	}
-	cmd.Flags().Var(&lockName, "lock", "hold the lock `NAME` meanwhile, and write with its fencing token")
+	cmd.Flags().Var(&lockName, "lock", "hold the lock `NAME` while you edit, and write with its fencing token")
 	return cmd
 }
 
@@ -216,7 +218,7 @@ func (e *editing) keepFile(err error) error {
 	}
 	kept := &keptError{err: err, file: e.file}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
-		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it all the same"
+		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it anyway"
 	}
 	return kept
 }

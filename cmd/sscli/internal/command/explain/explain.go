@@ -36,23 +36,24 @@ func New(a *app.App) *cobra.Command {
 		Use:     "explain KEY",
 		Short:   "Show why a fenced write is or would be refused",
 		GroupID: app.GroupDebug,
-		Long: `Compare the token of a write (--fence) with what can be known of KEY and of the lock that
-protects it (--lock), and say what the store would answer, by which rule, and what to do.
-Nothing is written.
+		Long: `Compare the token of a write (--fence) with what is known about KEY and about the lock
+that protects it (--lock). Print what the store would answer, by which rule, and what to
+do. Nothing is written.
 
-The store does not say which token a key has. What is known: a key's token is not newer
-than its version, unless a clock was ahead when the key was written, and then by at most a
-minute. If every write of KEY carries the newest token of the lock, as with --fence lock in
-lock run, then a key that was written after the lock's present token was issued has that
-token. A verdict that assumes this says so.
+The store does not say which token a key has. But a key's token is never newer than the
+key's version, or at most a minute newer if a clock was ahead when the key was written. If
+every write of KEY carries the newest token of the lock, as with --fence lock in lock run,
+then a key that was written after the lock's present token was issued has that token. A
+verdict that assumes this says so.
 
---ask asks the store itself. It sends VDEL with the token and with a random value that KEY
-cannot have, so that nothing is deleted. The verdict is the store's reply. The protocol does
-not say so, but sscli assumes that such a VDEL leaves the value, the version and the fencing
-token of KEY as they are, and that the store checks the token before the value. It needs the
-right to write KEY, and a protected context asks first.
+--ask asks the store. It sends VDEL with the token and with a random value that KEY cannot
+have, so that nothing is deleted. The verdict is the store's reply. The protocol does not
+say so, but sscli assumes that such a VDEL leaves the value, the version and the fencing
+token of KEY as they are, and that the store checks the token before the value. --ask
+needs permission to write KEY, and in a protected context it asks you first.
 
-Exit code 0 if the write would pass, 6 if it would be refused, 11 if that cannot be known.`,
+The exit code is 0 if the write would pass, 6 if it would be refused, and 11 if that
+cannot be known.`,
 		Example: `  sscli explain valve/position --lock valve --fence "$SSCLI_FENCE"
   sscli explain valve/position    # would a write without a token pass?
   sscli explain valve/position --ask`,

@@ -31,24 +31,25 @@ func New(a *app.App) *cobra.Command {
 		Use:     "export [PATTERN|KEY...]",
 		Short:   "Write keys and values as JSON Lines",
 		GroupID: app.GroupStore,
-		Long: `Write keys with their values and versions, one JSON object a line, as sscli import and
-sscli batch --load take them. Without an operand these are the keys that sscli scan
-lists, which may lack keys that are not UTF-8 text: name those as operands.
+		Long: `Write keys with their values and versions, one JSON object a line, which sscli import and
+sscli batch --load read. Without operands, export writes the keys that sscli scan lists.
+That list may lack keys that are not UTF-8 text: name those as operands.
 
-An operand with *, ? or [ is a pattern, as in sscli scan; any other operand is a key.
-With --exact all operands are keys. The exit code is 1 if such a key is missing.
+An operand with *, ? or [ is a pattern, as in sscli scan; any other operand is a key. With
+--exact, all operands are keys. The exit code is 1 if a key that is an operand is missing.
 
-The form is json unless -o names another one; raw and template are those of get for
-several keys. A pipe does not show that its writer ended early: use -f FILE, which is
-all or nothing, or set -o pipefail.
+The form is json unless -o names another; raw and template print what get prints for
+several keys. A pipe does not show that its writer ended early: use -f FILE, which is all
+or nothing, or set -o pipefail.
 
-If a reply is lost, export asks again, for up to --retry-for or, without it, --timeout.
+If a reply is lost, export sends the request again, for up to --retry-for or, without it,
+--timeout.
 
-The store has no snapshot: each value is as it was when it was read. At the end stderr
-says which keys were written (by the store's clock, compared with this one's) or deleted
-meanwhile. A key that appears after its page of the scan is not seen. The store does not
-tell when a key expires or which fencing token protects it, so the file does not either.
-Beware of locks, which are keys too: an imported lock never expires.`,
+The store has no snapshots: each value is as it was when it was read. At the end, stderr
+shows which keys were written (by the store's clock, compared with the local clock) or
+deleted during the export. A key created after its page of the scan is not exported. The
+store does not say when a key expires or which fencing token protects it, so the output
+has neither. Beware of locks, which are keys too: an imported lock never expires.`,
 		Example:           "  sscli export 'thermostat/*' > thermostat.jsonl\n  sscli export -f backup.jsonl\n  sscli export -c site-a | sscli import -c site-b -",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -56,11 +57,12 @@ Beware of locks, which are keys too: an imported lock never expires.`,
 		},
 	}
 	cmd.Flags().VarP(&file, "file", "f", "write to `FILE`, all or nothing")
-	cmd.Flags().BoolVar(&exact, "exact", false, "all operands are keys, none is a pattern")
+	cmd.Flags().BoolVar(&exact, "exact", false, "treat all operands as keys, and none as a pattern")
 	return cmd
 }
 
-// keysOf returns the keys that the operands name or match, and in named the operands that are keys.
+// keysOf returns the keys that the operands name or match. named has all operands, and true for those
+// that are keys, not patterns.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false

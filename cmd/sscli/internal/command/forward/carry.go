@@ -73,7 +73,7 @@ func (c *carrier) carry(ctx context.Context, nc net.Conn) {
 	both.Wait()
 }
 
-// report tells the user that connecting to the broker fails, or works again.
+// report tells the user when connecting to the broker begins to fail, and when it works again.
 func (c *carrier) report(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

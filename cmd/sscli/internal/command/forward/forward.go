@@ -1,10 +1,10 @@
 // Package forward is the command `sscli forward`, which keeps a connection into a cluster open for
 // other commands.
 //
-// [New] makes the command. It listens on the loopback interface and forwards each connection through
-// the [via.Way] of --via (carry.go). Its address stays the same when kubectl's port-forward ends with
-// the broker's pod. The CA and the token are in files that only the user can read (files.go). Their
-// directory is removed at the end, even if sscli is killed.
+// [New] returns the command. It listens on the loopback interface and forwards each connection through
+// the [via.Way] of --via (carry.go). The address that it listens on stays the same when kubectl's
+// port-forward ends with the broker's pod. The CA and the token are in files that only the user can
+// read (files.go). Their directory is removed at the end, even if sscli is killed.
 package forward
 
 import (
@@ -32,18 +32,18 @@ func New(a *app.App) *cobra.Command {
 	listen := config.Text("127.0.0.1:0")
 	cmd := &cobra.Command{
 		Use:     "forward [-- CMD...]",
-		Short:   "Hold a way into a cluster open",
+		Short:   "Keep a connection into a cluster open",
 		GroupID: app.GroupServe,
-		Long: `Hold the way of --via open for other commands, and print how they connect. A command
-that goes through it starts as fast as one that connects directly.
+		Long: `Keep the connection of --via open for other commands, and print how to connect through it.
+These commands start as fast as commands that connect directly.
 
 With CMD, run CMD with the connection in its environment (SSCLI_URL and others), and exit
 with the exit code of CMD.
 
-The address stays the same when the pod of the broker ends and the way leads to another
-one; connections through the old pod are lost. The broker's CA and the token are in files
-that only you can read. The token is replaced before it expires, and the files are
-removed at the end.`,
+The address stays the same when the broker's pod ends and another one takes its place, but
+connections through the old pod are lost. The broker's CA and the token are in files that
+only you can read. forward replaces the token before it expires, and removes the files
+when it ends.`,
 		Example: `  sscli forward --via kubectl
   sscli forward --via kubectl -- ./deploy.sh
   sscli forward --via kubectl -- bash`,
@@ -51,7 +51,7 @@ removed at the end.`,
 			return run(cmd.Context(), a, string(listen), args)
 		},
 	}
-	cmd.Flags().Var(&listen, "listen", "loopback `ADDRESS` to listen on; port 0 is any free one")
+	cmd.Flags().Var(&listen, "listen", "loopback `ADDRESS` to listen on; port 0 means any free port")
 	return cmd
 }
 
@@ -62,7 +62,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 		return err
 	}
 	if s.Via == nil {
-		return &fault.UsageError{Err: errors.New("forward holds a way into a cluster open: add --via"), Hint: "sscli forward --via kubectl"}
+		return &fault.UsageError{Err: errors.New("forward keeps a connection into a cluster open: add --via"), Hint: "sscli forward --via kubectl"}
 	}
 	if local, err := config.IsLoopback(listen); err != nil || !local {
 		return fault.Usagef("--listen %s: expected an address of the loopback interface, such as 127.0.0.1:18883", format.Escape(listen))
@@ -150,7 +150,7 @@ func runChild(s config.Settings, args []string) error {
 // unchanged.
 func connectTimeout(within time.Duration, err error) error {
 	if fault.IsTimeout(err) {
-		return fmt.Errorf("no way into the cluster within %v", within)
+		return fmt.Errorf("no connection into the cluster within %v", within)
 	}
 	return err
 }

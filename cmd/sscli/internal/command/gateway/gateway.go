@@ -67,8 +67,8 @@ With -v, print a line on standard error for each command and its outcome. With -
 print more about each command, and the clients that connect and disconnect. --log-format
 json prints JSON.
 
-The lines of --users are those that htpasswd -nbB NAME PASSWORD prints. An address that is
-not loopback requires --users, --tls-client-ca or --redis-insecure.`,
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. An address that is not
+loopback requires --users, --tls-client-ca or --redis-insecure.`,
 		Example: "  sscli gateway\n  sscli gateway --watch setpoint --notify-keyspace-events KEA\n  sscli gateway -- pytest\n  sscli gateway --listen :6379 --users users.txt --tls-cert server.crt --tls-key server.key",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {

@@ -25,13 +25,14 @@ func New() verb.Verb {
 		Short: "Print values and their versions",
 		Long: `Print the value of a key and its version. The exit code is 1 if a key is missing.
 
-On a terminal, JSON is indented, text is shown as it is, and other bytes as a hex dump.
-A long value is cut after one screen. --show selects another form.
+On a terminal, get indents JSON, shows text as it is, and shows other bytes as a hex dump.
+It cuts a long value after one screen. --show selects another form.
 
-In the raw form one key gives the bytes of its value and nothing else. Several keys
-give one line each: KEY, VERSION and VALUE, separated by tabs, with C escapes. The
-VERSION of a missing key is -. --keys-from, which reads what the raw form of scan writes,
-always gives lines. Keys are exact: for a pattern use scan --long, or export.`,
+In the raw form, get of one key prints the bytes of its value and nothing else. Several
+keys, --lines and --keys-from print one line for each key: KEY, VERSION and VALUE,
+separated by tabs, with C escapes. The VERSION of a missing key is -. --keys-from reads
+the lines that scan -o raw prints. Keys are exact: for a pattern, use scan --long or
+export.`,
 		Example: "  sscli get setpoint\n  sscli get setpoint --show hex\n  sscli get -f image.png camera/last\n  sscli get -o json a b c\n" +
 			"  sscli scan 'thermostat/*' | sscli get --keys-from -",
 		Flags: func(fs *pflag.FlagSet) {

@@ -1,5 +1,5 @@
-// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. Its name is not
-// import because that is a Go keyword. Package batch loads the lines.
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. The package is not
+// named import because that is a Go keyword. Package batch loads the lines.
 package importcmd
 
 import (
@@ -41,19 +41,19 @@ were missing (found is false) are skipped. Versions in the file are not used: ev
 gets a new one. Other keys are left alone. FILE may also be the statestore.json of
 Microsoft's development environment for WASM modules.
 
-The first error stops the import and gives the exit code. Up to --inflight later lines
-may be in flight then; they are completed. stderr says from which line to continue
-(--from-line) and how many later lines are done already. After a lost connection each
+The first error stops the import and gives the exit code. Up to --inflight later lines may
+be in flight at that time; import completes them. stderr shows the line to continue from
+(--from-line) and how many later lines are already done. After a lost connection, each
 line is reported as applied, refused or unknown, as in a batch.
 
-The result is one line with the number of keys. The raw form has, separated by tabs, the
-numbers of lines that were applied, exist already (--only-new), were refused, are unknown
-and were skipped, and the line to continue from or 0.
+The result is one line with the number of keys. The raw form has six numbers, separated by
+tabs: the lines that were applied, exist already (--only-new), were refused, are unknown
+and were skipped, and the line to continue from, or 0.
 
---dry-run sends no write. It reads each key and prints what would happen: create,
-replace, same (the key holds this value already, and would get a new version), exists
-(--only-new leaves it alone) or skip. The raw form is that word, KEY and VERSION.
-Whether a fencing token would pass cannot be known without writing.`,
+--dry-run sends no write. It reads each key and prints what would happen: create, replace,
+same (the key holds this value already, and would get a new version), exists (--only-new
+leaves it alone) or skip. The raw form is this word, KEY and VERSION. Only a write can
+show whether a fencing token passes.`,
 		Example: "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
 		Args:    app.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +80,7 @@ Whether a fencing token would pass cannot be known without writing.`,
 	fs.BoolVar(&onlyNew, "only-new", false, "set only keys that do not exist (NX)")
 	fs.AddFlag(set.Lookup("fence"))
 	fs.BoolVar(&o.KeepGoing, "keep-going", false, "continue after an error")
-	fs.IntVar(&o.Inflight, "inflight", defaultInflight, "keep up to `N` writes under way")
+	fs.IntVar(&o.Inflight, "inflight", defaultInflight, "keep up to `N` writes in flight")
 	fs.IntVar(&o.From, "from-line", 1, "begin with line `N`")
 	return cmd
 }

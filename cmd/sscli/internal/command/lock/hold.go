@@ -22,10 +22,10 @@ func newHold(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hold NAME",
 		Short: "Hold a lock until interrupted",
-		Long: `Acquire the lock NAME, waiting while another holds it, print its fencing token, and keep
-renewing the lock until a signal (INT, TERM, HUP) comes; then release it. Exit code 8 as
-soon as the lock is lost. On a terminal one line shows when the lock was renewed and when
-it would expire.
+		Long: `Acquire the lock NAME, waiting while another holds it. Print its fencing token, and renew
+the lock until a signal (INT, TERM, HUP) arrives; then release it. If the lock is lost,
+end at once with exit code 8. On a terminal, one line shows when the lock was last renewed
+and when it would expire.
 
 The printed token stays valid while the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,

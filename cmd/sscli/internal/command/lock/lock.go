@@ -34,9 +34,10 @@ func New(a *app.App) *cobra.Command {
 		Use:     "lock",
 		Short:   "Hold locks, and show who holds them",
 		GroupID: app.GroupStore,
-		Long: `A lock is a key. Its value names the holder, and it expires unless the holder renews it.
-Its version is a fencing token: the store refuses writes that carry it (--fence) once a
-later holder has written.`,
+		Long: `A lock is a key. Its value names the holder, and the key expires unless the holder renews
+it. The version of the key is a fencing token for writes (--fence). Once a later holder
+has written a key with its own token, the store refuses to write that key with an older
+token.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
 	}, newRun(a), newStatus(a), newList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }

@@ -22,19 +22,19 @@ func newRun(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME -- CMD...",
 		Short: "Hold a lock while a command runs",
-		Long: `Acquire the lock NAME, run CMD, renew the lock while CMD runs, and release the lock when
-CMD has ended. The exit code is the exit code of CMD, or 128+N if signal N ended it; 8 if
-the lock was lost; 1 if another held it for the whole wait.
+		Long: `Acquire the lock NAME, run CMD, renew the lock while CMD runs, and release it when CMD has
+ended. The exit code is the exit code of CMD, or 128+N if signal N ended it; 8 if the lock
+was lost; 1 if another held the lock for the whole wait.
 
 When the lock cannot be renewed, or is taken away, CMD and the processes that it started
-get TERM, and KILL after the grace: before the lock can expire, so that the next holder is
-alone. CMD does not start if it would get TERM at once. A second process, the guard, does
-this even if sscli is killed or stopped. All signals are forwarded to CMD.
+get TERM, and KILL after --grace. Both come before the lock can expire, so that the next
+holder is alone. CMD is not started if it would get TERM at once. A second process, the
+guard, stops CMD even if sscli is killed or stopped. All signals are forwarded to CMD.
 
-CMD gets the fencing token of the lock in SSCLI_FENCE. Each renewal gives a newer token:
-the file SSCLI_FENCE_FILE has the current one, and is empty once the lock is lost; --fence
-lock reads it. SSCLI_LOCK_NAME and SSCLI_LOCK_HOLDER name the lock and its holder. An
-sscli in CMD connects to the same broker.`,
+CMD gets the fencing token of the lock in SSCLI_FENCE. Each renewal gives a newer token.
+The file SSCLI_FENCE_FILE holds the current token, which --fence lock reads; the file is
+empty once the lock is lost. SSCLI_LOCK_NAME and SSCLI_LOCK_HOLDER name the lock and its
+holder. An sscli in CMD connects to the same broker.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock run nightly --try -- make report || echo busy\n  sscli lock run valve -- sscli set valve open --fence lock",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()

@@ -26,15 +26,16 @@ func newStatus(a *app.App) *cobra.Command {
 		Use:   "status NAME",
 		Short: "Show who holds a lock",
 		Long: `Print who holds the lock NAME, its newest fencing token, and the token's age: the time
-since the acquisition or the last renewal. Exit code 0 if it is held, 1 if it is free.
+since the acquisition or the last renewal. The exit code is 0 if the lock is held, and 1
+if it is free.
 
-The token has the time of the store's clock, and the age is counted by the local clock, so
-the age is wrong by the difference of the two. With --observe it counts from a renewal that
-was seen, and is exact.
+The time in the token is from the store's clock, and the age is computed with the local
+clock, so the age is wrong by the difference between the two clocks. With --observe, the
+age counts from a renewal that was seen, and is exact.
 
 The store does not say when the lock expires. A holder should renew it three times in a
-lease, as sscli does. So if no renewal was seen in 30s, the holder may be gone, or has a
-lease of more than 90s.`,
+lease, as sscli does. So if no renewal was seen in 30s, the holder may be gone, or its
+lease may be longer than 90s.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.operand(cmd, args); err != nil {
@@ -73,16 +74,16 @@ func newList(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN | NAME...]",
 		Short: "Show who holds several locks",
-		Long: `Print a line for each lock: who holds it, the age of its token, which is the time since the
-acquisition or the last renewal, and the token. With --observe it also says how often the
+		Long: `Print a line for each lock: who holds it, the token's age (the time since the acquisition
+or the last renewal), and the token. With --observe, the line also shows how often the
 holder renews the lock, or that no renewal was seen.
 
-A PATTERN has one of the characters * ? [ and stands for the keys that sscli scan lists
-for it; the default is *. The store does not say which keys are locks, so use a PATTERN that
-matches no others. It needs a broker that has SCAN; a NAME does not.
+An operand with *, ? or [ is a PATTERN, as in sscli scan; the default is *. The store does
+not say which keys are locks, so use a PATTERN that matches only locks. A PATTERN needs a
+broker that has SCAN; a NAME does not.
 
-Exit code 1 if a lock that was named is free. The store does not say when a lock expires,
-and the age is wrong by the difference between the local clock and the store's.`,
+The exit code is 1 if a NAME is free. The store does not say when a lock expires, and the
+age is wrong by the difference between the local clock and the store's clock.`,
 		Example: `  sscli lock list 'locks/*'
   sscli lock list build deploy --observe 30s    # are they being renewed?`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,16 +22,16 @@ func newAcquire(a *app.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
 		Use:   "acquire NAME",
-		Short: "Acquire a lock; the script renews and releases it",
+		Short: "Acquire a lock, without a command to run",
 		Long: `Acquire the lock NAME, waiting while another holds it, and print its fencing token. The
 lock expires after --ttl unless it is renewed (lock renew). If the work fits in one
 command, use lock run: it renews the lock and stops the work when the lock is lost.
 
-Exit code 1 if another holds the lock: with --try at once, else when --wait is over.
-Two jobs with the same holder's name both hold the lock, so make the name unique.
+The exit code is 1 if another holds the lock: with --try at once, else after --wait. Two
+jobs that use the same holder name would both hold the lock, so make the name unique.
 
 With --wait, a lost reply does not end the wait. An attempt that got no reply is undone;
-exit code 11 if that cannot be confirmed.`,
+if that cannot be confirmed, the exit code is 11.`,
 		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
   sscli set artifact 1.2.3 --fence "$T"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,13 +52,14 @@ func newRenew(a *app.App) *cobra.Command {
 	f := lockFlags{conflict: fault.CodeNo}
 	cmd := &cobra.Command{
 		Use:   "renew NAME",
-		Short: "Extend a lock that was acquired",
+		Short: "Extend an acquired lock",
 		Long: `Extend the lock NAME to --ttl from now, and print its new fencing token. --ttl is required:
 the store does not say how long the lease was.
 
-Exit code 8 if the holder no longer has the lock: it is not acquired again. The store has
-no request that only extends a lock, so sscli watches and reads the key first. If the lock
-expires in between and is acquired again, it is released.`,
+If the holder no longer has the lock, renew does not acquire it again, and the exit code
+is 8. The store has no request that only extends a lock, so sscli watches and reads the
+key first. If the lock expires in between and the request acquires it again, sscli
+releases it.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch f.ttl {
@@ -82,12 +83,12 @@ func newRelease(a *app.App) *cobra.Command {
 	f := lockFlags{conflict: fault.CodeNo}
 	cmd := &cobra.Command{
 		Use:   "release NAME",
-		Short: "Release a lock that was acquired",
+		Short: "Release an acquired lock",
 		Long: `Release the lock NAME if the holder still has it. If not, the lock is left alone and the
 exit code is 8: another may have held it during some of the work.
 
-Exit code 11 if the release got no reply and the lock is free now: it may have expired
-before the release.`,
+The exit code is 11 if the release got no reply and the lock is free now, because the lock
+may have expired before the release.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {

@@ -24,8 +24,8 @@ func New(a *app.App) *cobra.Command {
 		Annotations: map[string]string{app.Offline: ""},
 		Long: `Write the manual pages to a directory, which is created if it is missing.
 
-There is a page for each command (section 1) and each topic (section 7). Packages
-install the pages already.
+There is a page for each command (section 1) and each topic (section 7). Packages already
+install the pages.
 
 The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else today.`,
 		Args:    app.ExactArgs("DIR"),

@@ -83,8 +83,9 @@ func pingCommand(run func(context.Context, flags) error) *cobra.Command {
 Each round trip reads the key ` + Key + `, which need not exist. The exit code is 124 if
 a reply did not come in time.
 
-With --wait, wait until the broker and its store answer, and then measure. A refused login
-or certificate ends the wait at once. The exit code is that of the last attempt.`,
+With --wait, first wait until the broker and its store answer. A refused login or
+certificate ends the wait at once. If the wait ends without an answer, the exit code says
+why the last attempt failed.`,
 		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json\n  sscli ping --wait 30s -n 1 -q    # wait for the broker to start",
 		Args:    app.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {

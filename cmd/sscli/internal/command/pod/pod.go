@@ -1,7 +1,7 @@
 // Package pod is the command `sscli pod`, which prints the manifest of a pod that has sscli and its
 // connection settings.
 //
-// [New] makes the command. It connects to neither the cluster nor the broker.
+// [New] returns the command. It connects to neither the cluster nor the broker.
 package pod
 
 import (
@@ -63,13 +63,13 @@ func New(a *app.App) *cobra.Command {
 	host, ca, image := config.Text("aio-broker"), config.Text("azure-iot-operations-aio-ca-trust-bundle"), config.Text("")
 	cmd := &cobra.Command{
 		Use:     "pod",
-		Short:   "Print a pod that has sscli, for kubectl apply",
+		Short:   "Print the manifest of a pod that has sscli",
 		GroupID: app.GroupServe,
 		Long: `Print a manifest of a pod that has sscli, the broker's CA, a service-account token for
 the broker, and the AIO_ variables. Nothing is applied.
 
-It is for clusters into which no port may be forwarded. Where one may, --via kubectl
-needs no pod.`,
+Use the pod in a cluster that does not allow port forwarding. Elsewhere, --via kubectl
+works without a pod.`,
 		Example: `  sscli pod | kubectl apply -f -
   kubectl exec -it -n azure-iot-operations sscli -- sscli
   kubectl delete -n azure-iot-operations pod sscli`,

@@ -37,31 +37,32 @@ func New() verb.Verb {
 		Short:   "List keys",
 		Long: `List the keys that match a pattern; the default is *.
 
-In a pattern * stands for any characters, ? for one, [0-9] or [abc] for one of a set,
-and [!0-9] for one of no set. [*] is a star itself. The pattern matches the whole key.
-An empty result is not an error.
+In a pattern, * matches any characters, ? matches one character, [0-9] or [abc] one of a
+set, and [!0-9] one that is not in the set. [*] matches a star. A pattern matches whole
+keys. An empty result is not an error.
 
-The store may leave out keys that are not UTF-8 text: get them by their names. It may
-leave out keys that this client may not read, too. It promises no order, may list a
-key twice, and may or may not list a key that is written or deleted meanwhile. SCAN is
-new: if the broker does not know it, the exit code is 5.
+The store may leave out keys that are not UTF-8 text, which get can still read, and keys
+that this client may not read. It promises no order, may list a key twice, and may or may
+not list a key that is written or deleted during the scan. SCAN is new: if the broker does
+not know it, the exit code is 5.
 
-Keys are printed page by page, as the store sends them. --timeout is for connecting,
-and then for each page. If a reply is lost, scan asks again, for up to --retry-for or,
-without it, --timeout. The raw form is one line for each key, with C escapes.
+Keys are printed page by page, as the store sends them. --timeout applies to connecting,
+and then to each page. If a reply is lost, scan requests the page again, for up to
+--retry-for or, without it, --timeout. The raw form is one line for each key, with C
+escapes.
 
---long reads the values too, many at a time, and prints the size of each, when it was
-written, and its first bytes. Keys that are gone by then are left out. The raw form is
-KEY, VERSION, SIZE and the first bytes, separated by tabs.
+--long also reads the values, many at a time, and prints the size of each value, when it
+was written, and its first bytes. Keys that no longer exist when they are read are left
+out. The raw form is KEY, VERSION, SIZE and the first bytes, separated by tabs.
 
---sort prints the keys once all have been read: the newest first (age), the largest
-first (size), or in the order of their bytes (key). Each key is then listed once, and
---limit counts the sorted keys.`,
+--sort prints the keys after it has read all of them: the newest first (age), the largest
+first (size), or in byte order (key). Each key is then listed once, and --limit counts the
+sorted keys.`,
 		Example: "  sscli scan\n  sscli scan 'thermostat/*' --long\n  sscli scan --long --sort size --limit 10\n  sscli scan --limit 10 -o json",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.IntVar(&f.limit, "limit", -1, "stop after `N` keys")
 			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
-			fs.BoolVarP(&f.long, "long", "l", false, "print size, age and the first bytes of each value too")
+			fs.BoolVarP(&f.long, "long", "l", false, "also print the size, the age and the first bytes of each value")
 			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
 		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {

@@ -30,9 +30,9 @@ const (
 
 func (f *dataFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.file, "data", "`FILE` that keeps the store, so that it survives a restart; created if it does not exist")
-	fs.StringVar(&f.persist, "persist", persistAll, "`WHICH` keys --data keeps: all, or asked: those that were set with --persist")
-	fs.StringArrayVar(&f.patterns, "persist-pattern", nil, "`PATTERN` of keys that --persist asked keeps too; may be given several times")
-	fs.Var(&f.check, "data-check", "read the `FILE` of --data, say what is damaged, and end; with --data, write what is readable to that file, which must be new")
+	fs.StringVar(&f.persist, "persist", persistAll, "`WHICH` keys --data keeps: all, or asked, which means the keys set with --persist")
+	fs.StringArrayVar(&f.patterns, "persist-pattern", nil, "`PATTERN` of keys that --persist asked also keeps; may be repeated")
+	fs.Var(&f.check, "data-check", "read this `FILE` of --data, report damage, and exit; with --data, write what is readable to that file, which must be new")
 }
 
 func (f dataFlags) options() (emulator.Data, error) {

@@ -24,8 +24,8 @@ type limitFlags struct {
 }
 
 func (f *limitFlags) bind(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.set, "limit", nil, "`NAME=VALUE`, a limit of the broker, such as receive-maximum=20; may be given several times")
-	fs.StringArrayVar(&f.refuse, "refuse-filter", nil, "topic `FILTER` that nobody may subscribe to; may be given several times")
+	fs.StringArrayVar(&f.set, "limit", nil, "`NAME=VALUE`, a limit of the broker, such as receive-maximum=20; may be repeated")
+	fs.StringArrayVar(&f.refuse, "refuse-filter", nil, "topic `FILTER` that nobody may subscribe to; may be repeated")
 }
 
 // limitsHelp lists the limits of --limit.
@@ -33,9 +33,9 @@ const limitsHelp = `--limit sets a limit of the broker: keep-alive=DURATION, the
 any); receive-maximum (1024) and topic-alias-maximum (64); outbox (262144 packets) and
 outbox-bytes (256 MiB) of a connected client; queue (65536 messages) and queue-bytes (64
 MiB) of a client that is away; sessions (100000); subscriptions of a client (10000);
-retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes of all that
-clients make the broker keep (1 GiB), except for the keys and values of the store, whose
-bytes store limits (any number).`
+retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes that clients
+make the broker keep (1 GiB), not counting the keys and values of the store; store, the
+bytes of these keys and values (default: any).`
 
 // limitField returns a pointer to the option of a limit: a *time.Duration, *uint16 or *int. It is
 // nil for an unknown name.

@@ -21,9 +21,9 @@ type loginFlags struct {
 }
 
 func (f *loginFlags) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or as bcrypt writes it")
-	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be given several times")
-	fs.Var(&f.tokens, "sat-tokens", "`FILE` of the service-account tokens with which clients may connect: one a line")
+	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
+	fs.StringArrayVar(&f.allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be repeated")
+	fs.Var(&f.tokens, "sat-tokens", "`FILE` with the service-account tokens that are accepted, one a line")
 	fs.BoolVar(&f.none, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")
 }
 

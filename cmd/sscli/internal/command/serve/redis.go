@@ -17,7 +17,7 @@ type redisFlags struct {
 }
 
 func (f *redisFlags) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.listen, "redis", "`HOST:PORT` to listen on for Redis clients too; port 0 is any free one")
+	fs.Var(&f.listen, "redis", "`HOST:PORT` to listen on for Redis clients too; port 0 means any free port")
 	fs.Var(&f.notify, "notify-keyspace-events", "`FLAGS` of the notifications to Redis clients, such as KEA (default: none)")
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address of --redis that is not loopback")
 }
@@ -27,7 +27,7 @@ func (f *redisFlags) bind(fs *pflag.FlagSet) {
 func (f redisFlags) check(login bool) error {
 	if f.listen == "" {
 		if f.notify != "" || f.insecure {
-			return fault.Usagef("--notify-keyspace-events and --redis-insecure are about the port of --redis: add --redis")
+			return fault.Usagef("--notify-keyspace-events and --redis-insecure require --redis")
 		}
 		return nil
 	}

@@ -45,52 +45,54 @@ type serveFlags struct {
 }
 
 // long is the long help of the command.
-const long = `Run an MQTT 5 broker with a state store, for development and tests. It prints its URL
-when it is ready. Its data is lost when it ends, unless --data names
-a file for it.
+const long = `Run an MQTT 5 broker with a state store, for development and tests. serve prints the
+broker's URL when it is ready. The data is lost when serve ends, unless --data names a
+file to keep it.
 
-With CMD, run CMD against it, with SSCLI_URL and the AIO_ variables set, and exit with
-the exit code of CMD. With --ws, SSCLI_WS_URL is the URL of the WebSocket. Ctrl-C reaches
+With CMD, run CMD against the broker, with SSCLI_URL and the AIO_ variables set, and exit
+with the exit code of CMD. With --ws, SSCLI_WS_URL is the WebSocket URL. Ctrl-C reaches
 CMD; Ctrl-Z stops CMD and the server, and fg continues both.
 
 --self-signed DIR makes certificates and serves TLS with them. DIR then has ca.crt for
-clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates
-that are still valid are used again.
+clients and, for --listen-client-ca DIR/ca.crt, client.crt and client.key. Certificates in
+DIR that are still valid are used again.
 
---users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience demands
-service-account tokens signed by --sat-key, writes one to --sat-out, and replaces it
-before it expires.
+--users reads lines as htpasswd -nbB NAME PASSWORD prints them. --sat-audience accepts
+service-account tokens signed with --sat-key. serve writes such a token to --sat-out, and
+replaces it before it expires. With either flag, clients must log in.
 
---allow USER:METHOD:KEYS is a rule. METHOD is Read, Write or ReadWrite. KEYS is a pattern
-with * ? and [0-9], in which {principal.clientId} and {principal.username} stand for the
-client. USER is a name of --users, the common name of a client certificate, the subject
-of a token, or * for every client, also one without a name. With rules, a request that
-no rule allows is refused; without rules, none is. {principal.clientId} stands only for
-an id that is the user name, because anybody can choose any other.
+--allow USER:METHOD:KEYS adds a rule. METHOD is Read, Write or ReadWrite. KEYS is a
+pattern with * ? and [0-9], in which {principal.clientId} and {principal.username} stand
+for the client. USER is a name of --users, the common name of a client certificate, the
+subject of a token, or * for every client, even without a name. If there are rules, a
+request that no rule allows is refused; without rules, every request is allowed.
+{principal.clientId} matches only a client id that equals the user name, because anybody
+can choose any other id.
 
 An address of --listen or --ws that is not loopback requires a login: --users,
 --sat-audience, --sat-tokens or --listen-client-ca. --no-login lets anybody in.
 
 --redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
-notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is its URL. A user of
---users logs in with AUTH; an address that is not loopback requires --users or
---redis-insecure. With --attach, --users and TLS are for Redis clients.
+notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is the URL for Redis
+clients. A user of --users logs in with AUTH; an address that is not loopback requires
+--users or --redis-insecure. With --attach, --users and TLS are for Redis clients.
 
-With --data FILE the store survives a restart and a crash: a write is answered when the
-file has it. --persist asked keeps only the keys that were set with --persist, and those
-that match a --persist-pattern. --data-check reads a file and names what is damaged.
+With --data FILE, the store survives a restart and a crash: a write is answered when it is
+in the file. --persist asked keeps only the keys that were set with --persist, and those
+that match a --persist-pattern. --data-check reads a file and reports damage.
 
 ` + limitsHelp + `
 
---load SOURCE sets keys before the first client connects: from a file that sscli export
-wrote, a directory, a data set or a manifest, as sscli apply does. A key that --data kept
-stays as it is.
+--load SOURCE sets keys before the first client connects. SOURCE is a file that sscli
+export wrote, a directory, a data set or a manifest, as in sscli apply. A key that --data
+kept is not changed.
 
-With -v, print a line on standard error for each request, and what became of it; with -vv
-more of each, and the clients that come and go. --log-format json makes them JSON.
+With -v, print a line on standard error for each request and its outcome. With -vv, also
+print more about each request, and the clients that connect and disconnect. --log-format
+json prints JSON.
 
-With --attach, be the store of a broker that has none, such as Mosquitto: a client that
-answers the requests of the other clients.`
+With --attach, act as the state store of a broker that has none, such as Mosquitto: serve
+is then a client that answers the requests of the other clients.`
 
 // New returns the command `sscli serve`.
 func New(a *app.App) *cobra.Command {
@@ -139,26 +141,26 @@ func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error 
 
 // bind defines the flags.
 func (f *serveFlags) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 is any free one (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
-	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are made if they are not there")
+	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 means any free port (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
+	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are created if they are missing")
 	fs.Var(&f.cert, "listen-cert", "PEM `FILE` with the server's certificate and its intermediate certificates: serves TLS")
 	fs.Var(&f.key, "listen-key", "PEM `FILE` with the key of --listen-cert")
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
-	fs.StringArrayVar(&f.wsOrigins, "ws-origin", nil, "`ORIGIN` of web pages that may connect to --ws, such as https://dashboard.example; may be given several times")
+	fs.StringArrayVar(&f.wsOrigins, "ws-origin", nil, "`ORIGIN` of web pages that may connect to --ws, such as https://dashboard.example; may be repeated")
 	f.login.bind(fs)
 	f.sat.Bind(fs)
 	f.redis.bind(fs)
-	fs.StringVar(&f.skew, "skew", "0s", "`DURATION` that the store's clock is ahead; may be negative")
-	fs.StringVar(&f.latency, "latency", "0s", "`DURATION` that a request waits before it is processed")
+	fs.StringVar(&f.skew, "skew", "0s", "set the store's clock ahead by `DURATION`; may be negative")
+	fs.StringVar(&f.latency, "latency", "0s", "process each request only after `DURATION`")
 	for _, none := range []string{"skew", "latency"} {
 		fs.Lookup(none).DefValue = "" // help leaves it out
 	}
-	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: none)")
-	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: none)")
+	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: no quota)")
+	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: no limit)")
 	f.limits.bind(fs)
 	f.data.bind(fs)
-	fs.StringArrayVar(&f.load, "load", nil, "set the keys of `SOURCE` before serving: any source of sscli apply; may be given several times")
+	fs.StringArrayVar(&f.load, "load", nil, "set the keys of `SOURCE` before serving: any source of sscli apply; may be repeated")
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 }

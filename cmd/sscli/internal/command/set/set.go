@@ -30,11 +30,12 @@ func New() verb.Verb {
 		Short:   "Store a value",
 		Long: `Store a value. The exit code is 1 if the condition is not met.
 
-NX stores only if the key does not exist; NEX also if it holds exactly this value.
-PX makes the key expire after MS milliseconds. Write these options after the
-operands, as the protocol does, or as flags.
+NX stores the value only if the key does not exist. NEX also stores it if the key already
+holds exactly this value. PX makes the key expire after MS milliseconds. Write these
+options after the operands, as the protocol does, or as flags.
 
-A lone - reads the value from standard input: every byte, also a final newline.`,
+If VALUE is a lone -, set reads it from standard input: every byte, including a final
+newline.`,
 		Example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
 		Keys:    1,
 		Flags:   f.Bind,

@@ -46,8 +46,8 @@ func New(a *app.App) *cobra.Command {
 		GroupID: app.GroupMore,
 		Long: `Read commands from the terminal and run them over one connection.
 
-sscli without a command does the same on a terminal. A connection that was lost is made
-again by itself.
+sscli without a command does the same on a terminal. After a lost connection, the shell
+connects again by itself.
 
 ` + shellHelp + `
 The flags of sscli shell apply to every line. A line may have its own --output, --color,

@@ -47,19 +47,19 @@ func New(a *app.App) *cobra.Command {
 the holder and an estimate of the lease. Without an operand it shows the keys that
 sscli scan lists.
 
-An operand with * ? or [ is a pattern, as in scan. The store sends no notification of new
-keys, so a scan finds them, every 5s or --every. With a broker that has no SCAN, top shows
+An operand with *, ? or [ is a pattern, as in scan. The store sends no notification of new
+keys, so top scans for them every 5s (--every). With a broker that has no SCAN, top shows
 only keys that are named.
 
-Keys: arrows select, Enter opens a key with its history since top began, its value and its
-packets, / filters, s sorts, ? lists all keys, q goes back or quits. Ctrl-Z suspends top,
-fg resumes it.
+Keys: arrows select, Enter opens a key with its history since top started, its value and
+its packets, / filters, s sorts, ? lists all keys, q goes back or quits. Ctrl-Z suspends
+top, fg resumes it.
 
-A key whose value is written again and again is taken for a lock, and the value for its
-holder. The bar is full at a renewal, and empty after three times the longest time between
-renewals: the lease itself cannot be read.
+If the same value is written to a key again and again, top takes the key for a lock and
+the value for its holder. The bar is full at a renewal, and empty after three times the
+longest time between renewals: the lease itself cannot be read.
 
-top needs a terminal. For pipes there are scan and watch.`,
+top needs a terminal. In a pipe, use scan or watch.`,
 		Example:           "  sscli top\n  sscli top 'thermostat/*' setpoint",
 		ValidArgsFunction: complete.Keys(a, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ func (f flags) check(a *app.App, operands []string) (interval time.Duration, err
 	case f.limit < 1:
 		return 0, fault.Usagef("--limit %d: must be at least 1", f.limit)
 	case slices.Contains(operands, ""):
-		return 0, fault.Usagef("the key is empty, the store wants at least one byte")
+		return 0, fault.Usagef("the key is empty: it must have at least one byte")
 	case !slices.Contains([]string{"", "human", "wide"}, a.Settings.Output):
 		return 0, &fault.UsageError{Err: fmt.Errorf("%s %.32q: top draws on a terminal and has no other form", a.Settings.Sources["output"], a.Settings.Output), Hint: hint}
 	case !term.IsTerminal(int(a.Stdout.Fd())):

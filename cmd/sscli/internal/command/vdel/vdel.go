@@ -20,7 +20,7 @@ func New() verb.Verb {
 	var file config.Text
 	return verb.Verb{
 		Use:     "vdel KEY VALUE",
-		Short:   "Delete a key if it holds a value",
+		Short:   "Delete a key if it holds a given value",
 		Long:    "Delete a key if its value is VALUE. The exit code is 1 if the key is missing or holds\nanother value.",
 		Example: "  sscli vdel lock me",
 		Writes:  verb.Always,

@@ -20,8 +20,8 @@ func New(a *app.App) *cobra.Command {
 		Annotations: map[string]string{app.Offline: ""},
 		Long: `Print the version of sscli, and the commit that it was built from.
 
-In a build of a checkout, modified says that files differed from the commit. go run records
-no commit, unless with -buildvcs=true. sscli --version prints the same.`,
+In a build of a checkout, modified means that files differed from the commit. go run
+records no commit, except with -buildvcs=true. sscli --version prints the same.`,
 		Example: "  sscli version\n  sscli version -o json",
 		Args:    app.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -66,26 +66,27 @@ func New(a *app.App) *cobra.Command {
 until interrupted. Keys are exact.
 
 The store sends no notifications for patterns. With --match PATTERN, watch lists the keys
-that match, as scan does, and watches them. It looks again every 5s (--rescan) and prints
-each further key (found) with its value. When within that time the key came, and what it
-held before, cannot be known. A found event counts as a change. It needs a broker that has
-SCAN.
+that match, as scan does, and watches them. It scans again every 5s (--rescan) and prints
+each new key with its value (found). watch cannot know when, between the two scans, the
+key was created, or which values it held before. A found event counts as a change. --match
+needs a broker that has SCAN.
 
-After the connection was lost, watch connects again and prints the value of each key
-(resync), after a gap if changes are missing or may be: continuity is proven, lost or
-unknown. It tries until it is interrupted, or has had no connection for --retry-for.
+After a lost connection, watch connects again and prints the value of each key (resync)
+and the continuity: proven (no change was missed), lost (a change was missed) or unknown.
+Unless it is proven, a gap event comes first. watch tries to connect until it is
+interrupted, or until it has had no connection for --retry-for.
 
-With --field PATH an event is printed only when that field of a JSON value has changed:
-its old and its new value. A PATH is .config.mode, .list[2] or .config["odd name"]; a dot
-is the whole value. A field of a missing key, or of a value that is not JSON, is missing.
--n counts, and --until is about, these changes: set means that the field exists, value=V
-that it is the string V, or V as JSON. The raw form has the old and the new JSON in place
-of the value, - for a field that is missing.
+With --field PATH, watch prints an event only when that field of a JSON value changes: the
+old and the new value of the field. A PATH is .config.mode, .list[2] or .config["odd
+name"]; a dot is the whole value. In a missing key, or in a value that is not JSON, the
+field is missing. -n counts these changes, and --until tests the field: set means that it
+exists, and value=V that it is the string V, or V as JSON. The raw form has the old and
+the new JSON in place of the value, or - for a missing field.
 
 With CMD, run CMD for each event, one at a time, with the event as JSON on its standard
-input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. The
-watch ends when CMD exits with another code than 0, and with that code. Ctrl-Z stops CMD
-and the watch, and fg continues both.`,
+input and SSCLI_EVENT_OP, SSCLI_EVENT_KEY and SSCLI_EVENT_VERSION in its environment. If
+the exit code of CMD is not 0, the watch ends with that exit code. Ctrl-Z stops CMD and
+the watch, and fg continues both.`,
 		Example: "  sscli watch setpoint\n  sscli watch ready --until set --for 60s\n  sscli watch config -- ./reload.sh\n" +
 			"  sscli watch --match 'jobs/*' --rescan 1s",
 		ValidArgsFunction: complete.Keys(a, 0),
@@ -106,12 +107,12 @@ and the watch, and fg continues both.`,
 	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
 	fs.BoolVar(&f.failOnGap, "fail-on-gap", false, "end with exit code 10 when continuity is not proven")
-	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
+	fs.BoolVar(&f.keepGoing, "keep-going", false, "continue when CMD exits with a code other than 0")
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
 	app.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
-	fs.Var(&f.match, "match", "watch the keys that match `PATTERN` too, also those that come later")
+	fs.Var(&f.match, "match", "also watch the keys that match `PATTERN`, and new ones as they are created")
 	fs.Var(&f.rescan, "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
 	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
 	return cmd

@@ -32,18 +32,18 @@ func New(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Check data flows against their data sets",
-		Long: `Check the definitions of data flows and of data flow graphs, YAML or JSON, against the data
-sets that they use: does each key exist and hold a data set, do its records have the fields
-that inputs and $context(ALIAS).FIELD name, is each alias defined, and are the entries of
-datasets complete?
+		Long: `Check the definitions of data flows and of data flow graphs, YAML or JSON, against the
+data sets that they use. Does each key exist and hold a data set? Do its records have the
+fields that inputs and $context(ALIAS).FIELD name? Is each alias defined? Are the entries
+of datasets complete?
 
-A finding is a line, FILE:LINE: what is wrong; how to mend it. The exit code is 1 if there
-are any. Of expressions only $1 == $2 is checked; stderr names the others, and records that
-no message can find.
+Each finding is a line: FILE:LINE: the problem; how to fix it. The exit code is 1 if there
+are any. Of expressions, only $1 == $2 is checked; stderr names the others, and records
+that no message can find.
 
-The data sets come from the store, or with --data from the files of a directory, without a
-broker: KEY itself as the store would hold it, or KEY with .jsonl, .ndjson, .json, .csv or
-.tsv as sscli dataset load reads it.`,
+The data sets come from the store. With --data, they come from the files of a directory,
+without a broker: KEY itself holds what the store would hold, and KEY with .jsonl,
+.ndjson, .json, .csv or .tsv is read as by sscli dataset load.`,
 		Example: "  sscli dataset check flow.yaml\n  sscli dataset check flows/*.yaml --data reference-data",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -86,11 +86,11 @@ type checking struct {
 
 // A use is one file's use of a data set.
 type use struct {
-	file int // index in names
+	file int // index in checking.names
 	*dataflow.Dataset
 }
 
-// A finding is a finding in a file.
+// A finding is a problem in one of the files.
 type finding struct {
 	file int
 	dataflow.Finding

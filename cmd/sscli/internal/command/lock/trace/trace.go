@@ -47,21 +47,23 @@ func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "trace NAME...",
-		Short: "Show what happens to locks, in words",
-		Long: `Watch locks and print what happens to them: who acquired one, renewed it, released it, took
-it over from whom, and how long it was held or free. --timeline draws a chart at the end.
+		Short: "Watch locks and print what happens to them",
+		Long: `Watch locks and print what happens to them: who acquired, renewed or released a lock, who
+took it over from whom, and how long it was held or free. --timeline draws a chart at the
+end.
 
-A notification says that a key was written, or is gone. Whether the lease expired is inferred
-from the time since the last renewal, and the line says so. If it did not expire, the holder
-released the lock or somebody deleted its key, which look the same: released or deleted
-(released in the forms for programs). Without renewals the line says deleted, unless --ttl
-gives the length of the lease. In the human form the renewals of one holder share a line.
+A notification says only that a key was written, or is gone. trace infers from the time
+since the last renewal whether the lease expired, and says so. If the lease did not
+expire, the holder released the lock or somebody deleted its key. These two look the same:
+trace prints released or deleted (in raw, json and template: released). Without renewals
+it prints deleted, unless --ttl gives the length of the lease. In the human form, the
+renewals of one holder share a line.
 
-Keys named with --guards are watched too: the line of a write says who held the locks then.
-No notification says who wrote, or with which token.
+trace also watches the keys of --guards: for each write it shows who held the locks at
+that time. Notifications do not say who wrote, or with which token.
 
---from reads a recording in place of a broker: the output of lock trace -o json, or of
-watch -o json. Without NAME it shows all keys of the recording.`,
+--from reads a recording instead of connecting to a broker: what lock trace -o json or
+watch -o json printed. Without NAME, it shows all keys of the recording.`,
 		Example: `  sscli lock trace build --guards artifact --timeline    # until Ctrl-C
   sscli lock trace build -o json > build.jsonl
   sscli lock trace --from build.jsonl --svg build.svg`,
@@ -74,7 +76,7 @@ watch -o json. Without NAME it shows all keys of the recording.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringArrayVar(&f.guards, "guards", nil, "also show the writes of `KEY`, which the locks protect; may be repeated")
+	fs.StringArrayVar(&f.guards, "guards", nil, "also show the writes of `KEY`, a key that the locks protect; may be repeated")
 	fs.Var(&f.ttl, "ttl", "the lease of the locks is `DURATION`, to tell a release from an expiry")
 	fs.BoolVar(&f.timeline, "timeline", false, "draw a chart at the end: who held which lock when")
 	fs.Var(&f.svg, "svg", "write the chart as a picture to `FILE`")
