@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One deployment at a time, however many pipelines run: waits for the lock of the target,
+# Runs one deployment at a time, however many pipelines run: waits for the lock of the target,
 # deploys, and stores the revision with a fencing token, so that a pipeline whose lock has
 # expired cannot overwrite it.
 #

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# One of several workers, of which one leads. Run as many as you like: COMMAND runs in one
-# of them at a time. When that one ends, crashes, or is cut off, another takes over.
+# Runs one of several workers, of which one leads. Start as many workers as you like: only the
+# leader runs COMMAND. When the leader ends, crashes, or loses its connection, another worker
+# takes over.
 #
 #	leader-election.sh NAME COMMAND [ARG...]
 #
 # COMMAND should run for as long as it leads. It gets TERM when the lead is lost. With
-# `sscli set … --fence lock` it can write what only a leader may. `sscli get NAME/leader`
+# `sscli set … --fence lock` it writes keys that only a leader may write. `sscli get NAME/leader`
 # shows who leads. TERM ends this worker and gives up the lead.
 set -euo pipefail
 

@@ -4,8 +4,8 @@
     redis-lock.py LOCK KEY VALUE
 
 Waits for the lock LOCK, sets KEY to VALUE with the lock's fencing token, and releases the
-lock. A process that was stopped for too long, and goes on when another one has had the lock
-and written KEY, is refused by the store. REDIS_URL is the port of `sscli serve --redis`, or
+lock. If this process is stopped for so long that another one acquires the lock and writes KEY,
+the store refuses this process's write. REDIS_URL is the port of `sscli serve --redis`, or
 of `sscli gateway`. Requires redis-py.
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures `serve --data`: acknowledged writes per second, 64 in flight, beside a store in
-# memory and the syncs of the disk, and what 1,000,000 keys of 100 bytes take on disk, in memory and at the start.
-# Exits with 1 if the goal is missed, with 2 if it could not be run.
+# memory and the syncs of the disk, and the disk space, the memory and the start-up time of 1,000,000
+# keys of 100 bytes. Exits with 1 if the goal is missed, with 2 if it could not be run.
 #
 #	scripts/bench-data.sh          about two minutes; 1,500 MB below $TMPDIR
 #	scripts/bench-data.sh 100000   fewer keys

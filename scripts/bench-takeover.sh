@@ -4,8 +4,8 @@
 #
 #	release: from the end of the holder's command to the start of the next one's
 #	SIGKILL: from the death of the holder's process to the start of the next command;
-#	         most of it is the rest of the lease, which both renew about three times
-#	         per TTL
+#	         mostly the wait for the lease to expire; both programs renew it about three
+#	         times per TTL
 #
 #	scripts/bench-takeover.sh            10 releases and 5 deaths each, about two minutes
 #	scripts/bench-takeover.sh 20 10

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Kills, stops and cuts off processes of `sscli lock run`, guards too, and checks that no
-# command lives without its lock, or beside another. The tests do 20 rounds of it. A round in
-# which the machine stood still is not done: it is repeated, and too many of them fail the run.
+# Kills, stops and disconnects processes of `sscli lock run`, guards too, and checks that no
+# command runs without its lock, or beside another. The tests run 20 rounds. A round in which the
+# machine stalled is repeated; too many of these rounds fail the run.
 #
 #	scripts/chaos-locks.sh          300 rounds, about five minutes
 #	scripts/chaos-locks.sh 2000

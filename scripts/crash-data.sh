@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Kills a store that is kept in a file (serve --data) under load, and checks that the next one
-# has each write that was acknowledged, and nothing that was not asked for. The tests run 20
+# has each acknowledged write, and no write that was not requested. The tests run 20
 # rounds.
 #
 #	scripts/crash-data.sh          1000 rounds, about two minutes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Moves keys and values of random bytes from one store into another with export and import,
-# compares the stores, and prints the peak memory of both commands beside that for a tenth of
-# the keys. Exits with 1 if it grows. The tests move 20000 keys.
+# compares the stores, and prints the peak memory of both commands for all keys and for a tenth of
+# the keys. Exits with 1 if the memory grows with the keys. The tests move 20000 keys.
 #
 #	scripts/transfer.sh          100000 keys, half a minute
 #	scripts/transfer.sh 1000000

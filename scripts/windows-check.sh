@@ -7,7 +7,7 @@
 #	scripts/windows-check.sh                            all packages, about 20 minutes
 #	scripts/windows-check.sh -short ./client/... ./repl   flags and packages of go test
 #	scripts/windows-check.sh -exec FILE.exe [ARG...]    a single program
-#	scripts/windows-check.sh -root                      makes the root with Wine, and no more
+#	scripts/windows-check.sh -root                      only creates the root with Wine
 #
 # Wine comes from Debian trixie, because Go's runtime needs version 10. debootstrap(8) installs it
 # into a root below ~/.cache/sscli-wine, once (800 MB, two minutes); WINE_CACHE names another
