@@ -98,11 +98,13 @@ via                  client process config
 operand              repl
 help
 fault                client client/mqtt client/wire format process config signals suggest terminal via
-app                  client client/mqtt client/wait emulator format certs config fault signals suggest terminal trace via
+login                client format certs config fault
+outage               client format fault
+app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault
 accounts             emulator atomicfile certs app config fault
 complete             client format app config operand
-bulkread             client client/mqtt client/wait app fault
+bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
 records              fault format
 dataset              format fault records
@@ -125,20 +127,20 @@ command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput
 sources              client format repl config fault lineinput records
 command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault sources verb
+command/apply        client client/wire format app bulkread command/diff command/set config fault outage sources verb
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog signals terminal
-command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals client/wire
+command/lock/trace   client format atomicfile app config fault locklog outage signals terminal
+command/lock         client format command/lock/trace locklog process app bulkread config fault fence outage signals client/wire
 guard                client format app fault verb command/set
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records
-command/watch        client format process app complete config fault jsonfield signals terminal
+command/watch        client format process app complete config fault jsonfield outage signals terminal
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault
 command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace sources
-command/forward      client format atomicfile certs process app config fault via
+command/forward      client format atomicfile certs process app config fault outage via
 command/pod          app config fault
 kubectlplugin        fault
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog

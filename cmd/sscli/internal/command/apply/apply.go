@@ -19,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
 	"github.com/sscli/sscli/format"
 )
@@ -117,7 +118,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 			r := p.newRound(false)
 			return r.run(ctx)
 		}
-		k := keeper{plan: &p, every: every}
+		k := keeper{plan: &p, every: every, outage: outage.Reporter{Notify: a.Notify}}
 		return k.run(ctx)
 	})
 }

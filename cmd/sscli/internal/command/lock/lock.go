@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/format"
 )
@@ -134,8 +135,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 		}
 		a.Inform(waitingFor(s, time.Since(began)))
 	}
-	var outage app.Outage
-	o.OnTrouble = func(err error) { outage.Report(a, err, "trying again") }
+	away := outage.Reporter{Notify: a.Notify}
+	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
 }
 
 // waitingFor describes the wait for a lock: its name, its holder, and when the holder acquired or

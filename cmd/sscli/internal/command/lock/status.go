@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -288,9 +289,9 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 	for _, name := range names {
 		observers[name] = locklog.NewObserver()
 	}
-	var outage app.Outage
+	away := outage.Reporter{Notify: a.Notify}
 	for {
-		e, err := outage.Next(limited, a, w)
+		e, err := away.Next(limited, w, a.Flush)
 		if errors.Is(err, errObserved) {
 			return observers, nil
 		}

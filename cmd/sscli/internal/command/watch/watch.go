@@ -26,6 +26,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
@@ -187,7 +188,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	a.RememberKey(keys...)
-	v := viewer{app: a, f: f, field: field, until: until, command: command}
+	v := viewer{app: a, outage: outage.Reporter{Notify: a.Notify}, f: f, field: field, until: until, command: command}
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		return v.watch(ctx, s, keys, options, forDur)
 	})
@@ -241,7 +242,7 @@ type viewer struct {
 	runner  *process.Runner
 	changes int
 	refused error // why the first key that was dropped is no longer watched
-	outage  app.Outage
+	outage  outage.Reporter
 	result  format.Event // the event that is being shown
 }
 
@@ -272,7 +273,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 				return err
 			}
 		}
-		e, err := v.outage.Next(ctx, v.app, w)
+		e, err := v.outage.Next(ctx, w, v.app.Flush)
 		if err != nil {
 			return err
 		}
