@@ -75,6 +75,15 @@ func (a *App) Fault(err error) int {
 	return f.Code
 }
 
+// Refuse prints the error of one of several keys. It stores the first such error in *first, for the
+// exit code.
+func (a *App) Refuse(first *error, err error) {
+	code := a.Fault(err)
+	if *first == nil {
+		*first = &fault.ExitError{Code: code, Err: err}
+	}
+}
+
 // Explain returns what Fault prints. printed is true if there is nothing to print.
 func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if errors.Is(err, fault.ErrNo) {

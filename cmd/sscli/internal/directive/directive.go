@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -93,7 +94,7 @@ func sleep(ctx context.Context, words []repl.Word) error {
 	if len(words) != 1 || words[0].Text == "" {
 		return fault.Usagef("usage: sleep DURATION")
 	}
-	d, err := app.ParseDuration("sleep", config.Text(words[0].Text))
+	d, err := usage.Duration("sleep", config.Text(words[0].Text))
 	if err == nil && !wait.For(ctx, d) {
 		err = context.Cause(ctx)
 	}

@@ -21,6 +21,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -98,7 +100,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err != nil {
 		return err
 	}
-	defer app.CollectLess()()
+	defer tune.CollectLess()()
 	p := plan{app: a, flags: f, names: names}
 	if err := p.open(ctx); err != nil {
 		return err
@@ -112,7 +114,9 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer a.OneCore()()
+		if !a.Settings.Embedded {
+			defer tune.OneCore()()
+		}
 		p.session, p.timeout = s, cmp.Or(o.Timeout, client.DefaultTimeout)
 		if every == 0 {
 			r := p.newRound(false)
@@ -125,7 +129,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 
 // check checks the flags before anything is read.
 func (f *flags) check(a *app.App) (every time.Duration, err error) {
-	if every, err = app.ParsePositiveDuration("--every", f.every); err != nil {
+	if every, err = usage.PositiveDuration("--every", f.every); err != nil {
 		return 0, err
 	}
 	if _, err := f.set.Options(); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -76,13 +77,13 @@ func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
 
 // options checks the flags and returns their values.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
-	if o.TTL, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
+	if o.TTL, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
 		return o, err
 	}
-	if o.Grace, err = app.ParseDuration("--grace", f.grace); err != nil {
+	if o.Grace, err = usage.Duration("--grace", f.grace); err != nil {
 		return o, err
 	}
-	if o.Wait, err = app.ParseDuration("--wait", f.wait); err != nil {
+	if o.Wait, err = usage.Duration("--wait", f.wait); err != nil {
 		return o, err
 	}
 	switch {
@@ -119,7 +120,7 @@ func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 
 // operand reads the name of the lock.
 func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
-	if err := app.ExactArgs("NAME")(cmd, args); err != nil {
+	if err := usage.ExactArgs("NAME")(cmd, args); err != nil {
 		return err
 	}
 	f.name = args[0]

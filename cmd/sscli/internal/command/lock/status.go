@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -41,7 +42,7 @@ lease of more than 90s.`,
 			if err := f.operand(cmd, args); err != nil {
 				return err
 			}
-			d, err := app.ParsePositiveDuration("--observe", observe)
+			d, err := usage.PositiveDuration("--observe", observe)
 			if err != nil {
 				return err
 			}
@@ -87,7 +88,7 @@ and the age is wrong by the difference between the local clock and the store's.`
 		Example: `  sscli lock list 'locks/*'
   sscli lock list build deploy --observe 30s    # are they being renewed?`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := app.ParsePositiveDuration("--observe", observe)
+			d, err := usage.PositiveDuration("--observe", observe)
 			if err != nil {
 				return err
 			}

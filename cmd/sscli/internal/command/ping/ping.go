@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -86,12 +87,12 @@ a reply did not come in time.
 With --wait, wait until the broker and its store answer, and then measure. A refused login
 or certificate ends the wait at once. The exit code is that of the last attempt.`,
 		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json\n  sscli ping --wait 30s -n 1 -q    # wait for the broker to start",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.interval, err = app.ParseDuration("--interval", interval); err != nil {
+			if f.interval, err = usage.Duration("--interval", interval); err != nil {
 				return err
 			}
-			if f.wait, err = app.ParsePositiveDuration("--wait", waitFor); err != nil {
+			if f.wait, err = usage.PositiveDuration("--wait", waitFor); err != nil {
 				return err
 			}
 			if f.count < 1 {

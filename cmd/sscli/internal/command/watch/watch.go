@@ -30,6 +30,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -110,7 +112,7 @@ and the watch, and fg continues both.`,
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "go on when CMD exits with another code than 0")
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
-	app.BindShow(fs, &f.show)
+	usage.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.match, "match", "watch the keys that match `PATTERN` too, also those that come later")
 	fs.Var(&f.rescan, "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
@@ -125,7 +127,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 		text config.Text
 		to   *time.Duration
 	}{{"--audit", f.audit, &o.Audit}, {"--rescan", f.rescan, &o.Rescan}, {"--for", f.forDur, &forDur}} {
-		if *d.to, err = app.ParsePositiveDuration(d.flag, d.text); err != nil {
+		if *d.to, err = usage.PositiveDuration(d.flag, d.text); err != nil {
 			return o, 0, err
 		}
 	}
@@ -169,13 +171,13 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := app.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
+		more, err := usage.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
 		if err != nil {
 			return err
 		}
 		keys = append(keys, more...)
 	}
-	if err := app.CheckShow(f.show, a.Output); err != nil {
+	if err := usage.CheckShow(f.show, a.Output); err != nil {
 		return err
 	}
 	field, err := newFieldView(a, string(f.field))
@@ -210,7 +212,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, endFor)
 			defer cancel()
 		}
-		defer app.CollectLess()()
+		defer tune.CollectLess()()
 		var rows []format.Row
 		v.runner = process.NewRunner()
 		defer v.runner.Close()

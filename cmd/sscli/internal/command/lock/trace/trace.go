@@ -28,6 +28,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -87,10 +88,10 @@ watch -o json. Without NAME it shows all keys of the recording.`,
 
 // check parses the durations, and checks the operands and the combination of flags.
 func (f *flags) check() (err error) {
-	if f.lease, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
+	if f.lease, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
 		return err
 	}
-	if f.duration, err = app.ParsePositiveDuration("--for", f.forDur); err != nil {
+	if f.duration, err = usage.PositiveDuration("--for", f.forDur); err != nil {
 		return err
 	}
 	for _, name := range f.names {

@@ -1,4 +1,5 @@
-package app
+// Package tune adapts Go's scheduler and garbage collector to what a command does.
+package tune
 
 import (
 	"runtime"
@@ -15,12 +16,9 @@ func CollectLess() (restore func()) {
 
 // OneCore lets only one goroutine run at a time until restore is called. It is for a command that
 // passes many small pieces of work from one goroutine to the next. On several cores, each handover
-// wakes a thread and moves memory between caches, which costs more than parallel work saves. OneCore
-// does nothing with --embedded, because the store in this process needs a core too.
-func (a *App) OneCore() (restore func()) {
-	if a.Settings.Embedded {
-		return func() {}
-	}
+// wakes a thread and moves memory between caches, which costs more than parallel work saves. Do not
+// call it with --embedded, because the store in this process needs a core too.
+func OneCore() (restore func()) {
 	before := runtime.GOMAXPROCS(1)
 	return func() { runtime.GOMAXPROCS(before) }
 }
