@@ -104,7 +104,7 @@ login                client format certs config fault
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault
-accounts             emulator atomicfile certs app config fault
+accounts             emulator atomicfile certs app config fault passwd
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
@@ -141,7 +141,7 @@ command/datasetcmd   client format app command/datasetcmd/check complete config 
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault usage
-command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace sources
+command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault requestlog command/ping trace sources tune
 command/forward      client format atomicfile certs process app config fault outage via
 command/pod          app config fault usage
 kubectlplugin        fault

@@ -4,6 +4,7 @@ package tune
 import (
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
 // CollectLess makes garbage collections half as frequent until restore is called. It is for commands
@@ -21,6 +22,30 @@ func CollectLess() (restore func()) {
 func OneCore() (restore func()) {
 	before := runtime.GOMAXPROCS(1)
 	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// collectorMemory is how many bytes of garbage may stay uncollected when clients use all the memory
+// that the limits of a server allow.
+const collectorMemory = 36 << 20
+
+// BoundMemory makes the garbage collector keep the process's memory near bound, in bytes, until stop
+// is called. The limits of a server alone bound only live memory.
+func BoundMemory(bound func() int) (stop func()) {
+	const interval = time.Second
+	ended := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			debug.SetMemoryLimit(int64(bound()) + collectorMemory)
+			select {
+			case <-tick.C:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended) }
 }
 
 // large is the size in bytes from which SaveMemory and FreeMemory limit the copies of a value.
