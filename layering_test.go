@@ -133,7 +133,8 @@ command/apply        client client/wire format app bulkread command/diff command
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage
-command/lock         client format command/lock/trace locklog process app bulkread config fault fence outage signals client/wire usage
+command/lock/status  client format app bulkread config fault locklog outage signals usage
+command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard usage
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest

@@ -3,7 +3,7 @@
 // The subcommands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
 // RenewLock and ReleaseLock. `lock run` starts its child command with package process, whose guard
 // ends the child in time even if sscli is killed. It keeps the fencing token in a file of package
-// fence. Package lock/trace implements `lock trace`.
+// fence. Package lock/status implements `lock status` and `lock list`, package lock/trace `lock trace`.
 //
 // Flags are checked before anything is sent. Errors of locks have distinct exit codes: 1 or
 // --conflict-exit-code for a busy lock, 8 for a lost one, 11 for an unknown outcome.
@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/status"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/trace"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -40,7 +41,7 @@ func New(a *app.App) *cobra.Command {
 Its version is a fencing token: the store refuses writes that carry it (--fence) once a
 later holder has written.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
-	}, newRun(a), newStatus(a), newList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
+	}, newRun(a), status.New(a), status.NewList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }
 
 // lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.
