@@ -151,8 +151,8 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 
 // Is reports whether a word is a directive. Case does not matter.
 func Is(word string) bool {
-	return slices.ContainsFunc(Usages(), func(usage [2]string) bool {
-		name, _, _ := strings.Cut(usage[0], " ")
+	return slices.ContainsFunc(Usages(), func(u [2]string) bool {
+		name, _, _ := strings.Cut(u[0], " ")
 		return strings.EqualFold(name, word)
 	})
 }

@@ -142,10 +142,8 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	}
 	if !f.load {
 		a.Flags = nil // the lines have flags of their own
-	} else {
-		if b.set, err = f.set.Options(); err != nil {
-			return err
-		}
+	} else if b.set, err = f.set.Options(); err != nil {
+		return err
 	}
 	if from == "-" && a.Shell != nil {
 		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
