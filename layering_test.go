@@ -98,59 +98,64 @@ via                  client process config
 operand              repl
 help
 fault                client client/mqtt client/wire format process config signals suggest terminal via
-app                  client client/mqtt client/wait emulator format certs config fault signals suggest terminal trace via
+tune
+usage                format config fault
+login                client format certs config fault
+outage               client format fault
+app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault
-accounts             emulator atomicfile certs app config fault
+accounts             emulator atomicfile certs app config fault passwd
 complete             client format app config operand
-bulkread             client client/mqtt client/wait app fault
+bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
 records              fault format
 dataset              format fault records
 dataflow             dataset suggest
 
 cmdline              repl app complete config fault help operand suggest
-verb                 client client/wire format repl app bulkread complete config fault fence operand
-directive            client/wait format repl app config fault
+verb                 client client/wire format repl app bulkread complete config fault fence operand usage
+directive            client/wait format repl app config fault usage
 lineinput            client repl fault
 command/call         client client/wire format repl app fault fence verb
-command/completion   app complete fault
+command/completion   app complete fault usage
 command/del          client format repl app config fault fence verb
-command/get          client format repl app atomicfile config fault verb
+command/get          client format repl app atomicfile config fault verb usage
 command/keynotify    client client/wire repl command/call fault verb
 command/scan         client format repl app bulkread config fault suggest verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
-command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand
+command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage
 command/export       client format atomicfile app complete config bulkread fault
-command/importcmd    client format app bulkread command/batch fault lineinput
+command/importcmd    client format app bulkread command/batch fault lineinput usage
 sources              client format repl config fault lineinput records
 command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault sources verb
-command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand
+command/apply        client client/wire format app bulkread command/diff command/set config fault outage sources verb tune usage
+command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog signals terminal
-command/lock         client format command/lock/trace locklog process app bulkread config fault fence signals client/wire
-guard                client format app fault verb command/set
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard
+command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage
+command/lock/status  client format app bulkread config fault locklog outage signals usage
+command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
+guard                client format app fault verb command/set tune
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard usage
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest
-command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records
-command/watch        client format process app complete config fault jsonfield signals terminal
+command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
+command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
 command/explain      client client/wire format app complete config fault fence
-command/ping         client client/wait client/wire format app config fault
-command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault passwd requestlog command/ping trace sources
-command/forward      client format atomicfile certs process app config fault via
-command/pod          app config fault
+command/ping         client client/wait client/wire format app config fault usage
+command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault requestlog command/ping trace sources tune
+command/forward      client format atomicfile certs process app config fault outage via
+command/pod          app config fault usage
 kubectlplugin        fault
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
 command/top          client client/wait client/wire format app bulkread complete config fault screen signals terminal trace
 requestlog           client format observe app config fault
-command/doctor       client client/mqtt client/wire format app config fault trace via command/ping
-command/bench        client client/wait client/wire format app config fault
-command/hlc          client/wire format app fault
-command/contextcmd   client format app complete config fault
+command/doctor       client client/mqtt client/wire format app config fault trace via command/ping usage
+command/bench        client client/wait client/wire format app config fault usage
+command/hlc          client/wire format app fault usage
+command/contextcmd   client format app complete config fault usage
 topics               format config fault help
-command/version      format app
-command/man          app command/version fault cmdline help
+command/version      format app usage
+command/man          app command/version fault cmdline help usage
 statestorecli        client format atomicfile app config fault verb operand
 
 cmd/sscli            format command/apply command/batch command/bench kubectlplugin process app command/contextcmd command/diff command/doctor command/edit command/export command/forward command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/pod command/scan command/set command/vdel command/datasetcmd

@@ -28,24 +28,25 @@ func patternArgs(patterns ...[]byte) error {
 
 // parsePattern parses a pattern that patternArgs has accepted.
 func parsePattern(text []byte) *pattern {
-	p := &pattern{text: string(text)}
+	p := &pattern{Pattern: glob.Pattern{Bytes: true}, text: string(text)}
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '*':
 			p.Star()
 		case c == '?':
-			p.One(glob.Any())
+			p.One(true)
 		case c == '[':
-			var class glob.Set
-			class, i = parseClass(text, i+1)
-			p.One(class)
+			not, class, end := parseClass(text, i+1)
+			p.One(not, class...)
+			i = end
 		case c == '\\' && i+1 < len(text):
 			i++
-			p.Literal(text[i])
+			p.Literal(rune(text[i]))
 		default:
-			p.Literal(c)
+			p.Literal(rune(c))
 		}
 	}
+	p.Compile()
 	return p
 }
 
@@ -58,8 +59,8 @@ func (p *pattern) match(text []byte) bool {
 
 // parseClass parses a class such as [a-z]. i is the index after its opening bracket, and end the
 // index of its closing bracket. A class without a closing bracket extends to the end of text.
-func parseClass(text []byte, i int) (class glob.Set, end int) {
-	not := i < len(text) && text[i] == '^'
+func parseClass(text []byte, i int) (not bool, class []glob.Range, end int) {
+	not = i < len(text) && text[i] == '^'
 	if not {
 		i++
 	}
@@ -73,12 +74,12 @@ func parseClass(text []byte, i int) (class glob.Set, end int) {
 			high = int8(text[i+2])
 			i += 2
 		}
-		for c := int(min(low, high)); c <= int(max(low, high)); c++ {
-			class = class.Or(glob.Range(byte(c), byte(c)))
+		low, high = min(low, high), max(low, high)
+		if low < 0 && high >= 0 {
+			class = append(class, glob.Range{Low: 0, High: rune(high)})
+			high = -1
 		}
+		class = append(class, glob.Range{Low: rune(byte(low)), High: rune(byte(high))})
 	}
-	if not {
-		class = class.Not()
-	}
-	return class, i
+	return not, class, i
 }

@@ -18,34 +18,22 @@ func MatchGlob(pattern, key []byte) bool { return parseGlob(pattern).Match(key) 
 
 // parseGlob parses a pattern in the syntax of MatchGlob.
 func parseGlob(pattern []byte) *glob.Pattern {
-	p := new(glob.Pattern)
+	p := &glob.Pattern{Bytes: true}
 	closing := bytes.LastIndexByte(pattern, ']') // brackets after the last ] are not closed
 	for i := 0; i < len(pattern); i++ {
 		switch c := pattern[i]; {
 		case c == '*':
 			p.Star()
 		case c == '?':
-			p.One(glob.Any())
+			p.One(true)
 		case c == '[' && i+1 < closing && pattern[i+1] != ']':
 			end := i + bytes.IndexByte(pattern[i:], ']')
-			p.One(parseClass(pattern[i+1 : end]))
+			p.One(false, parseRanges(pattern[i+1:end])...)
 			i = end
 		default:
-			p.Literal(c)
+			p.Literal(rune(c))
 		}
 	}
+	p.Compile()
 	return p
-}
-
-// parseClass parses the text between brackets.
-func parseClass(class []byte) (s glob.Set) {
-	for i := 0; i < len(class); i++ {
-		low, high := class[i], class[i]
-		if i+2 < len(class) && class[i+1] == '-' {
-			high = class[i+2]
-			i += 2
-		}
-		s = s.Or(glob.Range(low, high))
-	}
-	return s
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/glob"
 )
 
 // scan replies with one page of keys (protocol.md 9). It lists one chain after the other, each in
@@ -91,7 +92,7 @@ const (
 
 // matches collects a page: the entries after at that match the pattern and that the client may read.
 // It returns them, the end of the page, and whether more pages may follow.
-func (s *Store) matches(c *call, pattern matcher, at position) (found []Entry, end position, more bool) {
+func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []Entry, end position, more bool) {
 	prefix := pattern.Prefix()
 	start := at.after
 	if bytes.Compare(prefix, start) > 0 {

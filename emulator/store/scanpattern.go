@@ -7,32 +7,24 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// A matcher is a parsed SCAN pattern.
-type matcher interface {
-	Match(key []byte) bool
-	Cost(n int) int
-	Prefix() []byte
-}
-
-// parseScan parses a SCAN pattern. ok is false if the pattern is malformed. A nil matcher matches
+// parseScan parses a SCAN pattern. ok is false if the pattern is malformed. A nil pattern matches
 // nothing.
-func (s *Store) parseScan(pattern []byte) (m matcher, ok bool) {
+func (s *Store) parseScan(pattern []byte) (p *glob.Pattern, ok bool) {
 	switch {
 	case s.opts.Variants.ScanGlobBytes:
 		return parseGlob(pattern), true
 	case !utf8.Valid(pattern):
 		return nil, true
 	}
-	p, ok := parseText([]rune(string(pattern)))
-	return p, ok
+	return parseText([]rune(string(pattern)))
 }
 
 // parseText parses a pattern with the syntax of Rust's crate `glob` (protocol.md 9, a draft): `*`
 // matches any number of characters, including slashes; `?` matches one character; `[a-z]` matches
 // one in the range and `[!a-z]` one outside it; `**` between slashes matches any number of levels.
 // Any other `**`, or a bracket that is not closed, is an error.
-func parseText(text []rune) (*glob.Text, bool) {
-	p := new(glob.Text)
+func parseText(text []rune) (*glob.Pattern, bool) {
+	p := new(glob.Pattern)
 	for i := 0; i < len(text); {
 		switch c := text[i]; c {
 		case '?':
@@ -90,11 +82,11 @@ func findClass(text []rune) (not bool, end int, ok bool) {
 }
 
 // parseRanges parses the text between brackets.
-func parseRanges(class []rune) (ranges []glob.Runes) {
+func parseRanges[C byte | rune](class []C) (ranges []glob.Range) {
 	for i := 0; i < len(class); i++ {
-		r := glob.Runes{Low: class[i], High: class[i]}
+		r := glob.Range{Low: rune(class[i]), High: rune(class[i])}
 		if i+2 < len(class) && class[i+1] == '-' {
-			r.High = class[i+2]
+			r.High = rune(class[i+2])
 			i += 2
 		}
 		ranges = append(ranges, r)

@@ -3,132 +3,103 @@
 //
 // The package has no pattern syntax. Callers parse their own syntax and build a [Pattern].
 //
-//	var p glob.Pattern
+//	p := glob.Pattern{Bytes: true}
 //	p.Literal('k')
-//	p.Star()                        // any bytes, or none
-//	p.One(glob.Range('0', '9'))     // one digit
-//	p.Match([]byte("key7"))         // true
+//	p.Star()                                    // any bytes, or none
+//	p.One(false, glob.Range{Low: '0', High: '9'}) // one digit
+//	p.Compile()
+//	p.Match([]byte("key7"))                     // true
 //
 // A Pattern does not backtrack: it tracks all possible matches at once, with one bit for each
-// position in the pattern. It takes one step for each byte of the text and each 64 elements of the
-// pattern; [Pattern.Cost] returns the number of steps.
+// position in the pattern. It takes one step for each character of the text and each 64 elements of
+// the pattern; [Pattern.Cost] returns the number of steps.
 package glob
 
-// A Set is a set of bytes.
-type Set [4]uint64
+import (
+	"math/bits"
+	"slices"
+	"unicode/utf8"
+)
 
-// Range returns the set of the bytes from low to high; empty if high is less than low.
-func Range(low, high byte) Set {
-	var s Set
-	for c := int(low); c <= int(high); c++ {
-		s[c/64] |= 1 << (c % 64)
-	}
-	return s
-}
+// Range is the range of characters, or of bytes, from Low to High, inclusive. It is empty if High is
+// less than Low.
+type Range struct{ Low, High rune }
 
-// Any returns the set of all bytes.
-func Any() Set { return Set{}.Not() }
-
-// Or returns the bytes that are in s or in o.
-func (s Set) Or(o Set) Set {
-	for i := range s {
-		s[i] |= o[i]
-	}
-	return s
-}
-
-// Not returns the bytes that are not in s.
-func (s Set) Not() Set {
-	for i := range s {
-		s[i] = ^s[i]
-	}
-	return s
-}
-
-func (s Set) has(c byte) bool { return s[c/64]>>(c%64)&1 == 1 }
-
-// A Pattern is a sequence of elements and stars. An element matches one byte; a star matches any
-// number of bytes. The zero Pattern matches only the empty text. A Pattern is safe for concurrent
-// use after the last append.
+// A Pattern is a sequence of elements and stars. An element matches one UTF-8 character, or one byte
+// if Bytes is set; a star matches any number of them. Call [Pattern.Compile] after the last append
+// and before the other methods; a compiled Pattern is safe for concurrent use.
 //
 // State i means that the elements before element i have matched. If a star stands before element i,
-// state i persists, whatever byte follows.
+// state i persists, whatever follows.
 type Pattern struct {
-	elements int
-	prefix   []byte // every matching text begins with it
-	open     bool   // the prefix is complete: a star or a set follows it
+	Bytes bool // elements match bytes; set it before the first append
+
+	elements []element // nil after Compile
+	last     int       // number of elements, and the state after the last one
+	prefix   []byte    // every matching text begins with it
+	open     bool      // the prefix is complete: a star or a set follows it
 
 	stars []uint64 // bit i: a star stands before element i
+	skips []uint64 // bit i: element i belongs to a Path, which may also match the empty text
 
-	// rows[row[c]] is the row of byte c: bit i is set if element i matches c. All bytes that no
-	// Literal and no set except Any contains share row 0.
-	row    [256]uint8
-	rows   [][]uint64
-	shared []int // how many bytes share each row
+	bounds []rune      // first characters of the ranges within which all elements treat characters alike
+	rows   [][]uint64  // one row for each range; bit i: element i matches these characters
+	low    [256]uint16 // the index in bounds and rows of each low character, or of each byte
+}
+
+type element struct {
+	ranges []Range
+	not    bool
 }
 
 // Star appends a star.
 func (p *Pattern) Star() {
-	p.grow(p.elements)
-	set(p.stars, p.elements)
+	p.grow()
+	set(p.stars, p.last)
 	p.open = true
 }
 
-// Literal appends an element that matches one byte.
-func (p *Pattern) Literal(c byte) {
-	if !p.open {
-		p.prefix = append(p.prefix, c)
+// Literal appends an element that matches one character or byte.
+func (p *Pattern) Literal(c rune) {
+	switch {
+	case p.open:
+	case p.Bytes:
+		p.prefix = append(p.prefix, byte(c))
+	default:
+		p.prefix = utf8.AppendRune(p.prefix, c)
 	}
-	p.next()
-	p.accept(c)
+	p.add(element{ranges: []Range{{c, c}}})
 }
 
-// One appends an element that matches one byte of a set.
-func (p *Pattern) One(s Set) {
+// One appends an element that matches one character or byte that is in any of the ranges or, if not
+// is set, in none of them.
+func (p *Pattern) One(not bool, ranges ...Range) {
 	p.open = true
-	p.next()
-	if s == Any() {
-		for _, row := range p.rows {
-			set(row, p.elements-1)
-		}
-		return
-	}
-	for c := range 256 {
-		if s.has(byte(c)) {
-			p.accept(byte(c))
-		}
-	}
+	ranges = slices.DeleteFunc(ranges, func(r Range) bool { return r.High < r.Low })
+	p.add(element{ranges, not})
 }
 
-// next appends an element that matches nothing yet.
-func (p *Pattern) next() {
-	p.elements++
-	p.grow(p.elements)
+// Path appends a part that matches the empty text or any text that ends with a slash; at the end of
+// the pattern it matches any text. It must not follow a star.
+func (p *Pattern) Path() {
+	if p.last > 0 && has(p.skips, p.last-1) {
+		return // two Paths in a row match the same texts as one
+	}
+	p.Star()
+	set(p.skips, p.last)
+	p.add(element{ranges: []Range{{'/', '/'}}})
 }
 
-// accept makes the last element match c. It first gives c its own row if c shares one.
-func (p *Pattern) accept(c byte) {
-	r := p.row[c]
-	if p.shared[r] > 1 {
-		p.shared[r]--
-		p.rows = append(p.rows, append([]uint64(nil), p.rows[r]...))
-		p.shared = append(p.shared, 1)
-		r = uint8(len(p.rows) - 1)
-		p.row[c] = r
-	}
-	set(p.rows[r], p.elements-1)
+func (p *Pattern) add(e element) {
+	p.elements = append(p.elements, e)
+	p.last++
+	p.grow()
 }
 
-// grow extends the bit sets so that they hold the given bit.
-func (p *Pattern) grow(bit int) {
-	if p.rows == nil {
-		p.rows, p.shared = [][]uint64{nil}, []int{len(p.row)}
-	}
-	for len(p.stars) <= bit/64 {
-		p.stars = append(p.stars, 0)
-		for r := range p.rows {
-			p.rows[r] = append(p.rows[r], 0)
-		}
+// grow makes room for the state after the last element.
+func (p *Pattern) grow() {
+	for len(p.stars) <= p.last/64 {
+		p.stars, p.skips = append(p.stars, 0), append(p.skips, 0)
 	}
 }
 
@@ -136,38 +107,107 @@ func set(bits []uint64, i int) { bits[i/64] |= 1 << (i % 64) }
 
 func has(bits []uint64, i int) bool { return bits[i/64]>>(i%64)&1 == 1 }
 
+// Compile prepares the pattern for Match. Nothing may be appended after it.
+func (p *Pattern) Compile() {
+	p.grow()
+	p.bounds = []rune{0}
+	for _, e := range p.elements {
+		for _, r := range e.ranges {
+			p.bounds = append(p.bounds, r.Low, r.High+1)
+		}
+	}
+	slices.Sort(p.bounds)
+	p.bounds = slices.Compact(p.bounds)
+	all := make([]uint64, len(p.bounds)*len(p.stars))
+	p.rows = make([][]uint64, len(p.bounds))
+	for i := range p.rows {
+		p.rows[i], all = all[:len(p.stars)], all[len(p.stars):]
+	}
+	for i, e := range p.elements {
+		for _, row := range p.rows {
+			if e.not {
+				set(row, i)
+			}
+		}
+		for _, r := range e.ranges {
+			for k := p.rangeOf(r.Low); k < len(p.bounds) && p.bounds[k] <= r.High; k++ {
+				if e.not {
+					p.rows[k][i/64] &^= 1 << (i % 64)
+				} else {
+					set(p.rows[k], i)
+				}
+			}
+		}
+	}
+	p.elements = nil
+	k := 0
+	for c := range p.low {
+		if k+1 < len(p.bounds) && p.bounds[k+1] <= rune(c) {
+			k++
+		}
+		p.low[c] = uint16(k)
+	}
+}
+
+// rangeOf returns the index of a character's range in bounds.
+func (p *Pattern) rangeOf(c rune) int {
+	i, found := slices.BinarySearch(p.bounds, c)
+	if !found {
+		i--
+	}
+	return i
+}
+
 // Prefix returns the bytes with which every matching text begins. Callers must not modify them.
 func (p *Pattern) Prefix() []byte { return p.prefix }
 
 // Cost returns the maximum number of steps of [Pattern.Match] for a text of n bytes. A step takes
 // about a nanosecond.
-func (p *Pattern) Cost(n int) int { return n * max(1, len(p.stars)) }
+func (p *Pattern) Cost(n int) int {
+	if p.Bytes {
+		return n * len(p.stars)
+	}
+	return n * (len(p.stars) + bits.Len(uint(len(p.bounds))))
+}
 
-// Match reports whether the whole text matches.
+// Match reports whether the whole text matches. A text that is not UTF-8 matches only a pattern of
+// bytes.
 func (p *Pattern) Match(text []byte) bool {
-	if p.rows == nil {
-		return len(text) == 0
+	if !p.Bytes && !utf8.Valid(text) {
+		return false
 	}
 	var short [4]uint64
 	states := append(short[:0], make([]uint64, len(p.stars))...)
-	states[0] = 1
-	last := p.elements
-	toTheEnd := has(p.stars, last) // the pattern ends with a star
-	for _, c := range text {
-		if toTheEnd && has(states, last) {
+	states[0] = 1 | p.skips[0]&1<<1  // a Path at the beginning may be empty
+	toTheEnd := has(p.stars, p.last) // the pattern ends with a star
+	for len(text) > 0 {
+		if toTheEnd && has(states, p.last) {
 			return true
 		}
-		row := p.rows[p.row[c]]
-		alive, carry := uint64(0), uint64(0)
+		c, size := rune(text[0]), 1
+		if c >= utf8.RuneSelf && !p.Bytes {
+			c, size = utf8.DecodeRune(text)
+		}
+		text = text[size:]
+		var row []uint64
+		if int(c) < len(p.low) {
+			row = p.rows[p.low[c]]
+		} else {
+			row = p.rows[p.rangeOf(c)]
+		}
+		alive, carry, skipped := uint64(0), uint64(0), uint64(0)
 		for w, s := range states {
 			step := s & row[w]
-			states[w] = step<<1 | carry | s&p.stars[w]
+			arrived := step<<1 | carry
 			carry = step >> 63
+			skip := arrived & p.skips[w] // the states at a Path, which may match the empty text
+			states[w] = arrived | skip<<1 | skipped | s&p.stars[w]
+			skipped = skip >> 63
 			alive |= states[w]
 		}
 		if alive == 0 {
 			return false
 		}
 	}
-	return has(states, last)
+	return has(states, p.last) || p.last > 0 && has(p.skips, p.last-1) && has(states, p.last-1)
 }

@@ -9,7 +9,7 @@ import (
 
 // parse reads a pattern of a small dialect: * and ?, [abc] and [^abc] without ranges.
 func parse(text []byte) *glob.Pattern {
-	p := new(glob.Pattern)
+	p := &glob.Pattern{Bytes: true}
 	for len(text) > 0 {
 		c := text[0]
 		text = text[1:]
@@ -18,27 +18,26 @@ func parse(text []byte) *glob.Pattern {
 		case c == '*':
 			p.Star()
 		case c == '?':
-			p.One(glob.Any())
+			p.One(true)
 		case c == '[' && end >= 0:
-			p.One(class(text[:end]))
+			class(p, text[:end])
 			text = text[end+1:]
 		default:
-			p.Literal(c)
+			p.Literal(rune(c))
 		}
 	}
+	p.Compile()
 	return p
 }
 
-func class(members []byte) glob.Set {
+// class appends an element that matches one byte of a class.
+func class(p *glob.Pattern, members []byte) {
 	rest, not := bytes.CutPrefix(members, []byte("^"))
-	var s glob.Set
+	var ranges []glob.Range
 	for _, c := range rest {
-		s = s.Or(glob.Range(c, c))
+		ranges = append(ranges, glob.Range{Low: rune(c), High: rune(c)})
 	}
-	if not {
-		return s.Not()
-	}
-	return s
+	p.One(not, ranges...)
 }
 
 // matches is what Match must agree with. Its time grows exponentially with the stars.

@@ -11,8 +11,8 @@ import (
 
 // parseText reads a pattern of a small dialect: * and ?, > for a Path, ^x for any character but x,
 // and a-c for a range.
-func parseText(text []rune) *glob.Text {
-	p := new(glob.Text)
+func parseText(text []rune) *glob.Pattern {
+	p := new(glob.Pattern)
 	for ; len(text) > 0; text = text[1:] {
 		switch c := text[0]; {
 		case c == '*':
@@ -22,10 +22,10 @@ func parseText(text []rune) *glob.Text {
 		case c == '>':
 			p.Path()
 		case c == '^' && len(text) > 1:
-			p.One(true, glob.Runes{Low: text[1], High: text[1]})
+			p.One(true, glob.Range{Low: text[1], High: text[1]})
 			text = text[1:]
 		case len(text) > 2 && text[1] == '-':
-			p.One(false, glob.Runes{Low: c, High: text[2]})
+			p.One(false, glob.Range{Low: c, High: text[2]})
 			text = text[2:]
 		default:
 			p.Literal(c)

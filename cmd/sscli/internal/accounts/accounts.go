@@ -1,5 +1,5 @@
-// Package accounts issues and verifies service-account tokens for servers, in place of a Kubernetes
-// cluster. It signs tokens, writes one to a file, and replaces it before it expires. It can also
+// Package accounts says who may connect to a server. It reads users, tokens and rules from the flags
+// of `sscli serve`. In place of a Kubernetes cluster, it signs service-account tokens, writes one to a file, and replaces it before it expires. It can also
 // verify the tokens of a cluster.
 package accounts
 

@@ -52,7 +52,7 @@ import (
 )
 
 // An App is the environment that a command runs in. One goroutine uses it. Others may call Warn,
-// Note, Inform and Say, which print whole lines.
+// Note, Inform, Notify and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
 	Topics   func() []*cobra.Command // returns the help topics: pages that do not describe a command

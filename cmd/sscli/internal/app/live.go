@@ -4,6 +4,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
@@ -39,4 +41,14 @@ func (a *App) Live(interval time.Duration, text func() string) (above io.Writer,
 		stop()
 		a.Faults = before
 	}
+}
+
+// Progress shows text in a live line on standard error until end is called. It shows no line if
+// standard output is a terminal, unless silent says that the command prints no results there.
+func (a *App) Progress(silent bool, text func() string) (end func()) {
+	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
+		return func() {}
+	}
+	_, end = a.Live(200*time.Millisecond, text)
+	return end
 }

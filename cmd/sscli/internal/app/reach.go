@@ -8,6 +8,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
 // Reach calls attempt, and repeats it while the broker or its store cannot be reached. It starts no
@@ -16,29 +17,29 @@ import (
 // reports on standard error that it is trying again.
 func (a *App) Reach(ctx context.Context, budget time.Duration, attempt func(reached func()) error) error {
 	const firstPause, maxPause = 100 * time.Millisecond, 2 * time.Second
-	var outage Outage
+	away := outage.Reporter{Notify: a.Notify}
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		there := false
 		err := attempt(func() {
 			there = true
-			outage.Over(a, "")
+			away.Over("")
 		})
 		if there || ctx.Err() != nil {
 			return err
 		}
 		if !a.isAway(err) {
-			outage.Over(a, "")
+			away.Over("")
 			return err
 		}
 		left := budget - time.Since(began)
 		if left <= 0 {
-			if outage.Away() {
-				err = fmt.Errorf("no answer for %v: %w", outage.lasted(), err)
+			if away.Away() {
+				err = fmt.Errorf("no answer for %v: %w", away.Lasted(), err)
 			}
 			return err
 		}
-		outage.Trouble(a, err, fmt.Sprintf("trying again for up to %v", budget))
+		away.Trouble(err, fmt.Sprintf("trying again for up to %v", budget))
 		if !wait.For(ctx, min(pause, left)) {
 			return context.Cause(ctx)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/login"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
@@ -74,6 +75,15 @@ func (a *App) Fault(err error) int {
 	return f.Code
 }
 
+// Refuse prints the error of one of several keys. It stores the first such error in *first, for the
+// exit code.
+func (a *App) Refuse(first *error, err error) {
+	code := a.Fault(err)
+	if *first == nil {
+		*first = &fault.ExitError{Code: code, Err: err}
+	}
+}
+
 // Explain returns what Fault prints. printed is true if there is nothing to print.
 func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if errors.Is(err, fault.ErrNo) {
@@ -85,7 +95,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if a.Settings.TLS {
 		err = &fault.OverTLSError{Err: err}
 	}
-	f = fault.Of(a.describeLogin(err))
+	f = fault.Of(login.Describe(err, a.Settings, a.CanAsk()))
 	f.Line = a.Line
 	f.Hint = a.possible(f.Hint)
 	if a.Shell != nil {
@@ -97,15 +107,19 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 // Warn prints a warning, unless --quiet was given. hint is the next command to type; it may be
 // empty.
 func (a *App) Warn(message, hint string) {
-	if !a.Settings.Quiet {
-		a.Say(format.Note{Level: format.Warning, Message: message, Hint: hint, Line: a.Line})
-	}
+	a.Notify(format.Note{Level: format.Warning, Message: message, Hint: hint})
 }
 
 // Inform prints what sscli is doing or waiting for, unless --quiet was given.
 func (a *App) Inform(message string) {
+	a.Notify(format.Note{Level: format.Notice, Message: message})
+}
+
+// Notify prints a note on standard error, unless --quiet was given.
+func (a *App) Notify(n format.Note) {
 	if !a.Settings.Quiet {
-		a.Say(format.Note{Level: format.Notice, Message: message, Line: a.Line})
+		n.Line = a.Line
+		a.Say(n)
 	}
 }
 

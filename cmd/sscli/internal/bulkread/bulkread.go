@@ -26,6 +26,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
 // An Entry is a key and what the store held when the key was read.
@@ -99,22 +100,21 @@ func (s *Store) page(ctx context.Context, pattern string, token []byte, lost err
 	return page, err
 }
 
-// A Store reads from one store over a session.
+// A Store reads from one store over a session. It reports outages only if NewStore returned it.
 type Store struct {
-	App      *app.App // reports outages on standard error; nil = outages are not reported
 	Session  *client.Session
 	RetryFor time.Duration // how long to repeat a request that gets no reply; 0 = client.DefaultTimeout
 	Context  string        // the store's context, for messages; empty = messages name none
 
 	mu     sync.Mutex
-	outage app.Outage
+	outage outage.Reporter
 	ended  time.Time     // when the last outage ended
 	pause  time.Duration // pause before the next attempt
 }
 
-// NewStore returns a store for a session. RetryFor is --retry-for or, without that flag, timeout.
+// NewStore returns a store for a session, which reports outages on standard error. RetryFor is --retry-for or, without that flag, timeout.
 func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
-	return &Store{App: a, Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout)}
+	return &Store{Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), outage: outage.Reporter{Notify: a.Notify}}
 }
 
 // Window is the number of GETs that may be in flight.

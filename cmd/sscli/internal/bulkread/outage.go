@@ -73,7 +73,7 @@ func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
 		}
 		s.pause = 0
 	}
-	s.outage.Trouble(s.App, s.named(err), doing)
+	s.outage.Trouble(s.named(err), doing)
 	left, pause := s.retryFor()-time.Since(s.outage.Began()), s.pause
 	s.pause = min(max(2*s.pause, firstPause), maxPause)
 	s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *Store) answered(sent time.Time) {
 	if s.Context != "" {
 		again = ", context " + s.Context
 	}
-	s.outage.Over(s.App, again)
+	s.outage.Over(again)
 	s.ended = time.Now()
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -93,7 +94,7 @@ func sleep(ctx context.Context, words []repl.Word) error {
 	if len(words) != 1 || words[0].Text == "" {
 		return fault.Usagef("usage: sleep DURATION")
 	}
-	d, err := app.ParseDuration("sleep", config.Text(words[0].Text))
+	d, err := usage.Duration("sleep", config.Text(words[0].Text))
 	if err == nil && !wait.For(ctx, d) {
 		err = context.Cause(ctx)
 	}
@@ -150,8 +151,8 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 
 // Is reports whether a word is a directive. Case does not matter.
 func Is(word string) bool {
-	return slices.ContainsFunc(Usages(), func(usage [2]string) bool {
-		name, _, _ := strings.Cut(usage[0], " ")
+	return slices.ContainsFunc(Usages(), func(u [2]string) bool {
+		name, _, _ := strings.Cut(u[0], " ")
 		return strings.EqualFold(name, word)
 	})
 }

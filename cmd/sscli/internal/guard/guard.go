@@ -22,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -83,7 +84,7 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 		return w.Changed(now)
 	}
 	now.Value = nil
-	app.FreeMemory(len(value))
+	tune.FreeMemory(len(value))
 	if !now.Found {
 		o.Condition = client.NX // another client may create the key now
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Type is the JSON type that the cells of a CSV column get.
@@ -123,7 +124,7 @@ func (c *csvReader) header(types Types) error {
 			return c.errorAt(i, fmt.Errorf("column %d of the header has no name: expected a header line with the names of the fields", i+1))
 		case first >= 0:
 			return c.errorAt(i, fmt.Errorf("columns %d and %d of the header have the same name %.64q", first+1, i+1, name))
-		case isNotUTF8(name):
+		case !utf8.ValidString(name):
 			return c.errorAt(i, errors.New("not UTF-8"))
 		}
 		c.columns = append(c.columns, strings.Clone(name))
@@ -176,7 +177,7 @@ func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte,
 
 // value returns the JSON value of a cell.
 func (t Type) value(cell string) ([]byte, error) {
-	if isNotUTF8(cell) {
+	if !utf8.ValidString(cell) {
 		return nil, errors.New("not UTF-8")
 	}
 	switch {
@@ -199,11 +200,6 @@ func (t Type) value(cell string) ([]byte, error) {
 // isNumber reports whether a cell is a JSON number.
 func isNumber(cell string) bool {
 	return (cell[0] == '-' || cell[0] >= '0' && cell[0] <= '9') && json.Valid([]byte(cell)) && strings.TrimSpace(cell) == cell
-}
-
-func isNotUTF8(cell string) bool {
-	_, found := invalidUTF8([]byte(cell))
-	return found
 }
 
 // quote returns a JSON string.

@@ -3,11 +3,16 @@ package records
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
 // readLines reads JSON Lines as strictly as a data flow does: each line is one object.
@@ -64,44 +69,37 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 	if i, ok := invalidUTF8(text); ok {
 		return nil, &offsetError{i, errors.New("not UTF-8")}
 	}
-	out := bytes.NewBuffer(compact)
-	if json.Compact(out, text) != nil {
-		return nil, lineError(text)
+	compact, err := jsontext.AppendFormat(compact, text, lenient()...)
+	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return nil, lineError(text, bad)
 	}
 	if text[start] != '{' {
 		return nil, &offsetError{start, notObject(text[start])}
 	}
-	return out.Bytes(), nil
+	return compact, err
+}
+
+// lenient returns the options that accept what most JSON parsers accept, and that keep how strings are
+// written.
+func lenient() []jsontext.Options {
+	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)}
 }
 
 // errComma is the error for records that a comma separates outside an array.
 var errComma = errors.New("a comma after a record: expected a newline alone between records, or all of them in [ ]")
 
 // lineError returns the error for a line that is not exactly one JSON value.
-func lineError(text []byte) error {
-	var raw json.RawMessage
-	d := json.NewDecoder(bytes.NewReader(text))
-	switch err := d.Decode(&raw); {
-	case err == io.ErrUnexpectedEOF:
+func lineError(text []byte, bad *jsontext.SyntacticError) error {
+	at := int(bad.ByteOffset)
+	switch {
+	case bad.Err == io.ErrUnexpectedEOF:
 		return &offsetError{len(text), errors.New("the line ends inside of a JSON value: a record must be on one line")}
-	case err == nil: // the error is after the value
-		end := int(d.InputOffset())
-		end += skip(text[end:], " \t")
-		if text[end] == ',' {
-			return &offsetError{end, errComma}
-		}
-		return &offsetError{end, errors.New("text after the record: expected one record a line")}
-	default:
-		return syntaxError(0, err)
+	case !strings.HasSuffix(bad.Err.Error(), "after top-level value"):
+		return &offsetError{at, fmt.Errorf("not JSON: %w", bad.Err)}
+	case text[at] == ',':
+		return &offsetError{at, errComma}
 	}
-}
-
-// syntaxError adds the position to an error of a decoder whose text begins at offset.
-func syntaxError(offset int, err error) *offsetError {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		offset += max(0, int(syntax.Offset)-1)
-	}
-	return &offsetError{offset, fmt.Errorf("not JSON: %w", err)}
+	return &offsetError{at, errors.New("text after the record: expected one record a line")}
 }
 
 // notObject returns the error for a JSON value that begins with c.
@@ -135,22 +133,26 @@ func invalidUTF8(text []byte) (offset int, found bool) {
 
 // A jsonReader reads an array of objects, or objects with white space between them.
 type jsonReader struct {
-	*json.Decoder
+	*jsontext.Decoder
 	name  string
-	seen  *window
+	lines *lineIndex
 	array bool
 }
 
 // readJSON reads an array of objects, or objects with white space between them.
 func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
-	seen := &window{source: in, line: 1}
-	d := &jsonReader{Decoder: json.NewDecoder(seen), name: name, seen: seen}
-	if d.array = d.isArray(); d.array {
-		_, _ = d.Token() // the bracket
+	lines := &lineIndex{source: in, first: 1, starts: []int64{0}}
+	d := &jsonReader{Decoder: jsontext.NewDecoder(lines, lenient()...), name: name, lines: lines}
+	if d.array = d.PeekKind() == '['; d.array {
+		_, _ = d.ReadToken() // the bracket
 	}
-	var compact bytes.Buffer
-	for d.More() {
-		record, err := d.record(&compact)
+	var compact []byte
+	for !d.array || d.PeekKind() != ']' {
+		raw, err := d.ReadValue()
+		if err == io.EOF {
+			return
+		}
+		record, err := d.record(raw, err, &compact)
 		if !yield(record, err) || err != nil {
 			return
 		}
@@ -160,124 +162,89 @@ func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// isArray reports whether the first value is an array. It ignores a read error, which the decoder
-// returns again later.
-func (d *jsonReader) isArray() bool {
-	_ = d.More() // reads up to the first value
-	rest := bytes.TrimLeft(d.seen.from(d.InputOffset()), " \t\r\n")
-	return len(rest) > 0 && rest[0] == '['
-}
-
-// record reads the next object.
-func (d *jsonReader) record(compact *bytes.Buffer) (Record, error) {
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
+// record returns the record of a value that was read, or of the error of reading it.
+func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Record, error) {
+	if err != nil {
 		return Record{}, d.wrong(err)
 	}
 	start := d.InputOffset() - int64(len(raw))
-	line, _ := d.seen.position(start)
+	line, _ := d.lines.position(start)
 	if i, found := invalidUTF8(raw); found {
 		return Record{}, d.errorAt(start+int64(i), errors.New("not UTF-8"))
 	}
 	if raw[0] != '{' {
 		return Record{}, d.errorAt(start, notObject(raw[0]))
 	}
-	compact.Reset()
-	if err := json.Compact(compact, raw); err != nil {
-		return Record{}, err // cannot happen: the decoder accepted it
-	}
-	d.seen.discard(d.InputOffset())
-	return Record{Line: line, JSON: compact.Bytes()}, nil
+	*compact, err = jsontext.AppendFormat((*compact)[:0], raw, lenient()...)
+	return Record{Line: line, JSON: *compact}, err
 }
 
-// end checks that nothing follows the records.
+// end checks that nothing follows the array.
 func (d *jsonReader) end() error {
-	if d.array {
-		if _, err := d.Token(); err != nil {
-			return d.wrong(err)
-		}
-	}
-	switch _, err := d.Token(); {
+	_, _ = d.ReadToken() // the bracket
+	d.PeekKind()
+	rest := d.UnreadBuffer()
+	at := d.InputOffset() + int64(len(rest)-len(bytes.TrimLeft(rest, " \t\r\n")))
+	switch _, err := d.ReadToken(); {
 	case err == io.EOF:
 		return nil
-	case err == nil && d.array:
-		return d.errorAt(d.InputOffset()-1, errors.New("text after the array"))
+	case err == nil || fault.IsA[*jsontext.SyntacticError](err):
+		return d.errorAt(at, errors.New("text after the array"))
 	default:
 		return d.wrong(err)
 	}
 }
 
-// wrong adds the position to an error of the decoder. The decoder does not always know the position,
-// so wrong parses the text after the last record again.
+// wrong returns an error of the decoder in our words and with its position.
 func (d *jsonReader) wrong(err error) error {
-	if err == io.EOF && d.array { // the decoder returns io.EOF for the truncated array [{},
-		err = io.ErrUnexpectedEOF
+	bad, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok {
+		return errors.Unwrap(err) // the reader's error
 	}
-	if _, syntax := errors.AsType[*json.SyntaxError](err); !syntax && err != io.ErrUnexpectedEOF {
-		return err
+	switch {
+	case bad.Err == io.ErrUnexpectedEOF:
+		err = errors.New("the text ends inside of a JSON value")
+	case !d.array && bad.JSONPointer == "" && strings.HasPrefix(bad.Err.Error(), "invalid character ',' at start of value"):
+		err = errComma
+	default:
+		err = fmt.Errorf("not JSON: %w", bad.Err)
 	}
-	at := d.InputOffset()
-	rest := d.seen.from(at)
-	start := skip(rest, " \t\r\n")
-	if start < len(rest) && rest[start] == ',' {
-		if d.array {
-			start += 1 + skip(rest[start+1:], " \t\r\n")
-		} else {
-			return d.errorAt(at+int64(start), errComma)
-		}
-	}
-	var raw json.RawMessage
-	again := json.NewDecoder(bytes.NewReader(rest[start:])).Decode(&raw)
-	switch again {
-	case io.EOF, io.ErrUnexpectedEOF:
-		return d.errorAt(at+int64(len(rest)), errors.New("the text ends inside of a JSON value"))
-	case nil: // the decoder expected a comma
-		return d.errorAt(at+int64(start), fmt.Errorf("not JSON: %w", err))
-	}
-	wrong := syntaxError(start, again)
-	return d.errorAt(at+int64(wrong.offset), wrong.err)
+	return d.errorAt(bad.ByteOffset, err)
 }
 
 func (d *jsonReader) errorAt(offset int64, err error) error {
-	line, column := d.seen.position(offset)
+	line, column := d.lines.position(offset)
 	return &Error{Name: d.name, Line: line, Column: column, Err: err}
 }
 
-func skip(text []byte, chars string) int { return len(text) - len(bytes.TrimLeft(text, chars)) }
-
-// A window reads from a source and keeps the text after the last record, to convert offsets into
-// lines and columns.
-type window struct {
+// A lineIndex reads from a source and notes where lines begin, to convert offsets into lines and
+// columns.
+type lineIndex struct {
 	source io.Reader
-	text   []byte // text that was read and not discarded
-	base   int64  // offset of text in the source
-	line   int    // line of base
-	column int    // bytes before base in its line
+	size   int64   // bytes that were read
+	starts []int64 // offsets of the beginnings of lines, from the line of the last position on
+	first  int     // number of the first of these lines
 }
 
 // Read implements [io.Reader].
-func (w *window) Read(p []byte) (int, error) {
-	n, err := w.source.Read(p)
-	w.text = append(w.text, p[:n]...)
+func (l *lineIndex) Read(p []byte) (int, error) {
+	n, err := l.source.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			l.starts = append(l.starts, l.size+int64(i)+1)
+		}
+	}
+	l.size += int64(n)
 	return n, err
 }
 
-// from returns the text from an offset on.
-func (w *window) from(offset int64) []byte { return w.text[offset-w.base:] }
-
-// position returns the line and the column of an offset.
-func (w *window) position(offset int64) (line, column int) {
-	before := w.text[:min(max(0, offset-w.base), int64(len(w.text)))]
-	n := bytes.Count(before, []byte("\n"))
-	if n == 0 {
-		return w.line, w.column + len(before) + 1
+// position returns the line and the column of an offset, which must not be less than the one of the
+// last call.
+func (l *lineIndex) position(offset int64) (line, column int) {
+	i, found := slices.BinarySearch(l.starts, offset)
+	if !found {
+		i--
 	}
-	return w.line + n, len(before) - bytes.LastIndexByte(before, '\n')
-}
-
-// discard forgets the text before an offset.
-func (w *window) discard(offset int64) {
-	line, column := w.position(offset)
-	rest := copy(w.text, w.from(offset))
-	w.text, w.base, w.line, w.column = w.text[:rest], offset, line, column-1
+	l.starts, l.first = l.starts[i:], l.first+i
+	return l.first, int(offset-l.starts[0]) + 1
 }

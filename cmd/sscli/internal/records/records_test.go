@@ -38,15 +38,15 @@ func TestReadJSON(t *testing.T) {
 		{"commas", "{\"a\":1},\n{\"a\":2}", "1 {\"a\":1}\nx:1:8: a comma after a record: expected a newline alone between records, or all of them in [ ]\n"},
 		{"no object", "{\"a\":1}\n 5", "1 {\"a\":1}\nx:2:2: expected a record, an object such as {\"id\":1}, and found a number\n"},
 		{"array in array", "[[]]", "x:1:2: expected a record, an object such as {\"id\":1}, and found an array\n"},
-		{"syntax", "{\"a\":1}\n{\"a\":x}\n", "1 {\"a\":1}\nx:2:6: not JSON: invalid character 'x' looking for beginning of value\n"},
-		{"syntax in array", "[{\"a\":1},\n {\"a\":01}]", "1 {\"a\":1}\nx:2:8: not JSON: invalid character '1' after object key:value pair\n"},
-		{"no comma in array", "[{\"a\":1} {}]", "1 {\"a\":1}\nx:1:10: not JSON: expected comma after array element\n"},
-		{"comma at end of array", "[{\"a\":1},]", "1 {\"a\":1}\nx:1:10: not JSON: invalid character ']' looking for beginning of value\n"},
+		{"syntax", "{\"a\":1}\n{\"a\":x}\n", "1 {\"a\":1}\nx:2:6: not JSON: invalid character 'x' at start of value\n"},
+		{"syntax in array", "[{\"a\":1},\n {\"a\":01}]", "1 {\"a\":1}\nx:2:8: not JSON: invalid character '1' after object value (expecting ',' or '}')\n"},
+		{"no comma in array", "[{\"a\":1} {}]", "1 {\"a\":1}\nx:1:10: not JSON: invalid character '{' after array element (expecting ',' or ']')\n"},
+		{"comma at end of array", "[{\"a\":1},]", "1 {\"a\":1}\nx:1:9: not JSON: invalid character ',' at start of value\n"},
 		{"open array", "[{\"a\":1},\n", "1 {\"a\":1}\nx:2:1: the text ends inside of a JSON value\n"},
 		{"open array after a record", "[{\"a\":1}", "1 {\"a\":1}\nx:1:9: the text ends inside of a JSON value\n"},
 		{"open object", "{\"a\":1", "x:1:7: the text ends inside of a JSON value\n"},
 		{"after the array", "[{\"a\":1}]\n{}", "1 {\"a\":1}\nx:2:1: text after the array\n"},
-		{"closing brace", "{\"a\":1}}", "1 {\"a\":1}\nx:1:8: not JSON: invalid character '}' looking for beginning of value\n"},
+		{"closing brace", "{\"a\":1}}", "1 {\"a\":1}\nx:1:8: not JSON: invalid character '}' at start of value\n"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "x:1:7: not UTF-8\n"},
 		{"UTF-16", "\xff\xfe{\x00}\x00", "x:1:1: the text is UTF-16: expected UTF-8\n"},
 	} {
@@ -81,7 +81,7 @@ func TestReadStored(t *testing.T) {
 		"{\n\"a\":1}":              "k:1:2: the line ends inside of a JSON value: a record must be on one line\n",
 		"{\"a\":1},\n{\"a\":2}":    "k:1:8: a comma after a record: expected a newline alone between records, or all of them in [ ]\n",
 		"{\"a\":1} {\"a\":2}":      "k:1:9: text after the record: expected one record a line\n",
-		"a,b\n1,2":                 "k:1:1: not JSON: invalid character 'a' looking for beginning of value\n",
+		"a,b\n1,2":                 "k:1:1: not JSON: invalid character 'a' at start of value\n",
 		"  7":                      "k:1:3: expected a record, an object such as {\"id\":1}, and found a number\n",
 		"\xef\xbb\xbf{\"a\":1}":    "k:1:1: the value begins with a byte order mark: expected a record\n",
 		"{\"a\":1}\n{\"a\":\"\xff": "1 {\"a\":1}\nk:2:7: not UTF-8\n",
@@ -129,7 +129,7 @@ func TestFormat(t *testing.T) {
 		{"-", " [{\"a\":1}]", "1 {\"a\":1}\n"},
 		{"-", "a\n1\n", "2 {\"a\":1}\n"},
 		{"x.TSV", "a\tb\n1\t2\n", "2 {\"a\":1,\"b\":2}\n"},
-		{"x.json", "a\n1\n", "x.json:1:1: not JSON: invalid character 'a' looking for beginning of value\n"},
+		{"x.json", "a\n1\n", "x.json:1:1: not JSON: invalid character 'a' at start of value\n"},
 	} {
 		if got := read(tt.text, Options{Name: tt.name}); got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)

@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -134,7 +135,7 @@ func (k *KeysFrom) Keys(operands []repl.Word, in Source) ([]string, error) {
 	if !k.Given() {
 		return keys, nil
 	}
-	more, err := app.ReadKeys(string(k.file), in)
+	more, err := usage.ReadKeys(string(k.file), in)
 	return append(keys, more...), err
 }
 
@@ -170,7 +171,7 @@ func (r Request) Check(output string) error {
 			}
 		}
 	}
-	return app.CheckShow(r.Show, output)
+	return usage.CheckShow(r.Show, output)
 }
 
 // Writes describes in a few words what a request changes: `set "a" and 2 more`. It returns "" if

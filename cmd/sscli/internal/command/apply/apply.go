@@ -19,7 +19,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -97,7 +100,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err != nil {
 		return err
 	}
-	defer app.CollectLess()()
+	defer tune.CollectLess()()
 	p := plan{app: a, flags: f, names: names}
 	if err := p.open(ctx); err != nil {
 		return err
@@ -111,20 +114,22 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer a.OneCore()()
+		if !a.Settings.Embedded {
+			defer tune.OneCore()()
+		}
 		p.session, p.timeout = s, cmp.Or(o.Timeout, client.DefaultTimeout)
 		if every == 0 {
 			r := p.newRound(false)
 			return r.run(ctx)
 		}
-		k := keeper{plan: &p, every: every}
+		k := keeper{plan: &p, every: every, outage: outage.Reporter{Notify: a.Notify}}
 		return k.run(ctx)
 	})
 }
 
 // check checks the flags before anything is read.
 func (f *flags) check(a *app.App) (every time.Duration, err error) {
-	if every, err = app.ParsePositiveDuration("--every", f.every); err != nil {
+	if every, err = usage.PositiveDuration("--every", f.every); err != nil {
 		return 0, err
 	}
 	if _, err := f.set.Options(); err != nil {

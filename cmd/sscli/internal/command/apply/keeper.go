@@ -9,9 +9,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
 // A keeper repeats a plan at an interval, and earlier when a watched key no longer holds what the last
@@ -23,7 +23,7 @@ type keeper struct {
 	*plan
 	every time.Duration
 
-	outage    app.Outage
+	outage    outage.Reporter
 	unwatched bool                // the user was warned that no keys are watched
 	states    map[string]state    // watched keys, as the last round left them
 	dirty     map[string]struct{} // watched keys that differ from states; "" = any unwatched key
@@ -100,7 +100,7 @@ func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err er
 		}
 	}
 	if err = r.run(ctx); err == nil || !isOutage(err) {
-		k.outage.Over(k.app, "")
+		k.outage.Over("")
 	}
 	return w, err
 }
@@ -135,7 +135,7 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	case ctx.Err() != nil, client.IsPermanent(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):
 		return true
 	case isOutage(err) && !fault.IsA[*fault.ExitError](err):
-		k.outage.Trouble(k.app, err, "trying again")
+		k.outage.Trouble(err, "trying again")
 	default:
 		k.app.Fault(err)
 	}
@@ -191,7 +191,7 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 		k.note(e)
 	}
 	if down {
-		k.outage.Trouble(k.app, lost, "connecting again")
+		k.outage.Trouble(lost, "connecting again")
 	}
 	return down
 }
@@ -207,7 +207,7 @@ func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (cl
 		<-limited.Done()
 		return client.Event{}, context.Cause(limited)
 	}
-	return k.outage.Next(limited, k.app, w)
+	return k.outage.Next(limited, w, k.app.Flush)
 }
 
 // note updates dirty from an event.

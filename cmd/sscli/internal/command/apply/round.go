@@ -74,7 +74,7 @@ func (r *round) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	end := bulkread.Progress(r.app, r.timed, func() string { return fmt.Sprintf("%d of %d keys", r.read.Load(), r.set.Len()) })
+	end := r.app.Progress(r.timed, func() string { return fmt.Sprintf("%d of %d keys", r.read.Load(), r.set.Len()) })
 	err = r.each(ctx, store, diff.Keys(r.set), r.compare)
 	if err == nil && len(r.stale) > 0 {
 		err = r.each(ctx, store, r.staleKeys, r.remove)
@@ -350,6 +350,6 @@ func (r *round) refuse(it *item) error {
 	} else {
 		r.sum.Refused++
 	}
-	bulkread.Refuse(r.app, &r.refused, it.Err)
+	r.app.Refuse(&r.refused, it.Err)
 	return nil
 }

@@ -30,6 +30,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -86,7 +88,7 @@ With --load each line is a JSON object, as get -o json prints it, and its key is
 its value. Keys that were missing (found is false) are skipped.`,
 		Example: "  sscli batch commands.txt\n  printf 'set a 1\\nget a\\n' | sscli -\n" +
 			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
-		Args: app.ExactArgs("FILE"),
+		Args: usage.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkRange(f.inflight, f.from); err != nil {
 				return err
@@ -140,10 +142,8 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	}
 	if !f.load {
 		a.Flags = nil // the lines have flags of their own
-	} else {
-		if b.set, err = f.set.Options(); err != nil {
-			return err
-		}
+	} else if b.set, err = f.set.Options(); err != nil {
+		return err
 	}
 	if from == "-" && a.Shell != nil {
 		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
@@ -167,8 +167,10 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		b.session, b.timeout = s, o.Timeout
-		defer app.CollectLess()()
-		defer a.OneCore()()
+		defer tune.CollectLess()()
+		if !a.Settings.Embedded {
+			defer tune.OneCore()()
+		}
 		return b.run(ctx, source)
 	})
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
 // benchFlags are the flags of `sscli bench`.
@@ -58,7 +59,7 @@ a second shows up as many slow requests, not as one.
 The keys begin with ` + benchPrefix + ` and random characters. They are written before
 the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
 		Example: "  sscli bench --clients 4 --inflight 16 --for 30s\n  sscli bench -n 100000 --mix get=80,set=20 --rate 2000 -o json",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b, err := newBenchmark(a, f)
 			if err != nil {
@@ -129,7 +130,7 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 		return nil, fault.Usagef("--rate %v: must be a number of requests a second", f.rate)
 	}
 	var err error
-	if b.length, err = app.ParsePositiveDuration("--for", f.length); err != nil {
+	if b.length, err = usage.PositiveDuration("--for", f.length); err != nil {
 		return nil, err
 	}
 	if f.length == "" && f.count == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
 // New returns the command `sscli completion`.
@@ -65,7 +66,7 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 		Short:   "Write the completions for " + shell,
 		Long:    strings.TrimSpace("Write the completions for " + shell + ".\n\n" + more),
 		Example: example,
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var text bytes.Buffer
 			if err := write(cmd.Root(), &text, !bare); err != nil {

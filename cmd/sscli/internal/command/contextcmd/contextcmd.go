@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -93,7 +94,7 @@ func contextSet(a *app.App) *cobra.Command {
 
 The flags are added to an existing context. A flag replaces the flags that exclude it:
 --url replaces --host. Names of files are kept as absolute paths.`,
-		Args:    app.ExactArgs("NAME"),
+		Args:    usage.ExactArgs("NAME"),
 		Example: "  sscli context set lab -u mqtts://lab.example --ca-file lab.crt\n  sscli context set prod --sat-file token --protected\n  sscli context set prod --unset client-id",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
@@ -134,7 +135,7 @@ func contextList(a *app.App) *cobra.Command {
 		Use:     "list",
 		Short:   "List the contexts, with * before the chosen one",
 		Example: "  sscli context list",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := contextFile(a, cmd); err != nil {
 				return err
@@ -166,7 +167,7 @@ func contextUse(a *app.App) *cobra.Command {
 		Long: `Choose the context for all commands that do not name one.
 
 The name none means that no context is chosen.`,
-		Args:    app.ExactArgs("NAME"),
+		Args:    usage.ExactArgs("NAME"),
 		Example: "  sscli context use lab\n  sscli context use none",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
@@ -218,7 +219,7 @@ func contextRemove(a *app.App) *cobra.Command {
 
 If it was the chosen context, no context is chosen afterwards.`,
 		Example: "  sscli context rm lab",
-		Args:    app.ExactArgs("NAME"),
+		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := args[0]
 			return editContexts(a, cmd, func(all *config.Contexts, file string) (shown format.Context, err error) {

@@ -12,6 +12,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -31,7 +33,7 @@ Without --on, a changed record is shown as removed and added. The raw form is ad
 removed or changed, the old and the new line, and the old and the new record, separated by
 tabs.`,
 		Example:           "  sscli dataset diff device-metadata devices.csv --on deviceId",
-		Args:              app.ExactArgs("KEY", "FILE"),
+		Args:              usage.ExactArgs("KEY", "FILE"),
 		ValidArgsFunction: keyThenFile(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return diff(cmd.Context(), a, args[0], args[1], on.path, &f)
@@ -57,7 +59,7 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 		return err
 	}
 	defer source.Close()
-	defer app.SaveMemory(size)()
+	defer tune.SaveMemory(size)()
 	old, _, err := read(ctx, a, key)
 	if err != nil {
 		return err

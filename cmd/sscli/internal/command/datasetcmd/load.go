@@ -15,6 +15,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -43,7 +45,7 @@ records already, nothing is written. After an error in the file nothing is sent.
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset load device-metadata devices.csv --types '*=string' --dry-run
   jq -c '.sites[]' export.json | sscli dataset load sites -`,
-		Args:              app.ExactArgs("KEY", "FILE"),
+		Args:              usage.ExactArgs("KEY", "FILE"),
 		ValidArgsFunction: keyThenFile(a),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l.key, l.file, l.survey.On = args[0], args[1], on.path
@@ -102,8 +104,8 @@ func (l *loading) run(ctx context.Context) error {
 			return err
 		}
 	}
-	defer app.SaveMemory(len(l.value))()
-	app.FreeMemory(len(l.value))
+	defer tune.SaveMemory(len(l.value))()
+	tune.FreeMemory(len(l.value))
 	l.app.RememberKey(l.key)
 	return l.app.WithSession(ctx, func(s *client.Session, o client.Options) error { return l.store(ctx, s, o) })
 }
@@ -152,7 +154,7 @@ func (l *loading) store(ctx context.Context, s *client.Session, o client.Options
 	state := guard.StateOf(before)
 	plan := l.plan(before, s.MaxPacketSize())
 	before.Value = nil
-	app.FreeMemory(len(l.value))
+	tune.FreeMemory(len(l.value))
 	if l.dryRun {
 		err = l.app.Emit(plan)
 	} else if !l.app.Settings.Quiet {

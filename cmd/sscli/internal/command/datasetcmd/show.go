@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -30,7 +31,7 @@ Besides the forms of all commands, -o takes csv and jsonl; -o wide shows all col
 CSV, a field that is missing or null is an empty cell, and an object or an array is
 written as JSON. -o json prints an object for each record, with its line number.`,
 		Example:           "  sscli dataset show device-metadata\n  sscli dataset show device-metadata -o csv > devices.csv",
-		Args:              app.ExactArgs("KEY"),
+		Args:              usage.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			value, found, err := read(cmd.Context(), a, args[0])

@@ -176,7 +176,7 @@ func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 // summary.
 func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys) error {
 	d.began = time.Now()
-	end := bulkread.Progress(d.app, false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
+	end := d.app.Progress(false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
 	err := now.Each(ctx, old, d.app.Flush, d.compare)
 	if err == nil {
 		err = now.Each(ctx, d.addedKeys, d.app.Flush, d.compare)
@@ -214,7 +214,7 @@ func (d *differ) compare(now bulkread.Entry) error {
 	old := now.Old
 	if err := cmp.Or(old.Err, now.Err); err != nil {
 		d.sum.Refused++
-		bulkread.Refuse(d.app, &d.refused, err)
+		d.app.Refuse(&d.refused, err)
 		return nil
 	}
 	switch {

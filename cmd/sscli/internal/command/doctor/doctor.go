@@ -30,6 +30,7 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -55,7 +56,7 @@ forms of the protocol it uses. The keys of these checks begin with ` + scratchPr
 and random characters. They are deleted at the end; if that fails, they expire within a
 minute.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if write {
 				if err := a.Confirm(cmd.Context(), "doctor --write"); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -53,7 +54,7 @@ it holds that lock while you edit, and writes with the lock's current fencing to
 that no other holder of the lock can write in the meantime. From then on the key is
 protected: every write to it needs a token. Editing a key removes its expiry.`,
 		Example:           "  sscli edit config\n  sscli edit config --lock config-lock\n  EDITOR='code --wait' sscli edit config",
-		Args:              app.ExactArgs("KEY"),
+		Args:              usage.ExactArgs("KEY"),
 		ValidArgsFunction: complete.Keys(a, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), a, args[0], string(lockName))

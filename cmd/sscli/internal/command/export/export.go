@@ -130,7 +130,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer bulkread.Progress(a, e.toFile, e.progress)()
+		defer a.Progress(e.toFile, e.progress)()
 		return e.run(ctx, bulkread.NewStore(a, s, o.Timeout), keys)
 	})
 }
@@ -185,7 +185,7 @@ func (e *exporter) entry(got bulkread.Entry) error {
 	switch {
 	case got.Err != nil:
 		e.sum.Refused++
-		bulkread.Refuse(e.app, &e.refused, got.Err)
+		e.app.Refuse(&e.refused, got.Err)
 		return nil
 	case !got.Found && !e.named[got.Key]:
 		e.sum.Saw(got.Key, true)

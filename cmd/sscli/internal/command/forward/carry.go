@@ -8,12 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
 // A carrier accepts connections on a listener and forwards each to the broker in the cluster.
 type carrier struct {
-	a        *app.App
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	listener net.Listener
 	timeout  time.Duration // for connecting to the broker
@@ -21,7 +20,7 @@ type carrier struct {
 	cancel context.CancelFunc // ends connecting to the broker
 	wg     sync.WaitGroup
 	mu     sync.Mutex
-	outage app.Outage
+	outage outage.Reporter
 	conns  map[net.Conn]bool // open connections; nil once the carrier is closed
 }
 
@@ -80,7 +79,7 @@ func (c *carrier) report(err error) {
 	if err != nil {
 		err = connectTimeout(c.timeout, err)
 	}
-	c.outage.Report(c.a, err, "the next connection tries again")
+	c.outage.Report(err, "the next connection tries again")
 }
 
 // add records an open connection, for close. If the carrier is closed, add closes the connection and

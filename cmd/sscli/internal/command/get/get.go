@@ -9,6 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -40,7 +41,7 @@ export.`,
 			fs.BoolVar(&versionOnly, "version-only", false, "print the version without the value")
 			fs.BoolVar(&lines, "lines", false, "print one line per key even for a single key")
 			keysFrom.Bind(fs)
-			app.BindShow(fs, &show)
+			usage.BindShow(fs, &show)
 		},
 		Parse: func(operands []repl.Word, in verb.Source) (verb.Request, error) {
 			if file != "" && (len(operands) > 1 || keysFrom.Given()) {

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -33,7 +34,7 @@ Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
 			Use:     "parse HLC",
 			Short:   "Print the parts and the time of a version",
 			Example: "  sscli hlc parse 1696374425000:0:node-1\n  sscli hlc parse \"$(sscli get setpoint --version-only -o raw)\"",
-			Args:    app.ExactArgs("HLC"),
+			Args:    usage.ExactArgs("HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
 				v, err := wire.ParseVersion(args[0])
 				if err != nil {
@@ -46,7 +47,7 @@ Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
 			Use:     "now",
 			Short:   "Print a reading of the local clock",
 			Example: "  sscli hlc now",
-			Args:    app.NoArgs,
+			Args:    usage.NoArgs,
 			RunE: func(*cobra.Command, []string) error {
 				v, err := wire.NewClock(uuid.NewString(), time.Now).Tick()
 				if err != nil {
@@ -63,7 +64,7 @@ Both are hybrid logical clock readings, WALLMS:COUNTER:NODE, as in
 The order is by wall clock, then counter, then node. The raw form is -1, 0 or 1. The
 exit code is 0 in each case.`,
 			Example: "  sscli hlc compare 1696374425000:0:node-1 1696374427500:0:node-2",
-			Args:    app.ExactArgs("HLC", "HLC"),
+			Args:    usage.ExactArgs("HLC", "HLC"),
 			RunE: func(_ *cobra.Command, args []string) error {
 				var v [2]wire.Version
 				for i, arg := range args {

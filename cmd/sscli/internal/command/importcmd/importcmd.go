@@ -19,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -55,7 +56,7 @@ same (the key holds this value already, and would get a new version), exists (--
 leaves it alone) or skip. The raw form is this word, KEY and VERSION. Only a write can
 show whether a fencing token passes.`,
 		Example: "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
-		Args:    app.ExactArgs("FILE"),
+		Args:    usage.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if onlyNew {
 				if err := set.Set("nx", "true"); err != nil {
@@ -162,7 +163,7 @@ func (p *plan) add(now bulkread.Entry) error {
 	switch {
 	case now.Err != nil:
 		p.sum.Refused++
-		bulkread.Refuse(p.app, &p.refused, now.Err)
+		p.app.Refuse(&p.refused, now.Err)
 		return nil
 	case !now.Old.Found:
 		result.Action = "skip"

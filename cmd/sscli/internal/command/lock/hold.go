@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -144,14 +145,14 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 // renewals or deadlines.
 type reporter struct {
 	app    *app.App
-	end    string       // tells the user what happens if the lock cannot be renewed in time
-	prints chan func()  // functions for run to call, each of which prints a message
-	outage app.Outage   // owned by run
-	lock   *client.Lock // set before run
+	end    string          // tells the user what happens if the lock cannot be renewed in time
+	prints chan func()     // functions for run to call, each of which prints a message
+	outage outage.Reporter // owned by run
+	lock   *client.Lock    // set before run
 }
 
 func newReporter(a *app.App, end string) *reporter {
-	return &reporter{app: a, end: end, prints: make(chan func(), 16)}
+	return &reporter{app: a, end: end, prints: make(chan func(), 16), outage: outage.Reporter{Notify: a.Notify}}
 }
 
 // print passes f, which prints a message, to run. It drops f if too many messages are waiting.
@@ -166,7 +167,7 @@ func (r *reporter) warn(text string) { r.print(func() { r.app.Warn(text, "") }) 
 
 // trouble prints the error of a renewal, or that renewals succeed again if err is nil.
 func (r *reporter) trouble(err error) {
-	r.print(func() { r.outage.Report(r.app, err, r.retrying()) })
+	r.print(func() { r.outage.Report(err, r.retrying()) })
 }
 
 // retrying says what happens while the lock cannot be renewed: sscli tries again, until work under
@@ -178,7 +179,7 @@ func (r *reporter) retrying() string {
 // run prints messages until over is closed. During an outage it also prints how long the outage has
 // lasted, until the lock is lost.
 func (r *reporter) run(over <-chan struct{}) {
-	tick := time.NewTicker(app.OutageInterval)
+	tick := time.NewTicker(outage.Interval)
 	defer tick.Stop()
 	for {
 		select {
@@ -188,7 +189,7 @@ func (r *reporter) run(over <-chan struct{}) {
 			f()
 		case <-tick.C:
 			if r.lock.Context().Err() == nil {
-				r.outage.Still(r.app, r.retrying())
+				r.outage.Still(r.retrying())
 			}
 		}
 	}

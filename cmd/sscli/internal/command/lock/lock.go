@@ -3,7 +3,7 @@
 // The subcommands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
 // RenewLock and ReleaseLock. `lock run` starts its child command with package process, whose guard
 // ends the child in time even if sscli is killed. It keeps the fencing token in a file of package
-// fence. Package lock/trace implements `lock trace`.
+// fence. Package lock/status implements `lock status` and `lock list`, package lock/trace `lock trace`.
 //
 // Flags are checked before anything is sent. Errors of locks have distinct exit codes: 1 or
 // --conflict-exit-code for a busy lock, 8 for a lost one, 11 for an unknown outcome.
@@ -20,11 +20,14 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/status"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/trace"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -39,7 +42,7 @@ it. The version of the key is a fencing token for writes (--fence). Once a later
 has written a key with its own token, the store refuses to write that key with an older
 token.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
-	}, newRun(a), newStatus(a), newList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
+	}, newRun(a), status.New(a), status.NewList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }
 
 // lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.
@@ -76,13 +79,13 @@ func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
 
 // options checks the flags and returns their values.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
-	if o.TTL, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
+	if o.TTL, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
 		return o, err
 	}
-	if o.Grace, err = app.ParseDuration("--grace", f.grace); err != nil {
+	if o.Grace, err = usage.Duration("--grace", f.grace); err != nil {
 		return o, err
 	}
-	if o.Wait, err = app.ParseDuration("--wait", f.wait); err != nil {
+	if o.Wait, err = usage.Duration("--wait", f.wait); err != nil {
 		return o, err
 	}
 	switch {
@@ -119,7 +122,7 @@ func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 
 // operand reads the name of the lock.
 func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
-	if err := app.ExactArgs("NAME")(cmd, args); err != nil {
+	if err := usage.ExactArgs("NAME")(cmd, args); err != nil {
 		return err
 	}
 	f.name = args[0]
@@ -135,8 +138,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 		}
 		a.Inform(waitingFor(s, time.Since(began)))
 	}
-	var outage app.Outage
-	o.OnTrouble = func(err error) { outage.Report(a, err, "trying again") }
+	away := outage.Reporter{Notify: a.Notify}
+	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
 }
 
 // waitingFor describes the wait for a lock: its name, its holder, and when the holder acquired or

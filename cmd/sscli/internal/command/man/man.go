@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
 // New returns the command `sscli man`.
@@ -28,7 +29,7 @@ There is a page for each command (section 1) and each topic (section 7). Package
 install the pages.
 
 The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else today.`,
-		Args:    app.ExactArgs("DIR"),
+		Args:    usage.ExactArgs("DIR"),
 		Example: "  sscli man pages && man pages/sscli-set.1",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs

@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -87,12 +88,12 @@ With --wait, first wait until the broker and its store answer. A refused login o
 certificate ends the wait at once. If the wait ends without an answer, the exit code says
 why the last attempt failed.`,
 		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json\n  sscli ping --wait 30s -n 1 -q    # wait for the broker to start",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if f.interval, err = app.ParseDuration("--interval", interval); err != nil {
+			if f.interval, err = usage.Duration("--interval", interval); err != nil {
 				return err
 			}
-			if f.wait, err = app.ParsePositiveDuration("--wait", waitFor); err != nil {
+			if f.wait, err = usage.PositiveDuration("--wait", waitFor); err != nil {
 				return err
 			}
 			if f.count < 1 {

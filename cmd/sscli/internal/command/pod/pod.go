@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
 // manifest is a pod that runs until it is deleted, so that kubectl exec works at any time. Words
@@ -73,7 +74,7 @@ works without a pod.`,
 		Example: `  sscli pod | kubectl apply -f -
   kubectl exec -it -n azure-iot-operations sscli -- sscli
   kubectl delete -n azure-iot-operations pod sscli`,
-		Args:        app.NoArgs,
+		Args:        usage.NoArgs,
 		Annotations: map[string]string{app.Offline: ""},
 		RunE: func(*cobra.Command, []string) error {
 			return printPod(a, map[string]config.Text{"name": name, "namespace": namespace, "service-account": account, "ca": ca}, string(host), string(image))

@@ -47,7 +47,7 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 			if err := l.flush(); err != nil {
 				return err
 			}
-			bulkread.Refuse(a, &l.refused, e.Err)
+			a.Refuse(&l.refused, e.Err)
 			return nil
 		}
 		if !e.Found {

@@ -1,11 +1,9 @@
 package serve
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -37,46 +35,33 @@ retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes that 
 make the broker keep (1 GiB), not counting the keys and values of the store; store, the
 bytes of these keys and values (default: any).`
 
-// limitField returns a pointer to the option of a limit: a *time.Duration, *uint16 or *int. It is
-// nil for an unknown name.
-func limitField(o *emulator.Options, name string) any {
-	switch name {
-	case "keep-alive":
-		return &o.Limits.KeepAlive
-	case "receive-maximum":
-		return &o.Limits.ReceiveMaximum
-	case "topic-alias-maximum":
-		return &o.Limits.TopicAliasMaximum
-	case "outbox":
-		return &o.Limits.Outbox
-	case "outbox-bytes":
-		return &o.Limits.OutboxBytes
-	case "queue":
-		return &o.Limits.Queue
-	case "queue-bytes":
-		return &o.Limits.QueueBytes
-	case "sessions":
-		return &o.Limits.MaxSessions
-	case "subscriptions":
-		return &o.Limits.MaxSubscriptions
-	case "retained":
-		return &o.Limits.MaxRetained
-	case "retained-bytes":
-		return &o.Limits.MaxRetainedBytes
-	case "store":
-		return &o.MaxStored
-	case "memory":
-		return &o.Limits.MaxBytes
+// limitsOf returns, by name, pointers to the options of the limits: a *time.Duration, *uint16 or *int
+// each.
+func limitsOf(o *emulator.Options) map[string]any {
+	return map[string]any{
+		"keep-alive":          &o.Limits.KeepAlive,
+		"receive-maximum":     &o.Limits.ReceiveMaximum,
+		"topic-alias-maximum": &o.Limits.TopicAliasMaximum,
+		"outbox":              &o.Limits.Outbox,
+		"outbox-bytes":        &o.Limits.OutboxBytes,
+		"queue":               &o.Limits.Queue,
+		"queue-bytes":         &o.Limits.QueueBytes,
+		"sessions":            &o.Limits.MaxSessions,
+		"subscriptions":       &o.Limits.MaxSubscriptions,
+		"retained":            &o.Limits.MaxRetained,
+		"retained-bytes":      &o.Limits.MaxRetainedBytes,
+		"store":               &o.MaxStored,
+		"memory":              &o.Limits.MaxBytes,
 	}
-	return nil
 }
 
 func (f limitFlags) apply(o *emulator.Options) error {
 	o.RefuseFilters = f.refuse
+	limits := limitsOf(o)
 	for _, text := range f.set {
 		name, value, ok := strings.Cut(text, "=")
-		at := limitField(o, name)
-		if !ok || at == nil {
+		at, known := limits[name]
+		if !ok || !known {
 			return &fault.UsageError{Err: fmt.Errorf("--limit %.64q: expected NAME=VALUE with a known name", text), Hint: "sscli serve --help"}
 		}
 		if err := setLimit(at, value); err != nil {
@@ -112,30 +97,4 @@ func setLimit(at any, value string) error {
 		*p = n
 	}
 	return nil
-}
-
-// collectorMemory is how many bytes of garbage may stay uncollected when clients use all the memory
-// that the limits allow.
-const collectorMemory = 36 << 20
-
-// boundMemory makes the garbage collector keep the process's memory near the server's limits until
-// stop is called. The limits alone bound only live memory.
-func boundMemory(server *emulator.Server, limits emulator.Limits) (stop func()) {
-	const interval = time.Second
-	kept := int64(cmp.Or(limits.MaxBytes, 1<<30))
-	ended := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			stored := int64(server.State().Stored)
-			debug.SetMemoryLimit(kept + stored + stored/8 + collectorMemory)
-			select {
-			case <-tick.C:
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return func() { close(ended) }
 }

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -31,7 +33,7 @@ type serveFlags struct {
 	selfSigned                  config.Text
 	ws                          config.Text
 	wsOrigins                   []string
-	login                       loginFlags
+	login                       accounts.Login
 	sat                         accounts.Flags
 	redis                       redisFlags
 	skew, latency               string
@@ -148,7 +150,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.clientCA, "listen-client-ca", "PEM `FILE` with the CA of the certificates that clients must have")
 	fs.Var(&f.ws, "ws", "`HOST:PORT` to listen on for WebSockets too, at the path /mqtt")
 	fs.StringArrayVar(&f.wsOrigins, "ws-origin", nil, "`ORIGIN` of web pages that may connect to --ws, such as https://dashboard.example; may be repeated")
-	f.login.bind(fs)
+	f.login.Bind(fs)
 	f.sat.Bind(fs)
 	f.redis.bind(fs)
 	fs.StringVar(&f.skew, "skew", "0s", "set the store's clock ahead by `DURATION`; may be negative")
@@ -188,11 +190,11 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.certificates(&o); err != nil {
 		return o, err
 	}
-	if err := f.login.apply(&o); err != nil {
+	if err := f.login.Apply(&o); err != nil {
 		return o, err
 	}
-	login := f.login.users != "" || f.login.tokens != "" || f.sat.Audience != "" || f.clientCA != ""
-	if err := f.login.checkListeners(login, f.listen, f.ws); err != nil {
+	login := f.login.Users != "" || f.login.Tokens != "" || f.sat.Audience != "" || f.clientCA != ""
+	if err := f.login.CheckListeners(login, f.listen, f.ws); err != nil {
 		return o, err
 	}
 	return o, f.redis.check(login)
@@ -232,7 +234,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 
 // run serves until ctx ends or, if args has a command, until the command exits.
 func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err error) {
-	if err := f.sat.Check(f.login.tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
+	if err := f.sat.Check(f.login.Tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
 	}
 	o, err := f.options()
@@ -265,7 +267,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return dataError(err)
 	}
 	if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
-		return ruleError(rule)
+		return accounts.RuleError(rule)
 	}
 	if load, ok := errors.AsType[*emulator.LoadError](err); ok {
 		return fault.Usagef("--load: %w", load.Err)
@@ -278,7 +280,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return &fault.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	defer boundMemory(server, o.Limits)()
+	defer tune.BoundMemory(func() int { return cmp.Or(o.Limits.MaxBytes, 1<<30) + server.State().Stored*9/8 })()
 	f.warnExposed(a, tokens.File())
 	if err := tokens.Start(a, server.Now); err != nil {
 		return err
@@ -310,7 +312,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 // warnExposed prints a warning for each file with secrets that other users may read.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
-		{"--users", string(f.login.users)}, {"--sat-tokens", string(f.login.tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
+		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
 		if atomicfile.Exposed(secret.file) {
 			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Escape(secret.file)), "chmod 600 "+format.ShWord(secret.file))

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -52,7 +52,7 @@ func (s *shell) dot(words []repl.Word) error {
 		if value == "" {
 			return s.print(cmp.Or(settings.Timeout, s.conn.options.Timeout).String())
 		}
-		d, err := app.ParsePositiveDuration(".timeout", config.Text(value))
+		d, err := usage.PositiveDuration(".timeout", config.Text(value))
 		if err == nil {
 			settings.Timeout = d
 		}

@@ -34,6 +34,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -53,7 +54,7 @@ connects again by itself.
 The flags of sscli shell apply to every line. A line may have its own --output, --color,
 --timeout, --trace, --trace-file, --quiet and --verbose.`,
 		Example: "  sscli shell\n  sscli -u mqtt://127.0.0.1:1883\n  sscli --embedded shell",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !a.OnTerminal() {
 				return &fault.UsageError{Err: errors.New("shell: standard input and output must be a terminal"),

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,8 +85,8 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 		l.watch(ctx, key)
 	}
 	if len(l.model.patterns) > 0 {
-		store := bulkread.NewStore(a, l.session, a.Settings.Timeout)
-		store.App = nil // the screen has no room for its messages
+		// Not NewStore: the screen has no room for messages about outages.
+		store := &bulkread.Store{Session: l.session, RetryFor: cmp.Or(a.Settings.RetryFor, a.Settings.Timeout)}
 		l.start(ctx, func() error { return l.scan(ctx, store) })
 	}
 	if err := l.loop(ctx, s); err != errQuit {

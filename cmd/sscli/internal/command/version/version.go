@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -23,7 +24,7 @@ func New(a *app.App) *cobra.Command {
 In a build of a checkout, modified means that files differed from the commit. go run
 records no commit, except with -buildvcs=true. sscli --version prints the same.`,
 		Example: "  sscli version\n  sscli version -o json",
-		Args:    app.NoArgs,
+		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			return a.Emit(Of(a.Build))
 		},

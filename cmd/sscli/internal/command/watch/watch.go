@@ -26,9 +26,12 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -110,7 +113,7 @@ the watch, and fg continues both.`,
 	fs.BoolVar(&f.keepGoing, "keep-going", false, "continue when CMD exits with a code other than 0")
 	fs.IntVar(&f.buffer, "buffer", client.DefaultBuffer, "hold up to `N` events for a slow reader; more end the watch with exit code 10")
 	fs.Var(&f.field, "field", "print only changes of the field at `PATH` in JSON values, such as .config.mode")
-	app.BindShow(fs, &f.show)
+	usage.BindShow(fs, &f.show)
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.match, "match", "also watch the keys that match `PATTERN`, and new ones as they are created")
 	fs.Var(&f.rescan, "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
@@ -125,7 +128,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 		text config.Text
 		to   *time.Duration
 	}{{"--audit", f.audit, &o.Audit}, {"--rescan", f.rescan, &o.Rescan}, {"--for", f.forDur, &forDur}} {
-		if *d.to, err = app.ParsePositiveDuration(d.flag, d.text); err != nil {
+		if *d.to, err = usage.PositiveDuration(d.flag, d.text); err != nil {
 			return o, 0, err
 		}
 	}
@@ -169,13 +172,13 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	if f.keysFrom != "" {
-		more, err := app.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
+		more, err := usage.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
 		if err != nil {
 			return err
 		}
 		keys = append(keys, more...)
 	}
-	if err := app.CheckShow(f.show, a.Output); err != nil {
+	if err := usage.CheckShow(f.show, a.Output); err != nil {
 		return err
 	}
 	field, err := newFieldView(a, string(f.field))
@@ -188,7 +191,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	a.RememberKey(keys...)
-	v := viewer{app: a, f: f, field: field, until: until, command: command}
+	v := viewer{app: a, outage: outage.Reporter{Notify: a.Notify}, f: f, field: field, until: until, command: command}
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		return v.watch(ctx, s, keys, options, forDur)
 	})
@@ -210,7 +213,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, endFor)
 			defer cancel()
 		}
-		defer app.CollectLess()()
+		defer tune.CollectLess()()
 		var rows []format.Row
 		v.runner = process.NewRunner()
 		defer v.runner.Close()
@@ -242,7 +245,7 @@ type viewer struct {
 	runner  *process.Runner
 	changes int
 	refused error // why the first key that was dropped is no longer watched
-	outage  app.Outage
+	outage  outage.Reporter
 	result  format.Event // the event that is being shown
 }
 
@@ -273,7 +276,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 				return err
 			}
 		}
-		e, err := v.outage.Next(ctx, v.app, w)
+		e, err := v.outage.Next(ctx, w, v.app.Flush)
 		if err != nil {
 			return err
 		}

@@ -25,8 +25,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -88,10 +90,10 @@ watch -o json printed. Without NAME, it shows all keys of the recording.`,
 
 // check parses the durations, and checks the operands and the combination of flags.
 func (f *flags) check() (err error) {
-	if f.lease, err = app.ParsePositiveDuration("--ttl", f.ttl); err != nil {
+	if f.lease, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
 		return err
 	}
-	if f.duration, err = app.ParsePositiveDuration("--for", f.forDur); err != nil {
+	if f.duration, err = usage.PositiveDuration("--for", f.forDur); err != nil {
 		return err
 	}
 	for _, name := range f.names {
@@ -117,7 +119,7 @@ func (f *flags) check() (err error) {
 
 // run prints what happens until something ends the trace, and then the chart.
 func run(ctx context.Context, a *app.App, f flags) error {
-	t := &tracer{app: a, f: f, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
+	t := &tracer{app: a, f: f, outage: outage.Reporter{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
 		t.chart = &locklog.Chart{}
 	}
@@ -144,7 +146,7 @@ type tracer struct {
 	began   bool           // a statement was printed or held back
 	ended   time.Time      // end of a recording; zero = now
 	changes int
-	outage  app.Outage
+	outage  outage.Reporter
 	refused error  // why the first key that was dropped is no longer watched
 	endLine func() // clears the live line; nil = there is none
 
@@ -180,7 +182,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			}
 			t.showLine()
 		}
-		e, err := t.outage.Next(ctx, t.app, w)
+		e, err := t.outage.Next(ctx, w, t.app.Flush)
 		if err != nil {
 			return err
 		}

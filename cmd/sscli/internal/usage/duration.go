@@ -1,4 +1,4 @@
-package app
+package usage
 
 import (
 	"time"
@@ -7,9 +7,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// ParseDuration reads the value of a duration flag, which may be 0. An empty text is 0. The
+// Duration reads the value of a duration flag, which may be 0. An empty text is 0. The
 // error is a usage error that names the flag.
-func ParseDuration(flag string, text config.Text) (time.Duration, error) {
+func Duration(flag string, text config.Text) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
@@ -23,9 +23,9 @@ func ParseDuration(flag string, text config.Text) (time.Duration, error) {
 	return d, nil
 }
 
-// ParsePositiveDuration is [ParseDuration] for a flag that may not be 0. An empty text is 0.
-func ParsePositiveDuration(flag string, text config.Text) (time.Duration, error) {
-	d, err := ParseDuration(flag, text)
+// PositiveDuration is [Duration] for a flag that may not be 0. An empty text is 0.
+func PositiveDuration(flag string, text config.Text) (time.Duration, error) {
+	d, err := Duration(flag, text)
 	if err == nil && d == 0 && text != "" {
 		err = fault.Usagef("%s %s: must be greater than 0", flag, text)
 	}

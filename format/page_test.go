@@ -1,4 +1,4 @@
-package main
+package format
 
 import (
 	"fmt"
@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sscli/sscli/format"
 )
 
 // TestOutputPage compares docs/output.md with what the output json prints: the table of every op,
 // which -update writes, and the fields of the table that explains them.
 func TestOutputPage(t *testing.T) {
-	const file = "../../docs/output.md"
+	const file = "../docs/output.md"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +34,7 @@ func TestOutputPage(t *testing.T) {
 	}
 	var ops strings.Builder
 	ops.WriteString("| `op` | of | other fields |\n| --- | --- | --- |\n")
-	for _, op := range format.Ops() {
+	for _, op := range Ops() {
 		of := "`" + op.By + "`"
 		if op.Stderr {
 			of = op.By + ", on standard error"
@@ -63,6 +61,6 @@ func TestOutputPage(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, string(data)); diff != "" {
-		t.Errorf("%s is not what format.Ops says; go test ./cmd/sscli -run TestOutputPage -update (-code +page):\n%s", file, diff)
+		t.Errorf("%s is not what Ops says; go test ./format -run TestOutputPage -update (-code +page):\n%s", file, diff)
 	}
 }

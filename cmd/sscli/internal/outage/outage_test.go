@@ -1,9 +1,8 @@
-package app
+package outage
 
 import (
 	"bytes"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,21 +20,20 @@ func TestOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &App{Stdout: os.Stdout, Stderr: os.Stderr, Faults: faults}
-		var o Outage
-		o.Over(a, ", all is well") // it was not away
-		o.Still(a, "waiting")
+		o := Reporter{Notify: func(n format.Note) { _ = faults.Print(n) }}
+		o.Over(", all is well") // it was not away
+		o.Still("waiting")
 		for range 25 { // seconds
-			o.Trouble(a, errors.New("connection refused"), "trying again")
+			o.Trouble(errors.New("connection refused"), "trying again")
 			time.Sleep(time.Second)
 		}
-		time.Sleep(OutageInterval)
-		o.Note(nil)
-		o.Note(errors.New("no such host"))
-		o.Still(a, "waiting")
-		o.Still(a, "waiting")
-		o.Over(a, ", all is well")
-		o.Over(a, ", all is well")
+		time.Sleep(Interval)
+		o.note(nil)
+		o.note(errors.New("no such host"))
+		o.Still("waiting")
+		o.Still("waiting")
+		o.Over(", all is well")
+		o.Over(", all is well")
 		if o.Away() {
 			t.Error("the broker is still away")
 		}
@@ -49,12 +47,8 @@ func TestOutage(t *testing.T) {
 		if got := strings.ReplaceAll(out.String(), "sscli: ", ""); got != strings.Join(want, "\n")+"\n" {
 			t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
 		}
-		a.Settings.Quiet = true
-		out.Reset()
-		o.Trouble(a, errors.New("connection refused"), "trying again")
-		o.Over(a, "")
-		if out.Len() > 0 {
-			t.Errorf("--quiet, and got %s", &out)
-		}
+		o = Reporter{} // reports to nobody
+		o.Trouble(errors.New("connection refused"), "trying again")
+		o.Over("")
 	})
 }

@@ -1,4 +1,4 @@
-package app
+package usage
 
 import (
 	"fmt"

@@ -3,11 +3,9 @@ package app
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -15,31 +13,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
-
-// NoArgs is cobra's Args for a command without operands. It returns a usage error if there are any.
-func NoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return fault.Usagef("%.64q: %s takes no operand", args[0], cmd.CommandPath())
-	}
-	return nil
-}
-
-// ExactArgs requires one operand for each of names. Its errors name the missing ones.
-func ExactArgs(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) < len(names) {
-			missing := &fault.UsageError{Err: fmt.Errorf("missing %s", strings.Join(names[len(args):], " and "))}
-			if names[len(args)] == "FILE" {
-				missing.Hint = cmd.CommandPath() + " - reads standard input"
-			}
-			return missing
-		}
-		if len(args) > len(names) {
-			return fault.Usagef("%.64q: %s takes only %s", args[len(names)], cmd.CommandPath(), strings.Join(names, " and "))
-		}
-		return nil
-	}
-}
 
 // Read reads a file, or standard input if the name is "-", to its end or until ctx ends. If standard
 // input is a terminal, Read first prints that it is reading what, because nothing else shows that
@@ -85,33 +58,4 @@ func Pattern(key string) string {
 		return ""
 	}
 	return strings.Join(levels, "/")
-}
-
-// ReadKeys reads the file of --keys-from, or standard input if its name is "-".
-func ReadKeys(name string, read func(name, what string) ([]byte, error)) ([]string, error) {
-	text, err := read(name, "the keys, one per line")
-	if fault.IsA[*fs.PathError](err) && name != "-" {
-		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return parseKeys(text)
-}
-
-// parseKeys parses keys in the form of the raw output, one per line. It ignores empty lines.
-func parseKeys(text []byte) (keys []string, err error) {
-	n := 0
-	for line := range strings.Lines(string(text)) {
-		n++
-		if line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"); line == "" {
-			continue
-		}
-		key, err := format.Unescape(line)
-		if err != nil {
-			return nil, fault.Usagef("--keys-from: line %d: %w", n, err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
 }

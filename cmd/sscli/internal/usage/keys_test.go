@@ -1,4 +1,4 @@
-package app
+package usage
 
 import (
 	"slices"
@@ -7,18 +7,6 @@ import (
 
 	"github.com/sscli/sscli/format"
 )
-
-func TestPattern(t *testing.T) {
-	for key, want := range map[string]string{
-		"a": "", "a/b": "", "C#": "", "a#/b": "", "#/b": "", "1+1": "", "": "",
-		"a*": "a*", "a?/b": "a?/b",
-		"#": "*", "a/#": "a/*", "a/+/c": "a/*/c", "+": "*", "+/+/#": "*/*/*", "a/+/b*": "a/*/b*",
-	} {
-		if got := Pattern(key); got != want {
-			t.Errorf("%q: %q, want %q", key, got, want)
-		}
-	}
-}
 
 // FuzzKeys: a file of keys, as the raw form writes them, is read back.
 func FuzzKeys(f *testing.F) {

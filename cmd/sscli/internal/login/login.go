@@ -1,4 +1,5 @@
-package app
+// Package login describes the credentials of a login that the broker refused.
+package login
 
 import (
 	"crypto/x509"
@@ -12,10 +13,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// describeLogin adds the credentials that were sent, and a hint that fits them, to the error of a
-// refused login.
-func (a *App) describeLogin(err error) error {
-	s := a.Settings
+// Describe adds the credentials that were sent, and a hint that fits them, to the error of a refused
+// login. It returns other errors unchanged. canAsk reports whether sscli can ask for a password.
+func Describe(err error, s config.Settings, canAsk bool) error {
 	kind := fault.Of(err).Kind
 	switch kind {
 	case "login", "auth_method", "refused_login", "reauth", "token_expired":
@@ -29,7 +29,7 @@ func (a *App) describeLogin(err error) error {
 	}
 	e := &fault.LoginError{Err: err, Sent: sentLogin(s, time.Now())}
 	if kind != "refused_login" {
-		e.Hint = loginHint(s, a.CanAsk())
+		e.Hint = loginHint(s, canAsk)
 	}
 	return e
 }

@@ -1,4 +1,6 @@
-package lock
+// Package status is the commands `sscli lock status` and `sscli lock list`: it reads locks, and
+// observes their renewals.
+package status
 
 import (
 	"context"
@@ -16,11 +18,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
+	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
-func newStatus(a *app.App) *cobra.Command {
-	var f lockFlags
+// New returns the command lock status.
+func New(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
 		Use:   "status NAME",
@@ -38,27 +43,28 @@ lease, as sscli does. So if no renewal was seen in 30s, the holder may be gone, 
 lease may be longer than 90s.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.operand(cmd, args); err != nil {
+			if err := usage.ExactArgs("NAME")(cmd, args); err != nil {
 				return err
 			}
-			d, err := app.ParsePositiveDuration("--observe", observe)
+			name := args[0]
+			d, err := usage.PositiveDuration("--observe", observe)
 			if err != nil {
 				return err
 			}
 			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
-				readings, err := readAndObserve(cmd.Context(), a, s, []string{f.name}, d)
+				readings, err := readAndObserve(cmd.Context(), a, s, []string{name}, d)
 				if err == nil {
 					err = readings[0].err
 				}
 				if err != nil {
-					return f.lockError(a, err)
+					return lockError(name, err)
 				}
 				result := readings[0].status
 				if err := a.Emit(result); err != nil {
 					return err
 				}
 				if !result.Held {
-					a.NotePattern(f.name, "lock list PATTERN")
+					a.NotePattern(name, "lock list PATTERN")
 					return fault.ErrNo
 				}
 				return nil
@@ -69,7 +75,8 @@ lease may be longer than 90s.`,
 	return cmd
 }
 
-func newList(a *app.App) *cobra.Command {
+// NewList returns the command lock list.
+func NewList(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN | NAME...]",
@@ -87,7 +94,7 @@ age is wrong by the difference between the local clock and the store's clock.`,
 		Example: `  sscli lock list 'locks/*'
   sscli lock list build deploy --observe 30s    # are they being renewed?`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d, err := app.ParsePositiveDuration("--observe", observe)
+			d, err := usage.PositiveDuration("--observe", observe)
 			if err != nil {
 				return err
 			}
@@ -140,19 +147,16 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 	if err != nil {
 		return err
 	}
-	var first *fault.ExitError
+	var refused error
 	free := false
 	var rows []format.Row
 	for _, r := range readings {
 		if r.err != nil {
-			f := lockFlags{name: r.status.Name, conflict: fault.CodeNo}
-			err := f.lockError(a, r.err)
+			err := lockError(r.status.Name, r.err)
 			if ctx.Err() != nil {
 				return err // every lock has this error
 			}
-			if code := a.Fault(err); first == nil {
-				first = &fault.ExitError{Code: code, Err: err}
-			}
+			a.Refuse(&refused, err)
 			continue
 		}
 		if !r.status.Held && !named[r.status.Name] {
@@ -165,7 +169,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		r.status.List = true
 		rows = append(rows, r.status)
 	}
-	if len(rows) == 0 && first == nil {
+	if len(rows) == 0 && refused == nil {
 		informNone(a, operands, all)
 	}
 	a.Out.Measure(rows...)
@@ -178,12 +182,20 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		return err
 	}
 	switch {
-	case first != nil:
-		return first
+	case refused != nil:
+		return refused
 	case free:
 		return fault.ErrNo
 	}
 	return nil
+}
+
+// lockError adds the lock's name to an error, and leaves out the request that a signal interrupted.
+func lockError(name string, err error) error {
+	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
+		err = e
+	}
+	return fault.About(name, fmt.Errorf("lock %s: %w", format.Brief(name), err))
 }
 
 // informNone says that there is no lock to list.
@@ -289,9 +301,9 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 	for _, name := range names {
 		observers[name] = locklog.NewObserver()
 	}
-	var outage app.Outage
+	away := outage.Reporter{Notify: a.Notify}
 	for {
-		e, err := outage.Next(limited, a, w)
+		e, err := away.Next(limited, w, a.Flush)
 		if errors.Is(err, errObserved) {
 			return observers, nil
 		}

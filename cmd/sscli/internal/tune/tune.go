@@ -1,8 +1,10 @@
-package app
+// Package tune adapts Go's scheduler and garbage collector to what a command does.
+package tune
 
 import (
 	"runtime"
 	"runtime/debug"
+	"time"
 )
 
 // CollectLess makes garbage collections half as frequent until restore is called. It is for commands
@@ -15,14 +17,35 @@ func CollectLess() (restore func()) {
 
 // OneCore lets only one goroutine run at a time until restore is called. It is for a command that
 // passes many small pieces of work from one goroutine to the next. On several cores, each handover
-// wakes a thread and moves memory between caches, which costs more than parallel work saves. OneCore
-// does nothing with --embedded, because the store in this process needs a core too.
-func (a *App) OneCore() (restore func()) {
-	if a.Settings.Embedded {
-		return func() {}
-	}
+// wakes a thread and moves memory between caches, which costs more than parallel work saves. Do not
+// call it with --embedded, because the store in this process needs a core too.
+func OneCore() (restore func()) {
 	before := runtime.GOMAXPROCS(1)
 	return func() { runtime.GOMAXPROCS(before) }
+}
+
+// collectorMemory is how many bytes of garbage may stay uncollected when clients use all the memory
+// that the limits of a server allow.
+const collectorMemory = 36 << 20
+
+// BoundMemory makes the garbage collector keep the process's memory near bound, in bytes, until stop
+// is called. The limits of a server alone bound only live memory.
+func BoundMemory(bound func() int) (stop func()) {
+	const interval = time.Second
+	ended := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			debug.SetMemoryLimit(int64(bound()) + collectorMemory)
+			select {
+			case <-tick.C:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return func() { close(ended) }
 }
 
 // large is the size in bytes from which SaveMemory and FreeMemory limit the copies of a value.

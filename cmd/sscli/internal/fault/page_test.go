@@ -1,20 +1,21 @@
-package main
+package fault
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
+
+var update = flag.Bool("update", false, "write the table of docs/troubleshooting.md")
 
 // TestTroubleshooting compares the table of docs/troubleshooting.md with the one
 // that errors are explained by; -update rewrites it.
 func TestTroubleshooting(t *testing.T) {
-	const file, heading = "../../docs/troubleshooting.md", "## Every kind of error\n"
+	const file, heading = "../../../../docs/troubleshooting.md", "## Every kind of error\n"
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func TestTroubleshooting(t *testing.T) {
 	}
 	var want strings.Builder
 	want.WriteString("| kind | exit code | cause | what to try |\n| --- | --- | --- | --- |\n")
-	for _, e := range fault.Table() {
+	for _, e := range Table() {
 		hint := e.Hint
 		if hint == "" {
 			hint = "–"
@@ -48,14 +49,14 @@ func TestTroubleshooting(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want.String(), table); diff != "" {
-		t.Errorf("%s is not what the code says; go test ./cmd/sscli -update (-code +page):\n%s", file, diff)
+		t.Errorf("%s is not what the code says; go test ./cmd/sscli/internal/fault -update (-code +page):\n%s", file, diff)
 	}
 }
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // codeWords writes the codes of the kinds that have several.
-func codeWords(e fault.Row) string {
+func codeWords(e Row) string {
 	switch e.Kind {
 	case "interrupted":
 		return "128+N"

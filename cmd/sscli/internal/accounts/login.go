@@ -1,0 +1,86 @@
+package accounts
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/emulator"
+)
+
+// Login holds the values of the flags that say who may connect, apart from --sat-…, and what they may
+// do.
+type Login struct {
+	Users, Tokens config.Text // files of users and of service-account tokens
+	Allow         []string    // rules
+	None          bool        // --no-login
+}
+
+// Bind adds the flags to fs.
+func (f *Login) Bind(fs *pflag.FlagSet) {
+	fs.Var(&f.Users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
+	fs.StringArrayVar(&f.Allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be repeated")
+	fs.Var(&f.Tokens, "sat-tokens", "`FILE` with the service-account tokens that are accepted, one a line")
+	fs.BoolVar(&f.None, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")
+}
+
+// Apply sets the rules, the users and the tokens of o.
+func (f Login) Apply(o *emulator.Options) error {
+	for _, text := range f.Allow {
+		rule, err := emulator.ParseRule(text)
+		if err != nil {
+			return fault.Usagef("--allow %.64q: %w", text, err)
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	if f.Users != "" {
+		users, err := passwd.Read(string(f.Users))
+		if err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
+		}
+		o.Users, o.CheckLogin = users, users.Check
+	}
+	if f.Tokens != "" {
+		tokens, err := ReadTokens(string(f.Tokens))
+		if err != nil {
+			return fault.Usagef("--sat-tokens: %w", err)
+		}
+		o.CheckToken = tokens.Check
+	}
+	return nil
+}
+
+// CheckListeners returns a usage error for a port that anybody could use. login says that clients
+// must log in.
+func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
+	if f.None && login {
+		return fault.Usagef("--no-login together with a login: use one or the other")
+	}
+	for _, l := range []struct {
+		flag    string
+		address config.Text
+	}{{"--listen", listen}, {"--ws", ws}} {
+		loopback, err := config.IsLoopback(string(l.address))
+		if loopback || err != nil || login || f.None { // the listener reports an address that is no HOST:PORT
+			continue
+		}
+		return &fault.UsageError{
+			Err:  fmt.Errorf("%s %s: anybody who reaches that address could use the store", l.flag, l.address),
+			Hint: "--users FILE, or --no-login to let anybody in",
+		}
+	}
+	return nil
+}
+
+// RuleError returns the usage error for a rule that names a user who cannot log in.
+func RuleError(e *emulator.RuleError) error {
+	hint := "--users FILE with a line for that user"
+	if strings.Contains(e.Rule.User, ":") {
+		hint = "--sat-audience for service-account tokens"
+	}
+	return &fault.UsageError{Err: fmt.Errorf("--allow %q: %w", e.Rule, e.Err), Hint: hint}
+}

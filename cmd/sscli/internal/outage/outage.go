@@ -1,0 +1,134 @@
+// Package outage reports on standard error that the broker is unreachable, and when it answers
+// again.
+package outage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+)
+
+// Interval is the minimum time between two lines about the same outage.
+const Interval = 10 * time.Second
+
+// A Reporter tells the user while the broker is unreachable. It prints a line when the outage begins,
+// then at most one every Interval with the duration so far, and one when the broker responds again.
+// Each line has a timestamp, for logs. A new Reporter assumes that the broker responds. One goroutine
+// at a time may use a Reporter.
+type Reporter struct {
+	Notify func(format.Note) // prints a line; nil = nothing is printed
+
+	began   time.Time // zero while the broker responds
+	printed time.Time // when the last line was printed
+	why     string    // the message of the newest error
+}
+
+// Away reports whether the broker is unreachable.
+func (r *Reporter) Away() bool { return !r.began.IsZero() }
+
+// Began returns when the outage began, or the zero time if there is none.
+func (r *Reporter) Began() time.Time { return r.began }
+
+// Trouble begins an outage or updates its error, and prints a line if one is due. doing says what
+// happens next ("trying again").
+func (r *Reporter) Trouble(err error, doing string) {
+	r.why = fault.Message(err)
+	if r.Away() {
+		r.Still(doing)
+		return
+	}
+	r.began = time.Now()
+	r.print(format.Warning, r.why+"; "+doing)
+}
+
+// note replaces the outage's error with a newer one, for the next line. It does nothing if
+// err is nil or there is no outage.
+func (r *Reporter) note(err error) {
+	if err != nil && r.Away() {
+		r.why = fault.Message(err)
+	}
+}
+
+// Still prints how long the outage has lasted, if there is one and a line is due.
+func (r *Reporter) Still(doing string) {
+	if r.Away() && time.Since(r.printed) >= Interval {
+		r.print(format.Warning, fmt.Sprintf("the broker has not answered for %v: %s; %s", r.Lasted(), r.why, doing))
+	}
+}
+
+// Over ends an outage, if there is one: it prints that the broker answers again, followed by more.
+func (r *Reporter) Over(more string) {
+	if !r.Away() {
+		return
+	}
+	r.print(format.Notice, fmt.Sprintf("the broker answers again after %v%s", r.Lasted(), more))
+	*r = Reporter{Notify: r.Notify}
+}
+
+// Report calls Trouble for an error, and Over if err is nil.
+func (r *Reporter) Report(err error, doing string) {
+	if err == nil {
+		r.Over("")
+		return
+	}
+	r.Trouble(err, doing)
+}
+
+// reconnecting says what a watch does while the connection is lost.
+const reconnecting = "connecting again"
+
+// Next returns the next event of a watch. It prints when the connection is lost, how long the
+// outage has lasted, and when all keys are watched again. Before it reports the beginning or the
+// end of an outage, it calls flush, which prints queued results.
+func (r *Reporter) Next(ctx context.Context, w *client.Watch, flush func() error) (client.Event, error) {
+	e, err := r.next(ctx, w)
+	if err != nil {
+		return e, err
+	}
+	switch e.Kind {
+	case client.EventDown:
+		err = flush()
+		r.Trouble(e.Err, reconnecting)
+	case client.EventUp:
+		err = flush()
+		r.Over(", all keys are watched")
+	}
+	return e, err
+}
+
+func (r *Reporter) next(ctx context.Context, w *client.Watch) (client.Event, error) {
+	for r.Away() {
+		limited, cancel := context.WithTimeoutCause(ctx, Interval, errStillAway)
+		e, err := w.Next(limited)
+		cancel()
+		if !errors.Is(err, errStillAway) {
+			return e, err
+		}
+		r.note(w.Trouble())
+		r.Still(reconnecting)
+	}
+	return w.Next(ctx)
+}
+
+var errStillAway = errors.New("the broker is still away")
+
+// Lasted returns how long the outage has lasted, rounded for a message.
+func (r *Reporter) Lasted() time.Duration {
+	d := time.Since(r.began)
+	if d < time.Second {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+func (r *Reporter) print(level format.Level, message string) {
+	r.printed = time.Now()
+	if r.Notify != nil {
+		r.Notify(format.Note{Level: level, Message: message, Time: r.printed})
+	}
+}

@@ -1,0 +1,37 @@
+// Package usage checks the operands and the flags that several commands share. Its errors are usage
+// errors.
+package usage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// NoArgs is cobra's Args for a command without operands. It returns a usage error if there are any.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fault.Usagef("%.64q: %s takes no operand", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// ExactArgs requires one operand for each of names. Its errors name the missing ones.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			missing := &fault.UsageError{Err: fmt.Errorf("missing %s", strings.Join(names[len(args):], " and "))}
+			if names[len(args)] == "FILE" {
+				missing.Hint = cmd.CommandPath() + " - reads standard input"
+			}
+			return missing
+		}
+		if len(args) > len(names) {
+			return fault.Usagef("%.64q: %s takes only %s", args[len(names)], cmd.CommandPath(), strings.Join(names, " and "))
+		}
+		return nil
+	}
+}
