@@ -57,7 +57,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	if s.journal.admit(); !c.Connected() {
 		return broker.Later
 	}
-	if wire.IsForbiddenResponseTopic(string(p.ResponseTopic)) {
+	if wire.IsForbiddenResponseTopic(p.ResponseTopic) {
 		c.Disconnect(broker.TopicNameInvalid)
 		return broker.Success
 	}

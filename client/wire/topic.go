@@ -64,8 +64,8 @@ func CheckResponseTopic(topic string) error {
 
 // IsForbiddenResponseTopic reports whether the broker disconnects a client that uses this
 // response topic.
-func IsForbiddenResponseTopic(topic string) bool {
-	return topic == RequestTopic || strings.HasPrefix(topic, notifyPrefix)
+func IsForbiddenResponseTopic[T string | []byte](topic T) bool {
+	return string(topic) == RequestTopic || len(topic) >= len(notifyPrefix) && string(topic[:len(notifyPrefix)]) == notifyPrefix
 }
 
 // CheckClientID returns why a client id cannot be used with the store, or nil. The id

@@ -59,7 +59,7 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 		return violation("an acknowledgement that does not fit the QoS of the message")
 	case kind == typePubrec && code < UnspecifiedError:
 		d.state = released // [MQTT-4.3.3-4]
-		s.dischargeMessage(d.msg)
+		s.b.charge(-s.release(d.msg))
 		d.msg = nil
 		c.ack(typePubrel, id, Success)
 		return nil

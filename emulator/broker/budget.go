@@ -13,7 +13,11 @@ const (
 )
 
 // charge adds n bytes to the memory in use; n may be negative.
-func (b *Broker) charge(n int) { b.kept.Add(int64(n)) }
+func (b *Broker) charge(n int) {
+	if n != 0 {
+		b.kept.Add(int64(n))
+	}
+}
 
 // affords reports whether n more bytes fit in the budget.
 func (b *Broker) affords(n int) bool { return int(b.kept.Load())+n <= b.opts.MaxBytes }
@@ -32,31 +36,33 @@ func (b *Broker) Reserve(bytes int) bool {
 // charge charges a delivery in inflight or pending. Its message is charged once, however many
 // sessions keep it.
 func (s *session) charge(d *delivery) {
-	s.b.charge(deliveryOverhead)
+	n := deliveryOverhead
 	if m := d.msg; m != nil {
 		if m.holders == 0 {
-			s.b.charge(m.cost())
+			n += m.cost()
 		}
 		m.holders++
 		s.held += m.cost()
 	}
+	s.b.charge(n)
 }
 
 // discharge reverses charge.
 func (s *session) discharge(d *delivery) {
-	s.b.charge(-deliveryOverhead)
-	s.dischargeMessage(d.msg)
+	s.b.charge(-deliveryOverhead - s.release(d.msg))
 }
 
-// dischargeMessage reverses what charge charged for a message, which may be nil.
-func (s *session) dischargeMessage(m *message) {
+// release ends the session's hold on a message, which may be nil. It returns how many bytes to
+// discharge: the message's cost if no other session holds it.
+func (s *session) release(m *message) int {
 	if m == nil {
-		return
+		return 0
 	}
 	s.held -= m.cost()
-	if m.holders--; m.holders == 0 {
-		s.b.charge(-m.cost())
+	if m.holders--; m.holders > 0 {
+		return 0
 	}
+	return m.cost()
 }
 
 // enqueue adds a delivery to pending.

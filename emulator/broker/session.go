@@ -224,10 +224,7 @@ func (s *session) send(d *delivery) outcome {
 // an earlier connection come first, in their original order [MQTT-4.4.0-1], then pending ones.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Time{}
-	for c := s.client; c != nil && c.session == s; {
-		if s.b.yieldAfter(&locked) {
-			continue // c may have left the session
-		}
+	for c := s.client; c != nil && c.session == s; s.b.yieldAfter(&locked) { // c may leave the session
 		switch {
 		case w.again < w.hi:
 			place := w.again
