@@ -23,7 +23,8 @@ type conn struct {
 	who    Caller // others read it with Server.mu held
 	since  time.Time
 	in     requestReader
-	out    *output // used by all goroutines
+	parsed [][][]byte // requests that parse has parsed
+	out    *output    // used by all goroutines
 
 	certified     string    // user that the connection itself proves, such as by a certificate; empty = none
 	onlyUser      string    // the only user that may log in, from the certificate (Options.Certified); empty = any
@@ -82,8 +83,8 @@ const (
 	maxHold    = 2 * time.Millisecond
 )
 
-// worthPrefetch is the length in bytes of a pipeline whose keys are prefetched.
-const worthPrefetch = 256
+// worthPrefetch is how many requests a pipeline must have for its keys to be prefetched.
+const worthPrefetch = 8
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
@@ -113,9 +114,6 @@ func (c *conn) serve() error {
 			return err
 		}
 		c.active.Store(int64(time.Since(c.s.started)))
-		if c.in.end-c.in.begin >= worthPrefetch && c.in.left == 0 && c.s.local != nil && c.authenticated {
-			c.prefetch()
-		}
 		err := c.runAll()
 		c.unlock()
 		if c.last || err != nil {
@@ -129,32 +127,27 @@ func (c *conn) serve() error {
 	}
 }
 
-// prefetch prefetches the keys of the requests in the buffer: their first arguments, in most cases.
-// c.in is between two requests.
-func (c *conn) prefetch() {
-	c.lock()                       // runAll unlocks after the last request
-	in, keys := c.in, c.s.keys[:0] // a copy, so that runAll reads the requests again
-	for len(keys) < maxHolding {
-		args, err := in.next()
-		if err != nil {
-			break
-		}
-		if len(args) > 1 {
-			keys = append(keys, args[1])
-		}
-	}
-	c.s.local.Prefetch(keys)
-	clear(keys)
-	c.s.keys = keys
-}
-
 // runAll runs the requests that have been read, until the connection is closed.
 func (c *conn) runAll() error {
-	for !c.last && !c.out.closed.Load() {
-		c.in.unauthenticated = !c.authenticated
-		args, err := c.in.next()
+	for {
+		err := c.parse()
+		for _, args := range c.parsed {
+			if c.last || c.out.closed.Load() {
+				return nil
+			}
+			if c.s.local == nil && c.runInPipeline(args) {
+				continue
+			}
+			c.run(args)
+			if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
+				c.unlock()
+				if c.out.length() >= fullOutput && !c.flush() {
+					return nil
+				}
+			}
+		}
 		switch {
-		case err == errIncomplete:
+		case err == errIncomplete || c.last || c.out.closed.Load():
 			return nil
 		case err != nil:
 			c.awaitPipeline()
@@ -162,18 +155,41 @@ func (c *conn) runAll() error {
 			c.fail(err)
 			return err
 		}
-		if c.s.local == nil && c.runInPipeline(args) {
-			continue
-		}
-		c.run(args)
-		if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
-			c.unlock()
-			if c.out.length() >= fullOutput && !c.flush() {
-				return nil
-			}
+	}
+}
+
+// parse parses the next requests that have been read, at most maxHolding. If they are for the Local,
+// parse prefetches their keys: their first arguments, in most cases. A client that has not logged in
+// gets one request at a time, because the next one may be bounded differently.
+func (c *conn) parse() (err error) {
+	c.in.unauthenticated = !c.authenticated
+	c.in.reuse()
+	clear(c.parsed)
+	c.parsed = c.parsed[:0]
+	limit := maxHolding
+	if c.s.local == nil || !c.authenticated {
+		limit = 1
+	}
+	for err == nil && len(c.parsed) < limit {
+		var args [][]byte
+		if args, err = c.in.next(); err == nil {
+			c.parsed = append(c.parsed, args)
 		}
 	}
-	return nil
+	if len(c.parsed) < worthPrefetch {
+		return err
+	}
+	c.lock()
+	keys := c.s.keys[:0]
+	for _, args := range c.parsed {
+		if len(args) > 1 {
+			keys = append(keys, args[1])
+		}
+	}
+	c.s.local.Prefetch(keys)
+	clear(keys)
+	c.s.keys = keys
+	return err
 }
 
 // lock locks the Local, if there is one, until unlock is called.

@@ -106,7 +106,7 @@ func (r *requestReader) needs() int {
 	return len(r.buf)
 }
 
-// next returns the arguments of the next request, valid until fill is called. It returns
+// next returns the arguments of the next request, valid until fill or reuse is called. It returns
 // errIncomplete if fill must be called first.
 func (r *requestReader) next() (args [][]byte, err error) {
 	for r.begin < r.end {
@@ -124,6 +124,14 @@ func (r *requestReader) next() (args [][]byte, err error) {
 		}
 	}
 	return nil, errIncomplete
+}
+
+// reuse lets next overwrite the arguments of earlier requests.
+func (r *requestReader) reuse() {
+	if cap(r.args) > smallBuffer {
+		r.args = nil
+	}
+	r.args = r.args[:0]
 }
 
 // length parses a line with a byte such as $ and a number. ok is false if it has no number.
@@ -195,16 +203,15 @@ func (r *requestReader) arguments() ([][]byte, error) {
 		r.pos += r.bulk + 2
 		r.left, r.bulk = r.left-1, -1
 	}
-	r.args = r.args[:0]
+	from := len(r.args)
 	for _, s := range r.spans {
 		r.args = append(r.args, r.buf[r.begin+s.from:r.begin+s.to:r.begin+s.to])
 	}
 	r.begin, r.pos, r.size = r.begin+r.pos, 0, r.pos
-	args := r.args
-	if cap(r.spans) > smallBuffer { // the next request takes new memory
-		r.spans, r.args = nil, nil
+	if cap(r.spans) > smallBuffer {
+		r.spans = nil
 	}
-	return args, nil
+	return r.args[from:], nil
 }
 
 // inline parses a request that is a line of words, which may be quoted, as typed into telnet.

@@ -65,7 +65,7 @@ type Server struct {
 	local   Local // nil: the backend is remote
 	table   table
 	ctx     context.Context // ends with Close
-	keys    [][]byte        // reused by conn.prefetch, which has locked the Local
+	keys    [][]byte        // reused by conn.parse, which has locked the Local
 	cancel  context.CancelFunc
 	running sync.WaitGroup // accept loops, connections and their writers
 	started time.Time
