@@ -3,7 +3,6 @@ package broker
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
 // A retainedMatch is a retained message that a filter matches.
@@ -13,20 +12,18 @@ type retainedMatch struct {
 }
 
 // retainedFor returns the retained messages that a filter matches, in the order in which they were
-// published, up to the one with the sequence number last. It may unlock the broker.
-func (b *Broker) retainedFor(filter string, last uint64, locked *time.Time) []retainedMatch {
+// published, up to the one with the sequence number last. It calls step between topics, which may
+// unlock the broker, and unlocks the broker to sort many messages.
+func (b *Broker) retainedFor(filter string, last uint64, step func()) []retainedMatch {
 	var found []retainedMatch
 	b.tree.collect(filter, true, func(n *node) {
 		if m := n.retained; m != nil && m.sequence <= last {
 			found = append(found, retainedMatch{n, m.sequence})
 		}
-	}, func() { b.yieldAfter(locked) })
+	}, step)
 	if len(found) > maxStepTargets {
 		b.Unlock()
-		defer func() {
-			b.Lock()
-			*locked = time.Now()
-		}()
+		defer b.Lock()
 	}
 	slices.SortFunc(found, func(a, b retainedMatch) int { return cmp.Compare(a.sequence, b.sequence) })
 	return found

@@ -105,14 +105,20 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Time) {
 	b := c.b
 	_, filter, _, _ := splitShare(sub.filter)
-	found := b.retainedFor(filter, last, locked)
-	if len(found) > maxStepTargets {
-		// Serve one such client at a time. Otherwise other clients would wait for each of them.
-		b.Unlock()
-		b.longDelivery.Lock()
+	steps := 0
+	found := b.retainedFor(filter, last, func() {
+		steps++
+		if steps == maxStepTargets {
+			// Serve one such client at a time. Otherwise other clients would wait for each of them.
+			b.Unlock()
+			b.longDelivery.Lock()
+			b.Lock()
+			*locked = time.Now()
+		}
+		b.yieldAfter(locked)
+	})
+	if steps >= maxStepTargets {
 		defer b.longDelivery.Unlock()
-		b.Lock()
-		*locked = time.Now()
 	}
 	for _, match := range found {
 		b.yieldAfter(locked)

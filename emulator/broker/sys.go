@@ -32,8 +32,7 @@ func (b *Broker) countSys(filter string, n int) {
 func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	b.refreshSys(sysPrefix)
-	locked := time.Now()
-	for _, match := range b.retainedFor("$SYS/#", math.MaxUint64, &locked) {
+	for _, match := range b.retainedFor("$SYS/#", math.MaxUint64, func() {}) {
 		b.publishUnawaited(match.retained, nil)
 	}
 }
