@@ -15,6 +15,7 @@ type BatchSummary struct {
 	Refused int // invalid, or refused by the store or the broker
 	Unknown int // sent, but the outcome is unknown
 	Skipped int // had nothing to load
+	Newer   int // of Applied: replaced a newer value (import)
 	Elapsed time.Duration
 
 	// Resume is the line to continue from if the batch stopped before the end of its input,

@@ -44,6 +44,7 @@ type batchFlags struct {
 	from                  int       // the first line to run; at least 1
 	set                   set.Flags // with load, the flags for every line
 	silent                bool      // print no results; they are still counted
+	newer                 bool      // with silent, count the newer values that are overwritten
 }
 
 // loadFlags lists the flags of `set` that --load accepts, for all lines.
@@ -261,8 +262,15 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	b.ran = true
 	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, Text: b.flags.echo, From: b.flags.from})
 	defer stop()
-	if b.flags.inflight > 1 || b.flags.silent {
-		b.pipelined(ctx, lines)
+	if b.flags.newer {
+		looking, cancel := context.WithCancel(ctx)
+		looked, lookups := b.lookUp(looking, lines)
+		b.pipelined(ctx, looked, lookups)
+		cancel()
+		for range looked { // until the goroutine has ended
+		}
+	} else if b.flags.inflight > 1 || b.flags.silent {
+		b.pipelined(ctx, lines, nil)
 	} else {
 		b.sequential(ctx, lines)
 	}
