@@ -44,8 +44,19 @@ func pause(failures int) time.Duration {
 	return min(first<<min(failures-1, 10), longest)
 }
 
-// startForward makes a new forward the current one, after a delay. w.mu must be held.
-func (w *Way) startForward(delay time.Duration) *forward {
+// podTimeout returns how long a new forward waits for a running pod: 80 % of what remains of ctx, so
+// that kubectl's error still reaches the caller.
+func podTimeout(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return time.Minute // kubectl's default
+	}
+	return max(time.Second, (time.Until(deadline) / 5 * 4).Round(time.Millisecond))
+}
+
+// startForward makes a new forward the current one, after a delay. ctx is the context of the caller,
+// who waits for it. w.mu must be held.
+func (w *Way) startForward(ctx context.Context, delay time.Duration) *forward {
 	f := &forward{way: w, words: "kubectl port-forward " + w.o.Target.Resource, ready: make(chan struct{}),
 		ended: make(chan struct{}), told: make(chan struct{}), unused: make(chan struct{})}
 	if w.forward != nil {
@@ -53,15 +64,17 @@ func (w *Way) startForward(delay time.Duration) *forward {
 	}
 	w.forward, w.started = f, time.Now().Add(delay)
 	w.failures++ // reset when a connection receives something
+	patience := podTimeout(ctx)
 	w.wg.Go(func() {
 		defer close(f.ended)
-		f.run(delay)
+		f.run(delay, patience)
 	})
 	return f
 }
 
-// run runs kubectl until it ends, the forward is retired, or the way is closed.
-func (f *forward) run(delay time.Duration) {
+// run runs kubectl, after a delay, until it ends, the forward is retired, or the way is closed. kubectl
+// waits for a running pod as long as patience.
+func (f *forward) run(delay, patience time.Duration) {
 	w := f.way
 	select {
 	case <-time.After(delay):
@@ -77,7 +90,8 @@ func (f *forward) run(delay time.Duration) {
 	}}
 	target := w.o.Target
 	child, err := process.StartBackground(process.BackgroundOptions{
-		Args: commandLine(target, "port-forward", "--address=127.0.0.1", target.Resource, ":"+target.Port), Stdout: out, Stderr: report, Temp: w.o.Temp,
+		Args:   commandLine(target, "port-forward", "--address=127.0.0.1", "--pod-running-timeout="+patience.String(), target.Resource, ":"+target.Port),
+		Stdout: out, Stderr: report, Temp: w.o.Temp,
 	})
 	if err != nil {
 		f.finish(missing(f.words, err))
@@ -179,7 +193,7 @@ func (w *Way) openForward(ctx context.Context) (*forward, error) {
 	}
 	f := w.forward
 	if f.isWornOut() {
-		f = w.startForward(max(0, pause(w.failures)-time.Since(w.started)))
+		f = w.startForward(ctx, max(0, pause(w.failures)-time.Since(w.started)))
 	}
 	w.mu.Unlock()
 	select {
