@@ -71,6 +71,9 @@ func TestOtherDirectories(t *testing.T) {
 	if err := os.Symlink(target, filepath.Join(temp, keep[2])); err != nil {
 		t.Skip(err) // needs a right on Windows
 	}
+	if info, err := os.Lstat(filepath.Join(temp, keep[2])); err != nil || info.IsDir() {
+		t.Skip("a link is a directory here, as with Wine")
+	}
 	foreign := filepath.Join(temp, "sscli-forward-foreign")
 	if runtime.GOOS != "windows" && os.Geteuid() == 0 { // only root can give a directory away
 		if err := os.Mkdir(foreign, 0o700); err != nil {

@@ -19,9 +19,8 @@ func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
-// remove removes the directory. It is locked until it is gone.
+// remove removes the directory, which is locked until it is gone.
 func (d *directory) remove() error {
-	err := os.RemoveAll(d.path)
-	_ = d.lock.Close() // nothing was written; nil is not a file, which is an error too
-	return err
+	defer d.lock.Close() // nothing was written; nil is not a file, which is an error too
+	return os.RemoveAll(d.path)
 }
