@@ -255,18 +255,37 @@ func (f *forward) release(brought bool) {
 // explain returns the error for a connection that ended before it received anything. kubectl may
 // report the cause slightly later, so explain waits a moment.
 func (f *forward) explain(err error) error {
-	const moment = 300 * time.Millisecond
+	if said, _ := f.report(300 * time.Millisecond); said != "" {
+		return explain(f.words, f.way.o.Target, said)
+	}
+	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+}
+
+// explainLoss returns the error for a connection that ended after it received something: err, or why
+// the forward ended.
+func (f *forward) explainLoss(err error) error {
+	said, ended := f.report(50 * time.Millisecond)
+	switch {
+	case said != "":
+		return errors.New(f.words + ": " + said)
+	case ended:
+		return errors.New(f.words + ": kubectl ended")
+	}
+	return err
+}
+
+// report waits until kubectl reports an error or ends, at most for a duration. It returns the last
+// error that kubectl reported, and whether kubectl has ended.
+func (f *forward) report(within time.Duration) (said string, ended bool) {
 	select {
 	case <-f.told:
 	case <-f.ended:
-	case <-time.After(moment):
+		ended = true
+	case <-time.After(within):
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.said != "" {
-		return explain(f.words, f.way.o.Target, f.said)
-	}
-	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+	return f.said, ended
 }
 
 // A conn is a connection through a forward.
@@ -277,8 +296,8 @@ type conn struct {
 	closed  sync.Once
 }
 
-// Read implements [net.Conn]. An error before the first byte is an *[Error] with kubectl's
-// explanation.
+// Read implements [net.Conn]. An error before the first byte is an *[Error]. A later error says why
+// the forward ended, if it did.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && !c.brought.Load() && !c.brought.Swap(true) {
@@ -286,10 +305,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.forward.way.failures = 0
 		c.forward.way.mu.Unlock()
 	}
-	if err == nil || n > 0 || c.brought.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case err == nil || n > 0 || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
 		return n, err
+	case c.brought.Load():
+		return 0, c.forward.explainLoss(err)
 	}
-	return n, c.forward.explain(err)
+	return 0, c.forward.explain(err)
 }
 
 // Close implements [net.Conn].

@@ -126,10 +126,11 @@ func TestWay(t *testing.T) {
 	}
 }
 
-// After the end of a forward the next request goes through another one.
+// After the end of a forward the next request goes through another one. The error of the connection
+// says why it was lost.
 func TestNewForward(t *testing.T) {
-	for name, end := range map[string]func(*viatest.Cluster, *testing.T){"pod deleted": (*viatest.Cluster).DeletePod, "kubectl killed": (*viatest.Cluster).Kill} {
-		t.Run(name, func(t *testing.T) {
+	for why, end := range map[string]func(*viatest.Cluster, *testing.T){"lost connection to pod": (*viatest.Cluster).DeletePod, "kubectl ended": (*viatest.Cluster).Kill} {
+		t.Run(why, func(t *testing.T) {
 			c, _, o := start(t)
 			s := dial(t, o)
 			for n := 1; n <= 3; n++ {
@@ -140,6 +141,9 @@ func TestNewForward(t *testing.T) {
 				end(c, t)
 				for s.Err() == nil {
 					time.Sleep(time.Millisecond)
+				}
+				if want := "connection lost: kubectl port-forward service/aio-broker: " + why; s.Err().Error() != want {
+					t.Errorf("%v, want %s", s.Err(), want)
 				}
 			}
 		})
@@ -212,6 +216,7 @@ func TestErrors(t *testing.T) {
 		{"port-forward", `error: error upgrading connection: pods "p" is forbidden: User "ann" cannot create resource "pods/portforward" in API group "" in the namespace "iot"`,
 			via.Forbidden, []string{`"ann" may not create pods/portforward`, `in the namespace iot: apiGroups: [""], resources: ["pods/portforward"], verbs: ["create"]`}},
 		{"port-forward", "error: unable to forward port because pod is not running. Current status=Pending", via.Unreachable, []string{"Pending", "kubectl get pods -n iot"}},
+		{"port-forward", "error: timed out waiting for the condition", via.Unreachable, []string{"service/aio-broker: no pod is running", "kubectl get pods -n iot"}},
 		{"port-forward", `error: context "lab" does not exist`, via.NotFound, []string{"get-contexts"}},
 		{"get", `Error from server (NotFound): configmaps "bundle" not found`, via.NotFound, []string{"kubectl get configmap bundle", "kubectl get configmaps -n iot"}},
 		{"create", `error: failed to create token: serviceaccounts "default" not found`, via.NotFound, []string{"kubectl get serviceaccounts"}},
