@@ -9,12 +9,20 @@ import (
 // BackgroundOptions configure a [Background] command.
 type BackgroundOptions struct {
 	Args   []string // the name of the command, then its arguments
+	Env    []string // NAME=VALUE; nil = sscli's environment
 	Stdout io.Writer
 	Stderr io.Writer
 
 	// Temp is a directory that the guard removes if sscli dies before the command; empty = none.
 	// On Windows, where a Background has no guard, nobody removes it.
 	Temp string
+}
+
+func (o BackgroundOptions) environ() []string {
+	if o.Env == nil {
+		return os.Environ()
+	}
+	return o.Env
 }
 
 // pipes copy a command's output to writers.

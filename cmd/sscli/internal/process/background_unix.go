@@ -49,7 +49,7 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	}
 	far := at(time.Now().Add(noDeadline))
 	s := start{Grace: backgroundGrace, Temp: []byte(o.Temp)}
-	for _, kv := range os.Environ() {
+	for _, kv := range o.environ() {
 		s.Env = append(s.Env, []byte(kv))
 	}
 	b.write(order{Limit: &limit{far, far}})

@@ -64,7 +64,7 @@ func (b *Background) begin(path string, o BackgroundOptions) (output *pipes, err
 		return nil, err
 	}
 	defer stderr.Close()
-	b.job, err = startJob(path, o.Args, os.Environ(), [3]*os.File{null, stdout, stderr})
+	b.job, err = startJob(path, o.Args, o.environ(), [3]*os.File{null, stdout, stderr})
 	return output, err
 }
 

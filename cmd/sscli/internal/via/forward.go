@@ -91,6 +91,7 @@ func (f *forward) run(delay, patience time.Duration) {
 	target := w.o.Target
 	child, err := process.StartBackground(process.BackgroundOptions{
 		Args:   commandLine(target, "port-forward", "--address=127.0.0.1", "--pod-running-timeout="+patience.String(), target.Resource, ":"+target.Port),
+		Env:    environ(),
 		Stdout: out, Stderr: report, Temp: w.o.Temp,
 	})
 	if err != nil {

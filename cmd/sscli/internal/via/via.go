@@ -5,8 +5,8 @@
 //	defer w.Close()
 //	o := client.Options{Address: settings.Address, TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token}
 //
-// When a [Way] is first used, it starts kubectl three times in parallel: port-forward, get configmap
-// for the broker's CA, and create token. The port-forward keeps running. When it ends, for example
+// When a [Way] is first used, it starts kubectl three times in parallel: port-forward, get --raw for the
+// config map with the broker's CA, and create token. The port-forward keeps running. When it ends, for example
 // because its pod was deleted, the next [Way.Dial] starts another.
 //
 // The CA and the token stay in memory. Each kubectl is a [process.Background], so it ends with sscli
@@ -131,7 +131,9 @@ func (w *Way) explainWait(what string) (over func()) {
 // be held.
 func (w *Way) readCA() {
 	if w.o.CA != "" && (w.ca == nil || w.ca.failed()) {
-		w.ca = w.start("get", "configmap", w.o.CA, "--output=json")
+		// Without --raw, kubectl would first look up what a configmap is.
+		path := "/api/v1/namespaces/" + w.o.Target.Namespace + "/configmaps/" + w.o.CA
+		w.ca = w.startAs("kubectl get configmap "+w.o.CA, "get", "--raw", path)
 	}
 }
 

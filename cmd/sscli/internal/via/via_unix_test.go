@@ -116,7 +116,7 @@ func TestWay(t *testing.T) {
 	set(t, s)
 	for word, want := range map[string]string{
 		"port-forward": "port-forward service/aio-broker :18883 --context=lab --namespace=iot --address=127.0.0.1 --pod-running-timeout=",
-		"get":          "get configmap bundle --context=lab --namespace=iot --output=json",
+		"get":          "get /api/v1/namespaces/iot/configmaps/bundle --context=lab --namespace=iot --raw",
 		"create":       "create token default --context=lab --namespace=iot --audience=aio-internal",
 	} {
 		_, args := c.Calls(word)
