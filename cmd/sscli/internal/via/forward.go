@@ -253,10 +253,9 @@ func (f *forward) release(brought bool) {
 	f.endUnused()
 }
 
-// explain returns the error for a connection that ended before it received anything. kubectl may
-// report the cause slightly later, so explain waits a moment.
+// explain returns the error for a connection that ended before it received anything.
 func (f *forward) explain(err error) error {
-	if said, _ := f.report(300 * time.Millisecond); said != "" {
+	if said, _ := f.report(); said != "" {
 		return explain(f.words, f.way.o.Target, said)
 	}
 	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
@@ -265,7 +264,7 @@ func (f *forward) explain(err error) error {
 // explainLoss returns the error for a connection that ended after it received something: err, or why
 // the forward ended.
 func (f *forward) explainLoss(err error) error {
-	said, ended := f.report(50 * time.Millisecond)
+	said, ended := f.report()
 	switch {
 	case said != "":
 		return errors.New(f.words + ": " + said)
@@ -275,14 +274,15 @@ func (f *forward) explainLoss(err error) error {
 	return err
 }
 
-// report waits until kubectl reports an error or ends, at most for a duration. It returns the last
-// error that kubectl reported, and whether kubectl has ended.
-func (f *forward) report(within time.Duration) (said string, ended bool) {
+// report waits a moment for kubectl to report an error or to end, which it may do slightly after it
+// closed a connection. report returns the last error, and whether kubectl has ended.
+func (f *forward) report() (said string, ended bool) {
+	const moment = 300 * time.Millisecond
 	select {
 	case <-f.told:
 	case <-f.ended:
 		ended = true
-	case <-time.After(within):
+	case <-time.After(moment):
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
