@@ -85,6 +85,7 @@ format               observe
 repl                 format
 
 atomicfile           internal/ownerfile
+filelock
 process              signals
 passwd
 signals
@@ -92,7 +93,7 @@ suggest
 terminal             format signals
 screen               format terminal
 trace                client/mqtt client/wire format
-config               format atomicfile suggest
+config               format atomicfile filelock suggest
 certs                atomicfile config
 via                  client process config
 operand              repl
@@ -143,7 +144,7 @@ command/watch        client format process app complete config fault jsonfield o
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault usage
 command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault requestlog command/ping trace sources tune
-command/forward      client format atomicfile certs process app config fault outage via
+command/forward      client format atomicfile certs filelock process app config fault outage via
 command/pod          app config fault usage
 kubectlplugin        fault
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
