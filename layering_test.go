@@ -113,7 +113,7 @@ records              fault format
 dataset              format fault records
 dataflow             dataset suggest
 
-cmdline              repl app complete config fault help operand suggest
+cmdline              repl app complete config fault help operand suggest format
 verb                 client client/wire format repl app bulkread complete config fault fence operand usage
 directive            client/wait format repl app config fault usage
 lineinput            client repl fault

@@ -82,6 +82,15 @@ func (s BatchSummary) human(w *writer) {
 	}
 }
 
+// List lists names: "a, b or c" if last is "or".
+func List(names []string, last string) string {
+	n := len(names) - 1
+	if n < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:n], ", ") + " " + last + " " + names[n]
+}
+
 // Count returns n and the noun, with an s added unless n is 1.
 func Count(n int, noun string) string {
 	if n == 1 {

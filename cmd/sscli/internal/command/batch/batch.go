@@ -101,8 +101,8 @@ its value. Keys that were missing (found is false) are skipped.`,
 			}
 			b := newBatch(a, f)
 			err := b.runFrom(cmd.Context(), args[0], "batch")
-			if b.ran && !a.Settings.Quiet {
-				a.Say(b.summary.result)
+			if b.ran {
+				a.Summarize(b.summary.result)
 			}
 			return err
 		},

@@ -150,9 +150,8 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}
-		if p.sum.Elapsed = time.Since(began); !a.Settings.Quiet {
-			a.Say(format.DryRunSummary{Batch: p.sum})
-		}
+		p.sum.Elapsed = time.Since(began)
+		a.Summarize(format.DryRunSummary{Batch: p.sum})
 		return p.refused
 	})
 }
