@@ -238,3 +238,29 @@ func TestBudget(t *testing.T) {
 		free(s)
 	})
 }
+
+// TestPublishToManyWithinBudget: a reply to a topic of many clients waits for its turn. The broker
+// copies it only if the budget has room for the copy.
+func TestPublishToManyWithinBudget(t *testing.T) {
+	const most, many = 16 << 20, 520
+	s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
+	for i := range many {
+		c := connect(t, s, fmt.Sprint("c", i), lasting)
+		c.subscribe("all", 0)
+		c.conn.Close()
+	}
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
+	payload := make([]byte, 1<<20)
+	s.Lock()
+	for i := range 100 { // the lock keeps all of them waiting
+		d := s.Publish([]byte("all"), broker.Message{Payload: payload})
+		if i == 0 && d.Sent != many || i == 99 && d != (broker.Delivered{Matched: many, Refused: many}) {
+			t.Errorf("reply %d: %+v", i, d)
+		}
+	}
+	kept := s.Stats().Kept
+	s.Unlock()
+	if kept > most {
+		t.Errorf("the broker keeps %d bytes, its limit is %d", kept, most)
+	}
+}
