@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", module + "/client/internal/testpeer"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", rooms + "via/apiservertest", module + "/client/internal/testpeer"}
 }
 
 func packages(t *testing.T) []goPackage {
