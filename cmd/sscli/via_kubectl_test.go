@@ -7,10 +7,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,6 +32,7 @@ type viaCluster struct {
 	sscli string
 	env   []string
 	life  time.Duration // of the tokens that the API server issues
+	runs  int           // sscli processes started
 }
 
 // startVia starts a cluster for a test. The variables are for sscli.
@@ -73,6 +76,7 @@ func startVia(t *testing.T, variables ...string) *viaCluster {
 type viaRun struct {
 	*viaCluster
 	cmd    *exec.Cmd
+	mark   string // variable that marks the processes that this sscli starts
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
 	stderr bytes.Buffer // valid when sscli has ended
@@ -81,8 +85,9 @@ type viaRun struct {
 // start starts sscli.
 func (c *viaCluster) start(args ...string) *viaRun {
 	c.t.Helper()
-	r := &viaRun{viaCluster: c, cmd: exec.Command(c.sscli, args...)}
-	r.cmd.Env, r.cmd.Dir, r.cmd.Stderr = c.env, c.t.TempDir(), &r.stderr
+	c.runs++
+	r := &viaRun{viaCluster: c, cmd: exec.Command(c.sscli, args...), mark: fmt.Sprintf("SSCLI_TEST_RUN=%s-%d", c.t.Name(), c.runs)}
+	r.cmd.Env, r.cmd.Dir, r.cmd.Stderr = append(slices.Clone(c.env), r.mark), c.t.TempDir(), &r.stderr
 	var stdout io.Reader
 	var err, startErr error
 	r.stdin, err = r.cmd.StdinPipe()
@@ -98,6 +103,7 @@ func (c *viaCluster) start(args ...string) *viaRun {
 		if r.cmd.ProcessState == nil {
 			_ = r.cmd.Process.Kill()
 			_ = r.cmd.Wait()
+			c.t.Logf("%v was killed\n%s", args, r.stderr.String())
 		}
 	})
 	return r
@@ -135,7 +141,7 @@ func (r *viaRun) end(code int) (stdout, stderr string) {
 	_ = r.stdin.Close()
 	out, err := io.ReadAll(r.stdout)
 	waitErr := r.cmd.Wait()
-	left := r.kubectls("")
+	left := r.kubectls()
 	stdout, stderr = string(out), r.stderr.String()
 	if got := r.cmd.ProcessState.ExitCode(); err != nil || got != code {
 		r.t.Fatalf("%v: exit code %d (%v, %v), want %d\n%s%s", r.cmd.Args[1:], got, err, waitErr, code, stdout, stderr)
@@ -152,23 +158,20 @@ func (c *viaCluster) run(code int, args ...string) (stdout, stderr string) {
 	return c.start(args...).end(code)
 }
 
-// kubectls returns the process ids of the kubectl processes of this cluster whose command line
-// contains a word.
-func (c *viaCluster) kubectls(word string) []int {
-	c.t.Helper()
+// kubectls returns the process ids of the kubectl processes that this sscli started and that run.
+func (r *viaRun) kubectls() []int {
+	r.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		c.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	var pids []int
 	for _, dir := range dirs {
 		line, _ := os.ReadFile(filepath.Join(dir, "cmdline")) // the process may have ended
 		name, _, _ := bytes.Cut(line, []byte{0})
-		if !strings.HasPrefix(filepath.Base(string(name)), "kubectl") || !bytes.Contains(line, []byte(word)) {
-			continue
-		}
 		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil && bytes.Contains(environ, []byte(c.api.Env()[0]+"\x00")) {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && strings.HasPrefix(filepath.Base(string(name)), "kubectl") && bytes.Contains(environ, []byte(r.mark+"\x00")) {
 			pids = append(pids, pid)
 		}
 	}
@@ -221,4 +224,121 @@ func TestViaKubectl(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestViaPodDeleted: what runs while the pod behind the forward is replaced goes on through a new
+// forward.
+func TestViaPodDeleted(t *testing.T) {
+	replace := func(c *viaCluster) {
+		c.api.DeletePod()
+		c.api.CreatePod()
+	}
+	t.Run("batch", func(t *testing.T) {
+		c := startVia(t)
+		batch := c.start("-")
+		batch.send("set a 1")
+		batch.expect("OK")
+		old := batch.kubectls()
+		replace(c)
+		c.await("the old port-forward has ended", func() bool {
+			return !slices.ContainsFunc(batch.kubectls(), func(pid int) bool { return slices.Contains(old, pid) })
+		})
+		batch.send("set a 2")
+		batch.expect("OK")
+		_, stderr := batch.end(0)
+		c.wants(stderr, "2 lines: 2 applied")
+	})
+	// The answer to a write is lost: sscli reads the key again.
+	t.Run("write", func(t *testing.T) {
+		c := startVia(t, "SSCLI_TIMEOUT=3s")
+		c.store.Intercept(func(r emulator.Request) emulator.Action {
+			return emulator.Action{DropReply: r.Verb() == "SET"}
+		})
+		plain, condition := c.start("set", "a", "1"), c.start("set", "b", "1", "--nx")
+		c.await("both are applied", func() bool { return len(c.store.Keys()) == 2 })
+		replace(c)
+		_, stderr := plain.end(0)
+		c.wants(stderr, "warning")
+		_, stderr = condition.end(11)
+		c.wants(stderr, `"b"`)
+	})
+	t.Run("watch", func(t *testing.T) {
+		c := startVia(t)
+		watch := c.start("watch", "k", "-o", "json")
+		watch.expect(`"op":"initial"`)
+		c.api.DeletePod()
+		if _, err := c.store.Set("k", "missed"); err != nil {
+			t.Fatal(err)
+		}
+		c.api.CreatePod()
+		c.wants(watch.expect(`"op":"resync"`), `"op":"gap"`, `"continuity":"lost"`, `"value":"missed"`)
+		c.run(0, "set", "k", "seen")
+		watch.expect(`"value":"seen"`)
+		if err := watch.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		watch.end(-1)
+	})
+}
+
+// TestViaLock: a lock survives a new forward, and is given up in time if there is none.
+func TestViaLock(t *testing.T) {
+	const child = `trap 'touch "$0/terminated"; exit 9' TERM; echo started; while [ ! -e "$0/stop" ]; do sleep 0.02; done`
+	exists := func(dir, name string) func() bool {
+		return func() bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err == nil
+		}
+	}
+	t.Run("survives", func(t *testing.T) {
+		c, dir := startVia(t), t.TempDir()
+		lock := c.start("lock", "run", "l", "--ttl", "6s", "--", "sh", "-c", child, dir)
+		lock.expect("started")
+		before, _ := c.store.Get("l")
+		c.api.DeletePod()
+		c.api.CreatePod()
+		deleted := time.Now()
+		c.await("the lock is renewed", func() bool {
+			now, held := c.store.Get("l")
+			if !held {
+				t.Fatal("the lock has expired")
+			}
+			return now.Version != before.Version
+		})
+		t.Logf("renewed after %v", time.Since(deleted))
+		if err := os.WriteFile(filepath.Join(dir, "stop"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		lock.end(0)
+		if _, held := c.store.Get("l"); held {
+			t.Error("the lock is left")
+		}
+	})
+	t.Run("given up", func(t *testing.T) {
+		c, dir := startVia(t, "SSCLI_TIMEOUT=1s"), t.TempDir()
+		lock := c.start("lock", "run", "l", "--ttl", "4s", "--", "sh", "-c", child, dir)
+		lock.expect("started")
+		c.api.DeletePod()
+		c.await("the command is terminated", exists(dir, "terminated"))
+		if _, held := c.store.Get("l"); !held {
+			t.Error("the lock expired before the command got TERM")
+		}
+		_, stderr := lock.end(8)
+		c.wants(stderr, `lock "l" was lost`)
+	})
+	// sscli is killed: the command and each kubectl end before the lock expires.
+	t.Run("killed", func(t *testing.T) {
+		c, dir := startVia(t), t.TempDir()
+		lock := c.start("lock", "run", "l", "--", "sh", "-c", child, dir)
+		lock.expect("started")
+		if err := lock.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := io.Copy(io.Discard, lock.stdout) // until the command has ended
+		_ = lock.cmd.Wait()
+		c.await("no kubectl is left", func() bool { return len(lock.kubectls()) == 0 })
+		if _, held := c.store.Get("l"); !held || err != nil {
+			t.Error("the lock expired before the command and kubectl ended: ", err)
+		}
+	})
 }

@@ -13,6 +13,8 @@ package apiservertest
 import (
 	"encoding/json"
 	"encoding/pem"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -82,7 +84,9 @@ func Start(t *testing.T, o Options) *Server {
 	t.Helper()
 	s := &Server{o: o, ca: o.CA, created: make(chan struct{}), closed: make(chan struct{}), forwards: make(map[*forward]bool)}
 	close(s.created)
-	s.http = httptest.NewTLSServer(http.HandlerFunc(s.serve))
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a kubectl that is stopped leaves errors
+	s.http.StartTLS()
 	t.Cleanup(s.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
 	text, err := json.Marshal(object{

@@ -57,9 +57,7 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	s.running.Add(1)
 	s.mu.Unlock()
 	defer s.running.Done()
-	f.spdy.Serve(func(stream *spdystream.Stream) {
-		f.copies.Go(func() { f.stream(stream) })
-	})
+	f.spdy.Serve(f.stream)
 	s.mu.Lock()
 	delete(s.forwards, f)
 	s.mu.Unlock()
@@ -101,22 +99,20 @@ func upgrade(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	return &hijacked{conn, buffered.Reader}, nil
 }
 
-// stream serves a new stream.
+// stream begins to serve a stream. It replies before it returns, because the connection drops data
+// that it receives before the reply.
 func (f *forward) stream(stream *spdystream.Stream) {
 	id := stream.Headers().Get("requestID")
-	isErrs := stream.Headers().Get("streamType") == "error"
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	errs := f.errs[id]
-	if isErrs {
+	if stream.Headers().Get("streamType") == "error" {
 		f.errs[id] = stream
 	} else {
 		delete(f.errs, id)
+		f.copies.Go(func() { f.connect(stream, errs) })
 	}
-	f.mu.Unlock()
 	_ = stream.SendReply(http.Header{}, false) // fails if the connection is lost, as reads do
-	if !isErrs {
-		f.connect(stream, errs)
-	}
 }
 
 // connect connects a data stream to the broker.
