@@ -100,7 +100,7 @@ help
 fault                client client/mqtt client/wire format process config signals suggest terminal via
 tune
 usage                format config fault
-login                client format certs config fault
+login                client format certs config fault via
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault

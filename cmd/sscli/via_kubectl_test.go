@@ -267,12 +267,13 @@ func TestViaPodDeleted(t *testing.T) {
 		old := batch.kubectls()
 		replace(c)
 		c.await("the old port-forward has ended", func() bool {
-			return !slices.ContainsFunc(batch.kubectls(), func(pid int) bool { return slices.Contains(old, pid) })
+			return !slices.ContainsFunc(old, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
 		})
+		batch.send("sleep 200ms") // sscli learns that its connection is lost
 		batch.send("set a 2")
 		batch.expect("OK")
 		_, stderr := batch.end(0)
-		c.wants(stderr, "2 lines: 2 applied")
+		c.wants(stderr, "3 lines: 3 applied")
 	})
 	// The answer to a write is lost: sscli reads the key again.
 	t.Run("write", func(t *testing.T) {
