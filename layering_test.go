@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", module + "/client/internal/testpeer"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", rooms + "via/apiservertest", module + "/client/internal/testpeer"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -101,7 +101,7 @@ help
 fault                client client/mqtt client/wire format process config signals suggest terminal via
 tune
 usage                format config fault
-login                client format certs config fault
+login                client format certs config fault via
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault

@@ -37,12 +37,19 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
+// originalPath is the variable with the PATH from before testscript put the programs of this test in
+// front, among them a fake kubectl.
+const originalPath = "SSCLI_TEST_PATH"
+
 func TestMain(m *testing.M) {
 	if process.GuardMain() || lockChild() {
 		return
 	}
 	// As main does, for the commands that tests run in this process.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
+	if os.Getenv(originalPath) == "" {
+		_ = os.Setenv(originalPath, os.Getenv("PATH")) // cannot fail
+	}
 	programs := map[string]func(){"sscli": main, "statestore-cli": main, "kubectl-sscli": main, "kubectl": func() { os.Exit(viatest.Main()) }}
 	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram && signal.Ignored(syscall.SIGHUP) {
 		// Programs that tests start must not inherit what nohup(1) ignores. What is caught here

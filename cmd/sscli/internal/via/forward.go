@@ -15,8 +15,9 @@ import (
 )
 
 // A forward is a kubectl port-forward. It is worn out, and not used for new connections, when kubectl
-// has ended or reported an error, or when a connection through it received nothing: its pod may be
-// gone, although some versions of kubectl keep running.
+// has ended or reported an error, or when a connection through it was closed that had received
+// nothing, or whose last bytes were unanswered for a while: its pod may be gone, although some
+// versions of kubectl keep running.
 type forward struct {
 	way     *Way
 	words   string
@@ -33,6 +34,10 @@ type forward struct {
 	unused  chan struct{} // closed when the forward is retired and its last connection is closed
 	retired bool
 }
+
+// silence is how long the last bytes on a connection must have been unanswered when the connection is
+// closed, for its forward to be worn out. A connection in use sends its farewell just before.
+const silence = 500 * time.Millisecond
 
 // pause returns the minimum time between the starts of two forwards, after a number of failures in
 // a row.
@@ -234,7 +239,7 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	f.mu.Unlock()
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.address)
 	if err != nil {
-		f.release(false)
+		f.release(true)
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -243,13 +248,12 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	return &conn{Conn: nc, forward: f}, nil
 }
 
-// release records that a connection has ended. brought says whether the connection received
-// anything; if not, the forward is worn out.
-func (f *forward) release(brought bool) {
+// release records that a connection has ended, and whether that wears the forward out.
+func (f *forward) release(wornOut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.conns--
-	f.wornOut = f.wornOut || !brought
+	f.wornOut = f.wornOut || wornOut
 	f.endUnused()
 }
 
@@ -293,7 +297,8 @@ func (f *forward) report() (said string, ended bool) {
 type conn struct {
 	net.Conn
 	forward *forward
-	brought atomic.Bool // something was read
+	brought atomic.Bool               // something was read
+	waiting atomic.Pointer[time.Time] // the last write; nil = something was read since
 	closed  sync.Once
 }
 
@@ -301,6 +306,9 @@ type conn struct {
 // the forward ended, if it did.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.waiting.Store(nil)
+	}
 	if n > 0 && !c.brought.Load() && !c.brought.Swap(true) {
 		c.forward.way.mu.Lock()
 		c.forward.way.failures = 0
@@ -315,10 +323,19 @@ func (c *conn) Read(p []byte) (int, error) {
 	return 0, c.forward.explain(err)
 }
 
+// Write implements [net.Conn].
+func (c *conn) Write(p []byte) (int, error) {
+	now := time.Now()
+	c.waiting.Store(&now)
+	return c.Conn.Write(p)
+}
+
 // Close implements [net.Conn].
 func (c *conn) Close() error {
 	err := c.Conn.Close()
-	c.closed.Do(func() { c.forward.release(c.brought.Load()) })
+	since := c.waiting.Load()
+	wornOut := !c.brought.Load() || since != nil && time.Since(*since) > silence
+	c.closed.Do(func() { c.forward.release(wornOut) })
 	return err
 }
 
