@@ -132,6 +132,9 @@ func TestExitCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if wrapped := regexp.MustCompile(`(?m)^  \S+ .*\n {3}.*`).FindString(string(help)); wrapped != "" {
+		t.Fatalf("sscli help exit-codes: a meaning takes two lines, and ss_meaning prints one:\n%s", wrapped)
+	}
 	var want strings.Builder
 	for _, m := range regexp.MustCompile(`(?m)^  (\S+) +(.*)$`).FindAllStringSubmatch(string(help), -1) {
 		fmt.Fprintf(&want, "| `%s` | %s |\n", m[1], m[2])
