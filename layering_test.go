@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", module + "/client/internal/testpeer"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", module + "/client/internal/testpeer", module + "/internal/systext"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -74,13 +74,14 @@ client               client/internal/idtable client/mqtt client/wait client/wire
 observe
 internal/admission
 internal/glob
+internal/neterr
 internal/ownerfile
 socket
 emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
 emulator/disk
 redis                internal/admission internal/glob observe socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis internal/neterr
 format               observe
 repl                 format
 
@@ -99,7 +100,7 @@ certs                atomicfile config
 via                  client process config
 operand              repl
 help
-fault                client client/mqtt client/wire format process config signals suggest terminal via
+fault                client client/mqtt client/wire format process config signals suggest terminal via internal/neterr
 tune
 usage                format config fault textfile
 login                client format certs config fault
