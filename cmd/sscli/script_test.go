@@ -33,6 +33,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/systext"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
@@ -204,6 +205,8 @@ func noteLines(b *bytes.Buffer, mark, text string) {
 // scrub gives what differs from run to run a name. A version is one only if it is
 // of today, so that those written out in a script stay.
 func (s *script) scrub(ts *testscript.TestScript, text string) string {
+	text = systext.Unix(text)
+	text = strings.ReplaceAll(text, ts.Getenv("WORK")+`\`, "$WORK/") // on Windows
 	text = strings.ReplaceAll(text, ts.Getenv("WORK"), "$WORK")
 	for _, name := range []string{"PORT", "WSPORT", "PROXYPORT"} {
 		if port := ts.Getenv(name); port != "" {

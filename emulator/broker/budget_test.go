@@ -3,6 +3,7 @@ package broker_test
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -140,14 +141,21 @@ func TestBudget(t *testing.T) {
 		for _, c := range []*client{lazy, sub} {
 			c.subscribe("t", 0)
 		}
+		text, limit := block, 500 // most messages are in buffers of the kernel
+		if runtime.GOOS == "windows" {
+			// Package socket does not write there, so each message passes through the outbox of sub. It
+			// must fit in the share of sub when lazy has exhausted the budget.
+			const smaller = 8
+			text, limit = text[:len(text)/smaller], limit*smaller
+		}
 		n := exhaust(t, func(int) bool {
-			pub.publish("t", 1, block, 0)
-			sub.expect("t q0: " + block)
+			pub.publish("t", 1, text, 0)
+			sub.expect("t q0: " + text)
 			s.Lock()
 			defer s.Unlock()
 			return s.Stats().Clients == 2
 		})
-		if n > 500 { // most is in buffers of the kernel
+		if n > limit {
 			t.Errorf("%d messages", n)
 		}
 		lazy.conn.Close()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
 )
 
@@ -125,7 +126,7 @@ func read(file string) (Contexts, error) {
 			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: "chmod 600 " + format.ShWord(file),
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(textfile.NewReader(f), maxFile+1))
 	if err != nil {
 		return Contexts{}, err
 	}

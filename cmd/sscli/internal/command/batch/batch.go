@@ -30,6 +30,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -182,8 +183,9 @@ func checkCommands(file *os.File, f batchFlags) error {
 	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
+	const most = 4 // bytes of a byte order mark and one character
 	first := make([]byte, 1)
-	if n, _ := file.ReadAt(first, 0); n == 0 || first[0] != '{' {
+	if n, _ := io.ReadFull(textfile.NewReader(io.NewSectionReader(file, 0, most)), first); n == 0 || first[0] != '{' {
 		return nil // the next read reports an error
 	}
 	return &fault.UsageError{
@@ -217,7 +219,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) err
 		return b.app.ConfirmAll(ctx, name+" "+format.Brief(file.Name()))
 	}
 	count := 0
-	for lines := repl.NewReader(file); ; {
+	for lines := repl.NewReader(textfile.NewReader(file)); ; {
 		line, err := lines.Next()
 		if fault.IsA[*repl.LineError](err) {
 			continue // reported when the line runs
