@@ -14,7 +14,8 @@ const (
 	freeOutput     = 32 << 10
 	nameCost       = 200 // of a watched key or a subscription, in addition to its name
 	patternCost    = 32  // of each byte of a pattern
-	spanCost       = 40  // of an argument of a request, in addition to its bytes
+	spanCost       = 16  // of an argument of a request that is being read, in addition to its bytes
+	argCost        = 24  // of an argument of a request that was read
 	queuedCost     = 100 // of a queued command, in addition to its arguments
 )
 
@@ -54,7 +55,7 @@ func (ch *charge) set(n int) bool {
 // chargeInput charges a buffer for requests of the given size, and what else the server keeps of the
 // client's requests. Clients that have not logged in have a budget of their own.
 func (c *conn) chargeInput(buffer int) bool {
-	n := max(0, buffer+spanCost*cap(c.in.spans)+c.queuedBytes+queuedCost*len(c.queue)+c.nameBytes-freeInput)
+	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.nameBytes-freeInput)
 	if !c.authenticated {
 		return c.ticket.Reserve(n)
 	}

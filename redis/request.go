@@ -54,7 +54,7 @@ type requestReader struct {
 
 // newRequestReader returns a reader that accepts requests of up to memory bytes.
 func newRequestReader(memory int) requestReader {
-	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost)), maxBulk: min(maxBulk, memory)}
+	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost+argCost)), maxBulk: min(maxBulk, memory)}
 }
 
 // fullness returns the lengths of the running request, of the unread bytes after it, and of the
