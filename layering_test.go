@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", module + "/client/internal/testpeer"}
+	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", rooms + "via/apiservertest", module + "/client/internal/testpeer", module + "/internal/systext"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -74,33 +74,36 @@ client               client/internal/idtable client/mqtt client/wait client/wire
 observe
 internal/admission
 internal/glob
+internal/neterr
 internal/ownerfile
 socket
 emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
 emulator/disk
 redis                internal/admission internal/glob observe socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis internal/neterr
 format               observe
 repl                 format
 
 atomicfile           internal/ownerfile
+filelock
 process              signals
-passwd
+passwd               textfile
 signals
 suggest
+textfile
 terminal             format signals
 screen               format terminal
 trace                client/mqtt client/wire format
-config               format atomicfile suggest
+config               format atomicfile filelock suggest textfile
 certs                atomicfile config
 via                  client process config
 operand              repl
 help
-fault                client client/mqtt client/wire format process config signals suggest terminal via
+fault                client client/mqtt client/wire format process config signals suggest terminal via internal/neterr
 tune
-usage                format config fault
-login                client format certs config fault
+usage                format config fault textfile
+login                client format certs config fault via
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault
@@ -108,14 +111,14 @@ accounts             emulator atomicfile certs app config fault passwd
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
-records              fault format
+records              fault format textfile
 dataset              format fault records
 dataflow             dataset suggest
 
-cmdline              repl app complete config fault help operand suggest
+cmdline              repl app complete config fault help operand suggest format
 verb                 client client/wire format repl app bulkread complete config fault fence operand usage
 directive            client/wait format repl app config fault usage
-lineinput            client repl fault
+lineinput            client repl fault textfile
 command/call         client client/wire format repl app fault fence verb
 command/completion   app complete fault usage
 command/del          client format repl app config fault fence verb
@@ -124,26 +127,26 @@ command/keynotify    client client/wire repl command/call fault verb
 command/scan         client format repl app bulkread config fault suggest verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
-command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage
+command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage textfile
 command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput usage
-sources              client format repl config fault lineinput records
+sources              client format repl config fault lineinput records textfile
 command/diff         client format app bulkread complete config fault jsonfield sources
 command/apply        client client/wire format app bulkread command/diff command/set config fault outage sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage
+command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage textfile
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
 command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard usage
-command/datasetcmd/check client format app config dataflow dataset fault guard records suggest
+command/datasetcmd/check client format app config dataflow dataset fault guard records suggest textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault usage
 command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault requestlog command/ping trace sources tune
-command/forward      client format atomicfile certs process app config fault outage via
+command/forward      client format atomicfile certs filelock process app config fault outage via
 command/pod          app config fault usage
 kubectlplugin        fault
 command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -188,9 +189,13 @@ type asking struct {
 
 func ask(ctx context.Context, address, id string) (*asking, error) {
 	a := &asking{id: id, answers: make(map[string]func(string, wire.Version))}
-	conn, err := mqtt.Dial(ctx, mqtt.Options{
+	o := mqtt.Options{
 		Address: address, ClientID: id, Subscribe: []string{"clients/" + id + "/response"}, OnMessage: a.receive,
-	})
+	}
+	if runtime.GOOS == "windows" {
+		o.KeepAlive = 4 * time.Second // Wine can leave a connection of a killed process open
+	}
+	conn, err := mqtt.Dial(ctx, o)
 	a.conn = conn
 	return a, err
 }

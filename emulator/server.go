@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
 	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/neterr"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -235,7 +236,7 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 		ln, err = net.Listen("tcp", address)
 	}
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, neterr.InUse):
 		return nil, fmt.Errorf("listen on %s: %w", address, syscall.EADDRINUSE)
 	case err != nil:
 		if op, ok := errors.AsType[*net.OpError](err); ok {

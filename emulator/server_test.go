@@ -971,12 +971,14 @@ func TestClose(t *testing.T) {
 		}
 	}
 	await(t, s, func(st emulator.State) bool { return st.Connections == 3 })
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
 	c.expect("reply +OK", "DISCONNECT 0x8b")
 	c.ended()
 	silent.ended()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
 	stuck.conn.Close()
 	if err := s.Close(); err != nil {
 		t.Error(err)

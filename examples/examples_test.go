@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -30,10 +31,7 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "sscli"), "../cmd/sscli").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	bin := filepath.Dir(build(t))
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -60,6 +58,19 @@ func TestExamples(t *testing.T) {
 	})
 }
 
+// build builds sscli from this tree, and returns its path.
+func build(t *testing.T) string {
+	t.Helper()
+	sscli := filepath.Join(t.TempDir(), "sscli")
+	if runtime.GOOS == "windows" {
+		sscli += ".exe"
+	}
+	if out, err := exec.Command("go", "build", "-o", sscli, "../cmd/sscli").CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return sscli
+}
+
 // TestEachIsRun requires a test of each example.
 func TestEachIsRun(t *testing.T) {
 	for _, pattern := range []string{"*.sh", "*.yaml", "*.py"} {
@@ -84,17 +95,51 @@ func TestEachIsRun(t *testing.T) {
 
 // A podSpec has the fields of a pod that these tests check.
 type podSpec struct {
+	ServiceAccountName           string `yaml:"serviceAccountName"`
+	AutomountServiceAccountToken *bool  `yaml:"automountServiceAccountToken"`
+
 	InitContainers []containerSpec `yaml:"initContainers"`
 	Containers     []containerSpec
+	Volumes        []map[string]any
 }
 
 type containerSpec struct {
 	Name, Image     string
 	Command, Args   []string
-	SecurityContext struct {
-		RunAsNonRoot           bool `yaml:"runAsNonRoot"`
-		ReadOnlyRootFilesystem bool `yaml:"readOnlyRootFilesystem"`
-	} `yaml:"securityContext"`
+	SecurityContext map[string]any `yaml:"securityContext"`
+	Env             []map[string]any
+	VolumeMounts    []map[string]any `yaml:"volumeMounts"`
+}
+
+// parsePod returns the pod in a manifest of a Pod, or of a Deployment, a Job or a CronJob, which
+// have a template of it.
+func parsePod(text []byte) (podSpec, error) {
+	type template struct{ Spec podSpec }
+	var manifest struct {
+		Spec struct {
+			Pod         podSpec `yaml:",inline"`
+			Template    template
+			JobTemplate struct{ Spec struct{ Template template } } `yaml:"jobTemplate"` // of a CronJob
+		}
+	}
+	err := yaml.Unmarshal(text, &manifest)
+	for _, pod := range []podSpec{manifest.Spec.Pod, manifest.Spec.Template.Spec, manifest.Spec.JobTemplate.Spec.Template.Spec} {
+		if len(pod.Containers) > 0 {
+			return pod, err
+		}
+	}
+	return podSpec{}, errors.Join(err, errors.New("the manifest has no container"))
+}
+
+// documentedPod returns the pod in docs/connecting.md.
+func documentedPod() (podSpec, error) {
+	page, err := os.ReadFile("../docs/connecting.md")
+	if err != nil {
+		return podSpec{}, err
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\napiVersion: v1\nkind: Pod\n")
+	text, _, _ = strings.Cut(text, "```")
+	return parsePod([]byte(text))
 }
 
 // check reports whether a container works with our image.
@@ -113,7 +158,7 @@ func (c containerSpec) check() error {
 	if len(r.Dockers) != 1 || !slices.Contains(r.Dockers[0].Images, image) {
 		return fmt.Errorf("%s: image %s is not one of the released %v", c.Name, image, r.Dockers)
 	}
-	if c.Command != nil || !c.SecurityContext.RunAsNonRoot || !c.SecurityContext.ReadOnlyRootFilesystem {
+	if c.Command != nil || c.SecurityContext["runAsNonRoot"] != true || c.SecurityContext["readOnlyRootFilesystem"] != true {
 		return fmt.Errorf("%+v: want no command, runAsNonRoot and readOnlyRootFilesystem", c)
 	}
 	return nil
@@ -121,18 +166,87 @@ func (c containerSpec) check() error {
 
 // TestPod checks the pod in docs/connecting.md.
 func TestPod(t *testing.T) {
-	page, err := os.ReadFile("../docs/connecting.md")
+	pod, err := documentedPod()
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "```yaml\napiVersion: v1\nkind: Pod\n")
-	text, _, ok := strings.Cut(text, "```")
-	var pod struct{ Spec podSpec }
-	if err := yaml.Unmarshal([]byte(text), &pod); !ok || err != nil || len(pod.Spec.Containers) != 1 {
-		t.Fatalf("docs/connecting.md: %d containers, %v", len(pod.Spec.Containers), err)
-	}
-	if err := pod.Spec.Containers[0].check(); err != nil {
+	if err := pod.Containers[0].check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestConnections: each manifest connects to the broker as the pod of `sscli pod` does, with its
+// image, its service-account token, its CA, its variables and its rights.
+func TestConnections(t *testing.T) {
+	out, err := exec.Command(build(t), "pod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := parsePod(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented, err := documentedPod()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]podSpec{"docs/connecting.md": documented}
+	names, err := filepath.Glob("*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pods[name], err = parsePod(text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, pod := range pods {
+		t.Run(name, func(t *testing.T) { pod.comparePod(t, want) })
+	}
+}
+
+// comparePod demands that the containers of a pod that run sscli connect as the container of want.
+// A pod may have more volumes, and containers that run something else.
+func (p podSpec) comparePod(t *testing.T, want podSpec) {
+	t.Helper()
+	if p.ServiceAccountName != want.ServiceAccountName {
+		t.Errorf("service account %q, want %q", p.ServiceAccountName, want.ServiceAccountName)
+	}
+	containsEach(t, "volume", p.Volumes, want.Volumes)
+	all, ours := slices.Concat(p.InitContainers, p.Containers), 0
+	for _, c := range all {
+		model := want.Containers[0]
+		if c.Image != model.Image {
+			continue
+		}
+		ours++
+		if !reflect.DeepEqual(c.SecurityContext, model.SecurityContext) {
+			t.Errorf("%s: security context %v, want %v", c.Name, c.SecurityContext, model.SecurityContext)
+		}
+		if !reflect.DeepEqual(c.Env, model.Env) {
+			t.Errorf("%s: environment %v, want %v", c.Name, c.Env, model.Env)
+		}
+		containsEach(t, c.Name+": volume mount", c.VolumeMounts, model.VolumeMounts)
+	}
+	if ours == 0 {
+		t.Errorf("no container has the image %s", want.Containers[0].Image)
+	}
+	// A container that runs something else may need the token that Kubernetes mounts.
+	if ours == len(all) && !reflect.DeepEqual(p.AutomountServiceAccountToken, want.AutomountServiceAccountToken) {
+		t.Error("automountServiceAccountToken is not as in the pod of sscli pod")
+	}
+}
+
+func containsEach(t *testing.T, what string, got, want []map[string]any) {
+	t.Helper()
+	for _, w := range want {
+		if !slices.ContainsFunc(got, func(g map[string]any) bool { return reflect.DeepEqual(g, w) }) {
+			t.Errorf("no %s %v", what, w)
+		}
 	}
 }
 
@@ -142,16 +256,9 @@ func container(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: container MANIFEST NAME FILE")
 	}
-	type template struct{ Spec podSpec }
-	var manifest struct {
-		Spec struct {
-			Template    template
-			JobTemplate struct{ Spec struct{ Template template } } `yaml:"jobTemplate"` // of a CronJob
-		}
-	}
-	ts.Check(yaml.Unmarshal([]byte(ts.ReadFile(args[0])), &manifest))
-	pod, ofJob := manifest.Spec.Template.Spec, manifest.Spec.JobTemplate.Spec.Template.Spec
-	for _, c := range slices.Concat(pod.InitContainers, pod.Containers, ofJob.Containers) {
+	pod, err := parsePod([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 		if c.Name != args[1] {
 			continue
 		}

@@ -15,6 +15,7 @@ type BatchSummary struct {
 	Refused int // invalid, or refused by the store or the broker
 	Unknown int // sent, but the outcome is unknown
 	Skipped int // had nothing to load
+	Newer   int // of Applied: replaced a newer value (import)
 	Elapsed time.Duration
 
 	// Resume is the line to continue from if the batch stopped before the end of its input,
@@ -79,6 +80,15 @@ func (s BatchSummary) human(w *writer) {
 		}
 		w.program("these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
 	}
+}
+
+// List lists names: "a, b or c" if last is "or".
+func List(names []string, last string) string {
+	n := len(names) - 1
+	if n < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:n], ", ") + " " + last + " " + names[n]
 }
 
 // Count returns n and the noun, with an s added unless n is 1.

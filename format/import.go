@@ -6,7 +6,10 @@ import "fmt"
 // ran.
 type ImportSummary struct{ Batch BatchSummary }
 
-func (s ImportSummary) fields(o *objectWriter) { s.Batch.write(o, "import", "exist") }
+func (s ImportSummary) fields(o *objectWriter) {
+	s.Batch.write(o, "import", "exist")
+	o.add("newer", when(s.Batch.Newer > 0, s.Batch.Newer))
+}
 
 func (s ImportSummary) human(w *writer) {
 	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
@@ -46,7 +49,11 @@ func (s DryRunSummary) fields(o *objectWriter) {
 }
 
 func (s DryRunSummary) human(w *writer) {
-	w.program("nothing was written, an import would set %s\n", ImportSummary(s).counts())
+	newer := ""
+	if s.Batch.Newer > 0 {
+		newer = fmt.Sprintf("; newer in the store: %d", s.Batch.Newer)
+	}
+	w.program("nothing was written, an import would set %s%s\n", ImportSummary(s).counts(), newer)
 }
 
 // ImportPlan is what `import` would do with one line, for `import --dry-run`.

@@ -16,6 +16,8 @@ type Entry struct {
 	Key   string
 	Value []byte
 	Found bool // false: the key was missing when it was read
+
+	Version string // the hybrid logical clock of the value, unchecked; empty = the line has none
 }
 
 // ParseEntry parses a line with a JSON object: the output of `get -o json`, or any
@@ -84,6 +86,7 @@ type entryMembers struct {
 	ValueB64 jsontext.Value `json:"value_b64"`
 	Op       jsontext.Value `json:"op"`
 	Found    jsontext.Value `json:"found"`
+	Version  jsontext.Value `json:"version"`
 }
 
 func (m *entryMembers) entry() (Entry, error) {
@@ -110,7 +113,13 @@ func (m *entryMembers) entry() (Entry, error) {
 	case found != "false" && !ok:
 		return e, errors.New("no value: expected value, or value_b64")
 	}
-	return Entry{Key: string(key), Value: value, Found: ok}, nil
+	var version struct {
+		HLC string `json:"hlc"`
+	}
+	if m.Version.Kind() == '{' {
+		_ = json.Unmarshal(m.Version, &version) // a version of another form is ignored
+	}
+	return Entry{Key: string(key), Value: value, Found: ok, Version: version.HLC}, nil
 }
 
 // bytesOf returns the bytes of a member, given as text or as base64; ok is false if it is absent.

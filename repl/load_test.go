@@ -18,12 +18,13 @@ func TestParseEntry(t *testing.T) {
 		want Entry
 		err  string
 	}{
-		{in: `{"op":"get","key":"a","found":true,"value":"1","version":{"hlc":"1:0:n","list":[1,"}"]},"rtt_ms":0.2}`, want: Entry{"a", []byte("1"), true}},
-		{in: ` { "key" : "a" , "value" : "" } `, want: Entry{"a", []byte{}, true}},
-		{in: `{"key_b64":"AP8=","value_b64":""}`, want: Entry{"\x00\xff", []byte{}, true}},
-		{in: `{"\u006bey":"\u00e9\ud83d\ude00\"\\\/\b\f\n\r\t","value":"é"}`, want: Entry{"é😀\"\\/\b\f\n\r\t", []byte("é"), true}},
-		{in: `{"key":"a","found":false}`, want: Entry{"a", []byte{}, false}},
-		{in: `{"key":"a","value":"1","Value":"2","x":{"value":"3"},"y":["value",{"key":1}],"z":null}`, want: Entry{"a", []byte("1"), true}},
+		{in: `{"op":"get","key":"a","found":true,"value":"1","version":{"hlc":"1:0:n","list":[1,"}"]},"rtt_ms":0.2}`, want: Entry{"a", []byte("1"), true, "1:0:n"}},
+		{in: ` { "key" : "a" , "value" : "" } `, want: Entry{"a", []byte{}, true, ""}},
+		{in: `{"key_b64":"AP8=","value_b64":""}`, want: Entry{"\x00\xff", []byte{}, true, ""}},
+		{in: `{"\u006bey":"\u00e9\ud83d\ude00\"\\\/\b\f\n\r\t","value":"é"}`, want: Entry{"é😀\"\\/\b\f\n\r\t", []byte("é"), true, ""}},
+		{in: `{"key":"a","value":"1","version":{"hlc":1}}`, want: Entry{"a", []byte("1"), true, ""}},
+		{in: `{"key":"a","found":false}`, want: Entry{"a", []byte{}, false, ""}},
+		{in: `{"key":"a","value":"1","Value":"2","x":{"value":"3"},"y":["value",{"key":1}],"z":null}`, want: Entry{"a", []byte("1"), true, ""}},
 
 		{in: "{\"key\":\"\xff\"}", err: "byte 9: JSON: invalid UTF-8; bytes that are not text go into a member with _b64"},
 		{in: `{"key":`, err: "byte 8: JSON: unexpected EOF"},

@@ -237,6 +237,19 @@ vulnerabilities() {
 	fi
 }
 
+# cluster runs what requires a real Kubernetes API server. It takes minutes to build that server, so
+# without it cluster says so and goes on, also with SSCLI_CHECK=full.
+cluster() {
+	local name='--via kubectl on a real API server'
+	if [ -z "$full" ]; then
+		skip "$name" 'takes a minute and a half: scripts/cluster-check.sh'
+	elif scripts/cluster.sh --built; then
+		step "$name" scripts/cluster-check.sh
+	else
+		echo "not done       $name: scripts/cluster.sh --build builds it, once"
+	fi
+}
+
 [ -n "$full" ] && step 'install missing tools' install_missing
 
 step gofmt formatted
@@ -272,6 +285,7 @@ else
 fi
 tests # including the imports between packages, README.md, docs and the tour
 fuzz
+cluster
 if [ -n "$full" ]; then
 	step 'trial release, if its inputs changed' scripts/release-check.sh --if-changed
 else

@@ -5,6 +5,7 @@
 #
 #   scripts/cluster.sh [CMD...]     runs CMD (default: bash) with KUBECONFIG and CLUSTER set
 #   scripts/cluster.sh --build      only builds what is missing
+#   scripts/cluster.sh --built      only says, with its exit code, whether all that it requires is there
 #
 # The servers end with CMD. $CLUSTER is their directory: admin.kubeconfig, the kubeconfigs of users
 # with fewer rights (NAME.kubeconfig), ca.crt of the broker, the process ids (NAME.pid), the command
@@ -12,7 +13,7 @@
 #
 # The first run builds kube-apiserver and kwok from the Go module proxy, into
 # ${XDG_CACHE_HOME:-~/.cache}/sscli-cluster: 4 minutes on two quiet cores, 170 MB. A start takes
-# about 10 s. Requires etcd (Debian: etcd-server), kubectl, openssl.
+# about 10 s. Requires etcd (Debian: etcd-server), kubectl 1.24 or newer, openssl.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -33,11 +34,27 @@ build() {
 	fi
 }
 
+# installed names a program that is missing, on standard error.
+installed() {
+	local program
+	for program in etcd kubectl openssl; do
+		command -v $program >/dev/null || { echo "cluster.sh: $program is not installed" >&2; return 1; }
+	done
+	kubectl create token --help 2>/dev/null | grep -q -e --audience || { echo "cluster.sh: kubectl is older than 1.24" >&2; return 1; }
+}
+
+case ${1:-} in
+--built)
+	[ -x "$cache/kube-apiserver" ] && [ -x "$cache/kwok" ] && installed
+	exit
+	;;
+--build)
+	build
+	exit
+	;;
+esac
 build
-[ "${1:-}" = --build ] && exit
-for program in etcd kubectl openssl; do
-	command -v $program >/dev/null || { echo "cluster.sh: $program is not installed" >&2; exit 1; }
-done
+installed
 
 CLUSTER=$(mktemp -d)
 export CLUSTER

@@ -125,15 +125,16 @@ func (c *Conn) fail(err error) {
 	c.err = err
 	unanswered := c.pending
 	c.pending = idtable.Table[uint16, pending]{}
-	close(c.done)
 	c.mu.Unlock()
 	if err != ErrClosed {
 		// Close the TCP connection first: closing TLS sends an alert, which takes up to 5 s if the
-		// broker does not read.
+		// broker does not read. Close it before done, so that Options.Dial knows the end of this
+		// connection when it makes the next.
 		if t, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
 			t.NetConn().Close() // its error would add nothing to err
 		}
 	}
+	close(c.done)
 	c.nc.Close() // its error would add nothing to err
 	for _, p := range unanswered.All() {
 		p.done(err)

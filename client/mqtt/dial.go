@@ -226,7 +226,10 @@ func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			stage = StageLookup
 		}
-		return nil, &DialError{stage, o.Address, cause(ctx, err)}
+		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // else err may say what o.Dial waited for
+			err = cause(ctx, err)
+		}
+		return nil, &DialError{stage, o.Address, err}
 	}
 	return nc, nil
 }

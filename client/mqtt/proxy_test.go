@@ -12,13 +12,13 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/neterr"
 )
 
 // tunnels listens and has open answer the request for a tunnel: it returns where to,
@@ -173,8 +173,8 @@ func TestNoProxy(t *testing.T) {
 		{"hangs up", answers(""), says("closed the connection")},
 		{"speaks first", answers("HTTP/1.1 200 OK\r\n\r\n \x03"), says("unexpected bytes")},
 		{"endless header", answers("HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20)), has[*mqtt.ProxyError]},
-		{"closed", "http://secretuser:hunter2@" + closed.Addr().String(), is(syscall.ECONNREFUSED)},
-		{"SOCKS closed", "socks5://secretuser:hunter2@" + closed.Addr().String(), is(syscall.ECONNREFUSED)},
+		{"closed", "http://secretuser:hunter2@" + closed.Addr().String(), is(neterr.Refused)},
+		{"SOCKS closed", "socks5://secretuser:hunter2@" + closed.Addr().String(), is(neterr.Refused)},
 		{"SOCKS login", "socks5://secretuser:hunter2@" + socksProxy(t, "a:b", name, ""), says("authentication")},
 		{"SOCKS without login", "socks5://" + socksProxy(t, "a:b", name, ""), says("authentication")},
 		{"SOCKS forbidden", "socks5h://" + socksProxy(t, "", "elsewhere:1", ""), says("not allowed")},

@@ -12,12 +12,12 @@ import (
 	"io"
 	"math/big"
 	"net"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/neterr"
 )
 
 // A ca is a certificate authority that lasts for a test.
@@ -137,7 +137,7 @@ func TestNoConnection(t *testing.T) {
 		// TLS 1.3 tells the client only after the handshake.
 		{"without a client certificate", mqtt.Options{Address: mutual, TLS: trust(t, authority)}, mqtt.StageConnect, has[*mqtt.ClientCertificateError]},
 		{"no such name", mqtt.Options{Address: "broker.invalid:1883"}, mqtt.StageLookup, has[*net.DNSError]},
-		{"refused", mqtt.Options{Address: closed.Addr().String()}, mqtt.StageTCP, is(syscall.ECONNREFUSED)},
+		{"refused", mqtt.Options{Address: closed.Addr().String()}, mqtt.StageTCP, is(neterr.Refused)},
 		{"no port", mqtt.Options{Address: "127.0.0.1"}, mqtt.StageTCP, has[*net.AddrError]},
 	} {
 		t.Run(test.name, func(t *testing.T) {

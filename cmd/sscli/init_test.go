@@ -19,6 +19,9 @@ func TestInit(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program")
 	}
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("cannot build the program: ", err)
+	}
 	const (
 		most       = 0.05 // ms, by the wall clock: far above what setting a variable takes
 		mostAllocs = 100

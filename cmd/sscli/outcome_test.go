@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -343,7 +344,11 @@ func TestReleaseLostToWaiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "lock", "run", "k", "-u", store.URL(), "--", "sh", "-c", "true")
+	nothing := []string{"sh", "-c", "true"}
+	if runtime.GOOS == "windows" {
+		nothing = []string{"cmd", "/c", "exit"}
+	}
+	cmd := exec.Command(self, append([]string{"lock", "run", "k", "-u", store.URL(), "--"}, nothing...)...)
 	cmd.Args[0] = "sscli"
 	printed, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(printed), `warning: no reply came to the first release of lock "k"`) {

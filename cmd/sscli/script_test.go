@@ -33,9 +33,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/systext"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
+
+// originalPath is the variable with the PATH from before testscript put the programs of this test in
+// front, among them a fake kubectl.
+const originalPath = "SSCLI_TEST_PATH"
 
 func TestMain(m *testing.M) {
 	if process.GuardMain() || lockChild() {
@@ -43,6 +48,9 @@ func TestMain(m *testing.M) {
 	}
 	// As main does, for the commands that tests run in this process.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
+	if os.Getenv(originalPath) == "" {
+		_ = os.Setenv(originalPath, os.Getenv("PATH")) // cannot fail
+	}
 	programs := map[string]func(){"sscli": main, "statestore-cli": main, "kubectl-sscli": main, "kubectl": func() { os.Exit(viatest.Main()) }}
 	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram && signal.Ignored(syscall.SIGHUP) {
 		// Programs that tests start must not inherit what nohup(1) ignores. What is caught here
@@ -197,6 +205,8 @@ func noteLines(b *bytes.Buffer, mark, text string) {
 // scrub gives what differs from run to run a name. A version is one only if it is
 // of today, so that those written out in a script stay.
 func (s *script) scrub(ts *testscript.TestScript, text string) string {
+	text = systext.Unix(text)
+	text = strings.ReplaceAll(text, ts.Getenv("WORK")+`\`, "$WORK/") // on Windows
 	text = strings.ReplaceAll(text, ts.Getenv("WORK"), "$WORK")
 	for _, name := range []string{"PORT", "WSPORT", "PROXYPORT"} {
 		if port := ts.Getenv(name); port != "" {

@@ -181,12 +181,12 @@ func (c *Client) closeWrite() {
 	_ = c.raw.SetReadDeadline(time.Now().Add(linger))
 }
 
-// discard reads until the client closes its side, or a deadline of linger passes. A client that
-// goes on sending may not have read the DISCONNECT yet, and gets more time.
-func (c *Client) discard() {
+// discard reads from nc until the client closes its side, or a deadline of linger passes. A client
+// that goes on sending may not have read the DISCONNECT or the TLS alert yet, and gets more time.
+func (c *Client) discard(nc net.Conn) {
 	buf := make([]byte, firstBuffer)
 	for {
-		if _, err := c.nc.Read(buf); err != nil {
+		if _, err := nc.Read(buf); err != nil {
 			return
 		}
 		c.b.mu.Lock()

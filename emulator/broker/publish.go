@@ -206,8 +206,9 @@ type Message struct {
 }
 
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
-// Publish sends the message later, on another goroutine, and counts all of them as sent. It requires
-// the lock.
+// Publish sends the message later, on another goroutine, and counts all of them as sent. If the
+// memory budget has no room for the copy that waits, Publish drops the message and counts all of
+// them as refused. It requires the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	r := b.lastRoute // successive replies usually have the same topic
 	if r == nil || r.topic != string(topic) || r.generation != b.generation {
@@ -219,6 +220,9 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	}
 	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
 	if n := len(r.targets); n > maxStepTargets {
+		if !b.affords(b.own.cost()) {
+			return Delivered{Matched: n, Refused: n}
+		}
 		b.publishUnawaited(b.own.keep(), nil)
 		return Delivered{Matched: n, Sent: n}
 	}

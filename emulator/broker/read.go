@@ -64,8 +64,12 @@ func (c *Client) evict() {
 // readLoop reads and handles the client's packets until the connection ends.
 func (c *Client) readLoop() {
 	err := c.readPackets()
-	if err == nil {
-		c.discard()
+	switch {
+	case err == nil:
+		c.discard(c.nc)
+	case c.tls != nil && !c.tls.ConnectionState().HandshakeComplete && !errors.Is(err, os.ErrDeadlineExceeded):
+		c.closeWrite() // the handshake ended with an alert
+		c.discard(c.raw)
 	}
 	b := c.b
 	b.Lock()

@@ -145,7 +145,7 @@ func readLocked(name string, load func(Record)) (contents, error) {
 	switch {
 	case err == nil:
 		defer db.Close()
-	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrPermission) && info.Size() > 0: // Windows denies mapping an empty file
 		return contents{}, openError(name, err)
 	}
 	return readFile(name, load)

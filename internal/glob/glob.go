@@ -42,9 +42,9 @@ type Pattern struct {
 	stars []uint64 // bit i: a star stands before element i
 	skips []uint64 // bit i: element i belongs to a Path, which may also match the empty text
 
-	bounds []rune      // first characters of the ranges within which all elements treat characters alike
-	rows   [][]uint64  // one row for each range; bit i: element i matches these characters
-	low    [256]uint16 // the index in bounds and rows of each low character, or of each byte
+	bounds []rune     // first characters of the ranges within which all elements treat characters alike
+	rows   [][]uint64 // one row for each range; bit i: element i matches these characters
+	low    [256]uint8 // the index in bounds and rows of each low character, or of each byte
 }
 
 type element struct {
@@ -117,7 +117,7 @@ func (p *Pattern) Compile() {
 		}
 	}
 	slices.Sort(p.bounds)
-	p.bounds = slices.Compact(p.bounds)
+	p.bounds = slices.Clone(slices.Compact(p.bounds)) // without spare memory
 	all := make([]uint64, len(p.bounds)*len(p.stars))
 	p.rows = make([][]uint64, len(p.bounds))
 	for i := range p.rows {
@@ -145,7 +145,7 @@ func (p *Pattern) Compile() {
 		if k+1 < len(p.bounds) && p.bounds[k+1] <= rune(c) {
 			k++
 		}
-		p.low[c] = uint16(k)
+		p.low[c] = uint8(k) // at most 256 ranges begin with one of these
 	}
 }
 

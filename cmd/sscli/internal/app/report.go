@@ -123,6 +123,13 @@ func (a *App) Notify(n format.Note) {
 	}
 }
 
+// Summarize prints a summary on standard error, unless --quiet was given.
+func (a *App) Summarize(r format.Result) {
+	if !a.Settings.Quiet {
+		a.Say(r)
+	}
+}
+
 // Note is Warn for something harmless. It prints only with --verbose.
 func (a *App) Note(message string) {
 	if a.Settings.Verbose > 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/format"
 )
 
 // Run runs a command line of sscli. args does not include the program's name.
@@ -148,7 +149,7 @@ func Prepare(a *app.App, cmd *cobra.Command) {
 			if len(args) > 0 {
 				return unknownCommand(a, cmd, args)
 			}
-			return fault.Usagef("missing command: expected %s", anyOf(available(cmd)))
+			return fault.Usagef("missing command: expected %s", format.List(available(cmd), "or"))
 		}
 		cmd.RunE = func(*cobra.Command, []string) error { return nil }
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
 )
 
 // unknownCommand returns the usage error for words that do not name a command below cmd. It suggests
@@ -43,7 +44,7 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	case meant.Why != "":
 		err = fmt.Errorf("%w: %s", err, meant.Why)
 	case hint == "" && under != "":
-		err = fmt.Errorf("%w: expected %s", err, anyOf(available(cmd)))
+		err = fmt.Errorf("%w: expected %s", err, format.List(available(cmd), "or"))
 	}
 	if hint == "" {
 		hint = path + " --help"
@@ -81,15 +82,6 @@ func available(cmd *cobra.Command) (names []string) {
 		}
 	}
 	return names
-}
-
-// anyOf lists names: "a, b or c".
-func anyOf(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // flagUsage converts an error of the flag parser to a usage error. For an unknown flag, the hint is

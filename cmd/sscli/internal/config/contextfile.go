@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
 )
 
@@ -124,7 +126,7 @@ func read(file string) (Contexts, error) {
 			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: "chmod 600 " + format.ShWord(file),
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(textfile.NewReader(f), maxFile+1))
 	if err != nil {
 		return Contexts{}, err
 	}
@@ -210,13 +212,13 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		err := tryLock(f)
+		err := filelock.Try(f)
 		if err == nil {
 			// Closing the file releases the lock. The file is not removed, because another
 			// process may be waiting for the lock.
 			return func() { f.Close() }, nil
 		}
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, filelock.ErrLocked) {
 			return nil, errors.Join(err, f.Close())
 		}
 		select {
@@ -226,9 +228,6 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 		}
 	}
 }
-
-// errLocked says that another process holds the lock.
-var errLocked = errors.New("locked by another process")
 
 // quoted returns the first 64 characters of a name in quotes, for an error.
 func quoted(name string) string { return fmt.Sprintf("%.64q", name) }

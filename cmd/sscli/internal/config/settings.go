@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
 )
 
 // A setting is a row of the table of settings. The table defines the flags, their help and
@@ -79,7 +80,7 @@ func (s setting) onLine() bool { return s.scope == scopeRequest || s.scope == sc
 // parse parses a value and stores it in out. The error says what was expected.
 func (s setting) parse(out *Settings, text string) error {
 	if len(s.words) > 0 && s.words[len(s.words)-1] != "template=" && !slices.Contains(s.words, text) {
-		return fmt.Errorf("%.32q: expected %s", text, oneOf(s.words))
+		return fmt.Errorf("%.32q: expected %s", text, format.List(s.words, "or"))
 	}
 	switch p := s.into(out).(type) {
 	case *string:
@@ -142,12 +143,6 @@ func (s setting) field() any {
 		return nil
 	}
 	return s.into(new(Settings))
-}
-
-// oneOf lists words: "a, b or c".
-func oneOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // settings returns the table, in the order of help and `context show`. The slice is shared: do not

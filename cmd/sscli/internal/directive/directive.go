@@ -84,9 +84,7 @@ func say(a *app.App, words []repl.Word) error {
 	for i, w := range words {
 		text[i] = w.Text
 	}
-	if !a.Settings.Quiet {
-		a.Say(format.Note{Level: format.Remark, Message: strings.Join(text, " ")})
-	}
+	a.Notify(format.Note{Level: format.Remark, Message: strings.Join(text, " ")})
 	return nil
 }
 

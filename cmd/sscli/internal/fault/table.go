@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
@@ -20,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/neterr"
 )
 
 // A Row of the table of errors says what sscli prints for one kind of error.
@@ -238,7 +238,7 @@ func Table() []Row {
 			"add the broker's path, as in ws://HOST:PORT/mqtt, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
 		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster, forward a port first", isStage(mqtt.StageLookup)},
 		{"refused", CodeConnection, "nothing listens on that port",
-			"check host and port (8883 with TLS, 1883 without); is the broker running?", is(syscall.ECONNREFUSED)},
+			"check host and port (8883 with TLS, 1883 without); is the broker running?", is(neterr.Refused)},
 		{"certificate_authority", CodeLogin, "the broker's certificate is not from a CA that is trusted here",
 			"--ca-file with the certificate of the broker's CA", IsA[x509.UnknownAuthorityError]},
 		{"certificate_name", CodeLogin, "the broker's certificate is for another host name",
@@ -346,5 +346,5 @@ func isTLSPort(err error) bool {
 }
 
 func isCut(err error) bool {
-	return errors.Is(err, mqtt.ErrBrokerClosed) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, mqtt.ErrBrokerClosed) || errors.Is(err, neterr.Reset) || errors.Is(err, neterr.Broken)
 }

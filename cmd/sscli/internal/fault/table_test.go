@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/internal/neterr"
 )
 
 func dialError(stage mqtt.Stage, err error) error {
@@ -123,14 +124,14 @@ var explained = []struct {
 	{"client_certificate", 4, dialError(mqtt.StageTLS, &mqtt.ClientCertificateError{Err: &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}})},
 	{"client_certificate_refused", 4, dialError(mqtt.StageTLS, &mqtt.ClientCertificateError{Given: true, Err: &net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}})},
 	{"proxy_login", 4, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Status: 407})},
-	{"proxy", 3, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}})},
+	{"proxy", 3, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", neterr.Refused)}})},
 	{"proxy", 3, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Err: &net.DNSError{Err: "no such host", Name: "proxy"}})},
 	{"proxy", 3, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "https://proxy:443", Err: verifyError(x509.UnknownAuthorityError{})})},
 	{"timeout", 124, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Err: context.DeadlineExceeded})},
 	{"websocket", 3, dialError(mqtt.StageWebSocket, &mqtt.UpgradeError{Status: 404})},
 	{"websocket", 3, dialError(mqtt.StageWebSocket, mqtt.ErrBrokerClosed)},
 	{"lookup", 3, dialError(mqtt.StageLookup, &net.DNSError{Err: "no such host", Name: "broker"})},
-	{"refused", 3, dialError(mqtt.StageTCP, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)})},
+	{"refused", 3, dialError(mqtt.StageTCP, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", neterr.Refused)})},
 	{"certificate_authority", 4, dialError(mqtt.StageTLS, verifyError(x509.UnknownAuthorityError{}))},
 	{"certificate_name", 4, dialError(mqtt.StageTLS, verifyError(x509.HostnameError{Certificate: &x509.Certificate{}, Host: "broker"}))},
 	{"certificate_time", 4, dialError(mqtt.StageTLS, verifyError(x509.CertificateInvalidError{Reason: x509.Expired}))},
@@ -138,7 +139,7 @@ var explained = []struct {
 	{"timeout", 124, dialError(mqtt.StageLookup, &net.DNSError{UnwrapErr: context.DeadlineExceeded, Err: "i/o timeout", Name: "broker", IsTimeout: true})},
 	{"tls_on_plain_port", 4, dialError(mqtt.StageTLS, tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"})},
 	{"tls_on_plain_port", 4, dialError(mqtt.StageTLS, mqtt.ErrBrokerClosed)},
-	{"tls_on_plain_port", 4, dialError(mqtt.StageTLS, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)})},
+	{"tls_on_plain_port", 4, dialError(mqtt.StageTLS, &net.OpError{Op: "read", Err: os.NewSyscallError("read", neterr.Reset)})},
 	{"tls", 4, dialError(mqtt.StageTLS, &net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")})},
 	{"tls", 4, &OverTLSError{dialError(mqtt.StageConnect, lostError(&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}))}},
 	{"plain_on_tls_port", 3, dialError(mqtt.StageConnect, lostError(mqtt.ErrBrokerClosed))},

@@ -2,6 +2,8 @@
 // input is lines of commands, or JSON lines as `get -o json` prints them. In place of JSON lines it
 // may be a statestore.json, the file of Microsoft's development environment for WASM modules.
 //
+// The input may begin with a byte order mark, and may be UTF-16 if it does: see package textfile.
+//
 // [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
 // [Entries] ranges over the keys and values of JSON lines.
 package lineinput
@@ -16,6 +18,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -86,6 +89,7 @@ type reader interface {
 // newReader returns the reader for the form of the input, which depends on the options and, for
 // JSON, on the first byte of source.
 func newReader(source io.Reader, o Options) reader {
+	source = textfile.NewReader(source)
 	if !o.JSON {
 		return commands{repl.NewReader(source)}
 	}
@@ -113,6 +117,8 @@ func readLine(in reader, o Options) Line {
 	}
 	if bad, ok := errors.AsType[*repl.LineError](err); ok {
 		line.Number, line.Err = bad.Number, &fault.UsageError{Err: bad.Err}
+	} else if fault.IsA[*textfile.Error](err) {
+		line.Err, line.End = &fault.UsageError{Err: err}, true
 	} else if err != nil && err != io.EOF {
 		line.Err, line.End = err, true
 	}

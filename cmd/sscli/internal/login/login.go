@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
 )
 
@@ -41,6 +42,8 @@ func sentLogin(s config.Settings, now time.Time) string {
 	switch {
 	case s.SATFile != "":
 		sent = append(sent, "the service-account token in "+format.Word(s.SATFile)+tokenAge(s.SATFile, now))
+	case s.ClusterAccount() != "":
+		sent = append(sent, "a new token of the service account "+s.ClusterAccount()+" for the audience "+via.Audience)
 	case s.Username != "":
 		sent = append(sent, "user "+format.Brief(s.Username)+" with "+password(s))
 	}
@@ -123,6 +126,8 @@ func loginHint(s config.Settings, canAsk bool) string {
 	switch {
 	case s.SATFile != "":
 		return "write a token that the broker accepts to " + format.BriefShWord(s.SATFile) + ", with the broker's audience: kubectl create token prints one"
+	case s.ClusterAccount() != "":
+		return "the broker must accept tokens of the cluster for the audience " + via.Audience + "; --via-service-account with another account, or --sat-file with a token for another audience"
 	case s.Username != "" && s.PasswordFile == "" && !s.AskPass:
 		return password + " with the password of " + format.Brief(s.Username)
 	case s.Username != "":

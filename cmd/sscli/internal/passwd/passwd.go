@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 )
 
 // Users maps names to passwords, which are plain text or bcrypt hashes.
@@ -24,7 +26,7 @@ func Read(name string) (Users, error) {
 	}
 	defer f.Close()
 	u := make(Users)
-	lines := bufio.NewScanner(f)
+	lines := bufio.NewScanner(textfile.NewReader(f))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimRight(lines.Text(), "\r")
 		if line == "" || line[0] == '#' {

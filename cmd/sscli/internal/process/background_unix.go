@@ -4,7 +4,6 @@ package process
 
 import (
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"syscall"
@@ -50,7 +49,7 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	}
 	far := at(time.Now().Add(noDeadline))
 	s := start{Grace: backgroundGrace, Temp: []byte(o.Temp)}
-	for _, kv := range os.Environ() {
+	for _, kv := range o.environ() {
 		s.Env = append(s.Env, []byte(kv))
 	}
 	b.write(order{Limit: &limit{far, far}})
@@ -58,7 +57,7 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	go func() {
 		defer close(b.done)
 		b.watch(name)
-		output.finish()
+		output.finishWithin(outputDelay)
 	}()
 	return b, nil
 }
@@ -84,7 +83,7 @@ func (b *Background) begin(path string, o BackgroundOptions) (*pipes, error) {
 	if err != nil {
 		stdout.Close()
 		stderr.Close()
-		output.finish()
+		output.finishWithin(outputDelay)
 		return nil, err
 	}
 	return output, nil
@@ -146,34 +145,15 @@ func (b *Background) Stop() {
 	<-b.done
 }
 
-// pipes copy a command's output to writers.
-type pipes struct {
-	readers []*os.File
-	copying sync.WaitGroup
-}
-
-// open returns a pipe for the command to write to, and copies its data to w.
-func (p *pipes) open(w io.Writer) (*os.File, error) {
-	from, to, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p.readers = append(p.readers, from)
-	p.copying.Go(func() { _, _ = io.Copy(w, from) }) // until all writers close the pipe, or finish
-	return to, nil
-}
-
-// finish waits until the rest of the output is written, at most outputDelay.
-func (p *pipes) finish() {
+// finishWithin waits until the output is copied, at most for a duration. Processes that the command
+// left behind may keep the pipes open.
+func (p *pipes) finishWithin(d time.Duration) {
 	var errs []error
 	for _, r := range p.readers {
-		errs = append(errs, r.SetReadDeadline(time.Now().Add(outputDelay)))
+		errs = append(errs, r.SetReadDeadline(time.Now().Add(d)))
 	}
 	if errors.Join(errs...) != nil {
 		return // this system has no deadlines on pipes: copying ends when the last writer does
 	}
-	p.copying.Wait()
-	for _, r := range p.readers {
-		_ = r.Close()
-	}
+	p.finish()
 }

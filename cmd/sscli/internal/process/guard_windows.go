@@ -168,7 +168,7 @@ func (g *guard) start() {
 	for _, kv := range g.options.Env {
 		env = append(env, string(kv))
 	}
-	job, err := startJob(g.path, g.args, env)
+	job, err := startJob(g.path, g.args, env, [3]*os.File{os.Stdin, os.Stdout, os.Stderr})
 	if err != nil {
 		g.refused = true
 		errno, ok := err.(syscall.Errno)

@@ -14,7 +14,8 @@ import (
 
 // TestMain also runs the commands of the tests, by PROCESS_TEST_ROLE: "exit N" ends with N;
 // "leaf" connects to PROCESS_TEST_LIFE and stays; "tree" does so too and starts a leaf; "leave"
-// starts a leaf and ends once the leaf is connected.
+// starts a leaf, prints "left", and ends once the leaf is connected; "background" starts a tree in
+// the background.
 func TestMain(m *testing.M) {
 	if GuardMain() {
 		return
@@ -26,6 +27,9 @@ func TestMain(m *testing.M) {
 	switch role {
 	case "":
 		os.Exit(m.Run())
+	case "background":
+		background()
+		return
 	case "tree", "leave":
 		leaf := exec.Command(os.Args[0])
 		leaf.Env = append(os.Environ(), "PROCESS_TEST_ROLE=leaf")
@@ -40,6 +44,7 @@ func TestMain(m *testing.M) {
 			os.Exit(99)
 		}
 		if role == "leave" {
+			_, _ = os.Stdout.WriteString("left")
 			os.Exit(4)
 		}
 	}

@@ -17,9 +17,9 @@ type job struct {
 	exited chan int // gets the command's exit code
 }
 
-// startJob starts a command as the first process of a new job. The command is created inside the
-// job, so no process that it starts can be outside.
-func startJob(path string, args, env []string) (*job, error) {
+// startJob starts a command with these standard streams, as the first process of a new job. The
+// command is created inside the job, so no process that it starts can be outside.
+func startJob(path string, args, env []string, streams [3]*os.File) (*job, error) {
 	object, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func startJob(path string, args, env []string) (*job, error) {
 	_, err = windows.SetInformationJobObject(object, windows.JobObjectExtendedLimitInformation, uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
 	var p *windows.ProcessInformation
 	if err == nil {
-		p, err = createInJob(object, path, args, env)
+		p, err = createInJob(object, path, args, env, streams)
 	}
 	if err != nil {
 		_ = windows.CloseHandle(object)
@@ -48,9 +48,9 @@ func startJob(path string, args, env []string) (*job, error) {
 	return j, nil
 }
 
-// createInJob starts a command with this process's standard streams and no other handle. The
+// createInJob starts a command with standard streams and no other handle of this process. The
 // command leads a console process group, because Ctrl-Break can only be sent to a group.
-func createInJob(object windows.Handle, path string, args, env []string) (*windows.ProcessInformation, error) {
+func createInJob(object windows.Handle, path string, args, env []string, streams [3]*os.File) (*windows.ProcessInformation, error) {
 	const attributeJobList = 0x0002000d // PROC_THREAD_ATTRIBUTE_JOB_LIST
 	list, err := windows.NewProcThreadAttributeList(2)
 	if err != nil {
@@ -64,9 +64,9 @@ func createInJob(object windows.Handle, path string, args, env []string) (*windo
 	si.Cb, si.Flags = uint32(unsafe.Sizeof(si)), windows.STARTF_USESTDHANDLES
 	self := windows.CurrentProcess()
 	var inherited []windows.Handle
-	for to, from := range map[*windows.Handle]*os.File{&si.StdInput: os.Stdin, &si.StdOutput: os.Stdout, &si.StdErr: os.Stderr} {
+	for i, to := range []*windows.Handle{&si.StdInput, &si.StdOutput, &si.StdErr} {
 		// If a stream is closed, the command does not get it either.
-		if windows.DuplicateHandle(self, windows.Handle(from.Fd()), self, to, 0, true, windows.DUPLICATE_SAME_ACCESS) == nil {
+		if windows.DuplicateHandle(self, windows.Handle(streams[i].Fd()), self, to, 0, true, windows.DUPLICATE_SAME_ACCESS) == nil {
 			defer windows.CloseHandle(*to)
 			inherited = append(inherited, *to)
 		}
@@ -100,6 +100,9 @@ func (j *job) sendBreak() error {
 
 // end ends all processes in the job.
 func (j *job) end() error { return windows.TerminateJobObject(j.object, codeKilled) }
+
+// close closes the handle of the job, which ends the processes in it.
+func (j *job) close() { _ = windows.CloseHandle(j.object) }
 
 // remains reports whether a process in the job is still running.
 func (j *job) remains() bool {

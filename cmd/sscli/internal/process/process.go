@@ -14,6 +14,8 @@
 //	g.Limit(term, kill)     // call again whenever the deadline moves
 //	end, err := g.Run(env)
 //
+// A [Background] command has no terminal and ends with sscli.
+//
 // On Unix both kinds of command run under job control, as in a shell: the command leads its own
 // process group. If standard input is a terminal and sscli is in its foreground, the command's
 // group becomes the foreground group. Ctrl-Z stops the command and sscli, fg continues both, and

@@ -32,6 +32,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 )
 
 // A Record is a JSON object.
@@ -82,31 +83,23 @@ func (e *Error) Unwrap() error { return e.Err }
 func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 	return func(give func(Record, error) bool) {
 		yield := func(r Record, err error) bool {
+			if bad, ok := errors.AsType[*textfile.Error](err); ok {
+				err = &Error{Name: o.Name, Line: 1, Column: 1, Err: bad}
+			}
 			if wrong, ok := errors.AsType[*Error](err); ok {
 				err = &fault.UsageError{Err: wrong, Hint: wrong.hint}
 			}
 			return give(r, err)
 		}
-		in := bufio.NewReaderSize(source, 1<<16)
 		if o.Stored {
-			readLines(in, o.Name, yield)
+			readLines(bufio.NewReaderSize(source, 1<<16), o.Name, yield)
 			return
 		}
+		in := bufio.NewReaderSize(textfile.NewReader(source), 1<<16)
 		start, err := in.Peek(512) // fewer bytes if the source is shorter
 		if err != nil && err != io.EOF {
 			yield(Record{}, err)
 			return
-		}
-		if bytes.HasPrefix(start, []byte("\xff\xfe")) || bytes.HasPrefix(start, []byte("\xfe\xff")) {
-			yield(Record{}, &Error{
-				Name: o.Name, Line: 1, Column: 1, Err: errors.New("the text is UTF-16: expected UTF-8"),
-				hint: "iconv -f UTF-16 -t UTF-8, or in PowerShell: Out-File -Encoding utf8",
-			})
-			return
-		}
-		if bytes.HasPrefix(start, bom) { // Excel writes one
-			start = start[len(bom):]
-			_, _ = in.Discard(len(bom)) // cannot fail: these bytes are buffered
 		}
 		if o.format(start) == CSV {
 			readCSV(in, o, yield)

@@ -48,7 +48,8 @@ func TestReadJSON(t *testing.T) {
 		{"after the array", "[{\"a\":1}]\n{}", "1 {\"a\":1}\nx:2:1: text after the array\n"},
 		{"closing brace", "{\"a\":1}}", "1 {\"a\":1}\nx:1:8: not JSON: invalid character '}' at start of value\n"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "x:1:7: not UTF-8\n"},
-		{"UTF-16", "\xff\xfe{\x00}\x00", "x:1:1: the text is UTF-16: expected UTF-8\n"},
+		{"UTF-16", "\xff\xfe{\x00}\x00\r\x00\n\x00", "1 {}\n"},
+		{"half of a character", "\xff\xfe{\x00}\x00\r", "x:1:1: not UTF-16: half of a character at byte 6\n"},
 	} {
 		for _, size := range []string{"", "one byte at a time"} {
 			source := io.Reader(strings.NewReader(tt.text))

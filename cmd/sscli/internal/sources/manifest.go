@@ -18,6 +18,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
 )
 
@@ -69,10 +70,13 @@ func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
 
 // parseManifest parses a manifest. In each returned file, where is only ":LINE".
 func parseManifest(text []byte) ([]file, error) {
-	text = bytes.TrimPrefix(text, []byte("\ufeff"))
-	switch {
-	case len(text) > maxManifest:
+	if len(text) > maxManifest {
 		return nil, errors.New(": larger than 1 MiB: put large values into files")
+	}
+	text, err := textfile.Decode(text)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf(": %w", err)
 	case !utf8.Valid(text):
 		return nil, errors.New(": not YAML: expected UTF-8; other bytes go into a file")
 	case nestedDeeply(text):

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
 )
 
@@ -17,6 +18,9 @@ func ReadKeys(name string, read func(name, what string) ([]byte, error)) ([]stri
 	}
 	if err != nil {
 		return nil, err
+	}
+	if text, err = textfile.Decode(text); err != nil {
+		return nil, fault.Usagef("--keys-from: %w", err)
 	}
 	return parseKeys(text)
 }

@@ -120,6 +120,9 @@ func explain(call string, target config.Via, stderr string) error {
 		}
 	case has("pod is not running", "not running", "pending", "timed out waiting", "no pods", "any pods"):
 		e.Kind, e.Hint = Unreachable, "kubectl get pods -n "+target.Namespace+" shows whether the broker is running"
+		if has("timed out waiting for the condition") { // kubectl does not say which condition
+			e.Why = "no pod is running"
+		}
 	}
 	return e
 }

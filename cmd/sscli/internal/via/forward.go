@@ -15,8 +15,9 @@ import (
 )
 
 // A forward is a kubectl port-forward. It is worn out, and not used for new connections, when kubectl
-// has ended or reported an error, or when a connection through it received nothing: its pod may be
-// gone, although some versions of kubectl keep running.
+// has ended or reported an error, or when a connection through it was closed that had received
+// nothing, or whose last bytes were unanswered for a while: its pod may be gone, although some
+// versions of kubectl keep running.
 type forward struct {
 	way     *Way
 	words   string
@@ -34,6 +35,10 @@ type forward struct {
 	retired bool
 }
 
+// silence is how long the last bytes on a connection must have been unanswered when the connection is
+// closed, for its forward to be worn out. A connection in use sends its farewell just before.
+const silence = 500 * time.Millisecond
+
 // pause returns the minimum time between the starts of two forwards, after a number of failures in
 // a row.
 func pause(failures int) time.Duration {
@@ -44,8 +49,19 @@ func pause(failures int) time.Duration {
 	return min(first<<min(failures-1, 10), longest)
 }
 
-// startForward makes a new forward the current one, after a delay. w.mu must be held.
-func (w *Way) startForward(delay time.Duration) *forward {
+// podTimeout returns how long a new forward waits for a running pod: 80 % of what remains of ctx, so
+// that kubectl's error still reaches the caller.
+func podTimeout(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return time.Minute // kubectl's default
+	}
+	return max(time.Second, (time.Until(deadline) / 5 * 4).Round(time.Millisecond))
+}
+
+// startForward makes a new forward the current one, after a delay. ctx is the context of the caller,
+// who waits for it. w.mu must be held.
+func (w *Way) startForward(ctx context.Context, delay time.Duration) *forward {
 	f := &forward{way: w, words: "kubectl port-forward " + w.o.Target.Resource, ready: make(chan struct{}),
 		ended: make(chan struct{}), told: make(chan struct{}), unused: make(chan struct{})}
 	if w.forward != nil {
@@ -53,15 +69,17 @@ func (w *Way) startForward(delay time.Duration) *forward {
 	}
 	w.forward, w.started = f, time.Now().Add(delay)
 	w.failures++ // reset when a connection receives something
+	patience := podTimeout(ctx)
 	w.wg.Go(func() {
 		defer close(f.ended)
-		f.run(delay)
+		f.run(delay, patience)
 	})
 	return f
 }
 
-// run runs kubectl until it ends, the forward is retired, or the way is closed.
-func (f *forward) run(delay time.Duration) {
+// run runs kubectl, after a delay, until it ends, the forward is retired, or the way is closed. kubectl
+// waits for a running pod as long as patience.
+func (f *forward) run(delay, patience time.Duration) {
 	w := f.way
 	select {
 	case <-time.After(delay):
@@ -77,7 +95,9 @@ func (f *forward) run(delay time.Duration) {
 	}}
 	target := w.o.Target
 	child, err := process.StartBackground(process.BackgroundOptions{
-		Args: commandLine(target, "port-forward", "--address=127.0.0.1", target.Resource, ":"+target.Port), Stdout: out, Stderr: report, Temp: w.o.Temp,
+		Args:   commandLine(target, "port-forward", "--address=127.0.0.1", "--pod-running-timeout="+patience.String(), target.Resource, ":"+target.Port),
+		Env:    environ(),
+		Stdout: out, Stderr: report, Temp: w.o.Temp,
 	})
 	if err != nil {
 		f.finish(missing(f.words, err))
@@ -179,7 +199,7 @@ func (w *Way) openForward(ctx context.Context) (*forward, error) {
 	}
 	f := w.forward
 	if f.isWornOut() {
-		f = w.startForward(max(0, pause(w.failures)-time.Since(w.started)))
+		f = w.startForward(ctx, max(0, pause(w.failures)-time.Since(w.started)))
 	}
 	w.mu.Unlock()
 	select {
@@ -219,7 +239,7 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	f.mu.Unlock()
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", f.address)
 	if err != nil {
-		f.release(false)
+		f.release(true)
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -228,60 +248,94 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	return &conn{Conn: nc, forward: f}, nil
 }
 
-// release records that a connection has ended. brought says whether the connection received
-// anything; if not, the forward is worn out.
-func (f *forward) release(brought bool) {
+// release records that a connection has ended, and whether that wears the forward out.
+func (f *forward) release(wornOut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.conns--
-	f.wornOut = f.wornOut || !brought
+	f.wornOut = f.wornOut || wornOut
 	f.endUnused()
 }
 
-// explain returns the error for a connection that ended before it received anything. kubectl may
-// report the cause slightly later, so explain waits a moment.
+// explain returns the error for a connection that ended before it received anything.
 func (f *forward) explain(err error) error {
+	if said, _ := f.report(); said != "" {
+		return explain(f.words, f.way.o.Target, said)
+	}
+	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+}
+
+// explainLoss returns the error for a connection that ended after it received something: err, or why
+// the forward ended.
+func (f *forward) explainLoss(err error) error {
+	said, ended := f.report()
+	switch {
+	case said != "":
+		return errors.New(f.words + ": " + said)
+	case ended:
+		return errors.New(f.words + ": kubectl ended")
+	}
+	return err
+}
+
+// report waits a moment for kubectl to report an error or to end, which it may do slightly after it
+// closed a connection. report returns the last error, and whether kubectl has ended.
+func (f *forward) report() (said string, ended bool) {
 	const moment = 300 * time.Millisecond
 	select {
 	case <-f.told:
 	case <-f.ended:
+		ended = true
 	case <-time.After(moment):
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.said != "" {
-		return explain(f.words, f.way.o.Target, f.said)
-	}
-	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+	return f.said, ended
 }
 
 // A conn is a connection through a forward.
 type conn struct {
 	net.Conn
 	forward *forward
-	brought atomic.Bool // something was read
+	brought atomic.Bool               // something was read
+	waiting atomic.Pointer[time.Time] // the last write; nil = something was read since
 	closed  sync.Once
 }
 
-// Read implements [net.Conn]. An error before the first byte is an *[Error] with kubectl's
-// explanation.
+// Read implements [net.Conn]. An error before the first byte is an *[Error]. A later error says why
+// the forward ended, if it did.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.waiting.Store(nil)
+	}
 	if n > 0 && !c.brought.Load() && !c.brought.Swap(true) {
 		c.forward.way.mu.Lock()
 		c.forward.way.failures = 0
 		c.forward.way.mu.Unlock()
 	}
-	if err == nil || n > 0 || c.brought.Load() || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
+	switch {
+	case err == nil || n > 0 || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
 		return n, err
+	case c.brought.Load():
+		return 0, c.forward.explainLoss(err)
 	}
-	return n, c.forward.explain(err)
+	return 0, c.forward.explain(err)
+}
+
+// Write implements [net.Conn].
+func (c *conn) Write(p []byte) (int, error) {
+	now := time.Now()
+	c.waiting.Store(&now)
+	return c.Conn.Write(p)
 }
 
 // Close implements [net.Conn].
 func (c *conn) Close() error {
 	err := c.Conn.Close()
-	c.closed.Do(func() { c.forward.release(c.brought.Load()) })
+	since := c.waiting.Load()
+	wornOut := !c.brought.Load() || since != nil && time.Since(*since) > silence
+	c.closed.Do(func() { c.forward.release(wornOut) })
 	return err
 }
 

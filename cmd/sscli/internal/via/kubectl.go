@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -35,9 +36,18 @@ func commandLine(target config.Via, words ...string) []string {
 	return append(append(args, "--namespace="+target.Namespace), words...)
 }
 
+// environ returns the environment of kubectl; nil = sscli's. Most of kubectl's CPU time is its start.
+// With a garbage collector that starts later, that takes a sixth less.
+func environ() []string {
+	if _, set := os.LookupEnv("GOGC"); set {
+		return nil
+	}
+	return process.Environ(map[string]string{"GOGC": "400"})
+}
+
 // A call is one run of kubectl. Several goroutines may wait for it to end.
 type call struct {
-	words  string // kubectl and its arguments, for messages
+	words  string // kubectl and its arguments, or a command line with the same effect, for messages
 	stdout buffer
 	stderr buffer
 	done   chan struct{}
@@ -46,7 +56,12 @@ type call struct {
 
 // start runs kubectl. w.mu must be held.
 func (w *Way) start(words ...string) *call {
-	c := &call{words: "kubectl " + strings.Join(words[:min(3, len(words))], " "), done: make(chan struct{})}
+	return w.startAs("kubectl "+strings.Join(words[:min(3, len(words))], " "), words...)
+}
+
+// startAs runs kubectl. name stands for the command line in messages. w.mu must be held.
+func (w *Way) startAs(name string, words ...string) *call {
+	c := &call{words: name, done: make(chan struct{})}
 	if w.ctx.Err() != nil {
 		c.err = errClosed
 		close(c.done)
@@ -61,7 +76,7 @@ func (w *Way) start(words ...string) *call {
 
 func (w *Way) run(c *call, words []string) error {
 	child, err := process.StartBackground(process.BackgroundOptions{
-		Args: commandLine(w.o.Target, words...), Stdout: &c.stdout, Stderr: &c.stderr, Temp: w.o.Temp,
+		Args: commandLine(w.o.Target, words...), Env: environ(), Stdout: &c.stdout, Stderr: &c.stderr, Temp: w.o.Temp,
 	})
 	if err != nil {
 		return missing(c.words, err)

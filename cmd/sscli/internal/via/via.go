@@ -5,8 +5,8 @@
 //	defer w.Close()
 //	o := client.Options{Address: settings.Address, TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token}
 //
-// When a [Way] is first used, it starts kubectl three times in parallel: port-forward, get configmap
-// for the broker's CA, and create token. The port-forward keeps running. When it ends, for example
+// When a [Way] is first used, it starts kubectl three times in parallel: port-forward, get --raw for the
+// config map with the broker's CA, and create token. The port-forward keeps running. When it ends, for example
 // because its pod was deleted, the next [Way.Dial] starts another.
 //
 // The CA and the token stay in memory. Each kubectl is a [process.Background], so it ends with sscli
@@ -76,15 +76,16 @@ func New(o Options) *Way {
 	return w
 }
 
-// begin starts each kubectl that the first connection needs, unless it was already started.
-func (w *Way) begin() {
+// begin starts each kubectl that the first connection needs, unless it was already started. ctx is
+// the caller's, who waits for them.
+func (w *Way) begin(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ctx.Err() != nil {
 		return
 	}
 	if w.forward == nil {
-		w.startForward(0)
+		w.startForward(ctx, 0)
 	}
 	w.readCA()
 	if w.o.Account != "" && w.token == nil {
@@ -96,7 +97,7 @@ func (w *Way) begin() {
 // address.
 func (w *Way) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	defer w.explainWait("kubectl port-forward " + w.o.Target.Resource)()
-	w.begin()
+	w.begin(ctx)
 	if err := w.trust(ctx); err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (w *Way) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 // Open waits until the CA is known and a port-forward is ready.
 func (w *Way) Open(ctx context.Context) error {
 	defer w.explainWait("kubectl port-forward " + w.o.Target.Resource)()
-	w.begin()
+	w.begin(ctx)
 	if err := w.trust(ctx); err != nil {
 		return err
 	}
@@ -130,7 +131,9 @@ func (w *Way) explainWait(what string) (over func()) {
 // be held.
 func (w *Way) readCA() {
 	if w.o.CA != "" && (w.ca == nil || w.ca.failed()) {
-		w.ca = w.start("get", "configmap", w.o.CA, "--output=json")
+		// Without --raw, kubectl would first look up what a configmap is.
+		path := "/api/v1/namespaces/" + w.o.Target.Namespace + "/configmaps/" + w.o.CA
+		w.ca = w.startAs("kubectl get configmap "+w.o.CA, "get", "--raw", path)
 	}
 }
 
@@ -170,7 +173,7 @@ func (w *Way) CA(ctx context.Context) ([]byte, error) {
 	if w.o.CA == "" {
 		return nil, nil
 	}
-	w.begin()
+	w.begin(ctx)
 	if err := w.trust(ctx); err != nil {
 		return nil, err
 	}
@@ -205,7 +208,7 @@ func (w *Way) Kubectl(ctx context.Context, words ...string) ([]byte, error) {
 // Token returns the token to log in with. It starts to renew a token after 80 % of its lifetime.
 func (w *Way) Token(ctx context.Context) ([]byte, error) {
 	defer w.explainWait("kubectl create token " + w.o.Account)()
-	w.begin()
+	w.begin(ctx)
 	w.mu.Lock()
 	call := w.currentToken()
 	w.mu.Unlock()

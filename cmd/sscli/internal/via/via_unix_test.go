@@ -115,12 +115,12 @@ func TestWay(t *testing.T) {
 	s := dial(t, o)
 	set(t, s)
 	for word, want := range map[string]string{
-		"port-forward": "port-forward service/aio-broker :18883 --context=lab --namespace=iot --address=127.0.0.1",
-		"get":          "get configmap bundle --context=lab --namespace=iot --output=json",
+		"port-forward": "port-forward service/aio-broker :18883 --context=lab --namespace=iot --address=127.0.0.1 --pod-running-timeout=",
+		"get":          "get /api/v1/namespaces/iot/configmaps/bundle --context=lab --namespace=iot --raw",
 		"create":       "create token default --context=lab --namespace=iot --audience=aio-internal",
 	} {
 		_, args := c.Calls(word)
-		if len(args) != 1 || !strings.HasSuffix(args[0], want) {
+		if len(args) != 1 || !strings.Contains(args[0], want) {
 			t.Errorf("%q, want one %s", args, want)
 		}
 	}
@@ -143,6 +143,21 @@ func TestNewForward(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The error of a lost connection says why kubectl ended. kubectl says so before it closes the
+// connection.
+func TestLostConnection(t *testing.T) {
+	c, _, o := start(t)
+	s := dial(t, o)
+	c.DeletePod(t)
+	for s.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	const want = "connection lost: kubectl port-forward service/aio-broker: lost connection to pod"
+	if s.Err().Error() != want {
+		t.Errorf("%v, want %s", s.Err(), want)
 	}
 }
 
@@ -212,6 +227,7 @@ func TestErrors(t *testing.T) {
 		{"port-forward", `error: error upgrading connection: pods "p" is forbidden: User "ann" cannot create resource "pods/portforward" in API group "" in the namespace "iot"`,
 			via.Forbidden, []string{`"ann" may not create pods/portforward`, `in the namespace iot: apiGroups: [""], resources: ["pods/portforward"], verbs: ["create"]`}},
 		{"port-forward", "error: unable to forward port because pod is not running. Current status=Pending", via.Unreachable, []string{"Pending", "kubectl get pods -n iot"}},
+		{"port-forward", "error: timed out waiting for the condition", via.Unreachable, []string{"service/aio-broker: no pod is running", "kubectl get pods -n iot"}},
 		{"port-forward", `error: context "lab" does not exist`, via.NotFound, []string{"get-contexts"}},
 		{"get", `Error from server (NotFound): configmaps "bundle" not found`, via.NotFound, []string{"kubectl get configmap bundle", "kubectl get configmaps -n iot"}},
 		{"create", `error: failed to create token: serviceaccounts "default" not found`, via.NotFound, []string{"kubectl get serviceaccounts"}},

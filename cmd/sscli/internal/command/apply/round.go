@@ -80,8 +80,8 @@ func (r *round) run(ctx context.Context) (err error) {
 		err = r.each(ctx, store, r.staleKeys, r.remove)
 	}
 	end()
-	if r.sum.Elapsed = time.Since(r.began); !r.app.Settings.Quiet && (!r.timed || r.acted()) {
-		r.app.Say(r.sum)
+	if r.sum.Elapsed = time.Since(r.began); !r.timed || r.acted() {
+		r.app.Summarize(r.sum)
 	}
 	switch {
 	case err != nil:

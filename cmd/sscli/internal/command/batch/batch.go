@@ -30,6 +30,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -44,6 +45,7 @@ type batchFlags struct {
 	from                  int       // the first line to run; at least 1
 	set                   set.Flags // with load, the flags for every line
 	silent                bool      // print no results; they are still counted
+	newer                 bool      // with silent, count the newer values that are overwritten
 }
 
 // loadFlags lists the flags of `set` that --load accepts, for all lines.
@@ -100,8 +102,8 @@ its value. Keys that were missing (found is false) are skipped.`,
 			}
 			b := newBatch(a, f)
 			err := b.runFrom(cmd.Context(), args[0], "batch")
-			if b.ran && !a.Settings.Quiet {
-				a.Say(b.summary.result)
+			if b.ran {
+				a.Summarize(b.summary.result)
 			}
 			return err
 		},
@@ -181,8 +183,9 @@ func checkCommands(file *os.File, f batchFlags) error {
 	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
+	const most = 4 // bytes of a byte order mark and one character
 	first := make([]byte, 1)
-	if n, _ := file.ReadAt(first, 0); n == 0 || first[0] != '{' {
+	if n, _ := io.ReadFull(textfile.NewReader(io.NewSectionReader(file, 0, most)), first); n == 0 || first[0] != '{' {
 		return nil // the next read reports an error
 	}
 	return &fault.UsageError{
@@ -216,7 +219,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) err
 		return b.app.ConfirmAll(ctx, name+" "+format.Brief(file.Name()))
 	}
 	count := 0
-	for lines := repl.NewReader(file); ; {
+	for lines := repl.NewReader(textfile.NewReader(file)); ; {
 		line, err := lines.Next()
 		if fault.IsA[*repl.LineError](err) {
 			continue // reported when the line runs
@@ -261,8 +264,15 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	b.ran = true
 	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, Text: b.flags.echo, From: b.flags.from})
 	defer stop()
-	if b.flags.inflight > 1 || b.flags.silent {
-		b.pipelined(ctx, lines)
+	if b.flags.newer {
+		looking, cancel := context.WithCancel(ctx)
+		looked, lookups := b.lookUp(looking, lines)
+		b.pipelined(ctx, looked, lookups)
+		cancel()
+		for range looked { // until the goroutine has ended
+		}
+	} else if b.flags.inflight > 1 || b.flags.silent {
+		b.pipelined(ctx, lines, nil)
 	} else {
 		b.sequential(ctx, lines)
 	}

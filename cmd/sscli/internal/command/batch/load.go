@@ -17,6 +17,7 @@ type LoadOptions struct {
 	Inflight  int       // lines under way; at least 1
 	From      int       // the first line; at least 1
 	KeepGoing bool      // continue after an error
+	Newer     bool      // read each key whose line has a version, to count the newer values that are overwritten
 }
 
 // Load sets the keys in a file of JSON lines, or in standard input for "-", as batch --load does,
@@ -26,7 +27,7 @@ func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum form
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err
 	}
-	b := newBatch(a, batchFlags{keepGoing: o.KeepGoing, load: true, inflight: o.Inflight, from: o.From, set: o.Set, silent: true})
+	b := newBatch(a, batchFlags{keepGoing: o.KeepGoing, load: true, inflight: o.Inflight, from: o.From, set: o.Set, silent: true, newer: o.Newer})
 	err = b.runFrom(ctx, from, o.Name)
 	if errors.Is(err, fault.ErrNo) {
 		err = nil

@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -153,8 +154,7 @@ func (b *batch) names() string {
 		}
 	}
 	slices.Sort(names)
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
+	return format.List(names, "and")
 }
 
 // alone returns a function that runs a cobra command as its own root.

@@ -17,7 +17,8 @@ const lastReplies = time.Second
 
 // A pendingLine is a line of a batch that has no result yet.
 type pendingLine struct {
-	line lineinput.Line
+	line   lineinput.Line
+	before *lookup // nil = none
 	task
 	f *client.InFlight // nil if nothing was sent
 	verb.Answer
@@ -30,16 +31,19 @@ type pipeline struct {
 	*batch
 	pipe     *client.Pipeline
 	lines    <-chan lineinput.Line
+	lookups  <-chan *lookup // one for each line; nil = there are none
 	underWay []*pendingLine // in the order of the lines
 	spare    []*pendingLine // finished lines, to reuse
 	next     *pendingLine   // a line that was read but cannot run yet; nil = none
 	losses   int            // lost replies that were recovered from
 	over     bool           // no more lines are read or sent
+
+	firstWrite client.Version // the version of the first line that was applied
 }
 
 // pipelined runs lines with several under way.
-func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
-	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines}
+func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line, lookups <-chan *lookup) {
+	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines, lookups: lookups}
 	p.pipe.OnWait(p.flushOrEnd)
 	// After a signal, requests under way have lastReplies to get their replies.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -112,7 +116,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 		p.app.Line = l.line.Number
 		p.end(!p.report(ctx, l.line, p.do(ctx, l.task)))
 		return true
-	case p.pipe.Busy(l.req.Commands[0].Key()) != nil:
+	case !l.before.known(), p.pipe.Busy(l.req.Commands[0].Key()) != nil:
 		return false
 	default:
 		if l.Err = p.confirm(ctx, &l.req); l.Err != nil {
@@ -156,6 +160,9 @@ func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) 
 	last := len(p.spare) - 1
 	p.next, p.spare = p.spare[last], p.spare[:last]
 	*p.next = pendingLine{line: line}
+	if p.lookups != nil {
+		p.next.before = <-p.lookups // nil after a line that did not come from lines
+	}
 	p.next.task, p.next.Err = p.parse(line)
 }
 
@@ -167,7 +174,7 @@ func (p *pipeline) end(ended bool) { p.over = p.over || ended }
 func (p *pipeline) wait(ctx context.Context) {
 	p.pipe.Flush()
 	p.flushOrEnd()
-	var first, interrupted <-chan struct{}
+	var first, looked, interrupted <-chan struct{}
 	var more <-chan lineinput.Line
 	if len(p.underWay) > 0 {
 		first = p.underWay[0].f.Done()
@@ -178,11 +185,15 @@ func (p *pipeline) wait(ctx context.Context) {
 			more = p.lines
 		}
 	}
-	if first == nil && more == nil {
+	if p.next != nil && !p.next.before.known() {
+		looked = p.next.before.get.Done()
+	}
+	if first == nil && more == nil && looked == nil {
 		return // the batch has just ended
 	}
 	select {
 	case <-first:
+	case <-looked:
 	case line, ok := <-more:
 		p.parseNext(ctx, line, ok)
 	case <-interrupted:
@@ -233,6 +244,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 		if l.Warning != "" {
 			p.app.Warn(l.Warning, "")
 		}
+		p.countNewer(l.before.newer(), l.Reply)
 		result, err = verb.Present(p.app, &l.req, 0, l.Reply, l.Err)
 	} else if len(l.req.Commands) > 0 {
 		err = fault.Describe(l.req.Commands[0], err)

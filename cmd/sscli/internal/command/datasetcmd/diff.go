@@ -80,9 +80,7 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 	if err != nil {
 		return err
 	}
-	if !a.Settings.Quiet {
-		a.Say(format.DatasetSummary{Key: key, DatasetCounts: counts})
-	}
+	a.Summarize(format.DatasetSummary{Key: key, DatasetCounts: counts})
 	if counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered {
 		return fault.ErrNo
 	}

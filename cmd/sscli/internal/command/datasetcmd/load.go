@@ -157,8 +157,8 @@ func (l *loading) store(ctx context.Context, s *client.Session, o client.Options
 	tune.FreeMemory(len(l.value))
 	if l.dryRun {
 		err = l.app.Emit(plan)
-	} else if !l.app.Settings.Quiet {
-		l.app.Say(format.DatasetPlanned{DatasetPlan: plan})
+	} else {
+		l.app.Summarize(format.DatasetPlanned{DatasetPlan: plan})
 	}
 	l.warn()
 	if err == nil && len(l.value) > plan.MaxPacket {

@@ -182,9 +182,8 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 		err = now.Each(ctx, d.addedKeys, d.app.Flush, d.compare)
 	}
 	end()
-	if d.sum.Elapsed = time.Since(d.began); !d.app.Settings.Quiet {
-		d.app.Say(d.sum)
-	}
+	d.sum.Elapsed = time.Since(d.began)
+	d.app.Summarize(d.sum)
 	switch {
 	case err != nil:
 		return err

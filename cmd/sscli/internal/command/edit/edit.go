@@ -25,7 +25,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/repl"
 )
 
 // New returns the command `sscli edit`.
@@ -35,8 +34,8 @@ func New(a *app.App) *cobra.Command {
 		Use:     "edit KEY",
 		Short:   "Edit a value in your editor",
 		GroupID: app.GroupStore,
-		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi) and store what you save. A
-missing key is created.
+		Long: `Open the value of KEY in $VISUAL or $EDITOR (default vi, on Windows
+notepad) and store what you save. A missing key is created.
 
 If the value is a JSON object or array, the text must still be JSON, or edit asks what to
 do. JSON without spaces is indented for the editor and stored without spaces; everything
@@ -65,16 +64,13 @@ protected: every write to it needs a token. Editing a key removes its expiry.`,
 }
 
 // editorWords returns the editor's command line, and the variable that names it, if any. The variable
-// is split into words like a line of a batch.
+// is split into words like a line of a batch, on Windows by the rules of Windows.
 func editorWords(a *app.App) (command []string, source string, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		line, _ := a.Env(name)
-		words, err := repl.Split(line)
+		command, err := splitCommand(line)
 		if err != nil {
 			return nil, name, fault.Usagef("%s: %w", name, err)
-		}
-		for _, w := range words {
-			command = append(command, w.Text)
 		}
 		if len(command) > 0 {
 			return command, name, nil

@@ -157,9 +157,7 @@ func (e *exporter) progress() string {
 func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Keys) error {
 	err := s.Each(ctx, keys, e.flush, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
-	if !e.app.Settings.Quiet {
-		e.app.Say(e.sum)
-	}
+	e.app.Summarize(e.sum)
 	switch {
 	case err != nil:
 		return err

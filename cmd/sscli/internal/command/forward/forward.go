@@ -4,7 +4,8 @@
 // [New] returns the command. It listens on the loopback interface and forwards each connection through
 // the [via.Way] of --via (carry.go). The address that it listens on stays the same when kubectl's
 // port-forward ends with the broker's pod. The CA and the token are in files that only the user can
-// read (files.go). Their directory is removed at the end, even if sscli is killed.
+// read (files.go). Their directory is removed at the end. If sscli is killed, the guard of its kubectl or
+// the user's next forward removes the directory (directory.go).
 package forward
 
 import (
@@ -13,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,12 +73,12 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	if o.TLS, err = certs.TLSConfig(s); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "sscli-forward-")
+	dir, err := newDirectory()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	way := a.Way(&o, dir)
+	defer func() { err = errors.Join(err, dir.remove()) }()
+	way := a.Way(&o, dir.path)
 	defer func() { err = errors.Join(err, way.Close()) }()
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -91,7 +91,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	if err := way.Open(limited); err != nil {
 		return err
 	}
-	f := &files{a: a, dir: dir, token: o.ReadToken}
+	f := &files{a: a, dir: dir.path, token: o.ReadToken}
 	if s.CAFile, err = f.writeCA(limited, way, s); err != nil {
 		return err
 	}

@@ -38,9 +38,13 @@ func New(a *app.App) *cobra.Command {
 		GroupID: app.GroupStore,
 		Long: `Set keys to values from a file that sscli export wrote, or from standard input (-). Each
 line is a JSON object with key and value, as get -o json prints it; lines of keys that
-were missing (found is false) are skipped. Versions in the file are not used: every key
-gets a new one. Other keys are left alone. FILE may also be the statestore.json of
-Microsoft's development environment for WASM modules.
+were missing (found is false) are skipped. Every key gets a new version. Other keys are
+left alone. FILE may also be the statestore.json of Microsoft's development environment
+for WASM modules.
+
+If a line has a version, import reads its key before the write. At the end a warning says
+how many values with a newer version were overwritten by other ones; --dry-run counts
+them before.
 
 The first error stops the import and gives the exit code. Up to --inflight later lines may
 be in flight at that time; import completes them. stderr shows the line to continue from
@@ -66,9 +70,13 @@ show whether a fencing token passes.`,
 			if dryRun {
 				return dryRunFile(cmd.Context(), a, args[0], o, onlyNew)
 			}
+			o.Newer = !onlyNew
 			sum, ran, err := batch.Load(cmd.Context(), a, args[0], o)
 			if ran {
 				err = errors.Join(err, a.Emit(format.ImportSummary{Batch: sum}))
+			}
+			if sum.Newer > 0 {
+				a.Warn(format.Count(sum.Newer, "overwritten value")+" had a newer version than the file has", "")
 			}
 			if ran && sum.Resume > 0 {
 				a.Warn(stopped(sum), fmt.Sprintf("the same command with --from-line %d", sum.Resume))
@@ -131,6 +139,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 					return err
 				}
 				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
+				line.Version, _ = client.ParseVersion(e.Version) // zero if the line has none
 				if err := add(bulkread.Entry{Key: e.Key, Old: &line}); err != nil {
 					return err
 				}
@@ -141,9 +150,8 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}
-		if p.sum.Elapsed = time.Since(began); !a.Settings.Quiet {
-			a.Say(format.DryRunSummary{Batch: p.sum})
-		}
+		p.sum.Elapsed = time.Since(began)
+		a.Summarize(format.DryRunSummary{Batch: p.sum})
 		return p.refused
 	})
 }
@@ -180,6 +188,9 @@ func (p *plan) add(now bulkread.Entry) error {
 	default:
 		result.Action = "replace"
 		p.sum.Applied++
+		if !now.Old.Version.IsZero() && now.Version.Compare(now.Old.Version) > 0 {
+			p.sum.Newer++
+		}
 	}
 	return p.app.Queue(result)
 }

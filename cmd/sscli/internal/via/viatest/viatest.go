@@ -135,7 +135,7 @@ func run(dir string, words, flags []string) error {
 			fmt.Println(`{"gitVersion": "v1.31.9"}`)
 			return nil
 		}
-		if words[1] != "configmap" {
+		if !strings.Contains(words[1], "/configmaps/") {
 			fmt.Println(words[1])
 			return nil
 		}

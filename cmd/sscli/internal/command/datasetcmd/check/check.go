@@ -23,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
 )
 
@@ -111,6 +112,9 @@ func (c *checking) readFiles() error {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return &fault.UsageError{Err: err}
+		}
+		if text, err = textfile.Decode(text); err != nil {
+			return fault.Usagef("%s: %w", format.BriefWord(name), err)
 		}
 		f := dataflow.Read(text)
 		for _, wrong := range f.Findings {

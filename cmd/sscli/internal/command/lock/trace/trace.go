@@ -28,6 +28,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
+	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -227,7 +228,7 @@ func (t *tracer) read(ctx context.Context) error {
 		defer file.Close()
 		in = file
 	}
-	lines := bufio.NewReader(in)
+	lines := bufio.NewReader(textfile.NewReader(in))
 	for n := 1; ctx.Err() == nil; n++ {
 		line, err := lines.ReadBytes('\n')
 		if len(line) == 0 && errors.Is(err, io.EOF) {

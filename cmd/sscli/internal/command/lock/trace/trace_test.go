@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/systext"
 )
 
 // recording is the output of watch -o json: job-1 holds the lock for 15 s, and renews it once.
@@ -112,7 +113,7 @@ func TestUsage(t *testing.T) {
 		{"--from " + text, "--from: " + text + ", line 1: expected a JSON object, as lock trace -o json and watch -o json print"},
 	} {
 		code, stdout, stderr := runTrace(t, nil, strings.Fields(tt.args)...)
-		if code != 2 || stdout != "" || !strings.HasPrefix(stderr, "sscli: "+tt.want) {
+		if code != 2 || stdout != "" || !strings.HasPrefix(systext.Unix(stderr), "sscli: "+tt.want) {
 			t.Errorf("trace %s: exit code %d, %q, %q, want 2 and %q", tt.args, code, stdout, stderr, tt.want)
 		}
 	}

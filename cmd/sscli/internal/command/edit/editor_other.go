@@ -1,0 +1,14 @@
+//go:build !windows
+
+package edit
+
+import "github.com/sscli/sscli/repl"
+
+// splitCommand splits the command line of an editor into words.
+func splitCommand(line string) (words []string, err error) {
+	split, err := repl.Split(line)
+	for _, w := range split {
+		words = append(words, w.Text)
+	}
+	return words, err
+}

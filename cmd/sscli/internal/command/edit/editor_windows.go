@@ -1,0 +1,21 @@
+package edit
+
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/sys/windows"
+)
+
+// splitCommand splits the command line of an editor into words, by the rules of Windows: a backslash
+// separates directories. A line that names a file is one word, because users seldom quote the path of
+// a program below "C:\Program Files".
+func splitCommand(line string) ([]string, error) {
+	if line = strings.TrimSpace(line); line == "" {
+		return nil, nil
+	}
+	if info, err := os.Stat(line); err == nil && info.Mode().IsRegular() {
+		return []string{line}, nil
+	}
+	return windows.DecomposeCommandLine(line)
+}

@@ -1,0 +1,88 @@
+package forward
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
+)
+
+const directoryPrefix = "sscli-forward-"
+
+// A directory holds the files of one forward. It is locked while the forward runs. If sscli is killed
+// while a kubectl runs, the guard of that kubectl removes the directory. Otherwise the user's next
+// forward finds it without a lock, and removes it.
+type directory struct {
+	path string
+	lock *os.File // nil = the file system has no locks, so no other forward removes the directory
+}
+
+// newDirectory makes a directory for this forward, and removes those of the user's killed forwards.
+func newDirectory() (*directory, error) {
+	removeAbandoned(os.TempDir())
+	for {
+		path, err := os.MkdirTemp("", directoryPrefix)
+		if err != nil {
+			return nil, err
+		}
+		lock, err := lockDirectory(path)
+		if !errors.Is(err, errTaken) {
+			return &directory{path, lock}, nil
+		}
+		// Another forward locked the new directory first, and removes it.
+	}
+}
+
+// removeAbandoned removes the directories below temp whose forwards of this user were killed. A
+// directory that cannot be removed stays for the next forward.
+func removeAbandoned(temp string) {
+	entries, _ := os.ReadDir(temp) // on an error, the entries that were read
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), directoryPrefix) || !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(temp, e.Name())
+		if info, err := e.Info(); err != nil || !isOwn(info) {
+			continue
+		}
+		if lock, err := lockDirectory(path); err == nil {
+			_ = (&directory{path, lock}).remove()
+		}
+	}
+}
+
+// errTaken says that another process has locked a directory, or has removed it.
+var errTaken = errors.New("the directory is in use")
+
+// lockDirectory locks a directory until the returned file is closed. The error is errTaken, or says
+// why the file system cannot lock.
+func lockDirectory(path string) (*os.File, error) {
+	lock, err := openLock(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errTaken
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = filelock.Try(lock); errors.Is(err, filelock.ErrLocked) || err == nil && !hasName(lock) {
+		err = errTaken
+	}
+	if err != nil {
+		_ = lock.Close() // nothing was written
+		return nil, err
+	}
+	return lock, nil
+}
+
+// hasName reports whether an open file still has its name. Another process may have removed it.
+func hasName(f *os.File) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(f.Name())
+	return err == nil && os.SameFile(opened, named)
+}

@@ -1,0 +1,42 @@
+package forward
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// isOwn returns true: each user of Windows has a directory for temporary files.
+func isOwn(fs.FileInfo) bool { return true }
+
+// lockName is the name of the file to lock, because Windows cannot lock a directory.
+const lockName = "lock"
+
+func openLock(path string) (*os.File, error) {
+	return os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+}
+
+// remove removes the files, then the lock with the directory. Windows does not remove an open file,
+// so remove closes the lock first. Another forward may have the lock open for a moment: remove tries
+// again for two seconds. It fails if that forward has made the directory its own.
+func (d *directory) remove() error {
+	entries, err := os.ReadDir(d.path)
+	for _, e := range entries {
+		if e.Name() != lockName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(d.path, e.Name())))
+		}
+	}
+	_ = d.lock.Close() // nothing was written; nil is not a file, which is an error too
+	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
+		_ = os.Remove(filepath.Join(d.path, lockName)) // if it stays, so does the directory
+		gone := os.Remove(d.path)
+		if gone == nil || errors.Is(gone, fs.ErrNotExist) {
+			return err
+		}
+		if time.Since(begin) > 2*time.Second {
+			return errors.Join(err, gone)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+// Package textfile reads text that people and other tools wrote, whatever its Unicode encoding. The
+// operator > of Windows PowerShell 5 writes UTF-16 with a byte order mark, and Notepad and Excel
+// write UTF-8 with one.
+//
+//	lines := bufio.NewScanner(textfile.NewReader(os.Stdin))
+//
+// It is for text that sscli parses: lines, keys, settings. A value of the store is bytes, so it is
+// never read through this package.
+package textfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// An Error means that a text begins with the byte order mark of UTF-16 but is not UTF-16.
+type Error struct {
+	Offset int64 // in bytes, from the beginning of the text
+	Why    string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("not UTF-16: %s at byte %d", e.Why, e.Offset) }
+
+// NewReader returns a reader of the text of source. If the text begins with a byte order mark, the
+// reader omits the mark and converts UTF-16 to UTF-8. Any other text is read as it stands, whether
+// it is UTF-8 or not. The reader returns text as soon as source does. Its errors are an *[Error] and
+// those of source.
+func NewReader(source io.Reader) io.Reader { return &reader{source: source} }
+
+// Decode returns what [NewReader] reads from text.
+func Decode(text []byte) ([]byte, error) { return io.ReadAll(NewReader(bytes.NewReader(text))) }
+
+type reader struct {
+	source io.Reader
+	text   io.Reader // source as UTF-8; nil before the first byte
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.text == nil {
+		if err := r.begin(); err != nil {
+			return 0, err
+		}
+	}
+	return r.text.Read(p)
+}
+
+// begin reads the beginning of source and sets r.text. It reads a second byte only if the first is
+// that of a byte order mark, because a pipe may have no more for now.
+func (r *reader) begin() error {
+	var start [3]byte
+	if _, err := io.ReadFull(r.source, start[:1]); err != nil {
+		return err
+	}
+	size := 1
+	switch start[0] {
+	case 0xfe, 0xff:
+		size = 2
+	case 0xef:
+		size = 3
+	}
+	n, err := io.ReadFull(r.source, start[1:size])
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return err
+	}
+	switch mark := start[:1+n]; string(mark) {
+	case "\xef\xbb\xbf":
+		r.text = r.source
+	case "\xff\xfe":
+		r.text = &utf16Reader{in: bufio.NewReader(r.source), order: binary.LittleEndian, offset: 2}
+	case "\xfe\xff":
+		r.text = &utf16Reader{in: bufio.NewReader(r.source), order: binary.BigEndian, offset: 2}
+	default:
+		r.text = io.MultiReader(bytes.NewReader(mark), r.source)
+	}
+	return nil
+}
+
+// A utf16Reader converts UTF-16 without a byte order mark to UTF-8.
+type utf16Reader struct {
+	in     *bufio.Reader
+	order  binary.ByteOrder
+	offset int64  // of the next byte of in
+	text   []byte // converted, and not yet returned by Read
+	err    error  // what follows text
+}
+
+func (u *utf16Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(u.text) == 0 && u.err == nil {
+		u.convert()
+	}
+	if len(u.text) == 0 {
+		return 0, u.err
+	}
+	n := copy(p, u.text)
+	u.text = u.text[n:]
+	return n, nil
+}
+
+// convert converts at least one character, and further ones that need no read from the source.
+func (u *utf16Reader) convert() {
+	const most = 4 << 10 // bytes of u.text
+	u.text = u.text[:0]
+	for {
+		var c rune
+		if c, u.err = u.character(); u.err != nil {
+			return
+		}
+		u.text = utf8.AppendRune(u.text, c)
+		if u.in.Buffered() < 4 || len(u.text) >= most {
+			return
+		}
+	}
+}
+
+func (u *utf16Reader) character() (rune, error) {
+	at := u.offset
+	first, err := u.unit()
+	if err != nil || !utf16.IsSurrogate(first) {
+		return first, err
+	}
+	second, err := u.unit()
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	c := utf16.DecodeRune(first, second)
+	if c == utf8.RuneError { // no pair of surrogates stands for this character
+		return 0, &Error{at, "half of a surrogate pair"}
+	}
+	return c, nil
+}
+
+// unit returns the next code unit, and io.EOF after the last.
+func (u *utf16Reader) unit() (rune, error) {
+	var unit [2]byte
+	n, err := io.ReadFull(u.in, unit[:])
+	if err == io.ErrUnexpectedEOF {
+		err = &Error{u.offset, "half of a character"}
+	}
+	u.offset += int64(n)
+	return rune(u.order.Uint16(unit[:])), err
+}

@@ -1,0 +1,190 @@
+// Package apiservertest is a small Kubernetes API server for tests with the real kubectl. It serves
+// one namespace with one broker:
+//
+//	api := apiservertest.Start(t, apiservertest.Options{Broker: address, CA: pem, Token: issue})
+//	cmd.Env = append(os.Environ(), api.Env()...)
+//	api.DeletePod()
+//
+// It knows what these commands need: version, get of one object by its name, create token, and
+// port-forward to a service, a pod or a deployment, by SPDY/3.1 and by WebSocket. A port-forward leads
+// to the broker, whatever its port is. The methods of [Server] cause the faults of a cluster.
+package apiservertest
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// The names of the objects in the cluster. The service and the deployment select the pod.
+const (
+	Namespace = "azure-iot-operations"
+	Service   = "aio-broker" // also the name of the deployment
+	Pod       = "aio-broker-frontend-0"
+	ConfigMap = "azure-iot-operations-aio-ca-trust-bundle"
+	Account   = "default"
+)
+
+// User is the name of the user that kubectl logs in as.
+const User = "ann"
+
+// userToken is the user's token. It is in the kubeconfig file.
+const userToken = "token-of-ann"
+
+// Options configure a [Server].
+type Options struct {
+	Broker string // address that port-forwards lead to
+	CA     string // the value of ca-bundle.crt in the config map
+
+	// Token returns the answer to create token.
+	Token func(account, audience string) (string, error)
+}
+
+// A Server is an API server. Its methods may be called concurrently.
+type Server struct {
+	o          Options
+	kubeconfig string
+	http       *httptest.Server
+	running    sync.WaitGroup // the port-forwards
+	closing    sync.Once
+	closed     chan struct{} // closed when the server ends
+
+	mu        sync.Mutex
+	ca        string
+	created   chan struct{} // closed while the pod exists
+	forbidden []string      // "VERB RESOURCE"
+	loggedOut bool
+	silent    bool // port-forwards that begin carry no bytes
+	forwards  map[*forward]bool
+	requests  []string // "VERB RESOURCE", in the order of their arrival
+}
+
+// Kubectl returns the first kubectl in the directories of path. It skips the test if there is none.
+func Kubectl(t *testing.T, path string) string {
+	t.Helper()
+	for _, dir := range filepath.SplitList(path) {
+		if program, err := exec.LookPath(filepath.Join(dir, "kubectl")); err == nil {
+			return program
+		}
+	}
+	t.Skip("kubectl is not installed")
+	return ""
+}
+
+// Start starts a server that ends with the test.
+func Start(t *testing.T, o Options) *Server {
+	t.Helper()
+	s := &Server{o: o, ca: o.CA, created: make(chan struct{}), closed: make(chan struct{}), forwards: make(map[*forward]bool)}
+	close(s.created)
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a kubectl that is stopped leaves errors
+	s.http.StartTLS()
+	t.Cleanup(s.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
+	text, err := json.Marshal(object{
+		"apiVersion": "v1", "kind": "Config", "current-context": "lab",
+		"clusters": []object{{"name": "lab", "cluster": object{"server": s.http.URL, "certificate-authority-data": ca}}},
+		"users":    []object{{"name": User, "user": object{"token": userToken}}},
+		"contexts": []object{{"name": "lab", "context": object{"cluster": "lab", "user": User}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(s.kubeconfig, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Env returns the variables that lead kubectl to the server. kubectl writes its caches beside the
+// kubeconfig file.
+func (s *Server) Env() []string {
+	dir := filepath.Dir(s.kubeconfig)
+	return []string{"KUBECONFIG=" + s.kubeconfig, "HOME=" + dir, "KUBECACHEDIR=" + filepath.Join(dir, "cache")}
+}
+
+// Close ends the server and the port-forwards through it.
+func (s *Server) Close() {
+	s.closing.Do(func() {
+		close(s.closed)
+		s.closeForwards()
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	s.running.Wait()
+}
+
+// DeletePod deletes the pod. Port-forwards to it end.
+func (s *Server) DeletePod() {
+	s.mu.Lock()
+	s.created = make(chan struct{})
+	s.mu.Unlock()
+	s.closeForwards()
+}
+
+// CreatePod creates the pod again.
+func (s *Server) CreatePod() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.created)
+}
+
+// Forbid makes the server refuse a verb on a resource, such as create on pods/portforward.
+func (s *Server) Forbid(verb, resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forbidden = append(s.forbidden, verb+" "+resource)
+}
+
+// LogOut makes the server refuse the user's token, as if it had expired.
+func (s *Server) LogOut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loggedOut = true
+}
+
+// SetCA replaces the value in the config map.
+func (s *Server) SetCA(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ca = text
+}
+
+// Silence makes the port-forwards that are open discard all bytes, as if the pod's node had lost its
+// network.
+func (s *Server) Silence() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for f := range s.forwards {
+		f.silent.Store(true)
+	}
+}
+
+// SetSilent sets whether port-forwards that begin later discard all bytes.
+func (s *Server) SetSilent(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent
+}
+
+// Requests returns how often the server was asked for a verb on a resource.
+func (s *Server) Requests(verb, resource string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, r := range s.requests {
+		if r == verb+" "+resource {
+			n++
+		}
+	}
+	return n
+}

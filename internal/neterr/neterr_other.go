@@ -1,0 +1,13 @@
+//go:build !windows
+
+package neterr
+
+import "syscall"
+
+// Errors of sockets.
+const (
+	InUse   = syscall.EADDRINUSE   // another socket listens on the address
+	Refused = syscall.ECONNREFUSED // nobody listens on the address
+	Reset   = syscall.ECONNRESET   // the peer ended the connection, and data was lost
+	Broken  = syscall.EPIPE        // the connection ended before a write
+)

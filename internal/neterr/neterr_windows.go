@@ -1,0 +1,11 @@
+package neterr
+
+import "golang.org/x/sys/windows"
+
+// Errors of sockets.
+const (
+	InUse   = windows.WSAEADDRINUSE   // another socket listens on the address
+	Refused = windows.WSAECONNREFUSED // nobody listens on the address
+	Reset   = windows.WSAECONNRESET   // the peer ended the connection, and data was lost
+	Broken  = windows.WSAECONNABORTED // the connection ended before a write
+)

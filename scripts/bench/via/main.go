@@ -1,0 +1,73 @@
+//go:build linux
+
+// Command via measures how long `sscli --via kubectl get` takes from its start to its answer, beside
+// the time from the start of `kubectl port-forward` until it is ready. It runs in a cluster of
+// scripts/cluster.sh; scripts/bench-via.sh runs both.
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/scripts/bench/harness"
+)
+
+func main() {
+	rounds := flag.Int("rounds", 20, "runs of each command")
+	harness.Main(10*time.Minute, []string{"kubectl"}, func(ctx context.Context, b *harness.Bench) error {
+		return run(ctx, b, *rounds)
+	})
+}
+
+func run(ctx context.Context, b *harness.Bench, rounds int) error {
+	if os.Getenv("CLUSTER") == "" {
+		return errors.New("no cluster: use scripts/bench-via.sh")
+	}
+	via := []string{b.SSCLI, "--via", "kubectl"}
+	if _, err := harness.Run(exec.CommandContext(ctx, b.SSCLI, append(via[1:], "set", "k", "v")...)); err != nil {
+		return err
+	}
+	f, err := harness.Rounds(max(rounds, 5),
+		harness.Contender{Name: "sscli get", Measure: until(ctx, "v", append(via, "get", "k")...)},
+		harness.Contender{Name: "kubectl port-forward", Measure: until(ctx, "Forwarding from",
+			"kubectl", "port-forward", "--namespace=azure-iot-operations", "--address=127.0.0.1", "service/aio-broker", ":18883")},
+	)
+	if err != nil {
+		return err
+	}
+	b.AtMost("P17", "ms, `--via kubectl get` until its answer / `kubectl port-forward` until it is ready", f[0], f[1], 1.2)
+	return nil
+}
+
+// until returns a function that runs a command and measures the milliseconds until its standard
+// output begins with text. It then interrupts the command and waits for its end.
+func until(ctx context.Context, text string, args ...string) func() (float64, error) {
+	return func() (float64, error) {
+		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return 0, err
+		}
+		begin := time.Now()
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		got, _ := bufio.NewReaderSize(out, 64).Peek(len(text)) // what came before an error is compared
+		took := time.Since(begin)
+		_ = cmd.Process.Signal(os.Interrupt) // fails if it has ended
+		_ = cmd.Wait()                       // it may have been interrupted
+		if string(got) != text {
+			return 0, fmt.Errorf("%s: printed %q, want %q: %s", strings.Join(args, " "), got, text, &stderr)
+		}
+		return took.Seconds() * 1000, nil
+	}
+}
