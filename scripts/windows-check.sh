@@ -2,8 +2,8 @@
 # Runs the tests for Windows on Linux, with Wine. It prints each test that failed or was skipped,
 # with the reason, a table of the packages, and as its last line `N passed, N failed, N skipped`.
 #
-#	scripts/windows-check.sh                            all packages, about 15 minutes
-#	scripts/windows-check.sh -short                     where Windows differs most, under five minutes
+#	scripts/windows-check.sh                            all packages
+#	scripts/windows-check.sh -short                     where Windows differs most, about eight minutes
 #	scripts/windows-check.sh -run Close ./client/mqtt   flags, and packages, of go test
 #	scripts/windows-check.sh -exec FILE.exe [ARG...]    a single program
 #	scripts/windows-check.sh -root                      only creates the root with Wine, and tries it
