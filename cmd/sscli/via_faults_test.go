@@ -45,12 +45,15 @@ func TestViaBroken(t *testing.T) {
 			[]string{"service account default", "audience aio-internal"}},
 		"expired token":   {func(c *viaCluster) { c.tokens.Store(&viaTokens{life: -time.Minute}) }, 4, []string{"service account default", "expired"}},
 		"API server gone": {func(c *viaCluster) { c.api.Close() }, 3, []string{"kubectl", "connection refused", "kubectl cluster-info"}},
-		"no pod":          {func(c *viaCluster) { c.api.DeletePod() }, 124, []string{"kubectl port-forward service/aio-broker"}},
+		"no pod":          {func(c *viaCluster) { c.api.DeletePod() }, 3, []string{"kubectl port-forward service/aio-broker: no pod is running", "kubectl get pods"}},
 		"silent forward":  {func(c *viaCluster) { c.api.SetSilent(true) }, 124, []string{"timed out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := startVia(t)
-			if c.code == 124 {
+			switch {
+			case name == "no pod": // kubectl waits for most of the timeout
+				cluster.env = append(cluster.env, "SSCLI_TIMEOUT=5s")
+			case c.code == 124:
 				cluster.env = append(cluster.env, "SSCLI_TIMEOUT=2s")
 			}
 			c.breaks(cluster)
