@@ -31,8 +31,8 @@ var (
 // that asks for replies on this topic.
 var ErrForbiddenResponseTopic = wire.ErrForbiddenResponseTopic
 
-// ErrClockDrift means that a request could not get a timestamp: the local clock was set back by
-// over a minute, so it is too far behind the versions that the session has seen.
+// ErrClockDrift means that a request could not get a timestamp: the local clock was set back, and
+// is now more than a minute behind the newest timestamp that the session has used or seen.
 var ErrClockDrift = wire.ErrDrift
 
 type (

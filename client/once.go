@@ -14,7 +14,7 @@ import (
 // [Session.Do].
 //
 // Once needs as few round trips as MQTT 5 allows: it sends a GET in one write with CONNECT and
-// SUBSCRIBE. If the broker has several nodes, it may process the GET before all nodes know the
+// SUBSCRIBE. If the broker has several nodes, it may process the GET before all nodes know of the
 // subscription, and the answer is lost. So Once sends the GET again if no answer comes for a
 // while after SUBACK. Any other request is sent only after SUBACK. With an authentication
 // method, SUBSCRIBE and the request are sent only after CONNACK. With Options.NoPipelining,

@@ -52,8 +52,8 @@ type Options struct {
 	TokenFile string
 	TokenPoll time.Duration
 
-	// ReadToken returns the token, instead of TokenFile. It is called whenever the file would
-	// be read, so it must return quickly while its last token is valid.
+	// ReadToken returns the token, instead of TokenFile. It is called for each connection
+	// and then every TokenPoll. While its last token is valid, it must return at once.
 	ReadToken func(context.Context) ([]byte, error)
 
 	// ClientID must be unique: the broker disconnects another client with the same id. Empty =

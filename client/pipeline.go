@@ -8,8 +8,8 @@ import (
 
 // A Pipeline keeps several requests in flight, up to a limit. For each key it keeps at most one
 // in flight, because the store promises no order between outstanding requests. Several
-// goroutines may use it. A goroutine's requests for one key are sent in the order of its calls
-// of Send and Queue.
+// goroutines may use it. A goroutine's requests for one key are sent in the order in which
+// it called Send and Queue.
 type Pipeline struct {
 	s          *Session
 	limit      int    // maximum number of requests in flight

@@ -19,7 +19,7 @@ type watchedKey struct {
 	since   time.Time // when the current break began; zero if there is none
 
 	// For a key that the pattern found, until its GET is answered:
-	found     time.Time // when the last search that did not find the key began; zero for other keys
+	found     time.Time // start of the last search before the key was found; zero for other keys
 	uncounted bool      // Watch.unread does not count the GET
 
 	suspect *state // a state that an audit found and no notification announced; nil = none

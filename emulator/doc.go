@@ -141,9 +141,9 @@
 //	WebSockets at the path /mqtt                          assumed     Options.WebSocket
 //	everybody may use every topic, else 0x87              documented  Options.AuthorizeTopic
 //	with Rules: without a rule no topic of the store      assumed     Options.Rules
-//	  only one's own below `clients/`; no wildcards over  assumed
-//	  those of others; other topics as before
-//	  nobody publishes below `clients/`: 0x87             assumed
+//	  a client subscribes only to its own topics below    assumed
+//	  `clients/`, without wildcards that cover others'
+//	  clients may not publish below `clients/`: 0x87      assumed
 //	  another client's response topic: PUBACK 0x87        assumed
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action

@@ -164,7 +164,7 @@ func (e Event) raw(w *writer) {
 	w.record(record...)
 }
 
-// End is the last line of `watch`.
+// End is the last line of `watch` and `lock trace`.
 type End struct {
 	Reason string    `json:"reason"` // why the watch ended, in one word
 	Events int       `json:"events"` // the number of changes

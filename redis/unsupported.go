@@ -41,7 +41,7 @@ geoadd geodist geohash geopos georadius georadius_ro georadiusbymember georadius
 xack xadd xautoclaim xclaim xdel xgroup xinfo xlen xpending xrange xread xreadgroup xrevrange xsetid xtrim
 sort sort_ro `
 
-// unknownCommand returns the error of a request whose command is not in the table.
+// unknownCommand returns the error for a request whose command is not in the table.
 func unknownCommand(args [][]byte) error {
 	name := printable(args[0], 128)
 	switch strings.ToLower(string(args[0])) {
@@ -65,7 +65,7 @@ func unknownCommand(args [][]byte) error {
 	return &Error{Text: "unknown command '" + name + "', with args beginning with: " + shown.String()}
 }
 
-// unknownSubcommand returns the error of a request whose subcommand does not exist.
+// unknownSubcommand returns the error for a request whose subcommand does not exist.
 func unknownSubcommand(cmd *command, name []byte) error {
 	if cmd.otherSub != nil {
 		return cmd.otherSub
@@ -78,7 +78,7 @@ func wrongSubcommand(args [][]byte) error {
 	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], 128) + "'. Try " + strings.ToUpper(string(args[0])) + " HELP."}
 }
 
-// notPermitted returns the error of a command that the user must not run.
+// notPermitted returns the error for a command that the user is not permitted to run.
 func notPermitted(cmd *command) error {
 	return &Error{Code: "NOPERM", Text: "this user has no permissions to run the '" + cmd.fullName() + "' command"}
 }

@@ -1,7 +1,7 @@
 package broker
 
 // All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
-// limits on one kind, such as MaxSessions, apply too. Charges are estimates: the capacity of a
+// limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the capacity of a
 // buffer, the length of a string, and a fixed overhead for a structure, map or goroutine.
 const (
 	connectionOverhead   = 12 << 10 // of a client that has logged in

@@ -67,7 +67,7 @@ type Client struct {
 	aliasMax    uint16
 	nextAlias   uint16
 	aliases     map[string]uint16 // the broker's Topic Aliases, by topic
-	aliasTopics []string          // the broker's topics, by Topic Alias
+	aliasTopics []string          // the topics of the broker's Topic Aliases, by alias
 	topics      map[uint16][]byte // the client's topics, by Topic Alias
 
 	// Memory charged for the connection in addition to charged, in bytes; see budget.go.

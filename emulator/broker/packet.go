@@ -31,7 +31,7 @@ const (
 	version5 = 5
 )
 
-// A Variable Byte Integer has at most maxDigits bytes, so that the Remaining Length of a packet is
+// A Variable Byte Integer has at most maxDigits bytes, so the Remaining Length of a packet is
 // at most maxRemaining (MQTT 5, 1.5.5, 2.1.4).
 const (
 	maxDigits    = 4

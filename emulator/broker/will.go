@@ -58,7 +58,8 @@ func (b *Broker) publishUnawaited(m *message, origin *session) {
 	})
 }
 
-// chargeUnawaited charges a message that waits for its turn.
+// chargeUnawaited adds n bytes to the charge for messages that publishUnawaited has yet to send. A
+// negative n releases them.
 func (b *Broker) chargeUnawaited(n int) {
 	b.unawaited += n
 	b.charge(n)

@@ -47,7 +47,7 @@ func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 }
 
 // WithSession connects, calls f, and disconnects. Each attempt to connect has the timeout
-// o.Timeout, and attempts are repeated for --retry-for. In a shell, f gets the shell's session,
+// o.Timeout, and attempts are repeated for up to --retry-for. In a shell, f gets the shell's session,
 // which stays connected.
 func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o client.Options) error) error {
 	return a.WithBroker(func(o client.Options) error {

@@ -80,7 +80,8 @@ func Read(text []byte) File {
 	return r.file
 }
 
-// read reads a text.
+// read parses text, which is a whole definition or the rules that a graph contains as a string, and
+// adds what it finds to r.file.
 func (r *reader) read(text []byte) {
 	if json.Valid(text) { // JSON may be indented with tabs, YAML may not
 		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))

@@ -305,8 +305,9 @@ func (r *round) count(action string) {
 	}
 }
 
-// lookAgain reads a key again that another client wrote before we could, and sets the action:
-// unchanged if the key holds the wanted value, empty if a key to prune is gone, else conflict.
+// lookAgain rereads a key after our write was not applied because another client had changed the key.
+// It sets the action: unchanged if the key holds the wanted value, empty if a key that was to be
+// pruned is gone already, otherwise conflict.
 func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, err error) {
 	if err := r.app.Flush(); err != nil {
 		return now, err

@@ -6,6 +6,6 @@
 //	sscli serve --attach -u mqtt://127.0.0.1:1883
 //
 // The URL is printed once the server accepts connections, so a script that has read it can
-// connect. The server ends with its command, or at a signal. Unless --data names a file, its
-// keys are lost then.
+// connect. The server ends when its command ends, or at a signal. Without --data, the keys are
+// then lost.
 package serve

@@ -40,8 +40,8 @@ func Of(b format.Build) format.Build {
 	return b
 }
 
-// recorded fills in what the Go command recorded. It records the commit in go build and go
-// install of a checkout.
+// recorded fills in b from the data that the Go command stored in the binary. Only go build and go
+// install in a checkout store the commit.
 func recorded(b format.Build, info *debug.BuildInfo) format.Build {
 	b.Version = info.Main.Version
 	for _, s := range info.Settings {
