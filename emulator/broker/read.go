@@ -198,14 +198,16 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 		c.idleReads = 1
 		c.readDeadline(takeOverPause)
 	}
-	for packets := 1; !c.isClosing(); packets++ {
+	worked := false // the packet before this one was no PUBACK, which costs less than reading the clock
+	for !c.isClosing() {
 		if handled == len(p) {
 			return handled, false, true
 		}
-		if packets%4 == 0 && b.yieldAfter(&locked) { // reading the clock costs as much as a small packet
-			yielded = true
+		if worked && b.yieldAfter(&locked) {
+			yielded, worked = true, false
 			continue // c may be closing
 		}
+		worked = p[handled]>>4 != typePuback
 		body, size, err := c.nextPacket(p[handled:])
 		if err == nil && body == nil {
 			return handled, false, true
