@@ -81,7 +81,7 @@ func (b *Bench) run(ctx context.Context, run func(context.Context, *Bench) error
 
 // Build builds a Go package or file into a program, with the flags of a release.
 func Build(ctx context.Context, program, source string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", program, source)
+	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w -X main.buildVersion=bench", "-o", program, source)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	_, err := Run(cmd)
 	return err

@@ -67,20 +67,20 @@ func (n *named) Type() string { return n.name }
 
 // Bind defines the flags of all settings, with their variables in the help.
 func Bind(fs *pflag.FlagSet) {
+	var zero Settings
 	for _, s := range settings() {
 		usage := s.usage
 		if s.env != "" {
 			usage += " [" + s.env + "]"
 		}
-		if _, level := s.field().(*Level); level {
+		switch {
+		case s.value != "":
+			fs.VarP(&named{name: s.value}, s.flag, s.short, usage)
+		case s.counts(&zero):
 			fs.VarPF(new(Level), s.flag, s.short, usage).NoOptDefVal = "true"
-			continue
-		}
-		if s.value == "" {
+		default:
 			fs.BoolP(s.flag, s.short, false, usage)
-			continue
 		}
-		fs.VarP(&named{name: s.value}, s.flag, s.short, usage)
 	}
 }
 

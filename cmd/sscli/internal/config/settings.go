@@ -71,6 +71,15 @@ func (s setting) isFile() bool { return s.value == "FILE" }
 // isSwitch reports whether the value is true or false.
 func (s setting) isSwitch() bool { return s.value == "" }
 
+// counts reports whether the value is how often the flag was given. zero is any Settings.
+func (s setting) counts(zero *Settings) bool {
+	if s.into == nil {
+		return false
+	}
+	_, ok := s.into(zero).(*Level)
+	return ok
+}
+
 // inContext reports whether a context can have the setting.
 func (s setting) inContext() bool { return s.scope == scopeConnection || s.scope == scopeRequest }
 
@@ -135,14 +144,6 @@ func (s setting) show(from *Settings) string {
 		}
 	}
 	return ""
-}
-
-// field returns a pointer of the type that into returns, or nil.
-func (s setting) field() any {
-	if s.into == nil {
-		return nil
-	}
-	return s.into(new(Settings))
 }
 
 // settings returns the table, in the order of help and `context show`. The slice is shared: do not

@@ -34,7 +34,10 @@ records no commit, except with -buildvcs=true. sscli --version prints the same.`
 // Of fills in build data that the linker did not set from what the Go command recorded.
 func Of(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
-	if info, ok := debug.ReadBuildInfo(); ok && b.Version == "" {
+	if b.Version != "" {
+		return b
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
 		b = recorded(b, info)
 	}
 	return b
