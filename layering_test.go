@@ -128,10 +128,10 @@ command/scan         client format repl app bulkread config fault suggest verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
 command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage textfile
-command/export       client format atomicfile app complete config bulkread fault
+command/export       client format atomicfile app complete config bulkread fault tune
 command/importcmd    client format app bulkread command/batch fault lineinput usage
 sources              client format repl config fault lineinput records textfile
-command/diff         client format app bulkread complete config fault jsonfield sources
+command/diff         client format app bulkread complete config fault jsonfield sources tune
 command/apply        client client/wire format app bulkread command/diff command/set config fault outage sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format

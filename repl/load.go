@@ -37,7 +37,7 @@ func ParseEntry(line string) (Entry, error) {
 // ParsePair parses a JSON object with one member: the name is the key, and the value is a string.
 // ParsePair is as strict as [ParseEntry].
 func ParsePair(object string) (Entry, error) {
-	var pair map[string]jsontext.Value
+	var pair map[string]member
 	if err := parseObject(object, &pair); err != nil {
 		return Entry{}, err
 	}
@@ -45,11 +45,11 @@ func ParsePair(object string) (Entry, error) {
 		return Entry{}, fmt.Errorf("an object with %d members: expected one key and its value", len(pair))
 	}
 	e := Entry{Found: true}
-	var text jsontext.Value
+	var text member
 	for e.Key, text = range pair {
 	}
 	var err error
-	e.Value, _, err = bytesOf("the value of "+format.BriefWord(e.Key), text, nil)
+	e.Value, _, err = bytesOf("the value of "+format.BriefWord(e.Key), text, member{})
 	return e, err
 }
 
@@ -78,69 +78,145 @@ func syntaxError(err *jsontext.SyntacticError) error {
 	return what
 }
 
-// entryMembers are the members of an entry. A missing member is nil.
+// entryMembers are the members of an entry. A missing member is the zero value.
 type entryMembers struct {
-	Key      jsontext.Value `json:"key"`
-	KeyB64   jsontext.Value `json:"key_b64"`
-	Value    jsontext.Value `json:"value"`
-	ValueB64 jsontext.Value `json:"value_b64"`
-	Op       jsontext.Value `json:"op"`
-	Found    jsontext.Value `json:"found"`
-	Version  jsontext.Value `json:"version"`
+	key, keyB64, value, valueB64 member
+
+	op    string // in JSON, unless it is "get"
+	found jsontext.Kind
+	hlc   string // version.hlc
+}
+
+// A member is a member that holds bytes.
+type member struct {
+	kind jsontext.Kind // 0 = missing
+	text []byte        // the text of a string
+}
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom]. It skips members that it does not know.
+func (m *entryMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return eachMember(d, func(name []byte) error {
+		switch string(name) {
+		case "key":
+			return m.key.UnmarshalJSONFrom(d)
+		case "value":
+			return m.value.UnmarshalJSONFrom(d)
+		case "key_b64":
+			return m.keyB64.UnmarshalJSONFrom(d)
+		case "value_b64":
+			return m.valueB64.UnmarshalJSONFrom(d)
+		case "op":
+			op, err := d.ReadValue()
+			if string(op) != `"get"` {
+				m.op = string(op)
+			}
+			return err
+		case "found":
+			m.found = d.PeekKind()
+		case "version":
+			if d.PeekKind() == '{' {
+				return m.version(d)
+			}
+		}
+		return d.SkipValue()
+	})
+}
+
+// version reads the member version. A version of another form is ignored.
+func (m *entryMembers) version(d *jsontext.Decoder) error {
+	return eachMember(d, func(name []byte) error {
+		if string(name) != "hlc" || d.PeekKind() != '"' {
+			return d.SkipValue()
+		}
+		hlc, err := d.ReadToken()
+		if err == nil {
+			m.hlc = hlc.String()
+		}
+		return err
+	})
+}
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (m *member) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	value, err := d.ReadValue()
+	if m.kind = value.Kind(); err == nil && m.kind == '"' {
+		m.text, err = jsontext.AppendUnquote(make([]byte, 0, len(value)), value)
+	}
+	return err
+}
+
+// eachMember reads an object, and calls do with the name of each member. do reads its value.
+func eachMember(d *jsontext.Decoder, do func(name []byte) error) error {
+	if kind := d.PeekKind(); kind != '{' {
+		return &json.SemanticError{JSONKind: kind}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	var name []byte
+	for d.PeekKind() != '}' {
+		quoted, err := d.ReadValue()
+		if err == nil {
+			name, err = jsontext.AppendUnquote(name[:0], quoted)
+		}
+		if err == nil {
+			err = do(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := d.ReadToken()
+	return err
 }
 
 func (m *entryMembers) entry() (Entry, error) {
 	var e Entry
-	if op := string(m.Op); op != "" && op != `"get"` {
-		return e, fmt.Errorf("op is %.32s: expected what get -o json prints", format.Escape(op))
+	if m.op != "" {
+		return e, fmt.Errorf("op is %.32s: expected what get -o json prints", format.Escape(m.op))
 	}
-	key, ok, err := bytesOf("key", m.Key, m.KeyB64)
+	key, ok, err := bytesOf("key", m.key, m.keyB64)
 	if err != nil {
 		return e, err
 	}
 	if !ok {
 		return e, errors.New("no key: expected key, or key_b64")
 	}
-	value, ok, err := bytesOf("value", m.Value, m.ValueB64)
+	value, ok, err := bytesOf("value", m.value, m.valueB64)
 	if err != nil {
 		return e, err
 	}
-	switch found := string(m.Found); {
-	case found != "" && found != "true" && found != "false":
-		return e, fmt.Errorf("found is %s: must be true or false", kindOf(m.Found.Kind()))
-	case found == "false" && ok:
+	switch {
+	case m.found != 0 && m.found != 't' && m.found != 'f':
+		return e, fmt.Errorf("found is %s: must be true or false", kindOf(m.found))
+	case m.found == 'f' && ok:
 		return e, errors.New("found is false, but there is a value")
-	case found != "false" && !ok:
+	case m.found != 'f' && !ok:
 		return e, errors.New("no value: expected value, or value_b64")
 	}
-	var version struct {
-		HLC string `json:"hlc"`
-	}
-	if m.Version.Kind() == '{' {
-		_ = json.Unmarshal(m.Version, &version) // a version of another form is ignored
-	}
-	return Entry{Key: string(key), Value: value, Found: ok, Version: version.HLC}, nil
+	return Entry{Key: string(key), Value: value, Found: ok, Version: m.hlc}, nil
 }
 
 // bytesOf returns the bytes of a member, given as text or as base64; ok is false if it is absent.
-func bytesOf(name string, text, encoded jsontext.Value) (value []byte, ok bool, err error) {
+func bytesOf(name string, text, encoded member) (value []byte, ok bool, err error) {
 	switch {
-	case text != nil && encoded != nil:
+	case text.kind != 0 && encoded.kind != 0:
 		return nil, false, fmt.Errorf("%s and %s_b64: use only one of them", name, name)
-	case text != nil:
-		if text.Kind() != '"' {
-			return nil, false, fmt.Errorf("%s is %s: expected a string", name, kindOf(text.Kind()))
+	case text.kind == '"':
+		return text.text, true, nil
+	case text.kind != 0:
+		return nil, false, fmt.Errorf("%s is %s: expected a string", name, kindOf(text.kind))
+	case encoded.kind == '"':
+		quoted, err := jsontext.AppendQuote(nil, encoded.text)
+		if err == nil {
+			err = json.Unmarshal(quoted, &value)
 		}
-		value, err = jsontext.AppendUnquote([]byte{}, text)
-		return value, true, err
-	case encoded != nil:
-		if encoded.Kind() != '"' {
-			return nil, false, fmt.Errorf("%s_b64 is %s: expected a string", name, kindOf(encoded.Kind()))
-		}
-		if err := json.Unmarshal(encoded, &value); err != nil {
+		if err != nil {
 			return nil, false, fmt.Errorf("%s_b64 is not base64: %w", name, errors.Unwrap(err))
 		}
 		return value, true, nil
+	case encoded.kind != 0:
+		return nil, false, fmt.Errorf("%s_b64 is %s: expected a string", name, kindOf(encoded.kind))
 	}
 	return []byte{}, false, nil
 }

@@ -33,7 +33,7 @@ func TestParseEntry(t *testing.T) {
 		{in: `["a"]`, err: "expected a JSON object, got an array"},
 		{in: `"a"`, err: "expected a JSON object, got a string"},
 		{in: `1`, err: "expected a JSON object, got a number"},
-		{in: `null`, err: "no key: expected key, or key_b64"},
+		{in: `null`, err: "expected a JSON object, got null"},
 		{in: `true`, err: "expected a JSON object, got true or false"},
 		{in: `{}`, err: "no key: expected key, or key_b64"},
 		{in: `{"key":"a"}`, err: "no value: expected value, or value_b64"},

@@ -22,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/format"
 )
 
@@ -110,6 +111,7 @@ type differ struct {
 }
 
 func (d *differ) withSource(ctx context.Context, name, prefix string) (err error) {
+	defer tune.CollectLess()()
 	stdin := func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
 	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin})
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
