@@ -148,6 +148,9 @@ func (m *member) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // eachMember reads an object, and calls do with the name of each member. do reads its value.
 func eachMember(d *jsontext.Decoder, do func(name []byte) error) error {
 	if kind := d.PeekKind(); kind != '{' {
+		if err := d.SkipValue(); err != nil {
+			return err
+		}
 		return &json.SemanticError{JSONKind: kind}
 	}
 	if _, err := d.ReadToken(); err != nil {

@@ -34,6 +34,7 @@ func TestParseEntry(t *testing.T) {
 		{in: `"a"`, err: "expected a JSON object, got a string"},
 		{in: `1`, err: "expected a JSON object, got a number"},
 		{in: `null`, err: "expected a JSON object, got null"},
+		{in: `set a 1`, err: "byte 1: JSON: invalid character 's' at start of value"},
 		{in: `true`, err: "expected a JSON object, got true or false"},
 		{in: `{}`, err: "no key: expected key, or key_b64"},
 		{in: `{"key":"a"}`, err: "no value: expected value, or value_b64"},

@@ -10,11 +10,16 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
 // A Path names a field of a record and the objects that contain it, outermost first. Data flows write
@@ -72,11 +77,16 @@ func (p Path) String() string {
 // a field appears twice, the last one counts.
 func (p Path) In(record []byte) []byte {
 	for _, name := range p {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(record, &fields) != nil {
-			return nil
+		var found []byte
+		for f, err := range records.Fields(record) {
+			if err != nil {
+				return nil
+			}
+			if f.Name == name {
+				found = f.JSON
+			}
 		}
-		record = fields[name]
+		record = found
 	}
 	return record
 }
@@ -89,39 +99,43 @@ type Scalar struct {
 
 // Parse parses a scalar. If the value is none, the error's text is its type, such as "an object".
 func Parse(value []byte) (Scalar, error) {
-	if len(value) == 0 {
-		return Scalar{}, errors.New("missing")
-	}
-	text := string(value)
-	switch text[0] {
-	case '"':
-		s := Scalar{Kind: "string"}
+	switch kind := Type(value); kind {
+	case "string":
+		s := Scalar{Kind: kind}
 		return s, json.Unmarshal(value, &s.Text)
-	case 't', 'f':
-		return Scalar{"boolean", text}, nil
-	case 'n':
-		return Scalar{}, errors.New("null")
-	case '{':
-		return Scalar{}, errors.New("an object")
-	case '[':
-		return Scalar{}, errors.New("an array")
+	case "boolean":
+		return Scalar{kind, string(value)}, nil
+	case "number":
+		kind = "integer"
+		if bytes.ContainsAny(value, ".eE") {
+			kind = "decimal"
+		}
+		return Scalar{kind, string(value)}, nil
+	case "object", "array":
+		return Scalar{}, errors.New("an " + kind)
+	default:
+		return Scalar{}, errors.New(kind)
 	}
-	if strings.ContainsAny(text, ".eE") {
-		return Scalar{"decimal", text}, nil
-	}
-	return Scalar{"integer", text}, nil
 }
 
 // Type returns the name of a JSON value's type, such as "number", or "missing" for no value.
 func Type(value []byte) string {
-	s, err := Parse(value)
-	switch {
-	case err != nil:
-		return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "an "), "a ")
-	case s.Kind == "integer" || s.Kind == "decimal":
+	switch jsontext.Value(value).Kind() {
+	case 0:
+		return "missing"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	default:
 		return "number"
 	}
-	return s.Kind
 }
 
 // An identity is a 128-bit hash that stands for a value in an index. Values with the same identity are

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A Field is a field of a record.
@@ -13,28 +15,28 @@ type Field struct {
 	JSON []byte // the value
 }
 
-// Fields returns the fields of a record in their order. It yields an error, last, if record is not a
-// JSON object.
+// Fields returns the fields of a record in their order. Their JSON is part of record. It yields an
+// error, last, if record is not a JSON object.
 func Fields(record []byte) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
-		d := json.NewDecoder(bytes.NewReader(record))
-		if open, err := d.Token(); err != nil || open != json.Delim('{') {
-			yield(Field{}, fmt.Errorf("expected an object, and found %v: %w", open, err))
+		d := jsontext.NewDecoder(bytes.NewBuffer(record), lenient()...)
+		if kind := d.PeekKind(); kind != '{' {
+			yield(Field{}, fmt.Errorf("expected an object, and found %v", kind))
 			return
 		}
-		for d.More() {
-			name, err := d.Token()
-			var value json.RawMessage
-			if err == nil {
-				err = d.Decode(&value)
+		_, err := d.ReadToken() // the brace
+		for err == nil && d.PeekKind() != '}' {
+			var name jsontext.Token
+			if name, err = d.ReadToken(); err != nil {
+				break
 			}
-			if err != nil {
-				yield(Field{}, err)
+			f := Field{Name: name.String()}
+			if f.JSON, err = d.ReadValue(); err == nil && !yield(f, nil) {
 				return
 			}
-			if text, _ := name.(string); !yield(Field{text, value}, nil) {
-				return
-			}
+		}
+		if err != nil {
+			yield(Field{}, err)
 		}
 	}
 }
