@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -18,50 +19,26 @@ type Change struct {
 	Time     time.Time // on the store's clock
 }
 
-// changeLog is a ring buffer of the last maxChanges changes. Its slots reuse their memory.
-type changeLog struct {
-	slots []loggedChange
-	next  int // index of the slot to write next; if the ring is full, it holds the oldest change
+// maxChanges is how many changes a server remembers for [Server.Changes].
+const maxChanges = 1024
+
+// remember adds a change to the ones that Changes returns.
+func (s *Server) remember(c *store.Change) {
+	if !s.opts.Changes {
+		return
+	}
+	if len(s.changes) == maxChanges {
+		s.changes = s.changes[1:]
+	}
+	s.changes = append(s.changes, Change{
+		Key: string(c.Entry.Key()), Cause: c.Cause, ClientID: c.ClientID,
+		Value: append([]byte{}, c.Entry.Value()...), Version: version(c.Version), Time: c.Time,
+	})
 }
 
-type loggedChange struct {
-	cause        Cause
-	clientID     string
-	time         time.Time
-	data         []byte // key, version and value
-	key, version int    // lengths in data
-}
-
-const (
-	maxChanges    = 1024
-	maxSlotMemory = 1024 // in bytes: a slot with more memory does not reuse it
-)
-
-func (l *changeLog) add(c *store.Change) {
-	if len(l.slots) < maxChanges {
-		l.slots = append(l.slots, loggedChange{})
-	}
-	slot := &l.slots[l.next]
-	l.next = (l.next + 1) % maxChanges
-	if cap(slot.data) > maxSlotMemory {
-		slot.data = nil
-	}
-	key, value := c.Entry.Key(), c.Entry.Value()
-	slot.data = append(append(append(slot.data[:0], key...), c.Version...), value...)
-	slot.key, slot.version = len(key), len(c.Version)
-	slot.cause, slot.clientID, slot.time = c.Cause, c.ClientID, c.Time
-}
-
-// all returns copies of the changes, oldest first.
-func (l *changeLog) all() []Change {
-	changes := make([]Change, 0, len(l.slots))
-	for i := range l.slots {
-		p := &l.slots[(l.next+i)%len(l.slots)]
-		text, value := p.data[p.key:p.key+p.version], p.data[p.key+p.version:]
-		changes = append(changes, Change{
-			Key: string(p.data[:p.key]), Cause: p.cause, ClientID: p.clientID,
-			Value: append([]byte{}, value...), Version: version(text), Time: p.time,
-		})
-	}
-	return changes
+// Changes returns the last 1024 changes of the store, oldest first, if Options.Changes is set.
+func (s *Server) Changes() []Change {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	return slices.Clone(s.changes)
 }

@@ -173,10 +173,3 @@ func (s *Server) Keys() []string {
 	}
 	return keys
 }
-
-// Changes returns the last 1024 changes of the store, oldest first.
-func (s *Server) Changes() []Change {
-	s.broker.Lock()
-	defer s.broker.Unlock()
-	return s.changes.all()
-}

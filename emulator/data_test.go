@@ -26,6 +26,7 @@ func newData(t *testing.T) emulator.Data {
 // serveData starts a server that a test ends itself.
 func serveData(t *testing.T, o emulator.Options) *emulator.Server {
 	t.Helper()
+	o.Changes = true
 	s, err := emulator.New(o)
 	if err != nil {
 		t.Fatal(err)

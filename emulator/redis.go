@@ -294,9 +294,9 @@ func (l serverLock) Unlock() {
 	s.changed.Broadcast()
 }
 
-// note adds a change to the change log and reports it to the Redis port.
+// note remembers a change and reports it to the Redis port.
 func (s *Server) note(c *store.Change) {
-	s.changes.add(c)
+	s.remember(c)
 	s.port.changed(c)
 }
 

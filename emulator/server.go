@@ -65,6 +65,9 @@ type Options struct {
 	// change keys that Data already has. If Load returns an error, New returns a *[LoadError].
 	Load iter.Seq2[Seed, error]
 
+	// Changes keeps the last changes for [Server.Changes], with their values in memory. [Start] sets it.
+	Changes bool
+
 	Skew    time.Duration // how far the store's clock is ahead of the real clock
 	Latency time.Duration // delay between the arrival of a request and its processing
 
@@ -118,8 +121,8 @@ type Server struct {
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for
 	store     *store.Store
-	journal   *journal // nil: the store is in memory only
-	changes   changeLog
+	journal   *journal      // nil: the store is in memory only
+	changes   []Change      // the last ones, oldest first
 	expiry    *broker.Timer // removes the next key that expires; nil: no key expires
 	expiresAt time.Time     // when expiry is due; zero: never
 	intercept func(Request) Action

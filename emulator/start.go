@@ -21,6 +21,7 @@ func Start(t Tester, opts ...Options) *Server {
 	default:
 		t.Fatalf("start emulator: expected at most one Options, got %d", len(opts))
 	}
+	o.Changes = true
 	s, err := New(o)
 	if err != nil {
 		t.Fatalf("start emulator: %v", err)

@@ -100,6 +100,7 @@ func (c *conn) serve() error {
 		from = c.socket
 	}
 	for {
+		c.forget()
 		if !c.chargeInput(c.in.needs()) {
 			c.awaitPipeline()
 			c.fail(errMemory)
@@ -158,14 +159,20 @@ func (c *conn) runAll() error {
 	}
 }
 
+// forget drops the requests that have run, so that no buffer stays in memory for them.
+func (c *conn) forget() {
+	c.in.reuse()
+	clear(c.parsed)
+	c.parsed = c.parsed[:0]
+	c.op[0] = Op{}
+}
+
 // parse parses the next requests that have been read, at most maxHolding. If they are for the Local,
 // parse prefetches their keys: their first arguments, in most cases. A client that has not logged in
 // gets one request at a time, because the next one may be bounded differently.
 func (c *conn) parse() (err error) {
 	c.in.unauthenticated = !c.authenticated
-	c.in.reuse()
-	clear(c.parsed)
-	c.parsed = c.parsed[:0]
+	c.forget()
 	limit := maxHolding
 	if c.s.local == nil || !c.authenticated {
 		limit = 1

@@ -126,8 +126,10 @@ func (r *requestReader) next() (args [][]byte, err error) {
 	return nil, errIncomplete
 }
 
-// reuse lets next overwrite the arguments of earlier requests.
+// reuse lets next overwrite the arguments of earlier requests. They no longer keep a buffer in
+// memory that the reader has replaced.
 func (r *requestReader) reuse() {
+	clear(r.args)
 	if cap(r.args) > smallBuffer {
 		r.args = nil
 	}
