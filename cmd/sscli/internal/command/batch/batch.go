@@ -266,11 +266,10 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	defer stop()
 	if b.flags.newer {
 		looking, cancel := context.WithCancel(ctx)
-		looked, lookups := b.lookUp(looking, lines)
+		looked, lookups, ended := b.lookUp(looking, lines)
 		b.pipelined(ctx, looked, lookups)
 		cancel()
-		for range looked { // until the goroutine has ended
-		}
+		<-ended
 	} else if b.flags.inflight > 1 || b.flags.silent {
 		b.pipelined(ctx, lines, nil)
 	} else {

@@ -16,17 +16,19 @@ type lookup struct {
 }
 
 // lookUp passes lines on, and sends a GET for each line that has a version. For each line, lookups
-// gets a lookup first, nil if there is no GET. Both channels are closed after the last line or when
-// ctx ends.
-func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (<-chan lineinput.Line, <-chan *lookup) {
+// gets a lookup first, nil if there is no GET. lines is closed after the last line, but not when ctx
+// ends before. ended is closed when nothing is sent any more.
+func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (_ <-chan lineinput.Line, _ <-chan *lookup, ended <-chan struct{}) {
 	lines, lookups := make(chan lineinput.Line, b.flags.inflight), make(chan *lookup, b.flags.inflight+1)
 	pipe := b.session.Pipeline(b.flags.inflight)
+	over := make(chan struct{})
 	go func() {
-		defer close(lines)
+		defer close(over)
 		defer close(lookups)
 		for {
 			line, ok := lineinput.Next(ctx, in)
 			if !ok {
+				close(lines)
 				return
 			}
 			var l *lookup
@@ -36,7 +38,11 @@ func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (<-chan li
 					l.get, _ = pipe.Send(ctx, client.Get(e.Key)) // without a reply, nothing is known
 				}
 			}
-			lookups <- l
+			select {
+			case lookups <- l:
+			case <-ctx.Done():
+				return
+			}
 			select {
 			case lines <- line:
 			case <-ctx.Done():
@@ -47,7 +53,7 @@ func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (<-chan li
 			}
 		}
 	}()
-	return lines, lookups
+	return lines, lookups, over
 }
 
 // known reports whether the reply to the GET has arrived, or none is to be expected.

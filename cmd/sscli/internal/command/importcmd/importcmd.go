@@ -43,8 +43,8 @@ left alone. FILE may also be the statestore.json of Microsoft's development envi
 for WASM modules.
 
 If a line has a version, import reads its key before the write. At the end a warning says
-how many values with a newer version were overwritten by other ones; --dry-run counts
-them before.
+how many values were overwritten by other ones although their version was newer, and was
+older than the import's first write; --dry-run counts them before.
 
 The first error stops the import and gives the exit code. Up to --inflight later lines may
 be in flight at that time; import completes them. stderr shows the line to continue from

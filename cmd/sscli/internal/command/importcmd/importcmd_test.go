@@ -2,22 +2,29 @@ package importcmd_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -89,5 +96,62 @@ func TestImportResumes(t *testing.T) {
 				t.Errorf("%v %+v (-file +store):\n%s", flags, action, diff)
 			}
 		})
+	}
+}
+
+// exported returns lines as sscli export writes them, with versions.
+func exported(n int) string {
+	var lines strings.Builder
+	for i := range n {
+		fmt.Fprintf(&lines, `{"key":"key%d","value":"v","version":{"hlc":"1:0:me"}}`+"\n", i)
+	}
+	return lines.String()
+}
+
+// TestImportStops: an import with versions ends at the first error, whatever is in flight.
+func TestImportStops(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	store.Do(emulator.NewRequest("other", wire.AppendRequest(nil, wire.VerbSet, "key0", "fenced"),
+		emulator.Property{Name: wire.PropTimestamp, Value: wire.Version{Wall: time.Now().UnixMilli(), Node: "other"}.String()},
+		emulator.Property{Name: wire.PropFence, Value: wire.Version{Wall: time.Now().UnixMilli(), Node: "other"}.String()}))
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(exported(2000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		inflight := strconv.Itoa(1 << (i % 7))
+		if code, _, stderr := run(t, "import", file, "-u", store.URL(), "--inflight", inflight); code != fault.CodeFencing {
+			t.Fatalf("--inflight %s: exit code %d, %s", inflight, code, stderr)
+		}
+	}
+}
+
+// TestImportInterrupted: an interrupted import from a pipe does not look complete.
+func TestImportInterrupted(t *testing.T) {
+	t.Parallel()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { null.Close() })
+	for range 40 {
+		store := emulator.Start(t)
+		in, out := io.Pipe()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		a := &app.App{Commands: []app.Command{{Name: "import", New: importcmd.New}}, Stdin: in, Stdout: null, Stderr: null, Env: func(string) (string, bool) { return "", false }}
+		ended := make(chan error)
+		go func() { ended <- cmdline.Run(ctx, a, []string{"import", "-", "-u", store.URL()}) }()
+		if _, err := io.WriteString(out, exported(5)); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Requests == 10 }); err != nil {
+			t.Fatal(err)
+		}
+		cancel(&signals.Interrupted{Signal: syscall.SIGINT})
+		if err := <-ended; !fault.IsA[*signals.Interrupted](err) {
+			t.Fatalf("the import ended with %v", err)
+		}
+		out.Close()
 	}
 }
