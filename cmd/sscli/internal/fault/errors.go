@@ -78,6 +78,14 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
+// Output returns an error of standard output as an *[OutputError], and nil for nil.
+func Output(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OutputError{Err: err}
+}
+
 // A DataError means that the file of `serve --data` cannot be used.
 type DataError struct {
 	Err  error

@@ -101,10 +101,8 @@ func get(a *app.App) *cobra.Command {
 				case term.IsTerminal(int(a.Stdout.Fd())):
 					value = format.AppendEscape(nil, value)
 				}
-				if _, err := a.Stdout.Write(append(value, '\n')); err != nil {
-					return nil, true, &fault.OutputError{Err: err}
-				}
-				return nil, true, nil
+				_, err := a.Stdout.Write(append(value, '\n'))
+				return nil, true, fault.Output(err)
 			},
 		})
 	}

@@ -155,7 +155,7 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 // check ends top if err says that the terminal is gone.
 func (l *live) check(err error) {
 	if err != nil {
-		l.end(&fault.OutputError{Err: err})
+		l.end(fault.Output(err))
 	}
 }
 
