@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
@@ -63,15 +64,10 @@ func Meaning(a *app.App, under string, words []string) suggest.Meaning {
 func shown(a *app.App) func(path string) bool {
 	whole := NewRoot(a)
 	return func(path string) bool {
-		topic, help := strings.CutPrefix(path, "help ")
-		cmd, rest, err := whole.Find(strings.Fields(topic))
-		return err == nil && len(rest) == 0 && cmd != whole && isShown(cmd) && (!help || cmd.IsAdditionalHelpTopicCommand())
+		name, topic := strings.CutPrefix(path, "help ")
+		cmd, rest, err := whole.Find(strings.Fields(name))
+		return err == nil && len(rest) == 0 && cmd != whole && help.IsShown(cmd) && (!topic || cmd.IsAdditionalHelpTopicCommand())
 	}
-}
-
-// isShown reports whether help lists a command.
-func isShown(cmd *cobra.Command) bool {
-	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // available lists the names of a command's subcommands.

@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
@@ -84,16 +85,11 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
-		if isDocumented(sub) {
+		if help.IsShown(sub) {
 			list = append(list, Documented(sub)...)
 		}
 	}
 	return list
-}
-
-// isDocumented reports whether help shows a command or a topic.
-func isDocumented(cmd *cobra.Command) bool {
-	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // PageName returns the name of the page of a command, without the section: sscli-lock-run.
