@@ -36,7 +36,7 @@ func Register(a *app.App, root *cobra.Command) {
 			}
 			complete := completeWords(words[f.Name])
 			if f.Name == "context" {
-				complete = ContextNames(a)
+				complete = ContextNames(a, 0)
 			}
 			// This fails if the command has registered its own completion, which then applies.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
@@ -239,11 +239,12 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 // Timeout is the maximum time that completion waits for the store.
 const Timeout = 300 * time.Millisecond
 
-// ContextNames completes the name of a context.
-func ContextNames(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+// ContextNames completes the name of a context: in at most the first most operands, or in all if most
+// is 0.
+func ContextNames(a *app.App, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		all, _, err := config.Load(cmd.Flags(), a.Env)
-		if err != nil {
+		if err != nil || most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string

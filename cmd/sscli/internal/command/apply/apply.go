@@ -105,9 +105,6 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err := p.open(ctx); err != nil {
 		return err
 	}
-	if err := a.Settings.Broker(); err != nil {
-		return err
-	}
 	if !f.dryRun {
 		if err := a.Confirm(ctx, "apply "+strings.Join(names, " ")); err != nil {
 			return err

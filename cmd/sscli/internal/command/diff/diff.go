@@ -92,7 +92,7 @@ holds the names of all keys, but only the values that are being compared.`,
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
 	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a))
+	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a, 0))
 	return cmd
 }
 

@@ -116,9 +116,6 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	if lockName != "" {
 		what += " with the lock " + format.Brief(lockName)
 	}
-	if err := a.Settings.Broker(); err != nil {
-		return err
-	}
 	if err := a.Confirm(ctx, what); err != nil {
 		return err
 	}

@@ -30,11 +30,9 @@ There is a page for each command (section 1) and each topic (section 7). Package
 install the pages.
 
 The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else today.`,
-		Args:    usage.ExactArgs("DIR"),
-		Example: "  sscli man pages && man pages/sscli-set.1",
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              usage.ExactArgs("DIR"),
+		Example:           "  sscli man pages && man pages/sscli-set.1",
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE: func(_ *cobra.Command, args []string) error {
 			info := version.Of(a.Build)
 			date, err := pageDate(a, info.Date)

@@ -52,9 +52,7 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checking{app: a, names: args}
 			if err := c.readFiles(); err != nil {

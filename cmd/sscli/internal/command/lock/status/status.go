@@ -42,10 +42,8 @@ The store does not say when the lock expires. A holder should renew it three tim
 lease, as sscli does. So if no renewal was seen in 30s, the holder may be gone, or its
 lease may be longer than 90s.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
+		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := usage.ExactArgs("NAME")(cmd, args); err != nil {
-				return err
-			}
 			name := args[0]
 			d, err := usage.PositiveDuration("--observe", observe)
 			if err != nil {
