@@ -14,6 +14,14 @@ import (
 // ErrNo means that the result, which is already printed, was "no". The exit code is 1.
 var ErrNo = errors.New("no")
 
+// NoIf returns [ErrNo] if the result is "no", and nil otherwise.
+func NoIf(no bool) error {
+	if no {
+		return ErrNo
+	}
+	return nil
+}
+
 // An ExitError ends sscli with an exit code and no message, because the code is a child's exit
 // code or the error was printed where it happened.
 type ExitError struct {

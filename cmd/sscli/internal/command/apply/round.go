@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -24,14 +25,13 @@ type round struct {
 	began time.Time
 	known func(key string, now client.GetResult) // if not nil, gets each key's last known content
 
-	pipe     *client.Pipeline
-	write    client.WriteOptions
-	stale    []string // the keys to prune
-	pending  []*item  // not printed yet, in the order of the sources
-	sum      format.ApplySummary
-	read     atomic.Int64 // keys read so far; the progress goroutine reads it too
-	refused  error        // the error of the first key that was not written
-	conflict bool
+	pipe    *client.Pipeline
+	write   client.WriteOptions
+	stale   []string // the keys to prune
+	pending []*item  // not printed yet, in the order of the sources
+	sum     format.ApplySummary
+	read    atomic.Int64 // keys read so far; the progress goroutine reads it too
+	refused error        // the error of the first key that was not written
 }
 
 // The actions that results report.
@@ -83,15 +83,7 @@ func (r *round) run(ctx context.Context) (err error) {
 	if r.sum.Elapsed = time.Since(r.began); !r.timed || r.acted() {
 		r.app.Summarize(r.sum)
 	}
-	switch {
-	case err != nil:
-		return err
-	case r.refused != nil:
-		return r.refused
-	case r.conflict:
-		return fault.ErrNo
-	}
-	return nil
+	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
 
 // acted reports whether the round did anything but read.
@@ -156,14 +148,9 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 		return nil
 	})
 	for len(r.pending) > 0 { // even after an error: report every write that was sent
-		if finishErr := r.finishFirst(ctx); err == nil {
-			err = finishErr
-		}
+		err = cmp.Or(err, r.finishFirst(ctx))
 	}
-	if flushErr := r.app.Flush(); err == nil {
-		err = flushErr
-	}
-	return err
+	return cmp.Or(err, r.app.Flush())
 }
 
 // compare compares a key with the sources. It returns nil if the sources name the key only to record
@@ -301,7 +288,6 @@ func (r *round) count(action string) {
 		r.sum.Deleted++
 	case conflict:
 		r.sum.Conflicts++
-		r.conflict = true
 	}
 }
 

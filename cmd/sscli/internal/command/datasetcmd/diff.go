@@ -1,6 +1,7 @@
 package datasetcmd
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -74,17 +75,11 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 		}
 		return a.Queue(changeOf(key, c))
 	})
-	if flushErr := a.Flush(); err == nil {
-		err = flushErr
-	}
-	if err != nil {
+	if err = cmp.Or(err, a.Flush()); err != nil {
 		return err
 	}
 	a.Summarize(format.DatasetSummary{Key: key, DatasetCounts: counts})
-	if counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered {
-		return fault.ErrNo
-	}
-	return nil
+	return fault.NoIf(counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered)
 }
 
 // changeOf returns the result for a change.

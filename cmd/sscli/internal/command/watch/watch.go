@@ -12,6 +12,7 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -260,9 +261,7 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 		err = v.refused
 	}
 	if len(v.command) == 0 {
-		if printErr := v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
-			err = printErr
-		}
+		err = cmp.Or(err, v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}))
 	}
 	return err
 }

@@ -160,10 +160,7 @@ func (c *checking) run(ctx context.Context, from source) error {
 		return err
 	}
 	c.app.Inform(fmt.Sprintf("%s in %s checked: %s", format.Count(len(checked), "data set"), format.Count(len(c.names), "file"), format.Count(len(c.findings), "finding")))
-	if len(c.findings) > 0 {
-		return fault.ErrNo
-	}
-	return nil
+	return fault.NoIf(len(c.findings) > 0)
 }
 
 // checkKey checks the records of a key against all uses of the key.

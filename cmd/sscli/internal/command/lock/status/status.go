@@ -3,6 +3,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,9 +64,8 @@ lease may be longer than 90s.`,
 				}
 				if !result.Held {
 					a.NotePattern(name, "lock list PATTERN")
-					return fault.ErrNo
 				}
-				return nil
+				return fault.NoIf(!result.Held)
 			})
 		},
 	}
@@ -176,16 +176,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			return err
 		}
 	}
-	if err := a.Flush(); err != nil {
-		return err
-	}
-	switch {
-	case refused != nil:
-		return refused
-	case free:
-		return fault.ErrNo
-	}
-	return nil
+	return cmp.Or(a.Flush(), refused, fault.NoIf(free))
 }
 
 // lockError adds the lock's name to an error, and leaves out the request that a signal interrupted.
