@@ -183,10 +183,6 @@ func literal(text string) string {
 // hold any bytes, but cobra's candidates are lines of text.
 const keyCandidate = "\x00"
 
-func encodeCandidate(key string) string {
-	return keyCandidate + strconv.QuoteToASCII(key)
-}
-
 // DecodeCandidate returns the key in a candidate, or the candidate itself if it is not a key. It
 // returns false for a damaged candidate.
 func DecodeCandidate(text string) (string, bool) {
@@ -225,7 +221,7 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 		found, open := offer(found, part, all)
 		for i := range found {
 			if a.Shell != nil {
-				found[i] = encodeCandidate(found[i])
+				found[i] = keyCandidate + strconv.QuoteToASCII(found[i])
 			}
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp

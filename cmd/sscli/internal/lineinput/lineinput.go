@@ -181,7 +181,8 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 // ctx. Reading a regular file does not block, so it needs no goroutine.
 func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
-		if f, ok := source.(*os.File); ok && isRegular(f) {
+		file, _ := source.(*os.File) // Stat of nil returns an error
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			for line := range all(source, o) {
 				if !yield(line.until(ctx)) {
 					return
@@ -194,11 +195,6 @@ func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line]
 		for line, ok := Next(ctx, lines); ok && yield(line); line, ok = Next(ctx, lines) {
 		}
 	}
-}
-
-func isRegular(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode().IsRegular()
 }
 
 // ParseEntry parses a JSON line, and checks that its key and value can be sent. The error is a

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -43,11 +44,6 @@ const (
 	conflict  = "conflict"
 )
 
-// inDryRun returns the word for an action that was not carried out.
-func inDryRun(action string) string {
-	return map[string]string{created: "create", changed: "change", deleted: "delete", unchanged: unchanged}[action]
-}
-
 // An item is a key that was read.
 type item struct {
 	key     string
@@ -80,16 +76,11 @@ func (r *round) run(ctx context.Context) (err error) {
 		err = r.each(ctx, store, r.staleKeys, r.remove)
 	}
 	end()
-	if r.sum.Elapsed = time.Since(r.began); !r.timed || r.acted() {
-		r.app.Summarize(r.sum)
+	r.sum.Elapsed = time.Since(r.began)
+	if s := r.sum; !r.timed || s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0 {
+		r.app.Summarize(s)
 	}
 	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
-}
-
-// acted reports whether the round did anything but read.
-func (r *round) acted() bool {
-	s := r.sum
-	return s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0
 }
 
 // findStale finds the keys to prune, and asks whether to delete them.
@@ -268,11 +259,17 @@ func (r *round) finish(ctx context.Context, it *item) error {
 		}
 	}
 	r.count(it.action)
-	action := it.action
-	if r.flags.dryRun {
-		action = inDryRun(action)
+	if r.timed && it.action == unchanged {
+		return nil
 	}
-	return r.emit(it.key, action, version)
+	result := format.Apply{Key: it.key, Action: it.action, Version: app.Version(version)}
+	if r.flags.dryRun {
+		result.Action = map[string]string{created: "create", changed: "change", deleted: "delete", unchanged: unchanged}[it.action]
+	}
+	if r.timed {
+		result.Time = time.Now()
+	}
+	return r.app.Queue(result)
 }
 
 // count counts an action for the summary.

@@ -181,7 +181,10 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 			wanted = append(wanted, wantedField{use: u, Field: f})
 		}
 	}
-	surveys := surveysOf(uses)
+	surveys := []*dataset.Survey{{}} // one of the fields, and one for each use
+	for _, u := range uses {
+		surveys = append(surveys, &dataset.Survey{On: u.On})
+	}
 	for r, err := range rows {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -217,15 +220,6 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 		}
 	}
 	return nil
-}
-
-// surveysOf returns a survey of the fields, followed by a survey for each use.
-func surveysOf(uses []use) []*dataset.Survey {
-	surveys := []*dataset.Survey{{}}
-	for _, u := range uses {
-		surveys = append(surveys, &dataset.Survey{On: u.On})
-	}
-	return surveys
 }
 
 // A wantedField is a field that a definition names.

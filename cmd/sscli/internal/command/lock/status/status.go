@@ -167,8 +167,11 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		r.status.List = true
 		rows = append(rows, r.status)
 	}
-	if len(rows) == 0 && refused == nil {
-		informNone(a, operands, all)
+	switch none := len(rows) == 0 && refused == nil; {
+	case none && all:
+		a.Inform("the store lists no keys, so there is no lock")
+	case none:
+		a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 	}
 	a.Out.Measure(rows...)
 	for _, row := range rows {
@@ -185,15 +188,6 @@ func lockError(name string, err error) error {
 		err = e
 	}
 	return fault.About(name, fmt.Errorf("lock %s: %w", format.Brief(name), err))
-}
-
-// informNone says that there is no lock to list.
-func informNone(a *app.App, operands []string, all bool) {
-	if all {
-		a.Inform("the store lists no keys, so there is no lock")
-		return
-	}
-	a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 }
 
 // A reading is the state of a lock, or why the lock could not be read.
