@@ -80,11 +80,7 @@ func say(a *app.App, words []repl.Word) error {
 	if len(words) == 0 {
 		return fault.Usagef("usage: say TEXT...")
 	}
-	text := make([]string, len(words))
-	for i, w := range words {
-		text[i] = w.Text
-	}
-	a.Notify(format.Note{Level: format.Remark, Message: strings.Join(text, " ")})
+	a.Notify(format.Note{Level: format.Remark, Message: strings.Join(repl.Texts(words), " ")})
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -295,12 +296,10 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	if err := r.app.Flush(); err != nil {
 		return now, err
 	}
-	limited, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	now, err = r.session.Get(limited, it.key)
+	now, err = guard.Read(ctx, r.session, it.key, r.timeout)
 	switch {
 	case err != nil:
-		return now, fault.Describe(client.Get(it.key), err)
+		return now, err
 	case now.Found == it.want.Found && bytes.Equal(now.Value, it.want.Value):
 		if it.action = unchanged; !now.Found {
 			it.action = ""

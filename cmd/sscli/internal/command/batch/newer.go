@@ -19,8 +19,8 @@ type lookup struct {
 // gets a lookup first, nil if there is no GET. Both channels are closed after the last line or when
 // ctx ends.
 func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (<-chan lineinput.Line, <-chan *lookup) {
-	lines, lookups := make(chan lineinput.Line, b.flags.inflight), make(chan *lookup, b.flags.inflight+1)
-	pipe := b.session.Pipeline(b.flags.inflight)
+	lines, lookups := make(chan lineinput.Line, b.flags.Inflight), make(chan *lookup, b.flags.Inflight+1)
+	pipe := b.session.Pipeline(b.flags.Inflight)
 	go func() {
 		defer close(lines)
 		defer close(lookups)
