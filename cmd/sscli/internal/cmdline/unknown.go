@@ -113,18 +113,6 @@ type unknownFlagError struct {
 	flag string // without dashes
 }
 
-// operandsOf returns the words of a command line that are neither flags nor the values of known flags.
-func operandsOf(flags *pflag.FlagSet, args []string) (words []string) {
-	for i := 0; i < len(args); i++ {
-		if len(args[i]) < 2 || args[i][0] != '-' {
-			words = append(words, args[i])
-		} else if _, value := lookUp(flags, args[i]); value {
-			i++
-		}
-	}
-	return operand.Unprotect(words)
-}
-
 // adviseFlag replaces the hint about an unknown flag if users of other tools mean another command
 // with that flag. args holds the words of the command line.
 func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.UsageError) {
@@ -133,7 +121,7 @@ func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.Usag
 		return
 	}
 	path := strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "sscli"))
-	words := operandsOf(cmd.Flags(), args)
+	words := operand.Unprotect(look(cmd.Flags(), args).operands)
 	i := slices.IndexFunc(words, func(w string) bool {
 		return len(path) > 0 && (strings.EqualFold(w, path[0]) || cmd.HasAlias(w))
 	})

@@ -258,7 +258,7 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	source, done := b.showProgress(source)
 	begun := time.Now()
 	b.ran = true
-	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, Text: b.flags.echo, From: b.flags.From})
+	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, From: b.flags.From})
 	defer stop()
 	if b.flags.Newer {
 		looking, cancel := context.WithCancel(ctx)

@@ -214,7 +214,8 @@ func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPla
 	if err != nil { // the key's value is not a data set
 		return p
 	}
-	counts, err := compare(d, l.survey.On, records.Read(strings.NewReader(l.value), records.Options{Stored: true}), nil)
+	written := records.Read(strings.NewReader(l.value), records.Options{Stored: true})
+	counts, err := compare(d, l.survey.On, written, func(dataset.Change) error { return nil })
 	if err == nil { // there is never an error: readFile wrote l.value
 		p.Counts = &counts
 	}
