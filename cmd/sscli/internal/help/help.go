@@ -20,10 +20,6 @@ import (
 // Width is the maximum number of columns of help.
 const Width = 100
 
-// everydayFlags lists the shared flags that the help of every command shows. `sscli help connection`
-// shows the other shared flags.
-func everydayFlags() []string { return []string{"url", "context", "output", "timeout", "quiet"} }
-
 // Install makes the commands of a tree print their help with this package. If out is a terminal, the
 // lines fit its width.
 func Install(root *cobra.Command, out *os.File) {
@@ -85,8 +81,8 @@ func usage(cmd *cobra.Command, width int) string {
 	if own := OwnFlags(cmd); len(own) > 0 {
 		fmt.Fprintf(&b, "\nFlags:\n%s", Rows(FlagRows(own), width))
 	}
-	var everyday []*pflag.Flag
-	for _, name := range everydayFlags() {
+	var everyday []*pflag.Flag // `sscli help connection` shows the other shared flags
+	for _, name := range []string{"url", "context", "output", "timeout", "quiet"} {
 		if f := cmd.Root().PersistentFlags().Lookup(name); f != nil && !f.Hidden {
 			everyday = append(everyday, f)
 		}
