@@ -116,12 +116,12 @@ dataset              format fault records
 dataflow             dataset suggest
 
 cmdline              repl app complete config fault help operand suggest format
-verb                 client client/wire format repl app bulkread complete config fault fence operand usage
+verb                 client client/wire format repl app bulkread complete fault fence operand usage
 directive            client/wait format repl app config fault usage
 lineinput            client repl fault textfile
 command/call         client client/wire format repl app fault fence verb
 command/completion   app complete fault usage
-command/del          client format repl app config fault fence verb
+command/del          client format repl app config fault fence verb usage
 command/get          client format repl app atomicfile config fault verb usage
 command/keynotify    client client/wire repl command/call fault verb
 command/scan         client format repl app bulkread config fault suggest verb
@@ -132,7 +132,7 @@ command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch fault lineinput usage
 sources              client format repl config fault lineinput records textfile
 command/diff         client format app bulkread complete config fault jsonfield sources tune
-command/apply        client client/wire format app bulkread command/diff command/set config fault outage sources verb tune usage
+command/apply        client client/wire format app bulkread command/diff command/set config fault outage guard sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage textfile

@@ -20,6 +20,15 @@ type Word struct {
 	Quoted bool
 }
 
+// Texts returns the texts of words.
+func Texts(words []Word) []string {
+	texts := make([]string, len(words))
+	for i, w := range words {
+		texts[i] = w.Text
+	}
+	return texts
+}
+
 // Split splits a logical line into words. The line may contain newlines within quotes and one
 // newline at its end. If a quote is not closed, the error is [ErrIncomplete].
 func Split(line string) ([]Word, error) {

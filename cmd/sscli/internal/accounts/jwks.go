@@ -36,14 +36,8 @@ type clusterKeys struct {
 	last time.Time  // when the keys were last read
 }
 
-// read reads the keys.
+// read reads the keys. c.mu must be held, except before the first call of key.
 func (c *clusterKeys) read() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.readLocked()
-}
-
-func (c *clusterKeys) readLocked() error {
 	c.last = time.Now()
 	text, err := readSource(c.source)
 	if err != nil {
@@ -66,7 +60,7 @@ func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if time.Since(c.last) > minReadPause {
-		if err := c.readLocked(); err != nil {
+		if err := c.read(); err != nil {
 			return nil, err
 		}
 	}

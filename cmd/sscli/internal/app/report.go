@@ -160,27 +160,14 @@ func (a *App) Emit(result format.Result) error {
 	if result == nil {
 		return nil
 	}
-	if err := a.Out.Print(result); err != nil {
-		return &fault.OutputError{Err: err}
-	}
-	return nil
+	return fault.Output(a.Out.Print(result))
 }
 
 // Queue is like Emit, but the result is printed by the next Flush, together with others.
-func (a *App) Queue(result format.Result) error {
-	if err := a.Out.Queue(result); err != nil {
-		return &fault.OutputError{Err: err}
-	}
-	return nil
-}
+func (a *App) Queue(result format.Result) error { return fault.Output(a.Out.Queue(result)) }
 
 // Flush prints the queued results.
-func (a *App) Flush() error {
-	if err := a.Out.Flush(); err != nil {
-		return &fault.OutputError{Err: err}
-	}
-	return nil
-}
+func (a *App) Flush() error { return fault.Output(a.Out.Flush()) }
 
 // Version converts a version for a result. The zero Version becomes nil, which is not shown.
 func Version(v client.Version) format.Version {

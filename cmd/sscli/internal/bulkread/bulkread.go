@@ -140,9 +140,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	defer func() {
 		cancel()
 		sending.Wait()
-		if flushErr := flush(); err == nil {
-			err = flushErr
-		}
+		err = cmp.Or(err, flush())
 	}()
 	for {
 		if len(queue) == 0 {

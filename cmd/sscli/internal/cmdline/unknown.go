@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
@@ -63,15 +64,10 @@ func Meaning(a *app.App, under string, words []string) suggest.Meaning {
 func shown(a *app.App) func(path string) bool {
 	whole := NewRoot(a)
 	return func(path string) bool {
-		topic, help := strings.CutPrefix(path, "help ")
-		cmd, rest, err := whole.Find(strings.Fields(topic))
-		return err == nil && len(rest) == 0 && cmd != whole && isShown(cmd) && (!help || cmd.IsAdditionalHelpTopicCommand())
+		name, topic := strings.CutPrefix(path, "help ")
+		cmd, rest, err := whole.Find(strings.Fields(name))
+		return err == nil && len(rest) == 0 && cmd != whole && help.IsShown(cmd) && (!topic || cmd.IsAdditionalHelpTopicCommand())
 	}
-}
-
-// isShown reports whether help lists a command.
-func isShown(cmd *cobra.Command) bool {
-	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // available lists the names of a command's subcommands.
@@ -117,18 +113,6 @@ type unknownFlagError struct {
 	flag string // without dashes
 }
 
-// operandsOf returns the words of a command line that are neither flags nor the values of known flags.
-func operandsOf(flags *pflag.FlagSet, args []string) (words []string) {
-	for i := 0; i < len(args); i++ {
-		if len(args[i]) < 2 || args[i][0] != '-' {
-			words = append(words, args[i])
-		} else if _, value := lookUp(flags, args[i]); value {
-			i++
-		}
-	}
-	return operand.Unprotect(words)
-}
-
 // adviseFlag replaces the hint about an unknown flag if users of other tools mean another command
 // with that flag. args holds the words of the command line.
 func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.UsageError) {
@@ -137,7 +121,7 @@ func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.Usag
 		return
 	}
 	path := strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "sscli"))
-	words := operandsOf(cmd.Flags(), args)
+	words := operand.Unprotect(look(cmd.Flags(), args).operands)
 	i := slices.IndexFunc(words, func(w string) bool {
 		return len(path) > 0 && (strings.EqualFold(w, path[0]) || cmd.HasAlias(w))
 	})

@@ -17,6 +17,7 @@ type words struct {
 	args      []string // the words as returned by operand.Protect
 	first     int      // index of the word that may name a command; len(args) if there is none
 	completes bool     // the user's shell asks for completions
+	operands  []string // the words before a -- that are neither flags nor the values of known flags
 	help      bool     // -h or --help is among the words
 	host      string   // the word after -h; empty = a flag or nothing follows
 }
@@ -68,6 +69,7 @@ func look(flags *pflag.FlagSet, args []string) words {
 					w.args = slices.Insert(w.args, i, "batch")
 				}
 			}
+			w.operands = append(w.operands, w.args[i])
 			continue
 		}
 		if arg == "-h" || arg == "--help" {

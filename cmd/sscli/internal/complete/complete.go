@@ -1,3 +1,13 @@
+// Package complete finds the candidates for Tab completion, in the user's shell and in sscli's.
+//
+// [Register] sets the completions of a whole tree of commands. Call it before cobra completes a
+// line. Commands whose operands are keys or contexts set ValidArgsFunction to [Keys] or
+// [ContextNames].
+//
+// Keys come from the store, if a broker is configured, and if the store supports SCAN and
+// replies within [Timeout]; in sscli's shell they are the keys seen so far. Completion prints
+// no errors. A key that the user's shell would have to quote is offered only if the completion
+// script of that shell quotes it; otherwise the shell might run part of the key as a command.
 package complete
 
 import (
@@ -36,7 +46,7 @@ func Register(a *app.App, root *cobra.Command) {
 			}
 			complete := completeWords(words[f.Name])
 			if f.Name == "context" {
-				complete = ContextNames(a)
+				complete = ContextNames(a, 0)
 			}
 			// This fails if the command has registered its own completion, which then applies.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
@@ -183,10 +193,6 @@ func literal(text string) string {
 // hold any bytes, but cobra's candidates are lines of text.
 const keyCandidate = "\x00"
 
-func encodeCandidate(key string) string {
-	return keyCandidate + strconv.QuoteToASCII(key)
-}
-
 // DecodeCandidate returns the key in a candidate, or the candidate itself if it is not a key. It
 // returns false for a damaged candidate.
 func DecodeCandidate(text string) (string, bool) {
@@ -225,7 +231,7 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 		found, open := offer(found, part, all)
 		for i := range found {
 			if a.Shell != nil {
-				found[i] = encodeCandidate(found[i])
+				found[i] = keyCandidate + strconv.QuoteToASCII(found[i])
 			}
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp
@@ -239,11 +245,12 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 // Timeout is the maximum time that completion waits for the store.
 const Timeout = 300 * time.Millisecond
 
-// ContextNames completes the name of a context.
-func ContextNames(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
+// ContextNames completes the name of a context: in at most the first most operands, or in all if most
+// is 0.
+func ContextNames(a *app.App, most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		all, _, err := config.Load(cmd.Flags(), a.Env)
-		if err != nil {
+		if err != nil || most > 0 && len(args) >= most {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		var names []string

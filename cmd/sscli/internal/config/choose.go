@@ -13,9 +13,9 @@ type Override struct {
 }
 
 // namesBroker reports whether a layer says where to connect, and returns the flag that does.
-func (l *layer) namesBroker() (flag string, ok bool) {
+func (l layer) namesBroker() (flag string, ok bool) {
 	for _, flag := range []string{"url", "host", "embedded"} {
-		if v, said := l.values[flag]; said && v != "false" {
+		if l.has(flag) && l[flag].value != "false" {
 			return flag, true
 		}
 	}
@@ -26,12 +26,13 @@ func (l *layer) namesBroker() (flag string, ok bool) {
 // as chosen otherwise. named takes precedence over the SSCLI_ variables, and the variables over
 // chosen. A flag or a variable that names a broker hides all of a chosen context, because the
 // context's users, tokens and certificates are for another broker.
-func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars *layer) (named, chosen *layer) {
-	name, byFlag := flags.values["context"]
-	source := flags.sources["context"]
+func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars layer) (named, chosen layer) {
+	byFlag := flags.has("context")
+	said := flags["context"]
 	if !byFlag {
-		name, source = vars.values["context"], vars.sources["context"]
+		said = vars["context"]
 	}
+	name, source := said.value, said.source
 	if name == None {
 		r.out.Sources["context"] = source
 		return nil, nil
@@ -56,7 +57,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 		return nil, nil
 	}
 	if voided {
-		r.out.Override = Override{name, []string{vars.sources[by]}}
+		r.out.Override = Override{name, []string{vars[by].source}}
 		return nil, nil
 	}
 	c, err := all.Find(name, source, file)
@@ -81,18 +82,15 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 }
 
 // overriding lists the variables that override values of the context.
-func overriding(flags, vars, context *layer) []string {
-	says := func(l *layer, names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { _, ok := l.values[name]; return ok })
-	}
+func overriding(flags, vars, context layer) []string {
 	var names []string
 	for _, s := range settings() {
 		same := []string{s.flag}
 		if s.group == groupLogin {
 			same = flagsOf(func(s setting) bool { return s.group == groupLogin })
 		}
-		if says(vars, s.flag) && says(context, same...) && !says(flags, s.flag) {
-			names = append(names, vars.sources[s.flag])
+		if vars.has(s.flag) && context.has(same...) && !flags.has(s.flag) {
+			names = append(names, vars[s.flag].source)
 		}
 	}
 	return slices.Compact(names)

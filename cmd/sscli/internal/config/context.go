@@ -117,7 +117,7 @@ func (c Contexts) Find(name, source, file string) (Context, error) {
 // Broker returns the URL of the context's broker, without the user and possible secrets. It is empty
 // if the context names no broker.
 func (c Context) Broker() string {
-	r := resolver{layers: []layer{*c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
+	r := resolver{layers: []layer{c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
 	if r.layers[0].expand() != nil {
 		return ""
 	}
@@ -136,8 +136,8 @@ func (c Context) Embedded() bool { return c.Values["embedded"] == "true" }
 
 // layer returns the context's values as a layer. Relative file names are relative to the context
 // file.
-func (c Context) layer(name, file string) *layer {
-	l := newLayer()
+func (c Context) layer(name, file string) layer {
+	l := make(layer)
 	for _, s := range settings() {
 		value, ok := c.Values[s.flag]
 		if !ok {
@@ -146,7 +146,7 @@ func (c Context) layer(name, file string) *layer {
 		if s.isFile() && !filepath.IsAbs(value) {
 			value = filepath.Join(filepath.Dir(file), value)
 		}
-		l.set(s.flag, value, contextSource+name+": "+s.flag)
+		l[s.flag] = given{value, contextSource + name + ": " + s.flag}
 	}
 	return l
 }
@@ -170,7 +170,7 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 		}
 		delete(values, name)
 	}
-	given := make(map[string]bool)
+	onLine := make(map[string]bool)
 	for _, s := range settings() {
 		f := fs.Lookup(s.flag)
 		if !s.inContext() || f == nil || !f.Changed {
@@ -185,37 +185,38 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 		if !storable(value) {
 			return false, &Error{"--" + s.flag, "has characters that cannot be printed: expected text"}
 		}
-		given[s.flag], values[s.flag] = true, value
+		onLine[s.flag], values[s.flag] = true, value
 	}
-	for flag := range given {
+	for flag := range onLine {
 		row, _ := findSetting(flag)
 		for _, other := range row.replaces {
-			if !given[other] && values[flag] != "false" {
+			if !onLine[other] && values[flag] != "false" {
 				delete(values, other)
 			}
 		}
 	}
 	changed := Context{Protected: c.Protected, Values: values}
-	if err := changed.check(given); err != nil {
+	if err := changed.check(onLine); err != nil {
 		return false, err
 	}
 	*c = changed
-	return len(given) == 0 && len(unset) == 0, nil
+	return len(onLine) == 0 && len(unset) == 0, nil
 }
 
 // check returns an error if the context names no broker, or if its values exclude each other.
-// given holds the flags of this command line.
-func (c Context) check(given map[string]bool) error {
+// onLine holds the flags of this command line.
+func (c Context) check(onLine map[string]bool) error {
 	l := c.layer("", "")
-	for flag := range l.sources {
-		l.sources[flag] = "--" + flag
-		if !given[flag] {
-			l.sources[flag] = changedSource + flag
+	for flag, v := range l {
+		v.source = "--" + flag
+		if !onLine[flag] {
+			v.source = changedSource + flag
 		}
+		l[flag] = v
 	}
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	r.fail(l.expand())
-	r.layers = []layer{*l}
+	r.layers = []layer{l}
 	r.connection(func(string) (string, bool) { return "", false })
 	if r.err == nil && r.out.Broker() != nil {
 		return &NoBrokerError{}

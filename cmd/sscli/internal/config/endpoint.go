@@ -15,21 +15,21 @@ import (
 
 // expand sets the host, port, tls, username and WebSocket path of a layer from its url. It also
 // expands no-tls and via.
-func (l *layer) expand() error {
-	if off, ok := l.values["no-tls"]; ok {
-		if _, both := l.values["tls"]; both {
-			return &Error{l.sources["no-tls"], "together with " + l.sources["tls"] + ": use only one of them"}
+func (l layer) expand() error {
+	if l.has("no-tls") {
+		off := l["no-tls"]
+		if l.has("tls") {
+			return &Error{off.source, "together with " + l["tls"].source + ": use only one of them"}
 		}
-		l.set("tls", strconv.FormatBool(off != "true"), l.sources["no-tls"])
+		l["tls"] = given{strconv.FormatBool(off.value != "true"), off.source}
 	}
-	text, ok := l.values["url"]
-	if !ok || l.values["via"] != "" {
+	if !l.has("url") || l.has("via") {
 		return l.expandVia()
 	}
-	source := l.sources["url"]
+	text, source := l["url"].value, l["url"].source
 	for _, other := range []string{"host", "port", "tls"} {
-		if _, both := l.values[other]; both {
-			return &Error{source, "together with " + l.sources[other] + ": use only the URL, which includes it"}
+		if l.has(other) {
+			return &Error{source, "together with " + l[other].source + ": use only the URL, which includes it"}
 		}
 	}
 	u, err := parseURL(text)
@@ -42,12 +42,10 @@ func (l *layer) expand() error {
 		}
 		return wrong
 	}
-	l.set("host", u.host, source)
-	l.set("port", u.port, source)
-	l.set("tls", strconv.FormatBool(u.tls), source)
-	l.set(webSocketPath, u.path, source)
-	if _, both := l.values["username"]; u.user != "" && !both {
-		l.set("username", u.user, source)
+	l["host"], l["port"] = given{u.host, source}, given{u.port, source}
+	l["tls"], l[webSocketPath] = given{strconv.FormatBool(u.tls), source}, given{u.path, source}
+	if u.user != "" && !l.has("username") {
+		l["username"] = given{u.user, source}
 	}
 	return nil
 }
@@ -125,15 +123,14 @@ func (r *resolver) endpoint() {
 	n := 0
 	denied := false // an earlier layer has --embedded=false, so later layers cannot ask for it
 	for i, l := range r.layers {
-		_, host := l.values["host"]
-		embedded := false
-		if v, said := l.values["embedded"]; said && !denied {
-			r.out.Sources["embedded"] = l.sources["embedded"]
-			embedded = r.flag("embedded", v)
+		host, embedded := l.has("host"), false
+		if l.has("embedded") && !denied {
+			r.out.Sources["embedded"] = l["embedded"].source
+			embedded = r.flag("embedded", l["embedded"].value)
 			denied = !embedded
 		}
 		if host && embedded {
-			r.bad("embedded", "together with "+l.sources["host"]+": use only one of them")
+			r.bad("embedded", "together with "+l["host"].source+": use only one of them")
 		}
 		if embedded {
 			r.out.Embedded = true
@@ -169,7 +166,7 @@ func (r *resolver) endpoint() {
 		r.bad("host", why)
 	}
 	r.out.Address = net.JoinHostPort(host, port)
-	r.out.WebSocket = r.layers[n-1].values[webSocketPath]
+	r.out.WebSocket = r.layers[n-1][webSocketPath].value
 	r.via(r.layers[n-1])
 }
 

@@ -27,8 +27,8 @@ func (r *resolver) login() {
 	if token > 0 && (user == 0 || token <= user) {
 		o.SATFile = r.all("sat-file")
 		if token == user {
-			from := r.layers[token-1].sources
-			other := cmp.Or(from["username"], from["password-file"], from["askpass"])
+			from := r.layers[token-1]
+			other := cmp.Or(from["username"], from["password-file"], from["askpass"]).source
 			r.bad("sat-file", "together with "+other+": expected a token, or a user name and password")
 		}
 		return
@@ -38,7 +38,7 @@ func (r *resolver) login() {
 	if ask > 0 && (file == 0 || ask <= file) {
 		o.AskPass = r.flag("askpass", r.all("askpass"))
 		if o.AskPass && ask == file {
-			r.bad("askpass", "together with "+r.layers[file-1].sources["password-file"]+": use only one of them")
+			r.bad("askpass", "together with "+r.layers[file-1]["password-file"].source+": use only one of them")
 		}
 	}
 	if !o.AskPass {

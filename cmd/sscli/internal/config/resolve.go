@@ -121,14 +121,16 @@ func (e *Error) Advice() (hint string, ok bool) {
 	return "", strings.HasPrefix(e.Source, "--")
 }
 
-// A layer is one source of settings. Both maps are by flag name.
-type layer struct {
-	values  map[string]string
-	sources map[string]string
-}
+// A layer is one source of settings, such as the flags. It holds settings by flag.
+type layer map[string]given
 
-func (l *layer) set(flag, value, source string) {
-	l.values[flag], l.sources[flag] = value, source
+// A given is a value as the user gave it, and the flag, the variable or the context's key that holds
+// it. The zero given is no value.
+type given struct{ value, source string }
+
+// has reports whether the layer has one of the flags.
+func (l layer) has(flags ...string) bool {
+	return slices.ContainsFunc(flags, func(flag string) bool { return l[flag] != (given{}) })
 }
 
 // Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
@@ -141,17 +143,11 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, aio := layersOf(fs, env)
 	var expandErr error
-	for _, l := range []*layer{flags, vars, aio} {
-		if err := l.expand(); expandErr == nil {
-			expandErr = err
-		}
+	for _, l := range []layer{flags, vars, aio} {
+		expandErr = cmp.Or(expandErr, l.expand())
 	}
 	named, chosen := r.context(fs, env, flags, vars)
-	for _, l := range []*layer{flags, named, vars, chosen, aio} {
-		if l != nil {
-			r.layers = append(r.layers, *l)
-		}
-	}
+	r.layers = []layer{flags, named, vars, chosen, aio}
 	r.fail(expandErr)
 	r.connection(env)
 	r.each(func(s setting) bool { return s.scope == scopeRun })
@@ -163,29 +159,27 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, _ := layersOf(fs, env)
-	r.layers = []layer{*flags, *vars}
+	r.layers = []layer{flags, vars}
 	r.each(func(s setting) bool { return s.scope == scopeRun })
 	return r.out, r.err
 }
 
 // layersOf returns the layers of the flags, the SSCLI_ variables and the AIO_ variables.
-func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, aio *layer) {
-	flags, vars, aio = newLayer(), newLayer(), newLayer()
+func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, aio layer) {
+	flags, vars, aio = make(layer), make(layer), make(layer)
 	for _, s := range settings() {
 		if f := fs.Lookup(s.flag); f != nil && f.Changed {
-			flags.set(s.flag, f.Value.String(), "--"+s.flag)
+			flags[s.flag] = given{f.Value.String(), "--" + s.flag}
 		}
 		if value, ok := env(s.env); ok && s.env != "" && value != "" {
-			vars.set(s.flag, value, s.env)
+			vars[s.flag] = given{value, s.env}
 		}
 		if value, ok := env(s.aio); ok && s.aio != "" && value != "" {
-			aio.set(s.flag, value, s.aio)
+			aio[s.flag] = given{value, s.aio}
 		}
 	}
 	return flags, vars, aio
 }
-
-func newLayer() *layer { return &layer{make(map[string]string), make(map[string]string)} }
 
 // Line returns the settings for one line of a shell: s, changed by the flags on the line. A line
 // cannot have connection flags. connection names the first such flag; empty = none. The error is
@@ -239,9 +233,9 @@ func (r *resolver) connection(env func(string) (string, bool)) {
 // find looks for a flag in the first n layers. It returns the first value, and records its source.
 func (r *resolver) find(flag string, n int) string {
 	for _, l := range r.layers[:n] {
-		if v, ok := l.values[flag]; ok {
-			r.out.Sources[flag] = l.sources[flag]
-			return v
+		if v := l[flag]; v != (given{}) {
+			r.out.Sources[flag] = v.source
+			return v.value
 		}
 	}
 	return ""
@@ -289,10 +283,8 @@ func (r *resolver) wantTLS(flag string) {
 // first returns the number, from 1, of the first layer that has one of the flags; 0 = none has.
 func (r *resolver) first(flags ...string) int {
 	for i, l := range r.layers {
-		for _, flag := range flags {
-			if _, ok := l.values[flag]; ok {
-				return i + 1
-			}
+		if l.has(flags...) {
+			return i + 1
 		}
 	}
 	return 0

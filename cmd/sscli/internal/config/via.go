@@ -126,25 +126,23 @@ func (v Via) Host() string {
 }
 
 // expandVia sets the host and the port of a layer from its via, and TLS unless the layer sets it.
-func (l *layer) expandVia() error {
-	text, ok := l.values["via"]
-	if !ok {
+func (l layer) expandVia() error {
+	if !l.has("via") {
 		return nil
 	}
-	source := l.sources["via"]
+	text, source := l["via"].value, l["via"].source
 	for _, other := range []string{"url", "host", "port"} {
-		if _, both := l.values[other]; both {
-			return &Error{source, "together with " + l.sources[other] + ": use only one of them"}
+		if l.has(other) {
+			return &Error{source, "together with " + l[other].source + ": use only one of them"}
 		}
 	}
 	v, err := ParseVia(text)
 	if err != nil {
 		return &Error{source, err.Error()}
 	}
-	l.set("host", v.Host(), source)
-	l.set("port", v.Port, source)
-	if _, said := l.values["tls"]; !said {
-		l.set("tls", "true", source)
+	l["host"], l["port"] = given{v.Host(), source}, given{v.Port, source}
+	if !l.has("tls") {
+		l["tls"] = given{"true", source}
 	}
 	return nil
 }
@@ -152,19 +150,15 @@ func (l *layer) expandVia() error {
 // via sets Via if l, the layer that names the host, has a --via. A --via in another layer does not
 // count, because its host cannot be looked up from this machine.
 func (r *resolver) via(l layer) {
-	text, ok := l.values["via"]
-	if !ok {
+	v, err := ParseVia(l["via"].value)
+	if !l.has("via") || err != nil { // expandVia has reported the error
 		return
-	}
-	v, err := ParseVia(text)
-	if err != nil {
-		return // expandVia has reported it
 	}
 	if _, port, err := net.SplitHostPort(r.out.Address); err == nil {
 		v.Port = port // an earlier layer may have set the port
 	}
 	r.out.Via = &v
-	r.out.Sources["via"] = l.sources["via"]
+	r.out.Sources["via"] = l["via"].source
 }
 
 // viaNames checks the names of resources in the cluster of --via. A flag, but not a variable, is an

@@ -68,9 +68,6 @@ func NewDiff(old []byte, on Path) (*Diff, error) {
 	return d, nil
 }
 
-// Len returns the number of old records.
-func (d *Diff) Len() int { return len(d.lines) }
-
 // Add compares the next new record with the old record it is paired with. ok is false if they are
 // equal.
 func (d *Diff) Add(r records.Record) (c Change, ok bool) {

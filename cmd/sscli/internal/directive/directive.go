@@ -1,3 +1,14 @@
+// Package directive runs the directives in lines of a shell or a batch, which are not commands of
+// sscli: expect, repeat, say, sleep and time.
+//
+// [Is] recognizes a directive, [Run] runs it:
+//
+//	if directive.Is(words[0].Text) {
+//		return directive.Run(ctx, a, words, run)
+//	}
+//
+// run is the caller's function that runs a line, which may begin with another directive: `time
+// repeat 3 get a`. [Usages] is for help and completion.
 package directive
 
 import (
@@ -80,11 +91,7 @@ func say(a *app.App, words []repl.Word) error {
 	if len(words) == 0 {
 		return fault.Usagef("usage: say TEXT...")
 	}
-	text := make([]string, len(words))
-	for i, w := range words {
-		text[i] = w.Text
-	}
-	a.Notify(format.Note{Level: format.Remark, Message: strings.Join(text, " ")})
+	a.Notify(format.Note{Level: format.Remark, Message: strings.Join(repl.Texts(words), " ")})
 	return nil
 }
 

@@ -14,6 +14,14 @@ import (
 // ErrNo means that the result, which is already printed, was "no". The exit code is 1.
 var ErrNo = errors.New("no")
 
+// NoIf returns [ErrNo] if the result is "no", and nil otherwise.
+func NoIf(no bool) error {
+	if no {
+		return ErrNo
+	}
+	return nil
+}
+
 // An ExitError ends sscli with an exit code and no message, because the code is a child's exit
 // code or the error was printed where it happened.
 type ExitError struct {
@@ -77,6 +85,14 @@ func (e *OutputError) Error() string {
 }
 
 func (e *OutputError) Unwrap() error { return e.Err }
+
+// Output returns an error of standard output as an *[OutputError], and nil for nil.
+func Output(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OutputError{Err: err}
+}
 
 // A DataError means that the file of `serve --data` cannot be used.
 type DataError struct {

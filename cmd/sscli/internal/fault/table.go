@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/sscli/sscli/client"
@@ -201,7 +202,7 @@ func Table() []Row {
 		{"kubectl", CodeConnection, "kubectl ended with an error that sscli does not know", "", IsA[*via.Error]},
 
 		{"token_expired", CodeLogin, "the broker refused a service-account token that had expired by the local clock",
-			"write a new token to the file of --sat-file: kubectl create token prints one", isExpired},
+			"write a new token to the file of --sat-file: kubectl create token prints one", matches(isExpired)},
 		{"token", CodeUsage, "the file of the service-account token cannot be read, or holds no token", "use another --sat-file", IsA[*client.TokenError]},
 		{"auth_later", CodeConnection, "the broker cannot verify the login at the moment (AUTH 0x18)", "try again later", is(mqtt.ErrAuthLater)},
 		{"reauth", CodeLogin, "the broker refused the new service-account token of a connection", "write a token that the broker accepts to the file of --sat-file",
@@ -231,7 +232,7 @@ func Table() []Row {
 		{"client_certificate_refused", CodeLogin, "the broker refused the client certificate",
 			"use a --cert-file from a CA that the broker trusts for clients, with all intermediate certificates", isClientCertificate(true)},
 		{"proxy_login", CodeLogin, "the proxy refused the user name or the password (407)",
-			"export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT", isProxyLogin},
+			"export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT", matches(isProxyLogin)},
 		{"proxy", CodeConnection, "the proxy is unreachable, or cannot connect to the broker",
 			"use another --proxy, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
 		{"websocket", CodeConnection, "the port does not answer with a WebSocket",
@@ -244,10 +245,10 @@ func Table() []Row {
 		{"certificate_name", CodeLogin, "the broker's certificate is for another host name",
 			"use a --host that the certificate names, or --tls-server-name", IsA[x509.HostnameError]},
 		{"certificate_time", CodeLogin, "the broker's certificate has expired, or is not valid yet, by the local clock",
-			"check the local clock with date -u; if it is right, the broker needs a new certificate", isOutOfTime},
+			"check the local clock with date -u; if it is right, the broker needs a new certificate", matches(isOutOfTime)},
 		{"certificate", CodeLogin, "the broker's certificate does not verify", "--ca-file with the certificate of the broker's CA", IsA[*tls.CertificateVerificationError]},
 		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "use --no-tls or mqtt://, or the port with TLS (8883)", isPlainPort},
-		{"tls", CodeLogin, "the TLS handshake was aborted", "", isAlert},
+		{"tls", CodeLogin, "the TLS handshake was aborted", "", matches(isAlert)},
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
 			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
 		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
@@ -272,22 +273,23 @@ func is(target error) func(error) bool {
 // IsStoreError returns a function that reports whether an error wraps a *wire.StoreError of the
 // given kind.
 func IsStoreError(kind wire.ErrorKind) func(error) bool {
+	return matches(func(e *wire.StoreError) bool { return e.Kind() == kind })
+}
+
+// matches returns a function that reports whether an error is, or wraps, an E that fits.
+func matches[E error](fits func(E) bool) func(error) bool {
 	return func(err error) bool {
-		e, ok := errors.AsType[*wire.StoreError](err)
-		return ok && e.Kind() == kind
+		e, ok := errors.AsType[E](err)
+		return ok && fits(e)
 	}
 }
 
 // isReason returns a function that reports whether an error wraps a ReasonError from this packet (any
 // packet if empty) with one of these codes (any code if there are none).
 func isReason(packet string, codes ...byte) func(error) bool {
-	return func(err error) bool {
-		e, ok := errors.AsType[*mqtt.ReasonError](err)
-		if !ok || (packet != "" && e.Packet != packet) {
-			return false
-		}
-		return len(codes) == 0 || strings.IndexByte(string(codes), e.Code) >= 0
-	}
+	return matches(func(e *mqtt.ReasonError) bool {
+		return (packet == "" || e.Packet == packet) && (len(codes) == 0 || slices.Contains(codes, e.Code))
+	})
 }
 
 func isLogin(err error) bool {
@@ -295,47 +297,27 @@ func isLogin(err error) bool {
 }
 
 func isKubectl(kind via.Kind) func(error) bool {
-	return func(err error) bool {
-		e, ok := errors.AsType[*via.Error](err)
-		return ok && e.Kind == kind
-	}
+	return matches(func(e *via.Error) bool { return e.Kind == kind })
 }
 
-func isExpired(err error) bool {
-	e, ok := errors.AsType[*client.TokenError](err)
-	return ok && !e.Expiry.IsZero()
-}
+func isExpired(e *client.TokenError) bool { return !e.Expiry.IsZero() }
 
 func isClientCertificate(given bool) func(error) bool {
-	return func(err error) bool {
-		e, ok := errors.AsType[*mqtt.ClientCertificateError](err)
-		return ok && e.Given == given
-	}
+	return matches(func(e *mqtt.ClientCertificateError) bool { return e.Given == given })
 }
 
-func isProxyLogin(err error) bool {
-	e, ok := errors.AsType[*mqtt.ProxyError](err)
-	return ok && e.Status == http.StatusProxyAuthRequired
-}
+func isProxyLogin(e *mqtt.ProxyError) bool { return e.Status == http.StatusProxyAuthRequired }
 
 func isStage(stage mqtt.Stage) func(error) bool {
-	return func(err error) bool {
-		e, ok := errors.AsType[*mqtt.DialError](err)
-		return ok && e.Stage == stage && !IsTimeout(err)
-	}
+	is := matches(func(e *mqtt.DialError) bool { return e.Stage == stage })
+	return func(err error) bool { return is(err) && !IsTimeout(err) }
 }
 
-func isOutOfTime(err error) bool {
-	e, ok := errors.AsType[x509.CertificateInvalidError](err)
-	return ok && e.Reason == x509.Expired
-}
+func isOutOfTime(e x509.CertificateInvalidError) bool { return e.Reason == x509.Expired }
 
 // isAlert reports whether an error is a TLS alert, sent or received, at any time. With TLS 1.3, a
 // broker rejects a missing client certificate only after the client has completed the handshake.
-func isAlert(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "remote error" || op.Op == "local error")
-}
+func isAlert(e *net.OpError) bool { return e.Op == "remote error" || e.Op == "local error" }
 
 func isPlainPort(err error) bool {
 	return IsA[tls.RecordHeaderError](err) || (isStage(mqtt.StageTLS)(err) && isCut(err))

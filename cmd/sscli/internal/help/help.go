@@ -2,7 +2,7 @@
 // flags, wrapped to the width of the terminal.
 //
 // [Install] makes the commands of a tree print their help with this package. The manual and the
-// help topics use [Rows], [FlagRows], [UseLine] and [OwnFlags].
+// help topics use [Groups], [Rows], [FlagRows], [UseLine] and [OwnFlags].
 package help
 
 import (
@@ -19,10 +19,6 @@ import (
 
 // Width is the maximum number of columns of help.
 const Width = 100
-
-// everydayFlags lists the shared flags that the help of every command shows. `sscli help connection`
-// shows the other shared flags.
-func everydayFlags() []string { return []string{"url", "context", "output", "timeout", "quiet"} }
 
 // Install makes the commands of a tree print their help with this package. If out is a terminal, the
 // lines fit its width.
@@ -69,14 +65,24 @@ func usage(cmd *cobra.Command, width int) string {
 	if cmd.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", cmd.Example)
 	}
-	for _, group := range commandGroups(cmd) {
-		fmt.Fprintf(&b, "\n%s\n%s", group.title, Rows(group.rows, width))
+	widest := 0
+	for _, c := range cmd.Commands() {
+		if IsShown(c) {
+			widest = max(widest, len(c.Name())) // to align the columns of all groups
+		}
+	}
+	for _, group := range Groups(cmd) {
+		var rows [][2]string
+		for _, c := range group.Commands {
+			rows = append(rows, [2]string{fmt.Sprintf("%-*s", widest, c.Name()), c.Short})
+		}
+		fmt.Fprintf(&b, "\n%s\n%s", group.Title, Rows(rows, width))
 	}
 	if own := OwnFlags(cmd); len(own) > 0 {
 		fmt.Fprintf(&b, "\nFlags:\n%s", Rows(FlagRows(own), width))
 	}
-	var everyday []*pflag.Flag
-	for _, name := range everydayFlags() {
+	var everyday []*pflag.Flag // `sscli help connection` shows the other shared flags
+	for _, name := range []string{"url", "context", "output", "timeout", "quiet"} {
 		if f := cmd.Root().PersistentFlags().Lookup(name); f != nil && !f.Hidden {
 			everyday = append(everyday, f)
 		}
@@ -103,42 +109,37 @@ func UseLine(cmd *cobra.Command) string {
 	return line + " [flags]"
 }
 
-// A commandGroup is a group of commands in help, with its title.
-type commandGroup struct {
-	title string
-	rows  [][2]string
+// A Group is a group of commands in help, with its title.
+type Group struct {
+	Title    string
+	Commands []*cobra.Command
 }
 
-// commandGroups lists a command's subcommands and topics, in the groups of its help.
-func commandGroups(cmd *cobra.Command) []commandGroup {
-	var groups []commandGroup
-	widest := 0
+// Groups lists a command's subcommands and topics that help shows, in the groups of its help.
+func Groups(cmd *cobra.Command) (groups []Group) {
 	add := func(title string, in func(*cobra.Command) bool) {
-		g := commandGroup{title: title}
+		g := Group{Title: title}
 		for _, c := range cmd.Commands() {
-			if in(c) {
-				g.rows = append(g.rows, [2]string{c.Name(), c.Short})
-				widest = max(widest, len(c.Name()))
+			if IsShown(c) && in(c) {
+				g.Commands = append(g.Commands, c)
 			}
 		}
-		if len(g.rows) > 0 {
+		if len(g.Commands) > 0 {
 			groups = append(groups, g)
 		}
 	}
-	command := func(c *cobra.Command) bool {
-		return (c.IsAvailableCommand() || c.Name() == "help") && !c.IsAdditionalHelpTopicCommand()
-	}
+	topic := (*cobra.Command).IsAdditionalHelpTopicCommand
 	for _, group := range cmd.Groups() {
-		add(group.Title, func(c *cobra.Command) bool { return command(c) && c.GroupID == group.ID })
+		add(group.Title, func(c *cobra.Command) bool { return c.GroupID == group.ID })
 	}
-	add("Commands:", func(c *cobra.Command) bool { return command(c) && c.GroupID == "" })
-	add("Topics:", (*cobra.Command).IsAdditionalHelpTopicCommand)
-	for _, g := range groups { // align the columns of all groups
-		for i := range g.rows {
-			g.rows[i][0] = fmt.Sprintf("%-*s", widest, g.rows[i][0])
-		}
-	}
+	add("Commands:", func(c *cobra.Command) bool { return c.GroupID == "" && !topic(c) })
+	add("Topics:", topic)
 	return groups
+}
+
+// IsShown reports whether help shows a command or a topic.
+func IsShown(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // OwnFlags lists a command's flags that not all commands have, in the order of declaration, without

@@ -25,7 +25,7 @@ import (
 // A Line is a line of the input.
 type Line struct {
 	Number int         // from 1; 0 = the error is not in a line
-	Text   string      // the line as written; empty unless Options.JSON or Options.Text is set
+	Text   string      // the line as written
 	Words  []repl.Word // the words of a command; nil if Options.JSON is set
 	Err    error       // why the line cannot be read or parsed; nil = it was parsed
 	End    bool        // Err ends the input: no line follows
@@ -34,7 +34,6 @@ type Line struct {
 // Options configure [Read].
 type Options struct {
 	JSON bool // the lines are JSON, not commands
-	Text bool // keep the text of commands
 	From int  // number of the first line to return; at least 1
 }
 
@@ -64,12 +63,12 @@ func all(source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		in := newReader(source, o)
 		for {
-			line := readLine(in, o)
+			line := readLine(in)
 			if line.Err == io.EOF {
-				if o.From <= in.Lines()+1 {
+				if o.From <= in.count()+1 {
 					return
 				}
-				line.Err, line.End = fault.Usagef("--from-line %d: the input has %d lines", o.From, in.Lines()), true
+				line.Err, line.End = fault.Usagef("--from-line %d: the input has %d lines", o.From, in.count()), true
 			} else if line.Number < o.From && !line.End {
 				continue
 			}
@@ -81,9 +80,9 @@ func all(source io.Reader, o Options) iter.Seq[Line] {
 }
 
 // A reader reads the lines of one form of input.
-type reader interface {
-	next() (repl.Line, error) // like repl.Reader.Next
-	Lines() int
+type reader struct {
+	next  func() (repl.Line, error) // like repl.Reader.Next
+	count func() int                // like repl.Reader.Lines
 }
 
 // newReader returns the reader for the form of the input, which depends on the options and, for
@@ -91,30 +90,22 @@ type reader interface {
 func newReader(source io.Reader, o Options) reader {
 	source = textfile.NewReader(source)
 	if !o.JSON {
-		return commands{repl.NewReader(source)}
+		lines := repl.NewReader(source)
+		return reader{lines.Next, lines.Lines}
 	}
 	buffered := bufio.NewReader(source)
 	if beginsArray(buffered) {
-		return &pairs{source: buffered}
+		p := pairs{source: buffered}
+		return reader{p.next, p.lineNumber}
 	}
-	return jsonLines{repl.NewReader(buffered)}
+	lines := repl.NewReader(buffered)
+	return reader{lines.NextText, lines.Lines}
 }
 
-type commands struct{ *repl.Reader }
-
-func (r commands) next() (repl.Line, error) { return r.Next() }
-
-type jsonLines struct{ *repl.Reader }
-
-func (r jsonLines) next() (repl.Line, error) { return r.NextText() }
-
 // readLine reads one line. Its Err is io.EOF after the last line.
-func readLine(in reader, o Options) Line {
+func readLine(in reader) Line {
 	got, err := in.next()
-	line := Line{Number: got.Number, Words: got.Words, Err: err}
-	if o.JSON || o.Text {
-		line.Text = got.Text
-	}
+	line := Line{Number: got.Number, Text: got.Text, Words: got.Words, Err: err}
 	if bad, ok := errors.AsType[*repl.LineError](err); ok {
 		line.Number, line.Err = bad.Number, &fault.UsageError{Err: bad.Err}
 	} else if fault.IsA[*textfile.Error](err) {
@@ -181,7 +172,8 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 // ctx. Reading a regular file does not block, so it needs no goroutine.
 func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
-		if f, ok := source.(*os.File); ok && isRegular(f) {
+		file, _ := source.(*os.File) // Stat of nil returns an error
+		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			for line := range all(source, o) {
 				if !yield(line.until(ctx)) {
 					return
@@ -194,11 +186,6 @@ func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line]
 		for line, ok := Next(ctx, lines); ok && yield(line); line, ok = Next(ctx, lines) {
 		}
 	}
-}
-
-func isRegular(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode().IsRegular()
 }
 
 // ParseEntry parses a JSON line, and checks that its key and value can be sent. The error is a

@@ -39,8 +39,8 @@ type pairs struct {
 	over    bool
 }
 
-// Lines returns the number of the current line.
-func (p *pairs) Lines() int { return p.lines + 1 }
+// lineNumber returns the number of the current line.
+func (p *pairs) lineNumber() int { return p.lines + 1 }
 
 // next returns the next object as a JSON line, and io.EOF at the end of the array.
 func (p *pairs) next() (repl.Line, error) {
@@ -65,7 +65,7 @@ func (p *pairs) next() (repl.Line, error) {
 		return p.wrong(err)
 	}
 	p.count(int(p.decoder.InputOffset()) - len(object))
-	line := repl.Line{Number: p.Lines()}
+	line := repl.Line{Number: p.lineNumber()}
 	e, err := repl.ParsePair(string(object))
 	if err == nil {
 		var text []byte
@@ -115,6 +115,6 @@ func (p *pairs) wrong(err error) (repl.Line, error) {
 // broken returns an error about the current line, and ends the input.
 func (p *pairs) broken(err error) (repl.Line, error) {
 	p.over = true
-	line := repl.Line{Number: p.Lines()}
+	line := repl.Line{Number: p.lineNumber()}
 	return line, &repl.LineError{Number: line.Number, Err: err}
 }

@@ -2,7 +2,6 @@
 package login
 
 import (
-	"crypto/x509"
 	"strings"
 	"time"
 
@@ -102,14 +101,11 @@ func sentCertificate(s config.Settings) string {
 	if err != nil {
 		return text
 	}
-	return text + " of " + format.Quote(c.Subject.String()) + validity(c)
-}
-
-func validity(c *x509.Certificate) string {
+	text += " of " + format.Quote(c.Subject.String())
 	if time.Now().After(c.NotAfter) {
-		return ", which expired at " + c.NotAfter.UTC().Format(time.RFC3339)
+		text += ", which expired at " + c.NotAfter.UTC().Format(time.RFC3339)
 	}
-	return ""
+	return text
 }
 
 // loginHint returns the hint for a refused login. It names no flag that the settings rule out.

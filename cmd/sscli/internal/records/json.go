@@ -32,52 +32,42 @@ func readLines(in *bufio.Reader, name string, yield func(Record, error) bool) {
 		if len(line) == 0 {
 			return
 		}
-		wrong := &Error{Name: name, Line: n, Column: 1}
-		if compact, wrong.Err = ParseLine(compact[:0], line); wrong.Err == nil {
-			if !yield(Record{Line: n, JSON: compact}, nil) {
-				return
-			}
-			continue
+		compact, err = ParseLine(compact[:0], line)
+		if wrong, ok := errors.AsType[*Error](err); ok {
+			wrong.Name, wrong.Line = name, n
 		}
-		if at, ok := errors.AsType[*offsetError](wrong.Err); ok {
-			wrong.Column += at.offset
+		if !yield(Record{Line: n, JSON: compact}, err) || err != nil {
+			return
 		}
-		yield(Record{}, wrong)
-		return
 	}
 }
 
-// An offsetError is an error at a byte offset in a text.
-type offsetError struct {
-	offset int
-	err    error
-}
-
-func (e *offsetError) Error() string { return e.err.Error() }
-func (e *offsetError) Unwrap() error { return e.err }
-
 // ParseLine parses a line of a stored value, and appends its object without white space to compact.
+// The error is an *[Error].
 func ParseLine(compact, line []byte) ([]byte, error) {
 	text := bytes.TrimRight(line, "\r\n")
 	start := len(text) - len(bytes.TrimLeft(text, " \t"))
 	switch {
 	case len(text) == start:
-		return nil, errors.New("the line is blank: expected a record")
+		return nil, errorIn(0, errors.New("the line is blank: expected a record"))
 	case bytes.HasPrefix(text, bom):
-		return nil, errors.New("the value begins with a byte order mark: expected a record")
+		return nil, errorIn(0, errors.New("the value begins with a byte order mark: expected a record"))
 	}
 	if i, ok := invalidUTF8(text); ok {
-		return nil, &offsetError{i, errors.New("not UTF-8")}
+		return nil, errorIn(i, errors.New("not UTF-8"))
 	}
 	compact, err := jsontext.AppendFormat(compact, text, lenient()...)
 	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return nil, lineError(text, bad)
 	}
 	if text[start] != '{' {
-		return nil, &offsetError{start, notObject(text[start])}
+		return nil, errorIn(start, notObject(text[start]))
 	}
 	return compact, err
 }
+
+// errorIn returns an error at an offset in a line.
+func errorIn(offset int, err error) *Error { return &Error{Line: 1, Column: offset + 1, Err: err} }
 
 // lenient returns the options that accept what most JSON parsers accept, and that keep how strings are
 // written.
@@ -89,17 +79,17 @@ func lenient() []jsontext.Options {
 var errComma = errors.New("a comma after a record: expected a newline alone between records, or all of them in [ ]")
 
 // lineError returns the error for a line that is not exactly one JSON value.
-func lineError(text []byte, bad *jsontext.SyntacticError) error {
+func lineError(text []byte, bad *jsontext.SyntacticError) *Error {
 	at := int(bad.ByteOffset)
 	switch {
 	case bad.Err == io.ErrUnexpectedEOF:
-		return &offsetError{len(text), errors.New("the line ends inside of a JSON value: a record must be on one line")}
+		return errorIn(len(text), errors.New("the line ends inside of a JSON value: a record must be on one line"))
 	case !strings.HasSuffix(bad.Err.Error(), "after top-level value"):
-		return &offsetError{at, fmt.Errorf("not JSON: %w", bad.Err)}
+		return errorIn(at, fmt.Errorf("not JSON: %w", bad.Err))
 	case text[at] == ',':
-		return &offsetError{at, errComma}
+		return errorIn(at, errComma)
 	}
-	return &offsetError{at, errors.New("text after the record: expected one record a line")}
+	return errorIn(at, errors.New("text after the record: expected one record a line"))
 }
 
 // notObject returns the error for a JSON value that begins with c.

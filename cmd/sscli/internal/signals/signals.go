@@ -86,7 +86,11 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 	}
 	go func() {
 		for sig := range came {
-			if s.diverted(sig) {
+			s.mu.Lock()
+			f := s.interrupted
+			s.mu.Unlock()
+			if f != nil && sig == os.Signal(syscall.SIGINT) {
+				f()
 				continue
 			}
 			signal.Stop(came)
@@ -102,17 +106,4 @@ func (s *Signals) Interrupts(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupted = f
-}
-
-// diverted calls the function from Interrupts if there is one and the signal is SIGINT. It reports
-// whether it did.
-func (s *Signals) diverted(sig os.Signal) bool {
-	s.mu.Lock()
-	f := s.interrupted
-	s.mu.Unlock()
-	if f == nil || sig != os.Signal(syscall.SIGINT) {
-		return false
-	}
-	f()
-	return true
 }

@@ -78,10 +78,13 @@ func (f file) value(values bool) (value []byte, err error) {
 	case values:
 		value, err = os.ReadFile(f.name)
 	default:
-		err = readable(f.name)
+		var in *os.File
+		if in, err = os.Open(f.name); err == nil {
+			err = in.Close()
+		}
 	}
 	if err == nil {
-		if err = check(f.key, value); err != nil {
+		if err = client.Set(f.key, value, client.SetOptions{}).Check(); err != nil {
 			err = fmt.Errorf("%s: %w", f.where, err)
 		}
 	}
@@ -89,15 +92,6 @@ func (f file) value(values bool) (value []byte, err error) {
 		err = &fault.UsageError{Err: err}
 	}
 	return value, err
-}
-
-// readable returns an error if a file cannot be opened.
-func readable(name string) error {
-	in, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return in.Close()
 }
 
 // records reads a data set, and returns it as JSON Lines.

@@ -211,8 +211,3 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 		}
 	}
 }
-
-// check returns an error if the store would not accept a key and its value.
-func check(key string, value []byte) error {
-	return client.Set(key, value, client.SetOptions{}).Check()
-}

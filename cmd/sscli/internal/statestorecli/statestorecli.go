@@ -1,3 +1,9 @@
+// Package statestorecli is the command line of Microsoft's tool statestore-cli, for scripts that
+// were written for that tool.
+//
+// If the program is called by [Name], through a link or a copy, main uses [New] in place of the
+// command table. The commands get, set and delete have that tool's flags. The random client id,
+// the bytes on the wire, the errors and the exit codes are sscli's.
 package statestorecli
 
 import (
@@ -101,10 +107,8 @@ func get(a *app.App) *cobra.Command {
 				case term.IsTerminal(int(a.Stdout.Fd())):
 					value = format.AppendEscape(nil, value)
 				}
-				if _, err := a.Stdout.Write(append(value, '\n')); err != nil {
-					return nil, true, &fault.OutputError{Err: err}
-				}
-				return nil, true, nil
+				_, err := a.Stdout.Write(append(value, '\n'))
+				return nil, true, fault.Output(err)
 			},
 		})
 	}

@@ -20,19 +20,13 @@ const clearLine = "\r\x1b[K"
 func (l *Line) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.clear(); err != nil {
-		return 0, err
+	if l.drawn {
+		l.drawn = false
+		if _, err := io.WriteString(l.W, clearLine); err != nil {
+			return 0, err
+		}
 	}
 	return l.W.Write(b)
-}
-
-func (l *Line) clear() error {
-	if !l.drawn {
-		return nil
-	}
-	l.drawn = false
-	_, err := io.WriteString(l.W, clearLine)
-	return err
 }
 
 // draw redraws the line. It ignores errors, because without the terminal nobody sees the line.

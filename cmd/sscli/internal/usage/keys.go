@@ -3,17 +3,39 @@ package usage
 import (
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
 )
 
-// ReadKeys reads the file of --keys-from, or standard input if its name is "-".
-func ReadKeys(name string, read func(name, what string) ([]byte, error)) ([]string, error) {
-	text, err := read(name, "the keys, one per line")
-	if fault.IsA[*fs.PathError](err) && name != "-" {
+// KeysFrom is the flag --keys-from of a command that takes several keys.
+type KeysFrom struct{ file config.Text }
+
+// Bind adds the flag to fs.
+func (k *KeysFrom) Bind(fs *pflag.FlagSet) {
+	fs.Var(&k.file, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
+}
+
+// Given reports whether the flag was given.
+func (k *KeysFrom) Given() bool { return k.file != "" }
+
+// Keys returns the keys from the operands and the file. It is an error if there are neither
+// operands nor a file. The file may be empty. read reads a file, or standard input for "-".
+func (k *KeysFrom) Keys(operands []string, read func(name, what string) ([]byte, error)) ([]string, error) {
+	switch {
+	case !k.Given() && len(operands) == 0:
+		return nil, fault.Usagef("missing KEY")
+	case !k.Given():
+		return operands, nil
+	}
+	text, err := read(string(k.file), "the keys, one per line")
+	if fault.IsA[*fs.PathError](err) && k.file != "-" {
 		return nil, &fault.UsageError{Err: fmt.Errorf("--keys-from: %w", err)}
 	}
 	if err != nil {
@@ -22,7 +44,8 @@ func ReadKeys(name string, read func(name, what string) ([]byte, error)) ([]stri
 	if text, err = textfile.Decode(text); err != nil {
 		return nil, fault.Usagef("--keys-from: %w", err)
 	}
-	return parseKeys(text)
+	keys, err := parseKeys(text)
+	return slices.Concat(operands, keys), err // operands may share memory with what follows a --
 }
 
 // parseKeys parses keys in the form of the raw output, one per line. It ignores empty lines.

@@ -1,6 +1,7 @@
 package verb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -225,10 +226,7 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 		a.NotePattern(c.Key(), patternUse(c.Verb()))
 	}
 	result, yes, err := req.Result(c, reply)
-	if err == nil && !yes {
-		err = fault.ErrNo
-	}
-	return result, err
+	return result, cmp.Or(err, fault.NoIf(!yes))
 }
 
 // patternUse returns the command that does for all keys of a pattern what verb does for one key.

@@ -98,20 +98,6 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 	return token, nil
 }
 
-// A fencedError is a refused or missing token, with what is known about the key's token.
-type fencedError struct {
-	err   error
-	known []string
-	hint  string // empty = the table's hint
-}
-
-// Advice returns the hint.
-func (e *fencedError) Advice() (string, bool) { return e.hint, e.hint != "" }
-
-func (e *fencedError) Error() string { return e.err.Error() + "; " + strings.Join(e.known, "; ") }
-
-func (e *fencedError) Unwrap() error { return e.err }
-
 // aboutFence adds what can be found out to the error for a refused or missing token: when the key was
 // written, whether the key's token is from the future, and who holds the lock of the surrounding lock
 // run. The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing,
@@ -122,29 +108,34 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	about := &fencedError{err: refused}
+	var known []string
+	hint := "" // empty = the table's hint
 	lock, _ := a.Env(fence.EnvLockName)
 	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
-		about.known = append(about.known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", version, age(version)))
+		known = append(known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", version, age(version)))
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && fence.IsFromFuture(version, token) {
-			about.known = append(about.known, fence.AboutFuture(version, time.Now()))
-			about.hint = fence.FutureHint(version, lock != "", "--force-fence in place of --fence", time.Now())
+			known = append(known, fence.AboutFuture(version, time.Now()))
+			hint = fence.FutureHint(version, lock != "", "--force-fence in place of --fence", time.Now())
 		}
 	}
 	if lock != "" {
-		if about.hint == "" && c.Fence() == "" {
-			about.hint = "the same command with --fence lock, if lock " + format.BriefShWord(lock) + " protects the key"
+		if hint == "" && c.Fence() == "" {
+			hint = "the same command with --fence lock, if lock " + format.BriefShWord(lock) + " protects the key"
 		}
 		if held, err := do(ctx, client.Get(lock)); err == nil {
-			about.known = append(about.known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
+			known = append(known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
 		}
 	}
-	if len(about.known) == 0 {
+	if len(known) == 0 {
 		return refused
 	}
-	return about
+	refused = fmt.Errorf("%w; %s", refused, strings.Join(known, "; "))
+	if hint != "" {
+		refused = &fault.NextError{Err: refused, Hint: hint}
+	}
+	return refused
 }
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }

@@ -1,3 +1,24 @@
+// Package verb carries out requests to the store for the commands get, set, del, vdel, scan, call
+// and keynotify.
+//
+// Each of these commands is a [Verb], returned by New in the command's package. The command line
+// and a batch use a Verb in the same way: they bind its flags, parse its operands into a
+// [Request], and carry out the request.
+//
+//	v := get.New()
+//	v.Flags(flags) // unless Flags is nil
+//	…
+//	req, err := v.Parse(operands, source)
+//	…
+//	err = verb.Do(ctx, a, req)
+//
+// [Command] adapts a Verb to the command table. [Do] connects and carries out a request; [DoOver]
+// uses an existing session. A batch with several requests in flight sends them itself, and calls
+// [Recover] to find out whether a write whose reply was lost was applied, and [Present] to turn a
+// reply into a result.
+//
+// With --force-fence a write is sent with a token that the key accepts (fence.go). A write is never
+// repeated, except after the store refused its token.
 package verb
 
 import (
@@ -14,7 +35,6 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
-	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
@@ -109,34 +129,6 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 		return string(data), words[1:], err
 	}
 	return words[0].Text, words[1:], nil
-}
-
-// KeysFrom is the flag --keys-from of a verb that takes several keys.
-type KeysFrom struct{ file config.Text }
-
-// Bind adds the flag to fs.
-func (k *KeysFrom) Bind(fs *pflag.FlagSet) {
-	fs.Var(&k.file, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
-}
-
-// Given reports whether the flag was given.
-func (k *KeysFrom) Given() bool { return k.file != "" }
-
-// Keys returns the keys from the operands and the file. It is an error if there are neither
-// operands nor a file. The file may be empty.
-func (k *KeysFrom) Keys(operands []repl.Word, in Source) ([]string, error) {
-	if len(operands) == 0 && !k.Given() {
-		return nil, fault.Usagef("missing KEY")
-	}
-	var keys []string
-	for _, w := range operands {
-		keys = append(keys, w.Text)
-	}
-	if !k.Given() {
-		return keys, nil
-	}
-	more, err := usage.ReadKeys(string(k.file), in)
-	return append(keys, more...), err
 }
 
 // A Request holds the commands that one command line sends to the store.

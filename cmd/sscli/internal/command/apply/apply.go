@@ -23,7 +23,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
-	"github.com/sscli/sscli/format"
 )
 
 // flags are the flags of the command.
@@ -105,9 +104,6 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err := p.open(ctx); err != nil {
 		return err
 	}
-	if err := a.Settings.Broker(); err != nil {
-		return err
-	}
 	if !f.dryRun {
 		if err := a.Confirm(ctx, "apply "+strings.Join(names, " ")); err != nil {
 			return err
@@ -187,16 +183,4 @@ func (p *plan) newRound(timed bool) *round {
 	r := &round{plan: p, timed: timed, began: time.Now()}
 	r.sum.DryRun = p.flags.dryRun
 	return r
-}
-
-// emit queues the result for a key.
-func (r *round) emit(key, action string, v client.Version) error {
-	if r.timed && action == unchanged {
-		return nil
-	}
-	result := format.Apply{Key: key, Action: action, Version: app.Version(v)}
-	if r.timed {
-		result.Time = time.Now()
-	}
-	return r.app.Queue(result)
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
@@ -24,19 +24,14 @@ type keeper struct {
 	every time.Duration
 
 	outage    outage.Reporter
-	unwatched bool                // the user was warned that no keys are watched
-	states    map[string]state    // watched keys, as the last round left them
-	dirty     map[string]struct{} // watched keys that differ from states; "" = any unwatched key
+	unwatched bool                   // the user was warned that no keys are watched
+	states    map[string]guard.State // watched keys, as the last round left them, without versions
+	dirty     map[string]struct{}    // watched keys that differ from states; "" = any unwatched key
 }
 
-// A state is what a key holds: a digest of the value. The zero state is a missing key.
-type state [sha256.Size]byte
-
-func stateOf(found bool, value []byte) state {
-	if !found {
-		return state{}
-	}
-	return sha256.Sum256(value)
+// stateOf returns the state of a key without its version, which an event may lack.
+func stateOf(found bool, value []byte) guard.State {
+	return guard.StateOf(client.GetResult{Found: found, Value: value})
 }
 
 const (
@@ -113,12 +108,12 @@ func isOutage(err error) bool {
 // watch watches the first keys of the sources, except keys that are too long for notifications. A few
 // keys are enough to notice that the store was emptied.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
-	k.states, k.dirty = make(map[string]state), make(map[string]struct{})
+	k.states, k.dirty = make(map[string]guard.State), make(map[string]struct{})
 	var keys []string
 	for _, key := range k.set.First() {
 		if len(key) <= wire.MaxNotifyKey(k.session.ClientID()) {
 			keys = append(keys, key)
-			k.states[key] = state{}
+			k.states[key] = stateOf(false, nil)
 		}
 	}
 	if len(keys) == 0 {

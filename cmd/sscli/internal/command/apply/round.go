@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,9 +10,11 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -24,14 +27,13 @@ type round struct {
 	began time.Time
 	known func(key string, now client.GetResult) // if not nil, gets each key's last known content
 
-	pipe     *client.Pipeline
-	write    client.WriteOptions
-	stale    []string // the keys to prune
-	pending  []*item  // not printed yet, in the order of the sources
-	sum      format.ApplySummary
-	read     atomic.Int64 // keys read so far; the progress goroutine reads it too
-	refused  error        // the error of the first key that was not written
-	conflict bool
+	pipe    *client.Pipeline
+	write   client.WriteOptions
+	stale   []string // the keys to prune
+	pending []*item  // not printed yet, in the order of the sources
+	sum     format.ApplySummary
+	read    atomic.Int64 // keys read so far; the progress goroutine reads it too
+	refused error        // the error of the first key that was not written
 }
 
 // The actions that results report.
@@ -42,11 +44,6 @@ const (
 	unchanged = "unchanged"
 	conflict  = "conflict"
 )
-
-// inDryRun returns the word for an action that was not carried out.
-func inDryRun(action string) string {
-	return map[string]string{created: "create", changed: "change", deleted: "delete", unchanged: unchanged}[action]
-}
 
 // An item is a key that was read.
 type item struct {
@@ -80,24 +77,11 @@ func (r *round) run(ctx context.Context) (err error) {
 		err = r.each(ctx, store, r.staleKeys, r.remove)
 	}
 	end()
-	if r.sum.Elapsed = time.Since(r.began); !r.timed || r.acted() {
-		r.app.Summarize(r.sum)
+	r.sum.Elapsed = time.Since(r.began)
+	if s := r.sum; !r.timed || s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0 {
+		r.app.Summarize(s)
 	}
-	switch {
-	case err != nil:
-		return err
-	case r.refused != nil:
-		return r.refused
-	case r.conflict:
-		return fault.ErrNo
-	}
-	return nil
-}
-
-// acted reports whether the round did anything but read.
-func (r *round) acted() bool {
-	s := r.sum
-	return s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0
+	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
 
 // findStale finds the keys to prune, and asks whether to delete them.
@@ -156,14 +140,9 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 		return nil
 	})
 	for len(r.pending) > 0 { // even after an error: report every write that was sent
-		if finishErr := r.finishFirst(ctx); err == nil {
-			err = finishErr
-		}
+		err = cmp.Or(err, r.finishFirst(ctx))
 	}
-	if flushErr := r.app.Flush(); err == nil {
-		err = flushErr
-	}
-	return err
+	return cmp.Or(err, r.app.Flush())
 }
 
 // compare compares a key with the sources. It returns nil if the sources name the key only to record
@@ -281,11 +260,17 @@ func (r *round) finish(ctx context.Context, it *item) error {
 		}
 	}
 	r.count(it.action)
-	action := it.action
-	if r.flags.dryRun {
-		action = inDryRun(action)
+	if r.timed && it.action == unchanged {
+		return nil
 	}
-	return r.emit(it.key, action, version)
+	result := format.Apply{Key: it.key, Action: it.action, Version: app.Version(version)}
+	if r.flags.dryRun {
+		result.Action = map[string]string{created: "create", changed: "change", deleted: "delete", unchanged: unchanged}[it.action]
+	}
+	if r.timed {
+		result.Time = time.Now()
+	}
+	return r.app.Queue(result)
 }
 
 // count counts an action for the summary.
@@ -301,7 +286,6 @@ func (r *round) count(action string) {
 		r.sum.Deleted++
 	case conflict:
 		r.sum.Conflicts++
-		r.conflict = true
 	}
 }
 
@@ -312,12 +296,10 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	if err := r.app.Flush(); err != nil {
 		return now, err
 	}
-	limited, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	now, err = r.session.Get(limited, it.key)
+	now, err = guard.Read(ctx, r.session, it.key, r.timeout)
 	switch {
 	case err != nil:
-		return now, fault.Describe(client.Get(it.key), err)
+		return now, err
 	case now.Found == it.want.Found && bytes.Equal(now.Value, it.want.Value):
 		if it.action = unchanged; !now.Found {
 			it.action = ""

@@ -27,7 +27,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
@@ -38,14 +37,11 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// batchFlags are the flags of `sscli batch`.
+// batchFlags are the flags of `sscli batch`. Set and Newer apply only with load.
 type batchFlags struct {
-	keepGoing, echo, load bool
-	inflight              int       // lines under way; at least 1
-	from                  int       // the first line to run; at least 1
-	set                   set.Flags // with load, the flags for every line
-	silent                bool      // print no results; they are still counted
-	newer                 bool      // with silent, count the newer values that are overwritten
+	LoadOptions
+	echo, load bool
+	silent     bool // print no results; they are still counted
 }
 
 // loadFlags lists the flags of `set` that --load accepts, for all lines.
@@ -56,7 +52,7 @@ const maxInflight = 1 << 16
 
 // New returns the command `sscli batch`.
 func New(a *app.App) *cobra.Command {
-	f := batchFlags{inflight: 1, from: 1}
+	f := batchFlags{LoadOptions: LoadOptions{Name: "batch"}}
 	cmd := &cobra.Command{
 		Use:     "batch FILE|-",
 		Short:   "Run commands from a file or standard input",
@@ -92,7 +88,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 			"  sscli get a b c -o json > backup\n  sscli batch --load backup --inflight 64",
 		Args: usage.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkRange(f.inflight, f.from); err != nil {
+			if err := checkRange(f.Inflight, f.From); err != nil {
 				return err
 			}
 			for _, name := range loadFlags() {
@@ -101,7 +97,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 				}
 			}
 			b := newBatch(a, f)
-			err := b.runFrom(cmd.Context(), args[0], "batch")
+			err := b.runFrom(cmd.Context(), args[0])
 			if b.ran {
 				a.Summarize(b.summary.result)
 			}
@@ -109,13 +105,13 @@ its value. Keys that were missing (found is false) are skipped.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.keepGoing, "keep-going", false, "continue after an error")
+	fs.BoolVar(&f.KeepGoing, "keep-going", false, "continue after an error")
 	fs.BoolVar(&f.echo, "echo", false, "print each line to stderr before its result")
-	fs.IntVar(&f.inflight, "inflight", 1, "run up to `N` lines at a time")
-	fs.IntVar(&f.from, "from-line", 1, "begin with line `N`")
+	fs.IntVar(&f.Inflight, "inflight", 1, "run up to `N` lines at a time")
+	fs.IntVar(&f.From, "from-line", 1, "begin with line `N`")
 	fs.BoolVar(&f.load, "load", false, "set keys from JSON lines, as get -o json prints them")
 	all := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.set.Bind(all)
+	f.Set.Bind(all)
 	for _, name := range loadFlags() {
 		flag := all.Lookup(name)
 		flag.Usage = "with --load, for every key: " + flag.Usage
@@ -131,9 +127,8 @@ func newBatch(a *app.App, f batchFlags) *batch {
 	return b
 }
 
-// runFrom connects and runs the lines of a file, or of standard input for "-". name is the
-// command's name.
-func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
+// runFrom connects and runs the lines of a file, or of standard input for "-".
+func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	a, f := b.app, b.flags
 	b.in = func(name, what string) ([]byte, error) {
 		if name == "-" && from == "-" {
@@ -144,12 +139,12 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 	}
 	if !f.load {
 		a.Flags = nil // the lines have flags of their own
-	} else if b.set, err = f.set.Options(); err != nil {
+	} else if b.set, err = f.Set.Options(); err != nil {
 		return err
 	}
 	if from == "-" && a.Shell != nil {
 		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
-		return &fault.UsageError{Err: err, Hint: name + " FILE"}
+		return &fault.UsageError{Err: err, Hint: f.Name + " FILE"}
 	}
 	source := a.Stdin
 	a.Streaming = from == "-"
@@ -163,7 +158,7 @@ func (b *batch) runFrom(ctx context.Context, from, name string) (err error) {
 		if err := checkCommands(file, f); err != nil {
 			return err
 		}
-		if err := b.confirmFile(ctx, file, name); err != nil {
+		if err := b.confirmFile(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -208,11 +203,12 @@ func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 
 // confirmFile asks once for all writes of a file, before the first line is sent. If the file
 // cannot be read twice, confirm asks later.
-func (b *batch) confirmFile(ctx context.Context, file *os.File, name string) error {
+func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if info, err := file.Stat(); !b.app.Settings.Protected || err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
 	if b.flags.load {
+		name := b.flags.Name
 		if name == "batch" {
 			name += " --load"
 		}
@@ -262,15 +258,15 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	source, done := b.showProgress(source)
 	begun := time.Now()
 	b.ran = true
-	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, Text: b.flags.echo, From: b.flags.from})
+	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, From: b.flags.From})
 	defer stop()
-	if b.flags.newer {
+	if b.flags.Newer {
 		looking, cancel := context.WithCancel(ctx)
 		looked, lookups, ended := b.lookUp(looking, lines)
 		b.pipelined(ctx, looked, lookups)
 		cancel()
 		<-ended
-	} else if b.flags.inflight > 1 || b.flags.silent {
+	} else if b.flags.Inflight > 1 || b.flags.silent {
 		b.pipelined(ctx, lines, nil)
 	} else {
 		b.sequential(ctx, lines)
@@ -278,7 +274,7 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	b.app.Line = 0
 	if !b.flush() && b.summary.first == nil {
 		b.summary.first = &fault.ExitError{Code: b.app.Fault(b.unwritten), Err: b.unwritten}
-		b.summary.end(lineinput.Line{}, b.flags.from)
+		b.summary.end(lineinput.Line{}, b.flags.From)
 	}
 	done()
 	b.summary.result.Elapsed = time.Since(begun)
@@ -320,12 +316,12 @@ func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool
 		code = b.app.Fault(err)
 	}
 	b.summary.count(line, code, err)
-	if code == 0 || b.flags.keepGoing && !line.End && ctx.Err() == nil {
+	if code == 0 || b.flags.KeepGoing && !line.End && ctx.Err() == nil {
 		return true
 	}
 	// A --from-line after the end of the input leaves no line to continue from.
 	if line.Number > 0 || !fault.IsA[*fault.UsageError](err) {
-		b.summary.end(line, b.flags.from)
+		b.summary.end(line, b.flags.From)
 	}
 	return false
 }

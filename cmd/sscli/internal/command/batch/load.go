@@ -27,8 +27,8 @@ func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum form
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err
 	}
-	b := newBatch(a, batchFlags{keepGoing: o.KeepGoing, load: true, inflight: o.Inflight, from: o.From, set: o.Set, silent: true, newer: o.Newer})
-	err = b.runFrom(ctx, from, o.Name)
+	b := newBatch(a, batchFlags{LoadOptions: o, load: true, silent: true})
+	err = b.runFrom(ctx, from)
 	if errors.Is(err, fault.ErrNo) {
 		err = nil
 	}

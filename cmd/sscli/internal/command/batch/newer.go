@@ -19,8 +19,8 @@ type lookup struct {
 // gets a lookup first, nil if there is no GET. lines is closed after the last line, but not when ctx
 // ends before. ended is closed when nothing is sent any more.
 func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (_ <-chan lineinput.Line, _ <-chan *lookup, ended <-chan struct{}) {
-	lines, lookups := make(chan lineinput.Line, b.flags.inflight), make(chan *lookup, b.flags.inflight+1)
-	pipe := b.session.Pipeline(b.flags.inflight)
+	lines, lookups := make(chan lineinput.Line, b.flags.Inflight), make(chan *lookup, b.flags.Inflight+1)
+	pipe := b.session.Pipeline(b.flags.Inflight)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

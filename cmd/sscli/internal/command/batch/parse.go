@@ -114,11 +114,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 			return fault.Usagef("%s cannot run in a batch; these can: %s", name, b.names())
 		}
 	}
-	texts := make([]string, len(words))
-	for i, w := range words {
-		texts[i] = w.Text
-	}
-	meant := cmdline.Meaning(b.app, "", texts)
+	meant := cmdline.Meaning(b.app, "", repl.Texts(words))
 	why := ": " + meant.Why
 	if meant.Why == "" {
 		why = "; a batch can run " + b.names()

@@ -43,7 +43,7 @@ type pipeline struct {
 
 // pipelined runs lines with several under way.
 func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line, lookups <-chan *lookup) {
-	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.inflight), lines: lines, lookups: lookups}
+	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.Inflight), lines: lines, lookups: lookups}
 	p.pipe.OnWait(p.flushOrEnd)
 	// After a signal, requests under way have lastReplies to get their replies.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -90,7 +90,7 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 // begin takes the waiting line, or reads one, and runs it if it may run now. It reports whether it
 // made progress. After a lost reply, it sends no line until the outcome of that write is known.
 func (p *pipeline) begin(ctx, requests context.Context) bool {
-	if p.over || len(p.underWay) == p.flags.inflight || p.pipe.Losses() > p.losses {
+	if p.over || len(p.underWay) == p.flags.Inflight || p.pipe.Losses() > p.losses {
 		return false
 	}
 	if p.next == nil && !p.read(ctx) {
@@ -127,7 +127,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	}
 	p.next = nil
 	p.underWay = append(p.underWay, l)
-	p.end(l.Err != nil && l.Err != errNothing && !p.flags.keepGoing || l.line.End)
+	p.end(l.Err != nil && l.Err != errNothing && !p.flags.KeepGoing || l.line.End)
 	return true
 }
 
@@ -179,7 +179,7 @@ func (p *pipeline) wait(ctx context.Context) {
 	if len(p.underWay) > 0 {
 		first = p.underWay[0].f.Done()
 	}
-	if !p.over && len(p.underWay) < p.flags.inflight && p.pipe.Losses() == p.losses && (p.next == nil || p.next.sends()) {
+	if !p.over && len(p.underWay) < p.flags.Inflight && p.pipe.Losses() == p.losses && (p.next == nil || p.next.sends()) {
 		interrupted = ctx.Done()
 		if p.next == nil {
 			more = p.lines

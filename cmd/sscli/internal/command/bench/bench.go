@@ -9,6 +9,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -169,11 +170,7 @@ func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
 	if err := b.dial(ctx, o); err != nil {
 		return err
 	}
-	defer func() {
-		if cleanErr := b.clean(ctx); err == nil {
-			err = cleanErr
-		}
-	}()
+	defer func() { err = cmp.Or(err, b.clean(ctx)) }()
 	if slices.Contains(b.verbs, "get") || slices.Contains(b.verbs, "del") {
 		if err := b.forEachKey(ctx, func(key string) client.Command { return b.command("set", key) }); err != nil {
 			return fmt.Errorf("bench: write the keys: %w", err)

@@ -33,11 +33,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 			if err != nil {
 				return verb.Request{}, err
 			}
-			words := make([]string, len(operands))
-			for i, w := range operands {
-				words[i] = w.Text
-			}
-			req := Request(words, options)
+			req := Request(repl.Texts(operands), options)
 			req.Force = fence.Force
 			return req, nil
 		},

@@ -76,10 +76,8 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 			if err != nil {
 				return err
 			}
-			if _, err := io.WriteString(a.Stdout, script); err != nil {
-				return &fault.OutputError{Err: err}
-			}
-			return nil
+			_, err = io.WriteString(a.Stdout, script)
+			return fault.Output(err)
 		},
 	}
 	cmd.Flags().BoolVar(&bare, "no-descriptions", false, "complete without descriptions")

@@ -1,3 +1,8 @@
+// Package contextcmd is the command `sscli context`: it lists, shows, changes and chooses the named
+// connections of package config.
+//
+// [New] makes the command with its subcommands set, list, use, show and rm. None of them
+// connects. Package config reads and writes the file of contexts.
 package contextcmd
 
 import (
@@ -123,7 +128,7 @@ The flags are added to an existing context. A flag replaces the flags that exclu
 				return shownContext("set", name, *all), nil
 			})
 		},
-		ValidArgsFunction: completeContext(a),
+		ValidArgsFunction: complete.ContextNames(a, 1),
 	}
 	cmd.Flags().BoolVar(&protected, "protected", false, "ask before each write; without a terminal require --yes")
 	cmd.Flags().StringSliceVar(&unset, "unset", nil, "remove `FLAG` from the context")
@@ -186,7 +191,7 @@ The name none means that no context is chosen.`,
 			}
 			return err
 		},
-		ValidArgsFunction: completeContext(a),
+		ValidArgsFunction: complete.ContextNames(a, 1),
 	}
 }
 
@@ -234,7 +239,7 @@ If it was the chosen context, no context is chosen afterwards.`,
 				return shown, nil
 			})
 		},
-		ValidArgsFunction: completeContext(a),
+		ValidArgsFunction: complete.ContextNames(a, 1),
 	}
 }
 
@@ -271,7 +276,7 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 			}
 			return err
 		},
-		ValidArgsFunction: completeContext(a),
+		ValidArgsFunction: complete.ContextNames(a, 1),
 	}
 }
 
@@ -307,14 +312,4 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 		out = append(out, format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, File: e.File, Width: width, ValueWidth: valueWidth})
 	}
 	return out
-}
-
-// completeContext completes an operand that is the name of a context.
-func completeContext(a *app.App) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return complete.ContextNames(a)(cmd, args, part)
-	}
 }

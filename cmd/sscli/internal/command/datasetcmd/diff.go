@@ -1,6 +1,7 @@
 package datasetcmd
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -74,17 +75,11 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 		}
 		return a.Queue(changeOf(key, c))
 	})
-	if flushErr := a.Flush(); err == nil {
-		err = flushErr
-	}
-	if err != nil {
+	if err = cmp.Or(err, a.Flush()); err != nil {
 		return err
 	}
 	a.Summarize(format.DatasetSummary{Key: key, DatasetCounts: counts})
-	if counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered {
-		return fault.ErrNo
-	}
-	return nil
+	return fault.NoIf(counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered)
 }
 
 // changeOf returns the result for a change.
@@ -101,16 +96,9 @@ func changeOf(key string, c dataset.Change) format.DatasetChange {
 	return r
 }
 
-// compare adds the records of now to d, and counts the changes. If do is not nil, it is called with
-// each change.
+// compare adds the records of now to d, counts the changes, and calls do with each change.
 func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[records.Record, error], do func(dataset.Change) error) (format.DatasetCounts, error) {
 	counts := format.DatasetCounts{On: on.String()}
-	take := func(c dataset.Change) error {
-		if do == nil {
-			return nil
-		}
-		return do(c)
-	}
 	for r, err := range now {
 		if err != nil {
 			return counts, err
@@ -125,13 +113,13 @@ func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[records.Record, err
 		default:
 			counts.Changed++
 		}
-		if err := take(c); err != nil {
+		if err := do(c); err != nil {
 			return counts, err
 		}
 	}
 	for c := range d.Removed() {
 		counts.Removed++
-		if err := take(c); err != nil {
+		if err := do(c); err != nil {
 			return counts, err
 		}
 	}

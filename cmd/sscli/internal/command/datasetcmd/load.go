@@ -160,7 +160,9 @@ func (l *loading) store(ctx context.Context, s *client.Session, o client.Options
 	} else {
 		l.app.Summarize(format.DatasetPlanned{DatasetPlan: plan})
 	}
-	l.warn()
+	for _, text := range l.survey.Warnings() {
+		l.app.Warn(text, "")
+	}
 	if err == nil && len(l.value) > plan.MaxPacket {
 		err = &fault.UsageError{
 			Err:  fmt.Errorf("the value has %d bytes, and the broker accepts packets of at most %d; nothing was written", len(l.value), plan.MaxPacket),
@@ -212,16 +214,10 @@ func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPla
 	if err != nil { // the key's value is not a data set
 		return p
 	}
-	counts, err := compare(d, l.survey.On, records.Read(strings.NewReader(l.value), records.Options{Stored: true}), nil)
+	written := records.Read(strings.NewReader(l.value), records.Options{Stored: true})
+	counts, err := compare(d, l.survey.On, written, func(dataset.Change) error { return nil })
 	if err == nil { // there is never an error: readFile wrote l.value
 		p.Counts = &counts
 	}
 	return p
-}
-
-// warn prints the survey's warnings, such as records that no message can find.
-func (l *loading) warn() {
-	for _, text := range l.survey.Warnings() {
-		l.app.Warn(text, "")
-	}
 }

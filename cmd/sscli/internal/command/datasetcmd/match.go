@@ -2,6 +2,7 @@ package datasetcmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -170,10 +171,7 @@ func (m *matching) dataset(ctx context.Context) ([]byte, error) {
 		return value, err
 	}
 	value, found, err := read(ctx, m.app, m.key)
-	if err == nil && !found {
-		err = fault.ErrNo
-	}
-	return value, err
+	return value, cmp.Or(err, fault.NoIf(!found))
 }
 
 // maxNear is the maximum number of near misses to print.

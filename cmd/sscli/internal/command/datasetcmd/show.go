@@ -41,65 +41,58 @@ written as JSON. -o json prints an object for each record, with its line number.
 			if !found {
 				return fault.ErrNo
 			}
-			return notDataset(args[0], show(a, args[0], value, output.own))
+			return notDataset(args[0], show(a, args[0], value, output))
 		},
 	}
 	cmd.Flags().VarP(&output, "output", "o", "`FORM`: wide, csv, jsonl, or human, raw, json or template=…")
 	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(
-		[]string{"wide", "csv", "jsonl", "human", "raw", "json", "template="}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
-// Values of show's --output. Other commands accept only wide among these.
-const (
-	formWide  = "wide"
-	formCSV   = "csv"
-	formJSONL = "jsonl"
-)
+// forms lists the values of show's --output.
+func forms() []string { return []string{"wide", "csv", "jsonl", "human", "raw", "json", "template="} }
 
-// A form is the value of show's --output. general is a form that all commands have. If own is not
-// empty, it is the form that the user asked for and only show has, and general is the closest one.
-type form struct{ general, own string }
+// A form is the value of show's --output: csv, jsonl, or a form that all commands have.
+type form string
 
 // Set implements [pflag.Value].
 func (f *form) Set(text string) error {
-	*f = form{general: text}
-	switch text {
-	case formCSV, formJSONL:
-		*f = form{"raw", text}
-	case "human", formWide, "raw", "json":
-	default:
-		if !strings.HasPrefix(text, "template=") {
-			return errors.New("expected wide, csv, jsonl, human, raw, json or template=TEMPLATE")
-		}
+	if !slices.Contains(forms(), text) && !strings.HasPrefix(text, "template=") {
+		return errors.New("expected wide, csv, jsonl, human, raw, json or template=TEMPLATE")
 	}
+	*f = form(text)
 	return nil
 }
 
-// String implements [pflag.Value].
-func (f *form) String() string { return f.general }
+// String implements [pflag.Value]. It returns a form that all commands have: raw for csv and jsonl.
+func (f *form) String() string {
+	if *f == "csv" || *f == "jsonl" {
+		return "raw"
+	}
+	return string(*f)
+}
 
 // Type implements [pflag.Value].
 func (f *form) Type() string { return "FORM" }
 
 // show prints the records of a value.
-func show(a *app.App, key string, value []byte, own string) error {
+func show(a *app.App, key string, value []byte, output form) error {
 	rows := func() iter.Seq2[records.Record, error] { return records.Read(bytes.NewReader(value), stored(key)) }
 	human := a.Output == "human"
 	var columns []string
-	if human || own == formCSV {
+	if human || output == "csv" {
 		var err error
 		if columns, err = records.Columns(rows()); err != nil {
 			return err
 		}
 	}
-	if own == formCSV {
+	if output == "csv" {
 		return writeCSV(a, columns, rows())
 	}
 	t := table{columns: columns}
 	if human {
-		if err := t.measure(a, rows(), a.Settings.Output == formWide); err != nil {
+		if err := t.measure(a, rows(), a.Settings.Output == "wide"); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -17,7 +18,7 @@ import (
 // New returns the verb `del`.
 func New() verb.Verb {
 	var fence fence.Flags
-	var keysFrom verb.KeysFrom
+	var keysFrom usage.KeysFrom
 	var match config.Text
 	var dryRun bool
 	return verb.Verb{
@@ -54,7 +55,7 @@ prints the keys, as scan does, and deletes nothing. --match needs a broker that 
 			if dryRun {
 				return verb.Request{}, fault.Usagef("--dry-run without --match: it prints the keys that a pattern matches")
 			}
-			keys, err := keysFrom.Keys(operands, in)
+			keys, err := keysFrom.Keys(repl.Texts(operands), in)
 			if err != nil {
 				return verb.Request{}, err
 			}

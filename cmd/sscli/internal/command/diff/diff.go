@@ -92,7 +92,7 @@ holds the names of all keys, but only the values that are being compared.`,
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
 	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a))
+	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a, 0))
 	return cmd
 }
 
@@ -186,15 +186,7 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 	end()
 	d.sum.Elapsed = time.Since(d.began)
 	d.app.Summarize(d.sum)
-	switch {
-	case err != nil:
-		return err
-	case d.refused != nil:
-		return d.refused
-	case d.sum.Added+d.sum.Removed+d.sum.Changed > 0:
-		return fault.ErrNo
-	}
-	return nil
+	return cmp.Or(err, d.refused, fault.NoIf(d.sum.Added+d.sum.Removed+d.sum.Changed > 0))
 }
 
 // addedKeys is a [bulkread.Keys] for the keys of the new side that the old side does not have.

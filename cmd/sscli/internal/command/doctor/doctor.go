@@ -18,6 +18,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -91,10 +92,7 @@ func run(ctx context.Context, a *app.App, write bool) error {
 	a.Signals.Arm()
 	c := &checkup{a: a, prefix: scratchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	err := c.runChecks(ctx, write)
-	if printErr := a.Emit(c.summary); err == nil {
-		err = printErr
-	}
-	return err
+	return cmp.Or(err, a.Emit(c.summary))
 }
 
 // runChecks runs the checks until one fails. Each check depends on the earlier ones.
@@ -107,11 +105,7 @@ func (c *checkup) runChecks(ctx context.Context, write bool) error {
 				err = errors.Join(err, c.s.Close())
 			}
 		}()
-		defer func() {
-			if left := c.deleteKeys(ctx); err == nil {
-				err = left
-			}
-		}()
+		defer func() { err = cmp.Or(err, c.deleteKeys(ctx)) }()
 		checks := []func(context.Context) error{c.configuration, c.cluster, c.connect, c.read, c.roundTrip}
 		if write {
 			checks = append(checks, c.clock, c.write, c.notify, c.scan, c.dialect)

@@ -36,14 +36,11 @@ func (c *checkup) roundTrip(ctx context.Context) error {
 	const roundTrips = 10
 	var took []time.Duration
 	for range roundTrips {
-		began := time.Now()
-		reply, err := c.s.Get(ctx, ping.Key)
-		if _, refused := errors.AsType[*wire.StoreError](err); refused {
-			reply.RTT = time.Since(began)
-		} else if err != nil {
+		rtt, err := ping.RoundTrip(ctx, c.s)
+		if err != nil {
 			return c.fail(ctx, "round trip", fault.Describe(client.Get(ping.Key), err))
 		}
-		took = append(took, reply.RTT)
+		took = append(took, rtt)
 	}
 	if n := c.recorder.answers.Most(); n > 1 {
 		return c.fail(ctx, "stores", &fault.StoresError{Answers: n})

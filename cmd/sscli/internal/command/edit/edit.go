@@ -1,3 +1,11 @@
+// Package edit is the command `sscli edit`, which opens a key's value in the user's editor.
+//
+//	sscli edit config
+//	sscli edit config --lock config-lock
+//
+// [New] builds the command. A [document] converts a value to the text in the editor, and back. The
+// user's text is never lost: if it is not written to the store, it stays in a file that the error
+// names.
 package edit
 
 import (
@@ -116,9 +124,6 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	if lockName != "" {
 		what += " with the lock " + format.Brief(lockName)
 	}
-	if err := a.Settings.Broker(); err != nil {
-		return err
-	}
 	if err := a.Confirm(ctx, what); err != nil {
 		return err
 	}
@@ -213,24 +218,11 @@ func (e *editing) keepFile(err error) error {
 	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == client.ErrorFenceRequired {
 		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.ShWord(e.key) + " --lock LOCK, with the lock that protects the key"}
 	}
-	kept := &keptError{err: err, file: e.file}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
 		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it anyway"
 	}
-	return kept
+	return fmt.Errorf("%w; your text is in %s", err, format.Word(e.file))
 }
-
-// A keptError adds to an error the name of the file that keeps the user's text.
-type keptError struct {
-	err  error
-	file string
-}
-
-func (e *keptError) Error() string {
-	return fault.Message(e.err) + "; your text is in " + format.Word(e.file)
-}
-
-func (e *keptError) Unwrap() error { return e.err }
 
 // edit runs the editor and returns the new value, or nil if nothing changed.
 func (e *editing) edit(ctx context.Context) ([]byte, error) {

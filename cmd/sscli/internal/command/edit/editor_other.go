@@ -7,8 +7,5 @@ import "github.com/sscli/sscli/repl"
 // splitCommand splits the command line of an editor into words.
 func splitCommand(line string) (words []string, err error) {
 	split, err := repl.Split(line)
-	for _, w := range split {
-		words = append(words, w.Text)
-	}
-	return words, err
+	return repl.Texts(split), err
 }

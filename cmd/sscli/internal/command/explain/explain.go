@@ -86,9 +86,6 @@ cannot be known.`,
 				}
 			}
 			if f.asked = ask; ask {
-				if err := a.Settings.Broker(); err != nil {
-					return err
-				}
 				if err := a.Confirm(cmd.Context(), "explain --ask "+format.Brief(f.key)); err != nil {
 					return err
 				}

@@ -3,6 +3,7 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,15 +161,7 @@ func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Key
 	err := s.Each(ctx, keys, e.flush, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
 	e.app.Summarize(e.sum)
-	switch {
-	case err != nil:
-		return err
-	case e.refused != nil:
-		return e.refused
-	case e.sum.Missing > 0:
-		return fault.ErrNo
-	}
-	return nil
+	return cmp.Or(err, e.refused, fault.NoIf(e.sum.Missing > 0))
 }
 
 func (e *exporter) flush() error { return e.outputError(e.out.Flush()) }

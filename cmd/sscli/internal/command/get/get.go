@@ -19,7 +19,7 @@ import (
 func New() verb.Verb {
 	var file config.Text
 	var versionOnly, lines bool
-	var keysFrom verb.KeysFrom
+	var keysFrom usage.KeysFrom
 	var show format.Show
 	return verb.Verb{
 		Use:   "get KEY...",
@@ -47,7 +47,7 @@ export.`,
 			if file != "" && (len(operands) > 1 || keysFrom.Given()) {
 				return verb.Request{}, fault.Usagef("-f with several keys: expected one key")
 			}
-			keys, err := keysFrom.Keys(operands, in)
+			keys, err := keysFrom.Keys(repl.Texts(operands), in)
 			if err != nil {
 				return verb.Request{}, err
 			}

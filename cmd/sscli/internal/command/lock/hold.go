@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -30,10 +31,9 @@ and when it would expire.
 
 The printed token stays valid while the lock is held.`,
 		Example: `  sscli lock hold maintenance        # until Ctrl-C`,
+		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.operand(cmd, args); err != nil {
-				return err
-			}
+			f.name = args[0]
 			o, err := f.newHolder(a)
 			if err != nil {
 				return err

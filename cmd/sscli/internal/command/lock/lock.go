@@ -120,15 +120,6 @@ func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	return f.options()
 }
 
-// operand reads the name of the lock.
-func (f *lockFlags) operand(cmd *cobra.Command, args []string) error {
-	if err := usage.ExactArgs("NAME")(cmd, args); err != nil {
-		return err
-	}
-	f.name = args[0]
-	return nil
-}
-
 // reportWaiting makes an acquisition print who holds the lock, and the errors of its requests.
 func reportWaiting(a *app.App, o *client.LockOptions) {
 	var began time.Time

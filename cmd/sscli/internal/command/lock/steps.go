@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -34,6 +35,7 @@ With --wait, a lost reply does not end the wait. An attempt that got no reply is
 if that cannot be confirmed, the exit code is 11.`,
 		Example: `  T=$(sscli lock acquire build --ttl 60s --holder "job-$CI_JOB_ID" --try) || exit
   sscli set artifact 1.2.3 --fence "$T"`,
+		Args: usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, true, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				reportWaiting(a, &o)
@@ -61,6 +63,7 @@ is 8. The store has no request that only extends a lock, so sscli watches and re
 key first. If the lock expires in between and the request acquires it again, sscli
 releases it.`,
 		Example: `  T=$(sscli lock renew build --ttl 60s --holder "job-$CI_JOB_ID") || exit`,
+		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch f.ttl {
 			case "":
@@ -90,6 +93,7 @@ exit code is 8: another may have held it during some of the work.
 The exit code is 11 if the release got no reply and the lock is free now, because the lock
 may have expired before the release.`,
 		Example: `  sscli lock release build --holder "job-$CI_JOB_ID"`,
+		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, notReleased(s.ReleaseLock(ctx, f.name, o))
@@ -100,13 +104,11 @@ may have expired before the release.`,
 	return cmd
 }
 
-// runStep checks the flags and the operand, connects, runs a step and prints its result. A step
+// runStep checks the flags, connects, runs a step and prints its result. A step
 // that waits for another holder has no time limit. Any other step, including connecting, may take two
 // timeouts: one for its request, and one to find out the outcome if there is no reply.
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
-	if err := f.operand(cmd, args); err != nil {
-		return err
-	}
+	f.name = args[0]
 	o, err := f.knownHolder(a)
 	if err != nil {
 		return err

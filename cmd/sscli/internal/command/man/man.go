@@ -1,3 +1,12 @@
+// Package man is the command `sscli man`, which writes the manual pages.
+//
+// The pages are generated from the tree of commands:
+//
+//	err := man.WritePages(cmdline.NewRoot(a), "pages", man.Edition{Version: "1.2.3", Date: "2026-01-31"})
+//
+// [Blocks] splits a help text into prose, tables and literal lines; docs/commands.md is made with
+// it too. So a help text begins its prose at the left margin, and indents or aligns everything
+// else.
 package man
 
 import (
@@ -13,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
@@ -29,11 +39,9 @@ There is a page for each command (section 1) and each topic (section 7). Package
 install the pages.
 
 The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else today.`,
-		Args:    usage.ExactArgs("DIR"),
-		Example: "  sscli man pages && man pages/sscli-set.1",
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Args:              usage.ExactArgs("DIR"),
+		Example:           "  sscli man pages && man pages/sscli-set.1",
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE: func(_ *cobra.Command, args []string) error {
 			info := version.Of(a.Build)
 			date, err := pageDate(a, info.Date)
@@ -84,16 +92,11 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
-		if isDocumented(sub) {
+		if help.IsShown(sub) {
 			list = append(list, Documented(sub)...)
 		}
 	}
 	return list
-}
-
-// isDocumented reports whether help shows a command or a topic.
-func isDocumented(cmd *cobra.Command) bool {
-	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
 // PageName returns the name of the page of a command, without the section: sscli-lock-run.

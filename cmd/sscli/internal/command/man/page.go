@@ -2,7 +2,6 @@ package man
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,27 +59,21 @@ func page(cmd *cobra.Command, e Edition) string {
 
 // commands lists the subcommands of a command in the groups of its help, and the topics.
 func (r *roff) commands(cmd *cobra.Command) {
-	list := func(heading, title string, which func(*cobra.Command) bool) {
-		for _, sub := range cmd.Commands() {
-			if !isDocumented(sub) || !which(sub) {
-				continue
-			}
-			if title != "" {
-				r.macro(heading, title)
-				title = ""
-			}
+	for i, g := range help.Groups(cmd) {
+		first := g.Commands[0]
+		switch topics := first.IsAdditionalHelpTopicCommand(); {
+		case topics:
+			r.macro("SH", "TOPICS")
+		case i == 0:
+			r.macro("SH", "COMMANDS")
+		}
+		if first.GroupID != "" {
+			r.macro("SS", strings.TrimSuffix(g.Title, ":"))
+		}
+		for _, sub := range g.Commands {
 			r.item(reference(sub), sub.Short)
 		}
 	}
-	topic := (*cobra.Command).IsAdditionalHelpTopicCommand
-	if slices.ContainsFunc(cmd.Commands(), func(sub *cobra.Command) bool { return isDocumented(sub) && !topic(sub) }) {
-		r.macro("SH", "COMMANDS")
-	}
-	for _, g := range cmd.Groups() {
-		list("SS", strings.TrimSuffix(g.Title, ":"), func(sub *cobra.Command) bool { return sub.GroupID == g.ID })
-	}
-	list("", "", func(sub *cobra.Command) bool { return sub.GroupID == "" && !topic(sub) })
-	list("SH", "TOPICS", topic)
 }
 
 // options lists the flags of a command. The page of sscli also lists the flags that all commands share.

@@ -1,14 +1,13 @@
 // Package ping measures round trips to the store, for `sscli ping`, for a batch, and for doctor.
 //
-// [New] makes a command that connects. [Over] makes a command that uses an existing session. [Summary]
-// computes the statistics of any list of round trips.
+// [New] makes a command that connects. [Over] makes a command that uses an existing session. [RoundTrip]
+// measures one round trip, and [Summary] computes the statistics of several.
 //
 // A round trip is a GET of [Key]. It includes the broker and the store, but not the connection.
 package ping
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -60,10 +59,7 @@ type flags struct {
 // run calls reached and measures. With --wait, it first waits until the store answers.
 func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
 	if f.wait > 0 {
-		limited, cancel := context.WithTimeout(ctx, timeout)
-		_, err := s.Get(limited, Key)
-		cancel()
-		if _, refused := errors.AsType[*wire.StoreError](err); err != nil && !refused {
+		if _, err := roundTrip(ctx, s, timeout); err != nil {
 			return fmt.Errorf("ping: %w", err)
 		}
 	}
@@ -119,18 +115,11 @@ func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Durat
 			break
 		}
 		sent++
-		limited, cancel := context.WithTimeout(ctx, timeout)
-		began := time.Now()
-		reply, err := s.Get(limited, Key)
-		cancel()
-		_, refused := errors.AsType[*wire.StoreError](err)
-		if refused {
-			reply.RTT = time.Since(began)
-		}
-		result := format.Ping{Seq: sent, Key: Key, RTT: reply.RTT}
+		rtt, err := roundTrip(ctx, s, timeout)
+		result := format.Ping{Seq: sent, Key: Key, RTT: rtt}
 		switch {
-		case err == nil || refused:
-			answered = append(answered, reply.RTT)
+		case err == nil:
+			answered = append(answered, rtt)
 		case ctx.Err() != nil:
 			sent--
 			continue
@@ -153,6 +142,23 @@ func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Durat
 		return fmt.Errorf("ping: %w", bad)
 	}
 	return nil
+}
+
+// roundTrip is [RoundTrip] with a timeout.
+func roundTrip(ctx context.Context, s *client.Session, timeout time.Duration) (time.Duration, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return RoundTrip(limited, s)
+}
+
+// RoundTrip measures one round trip.
+func RoundTrip(ctx context.Context, s *client.Session) (time.Duration, error) {
+	began := time.Now()
+	reply, err := s.Get(ctx, Key)
+	if fault.IsA[*wire.StoreError](err) {
+		return time.Since(began), nil
+	}
+	return reply.RTT, err
 }
 
 // Summary returns the statistics of requests. sent is their number, and answered has the round trips

@@ -89,8 +89,6 @@ func dotUsage(name string) string {
 }
 
 func (s *shell) print(text string) error {
-	if _, err := fmt.Fprintln(s.app.Stdout, text); err != nil {
-		return &fault.OutputError{Err: err}
-	}
-	return nil
+	_, err := fmt.Fprintln(s.app.Stdout, text)
+	return fault.Output(err)
 }

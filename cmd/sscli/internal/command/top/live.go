@@ -155,7 +155,7 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 // check ends top if err says that the terminal is gone.
 func (l *live) check(err error) {
 	if err != nil {
-		l.end(&fault.OutputError{Err: err})
+		l.end(fault.Output(err))
 	}
 }
 
@@ -253,10 +253,11 @@ func (l *live) scanned(ctx context.Context, keys []string, err error) {
 	l.forget()
 }
 
-// forget drops keys that were deleted long ago, unless they are operands.
+// forget drops keys that were deleted more than a minute ago, unless they are operands.
 func (l *live) forget() {
 	for key, w := range l.watched {
-		if w != nil && !l.named[key] && l.model.isForgotten(key, time.Now()) {
+		r := l.model.rows[key]
+		if w != nil && !l.named[key] && r.read && !r.found && time.Since(r.changed) > time.Minute {
 			delete(l.model.rows, key)
 			delete(l.watched, key)
 			l.running.Go(func() { _ = w.Close() })

@@ -225,12 +225,6 @@ func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bo
 
 func keepLast[T any](all []T, n int) []T { return slices.Delete(all, 0, max(len(all)-n, 0)) }
 
-// isForgotten reports whether a key was deleted so long ago that the table no longer shows it.
-func (m *model) isForgotten(key string, now time.Time) bool {
-	r := m.rows[key]
-	return r != nil && r.read && !r.found && now.Sub(r.changed) > time.Minute
-}
-
 // shown returns the rows that pass the filter, in order.
 func (m *model) shown(now time.Time) []*row {
 	var rows []*row

@@ -12,6 +12,7 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,8 @@ type flags struct {
 	keepGoing            bool
 	buffer               int
 	audit, rescan        config.Text
-	match, keysFrom      config.Text
+	match                config.Text
+	keysFrom             usage.KeysFrom
 	field                config.Text
 	show                 format.Show
 }
@@ -117,7 +119,7 @@ the watch, and fg continues both.`,
 	fs.Var(&f.audit, "audit", "renew the watch and compare every key at this `INTERVAL`")
 	fs.Var(&f.match, "match", "also watch the keys that match `PATTERN`, and new ones as they are created")
 	fs.Var(&f.rescan, "rescan", "with --match: look for further keys at this `INTERVAL` (default 5s)")
-	fs.Var(&f.keysFrom, "keys-from", "read more keys from `FILE`, or - for standard input: one per line, with C escapes")
+	f.keysFrom.Bind(fs)
 	return cmd
 }
 
@@ -171,12 +173,11 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	if err != nil {
 		return err
 	}
-	if f.keysFrom != "" {
-		more, err := usage.ReadKeys(string(f.keysFrom), func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) })
-		if err != nil {
+	if f.keysFrom.Given() {
+		read := func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) }
+		if keys, err = f.keysFrom.Keys(keys, read); err != nil {
 			return err
 		}
-		keys = append(keys, more...)
 	}
 	if err := usage.CheckShow(f.show, a.Output); err != nil {
 		return err
@@ -260,9 +261,7 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 		err = v.refused
 	}
 	if len(v.command) == 0 {
-		if printErr := v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}); err == nil {
-			err = printErr
-		}
+		err = cmp.Or(err, v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}))
 	}
 	return err
 }

@@ -52,9 +52,7 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault
-		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checking{app: a, names: args}
 			if err := c.readFiles(); err != nil {
@@ -162,10 +160,7 @@ func (c *checking) run(ctx context.Context, from source) error {
 		return err
 	}
 	c.app.Inform(fmt.Sprintf("%s in %s checked: %s", format.Count(len(checked), "data set"), format.Count(len(c.names), "file"), format.Count(len(c.findings), "finding")))
-	if len(c.findings) > 0 {
-		return fault.ErrNo
-	}
-	return nil
+	return fault.NoIf(len(c.findings) > 0)
 }
 
 // checkKey checks the records of a key against all uses of the key.
@@ -186,7 +181,10 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 			wanted = append(wanted, wantedField{use: u, Field: f})
 		}
 	}
-	surveys := surveysOf(uses)
+	surveys := []*dataset.Survey{{}} // one of the fields, and one for each use
+	for _, u := range uses {
+		surveys = append(surveys, &dataset.Survey{On: u.On})
+	}
 	for r, err := range rows {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -222,15 +220,6 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 		}
 	}
 	return nil
-}
-
-// surveysOf returns a survey of the fields, followed by a survey for each use.
-func surveysOf(uses []use) []*dataset.Survey {
-	surveys := []*dataset.Survey{{}}
-	for _, u := range uses {
-		surveys = append(surveys, &dataset.Survey{On: u.On})
-	}
-	return surveys
 }
 
 // A wantedField is a field that a definition names.

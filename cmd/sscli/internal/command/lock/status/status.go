@@ -3,6 +3,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,10 +43,8 @@ The store does not say when the lock expires. A holder should renew it three tim
 lease, as sscli does. So if no renewal was seen in 30s, the holder may be gone, or its
 lease may be longer than 90s.`,
 		Example: "  sscli lock status build --observe 10s    # is it being renewed?",
+		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := usage.ExactArgs("NAME")(cmd, args); err != nil {
-				return err
-			}
 			name := args[0]
 			d, err := usage.PositiveDuration("--observe", observe)
 			if err != nil {
@@ -65,9 +64,8 @@ lease may be longer than 90s.`,
 				}
 				if !result.Held {
 					a.NotePattern(name, "lock list PATTERN")
-					return fault.ErrNo
 				}
-				return nil
+				return fault.NoIf(!result.Held)
 			})
 		},
 	}
@@ -169,8 +167,11 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		r.status.List = true
 		rows = append(rows, r.status)
 	}
-	if len(rows) == 0 && refused == nil {
-		informNone(a, operands, all)
+	switch none := len(rows) == 0 && refused == nil; {
+	case none && all:
+		a.Inform("the store lists no keys, so there is no lock")
+	case none:
+		a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 	}
 	a.Out.Measure(rows...)
 	for _, row := range rows {
@@ -178,16 +179,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			return err
 		}
 	}
-	if err := a.Flush(); err != nil {
-		return err
-	}
-	switch {
-	case refused != nil:
-		return refused
-	case free:
-		return fault.ErrNo
-	}
-	return nil
+	return cmp.Or(a.Flush(), refused, fault.NoIf(free))
 }
 
 // lockError adds the lock's name to an error, and leaves out the request that a signal interrupted.
@@ -196,15 +188,6 @@ func lockError(name string, err error) error {
 		err = e
 	}
 	return fault.About(name, fmt.Errorf("lock %s: %w", format.Brief(name), err))
-}
-
-// informNone says that there is no lock to list.
-func informNone(a *app.App, operands []string, all bool) {
-	if all {
-		a.Inform("the store lists no keys, so there is no lock")
-		return
-	}
-	a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 }
 
 // A reading is the state of a lock, or why the lock could not be read.

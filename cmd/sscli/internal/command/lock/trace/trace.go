@@ -181,7 +181,9 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			if err := t.app.Flush(); err != nil {
 				return err
 			}
-			t.showLine()
+			if len(t.renewals) > 0 && t.endLine == nil {
+				_, t.endLine = t.app.Live(100*time.Millisecond, t.line)
+			}
 		}
 		e, err := t.outage.Next(ctx, w, t.app.Flush)
 		if err != nil {
@@ -327,13 +329,6 @@ func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	return nil
 }
 
-// showLine shows the held-back renewals in a live line.
-func (t *tracer) showLine() {
-	if len(t.renewals) > 0 && t.endLine == nil {
-		_, t.endLine = t.app.Live(100*time.Millisecond, t.line)
-	}
-}
-
 // clearLine clears the live line.
 func (t *tracer) clearLine() {
 	if t.endLine != nil {
@@ -342,7 +337,7 @@ func (t *tracer) clearLine() {
 	}
 }
 
-// line returns the live line.
+// line returns the live line, which shows the renewals that are held back.
 func (t *tracer) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
