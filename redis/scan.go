@@ -186,7 +186,7 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 		}
 		token = bytes.Clone(next)
 		if !c.executing {
-			c.unlock()
+			c.yield()
 			c.lock()
 		}
 	}
@@ -281,7 +281,7 @@ func isFlushMode(args [][]byte) bool {
 // it locked.
 func (c *conn) letOthersIn() {
 	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
-		c.unlock()
+		c.yield()
 		c.lock()
 	}
 }
