@@ -28,7 +28,7 @@ type conn struct {
 	out    *output    // used by all goroutines
 
 	certified     string    // user that the connection itself proves, such as by a certificate; empty = none
-	onlyUser      string    // the only user that may log in, from the certificate (Options.Certified); empty = any
+	onlyUser      string    // the only user that may log in, from the certificate; empty = any
 	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
@@ -108,6 +108,7 @@ func (c *conn) serve() error {
 			return errMemory
 		}
 		if err := c.in.fill(from); err != nil {
+			c.s.endSubscriptions(c) // the rest of the pipeline may take long
 			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil

@@ -127,7 +127,7 @@ func (s *Server) dropSubscribers(pattern string) {
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
-		if key != nil && !c.mayRead(key) {
+		if c.out.closed.Load() || key != nil && !c.mayRead(key) {
 			continue
 		}
 		n++
