@@ -439,7 +439,13 @@ func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 	c.array(2 * len(args[2:]))
 	for _, name := range args[2:] {
 		c.bulk(name)
-		c.integer(int64(len(r.subscribers[string(name)])))
+		n := int64(0)
+		for _, sub := range r.subscribers[string(name)] {
+			if !sub.out.closed.Load() {
+				n++
+			}
+		}
+		c.integer(n)
 	}
 	return nil
 }
