@@ -59,6 +59,8 @@ type conn struct {
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
+	queuedArgs  int
+	looked      int                 // keys that the running transaction has looked at
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
