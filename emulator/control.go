@@ -17,7 +17,7 @@ type State struct {
 	Ignored       int // ignored requests: QoS 0 or 2, no response topic or no correlation data
 	Expired       int // requests discarded because their Message Expiry Interval had passed
 	Replies       int // replies with a subscriber
-	Undelivered   int // replies without a subscriber
+	Undelivered   int // replies without a subscriber, or without one whose session had room
 	Notifications int // notifications sent
 	TooLarge      int // messages dropped because they exceed a client's Maximum Packet Size
 	Delayed       int // requests and replies that are being delayed

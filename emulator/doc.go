@@ -156,6 +156,7 @@
 //	registrations outlive the connection of the client
 //	a forbidden response topic gets no answer, and no DISCONNECT
 //	clients must subscribe to notifications; replies and notifications are ordinary messages
+//	a reply or notification larger than the broker accepts is dropped
 //	requests and replies in flight when the store's own connection breaks are lost
 //	requests reach every subscriber of the request topic
 package emulator

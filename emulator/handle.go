@@ -241,7 +241,7 @@ func (s *Server) reply(o *origin, m message) {
 	for range times {
 		d := s.broker.Publish(m.topic, m.Message)
 		s.counts.TooLarge += d.TooLarge
-		if d.Matched == 0 {
+		if d.Sent+d.TooLarge == 0 {
 			s.counts.Undelivered++
 		} else {
 			s.counts.Replies++

@@ -327,6 +327,26 @@ func TestReceiveMaximum(t *testing.T) {
 	c.expect("PUBACK 0x00", "notify 6B DELETE", "reply :1")
 }
 
+// TestReplyRefused: a reply that no session has room for is counted as undelivered.
+func TestReplyRefused(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Queue: 1}})
+	away := dial(t, s, "away")
+	away.hello(func(p *packets.Connect) { p.Properties.SessionExpiryInterval = pointer(uint32(3600)) })
+	away.subscribe("replies", 1)
+	away.conn.Close()
+	s.Await(t.Context(), func(st emulator.State) bool { return st.Clients == 0 })
+	c := connect(t, s, "c")
+	for range 2 {
+		p := c.publication("GET", "k")
+		p.Properties.ResponseTopic = "replies"
+		c.send(p)
+		c.expect("PUBACK 0x00")
+	}
+	if st := s.State(); st.Replies != 1 || st.Undelivered != 1 {
+		t.Errorf("state %+v", st)
+	}
+}
+
 func TestMaximumPacketSize(t *testing.T) {
 	s := emulator.Start(t)
 	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(400)) })

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ type conn struct {
 	out    *output    // used by all goroutines
 
 	certified     string    // user that the connection itself proves, such as by a certificate; empty = none
-	onlyUser      string    // the only user that may log in, from the certificate (Options.Certified); empty = any
+	onlyUser      string    // the only user that may log in, from the certificate; empty = any
 	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
 	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
@@ -58,6 +59,8 @@ type conn struct {
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
+	queuedArgs  int
+	looked      int                 // keys that the running transaction has looked at
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
@@ -108,6 +111,7 @@ func (c *conn) serve() error {
 			return errMemory
 		}
 		if err := c.in.fill(from); err != nil {
+			c.s.endSubscriptions(c) // the rest of the pipeline may take long
 			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -141,7 +145,7 @@ func (c *conn) runAll() error {
 			}
 			c.run(args)
 			if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
-				c.unlock()
+				c.yield()
 				if c.out.length() >= fullOutput && !c.flush() {
 					return nil
 				}
@@ -216,6 +220,14 @@ func (c *conn) unlock() {
 		c.locked, c.holding = false, 0
 		c.s.local.Unlock()
 	}
+}
+
+// yield unlocks the Local and lets other goroutines run. Without Gosched, a goroutine that waits for
+// the Local would become runnable, but on a busy machine it would run only after Go's scheduler has
+// preempted this one, 10 to 20 ms later.
+func (c *conn) yield() {
+	c.unlock()
+	runtime.Gosched()
 }
 
 // run runs one request.

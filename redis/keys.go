@@ -44,14 +44,18 @@ func runDel(c *conn, args [][]byte) error {
 }
 
 // count carries out operations and replies with the number of those that found their key. It calls
-// done after each operation.
+// done after each operation. If that takes long, other clients may use the Local meanwhile.
 func (c *conn) count(ops []Op, done func(*Op)) error {
 	n := int64(0)
+	looked := 0
 	err := c.each(ops, func(op *Op) {
 		if op.Yes {
 			n++
 		}
 		done(op)
+		if looked++; looked%16 == 0 {
+			c.letOthersIn()
+		}
 	})
 	c.integer(n)
 	return err

@@ -44,6 +44,7 @@ func (c *conn) identify() {
 	if c.s.opts.Identify != nil {
 		c.certified = c.s.opts.Identify(c.nc)
 	}
+	c.onlyUser = c.certified
 	if c.s.opts.Certified != nil {
 		c.onlyUser = c.s.opts.Certified(c.nc)
 	}
@@ -70,7 +71,7 @@ func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.wh
 // login checks the user and the password of AUTH or HELLO.
 func (c *conn) login(user, password []byte) error {
 	if c.s.opts.Login == nil {
-		if string(user) != defaultUser {
+		if name := string(user); name != defaultUser && (c.onlyUser == "" || name != c.onlyUser) {
 			return errWrongPass
 		}
 		return nil

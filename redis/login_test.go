@@ -177,3 +177,25 @@ func TestMemory(t *testing.T) {
 		})
 	}
 }
+
+// TestContradictedCertificate: a client whose certificate names a user cannot log in as another one.
+func TestContradictedCertificate(t *testing.T) {
+	const refused = "-WRONGPASS invalid username-password pair or user is disabled."
+	bob := func(net.Conn) string { return "bob" }
+	users := func(user string, password []byte) (string, bool) { return user, string(password) == "a" }
+	for name, o := range map[string]Options{
+		"with passwords":    {Login: users, Identify: bob},
+		"without passwords": {Identify: bob},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, o, func(t *testing.T, s *Server) {
+				c := pipeTo(t, s)
+				c.do("AUTH ann a", refused)
+				c.do("HELLO 2 AUTH ann a", refused)
+				c.do("ACL WHOAMI", "$3\r\nbob")
+				c.do("AUTH bob a", "+OK")
+				c.do("ACL WHOAMI", "$3\r\nbob")
+			})
+		})
+	}
+}

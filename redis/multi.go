@@ -13,7 +13,7 @@ func multiCommands() []*command {
 
 // Limits on the commands that a transaction queues before EXEC.
 const (
-	maxQueued      = 1 << 20 // commands
+	maxAtomic      = 1 << 17 // arguments; also of an MSET. Other clients wait until EXEC or MSET ends
 	maxQueuedBytes = 1 << 30 // bytes of arguments
 )
 
@@ -26,7 +26,8 @@ type queued struct {
 // enqueue queues a command for EXEC. It copies the arguments, whose buffer is reused.
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	size := sizeOf(args)
-	if len(c.queue) == maxQueued || c.queuedBytes+size > maxQueuedBytes {
+	c.queuedArgs += len(args)
+	if c.queuedArgs > maxAtomic || c.queuedBytes+size > maxQueuedBytes {
 		c.abort = true
 		return &Error{Text: "the transaction is too large"}
 	}
@@ -47,7 +48,7 @@ func runMulti(c *conn, _ [][]byte) error {
 
 // discard ends the transaction and forgets the watched keys.
 func (c *conn) discard() {
-	c.multi, c.abort, c.queue, c.queuedBytes = false, false, nil, 0
+	c.multi, c.abort, c.queue, c.queuedBytes, c.queuedArgs = false, false, nil, 0, 0
 	c.waiting.Store(-1)
 	c.unwatch()
 }
@@ -75,7 +76,7 @@ func runExec(c *conn, _ [][]byte) error {
 	queue, mark := c.queue, c.mark
 	c.discard()
 	c.array(len(queue))
-	c.executing = true
+	c.executing, c.looked = true, 0
 	for _, q := range queue {
 		c.mark = len(c.w)
 		c.execute(q.cmd, q.args)

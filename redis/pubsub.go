@@ -12,6 +12,7 @@ type roster struct {
 	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
 	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
 	keepsNames  bool
+	stale       int // patterns in parsed without subscribers, see prune
 }
 
 // subscribed holds the channels or patterns of one connection, each with the sequence number of its
@@ -60,7 +61,8 @@ func (r *roster) cost(name []byte) int {
 	return nameCost + len(name)
 }
 
-// remove reports whether the connection was the last subscriber.
+// remove reports whether the connection was the last subscriber. The caller calls prune after the last
+// remove.
 func (r *roster) remove(c *conn, name string) (last bool) {
 	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
 	if len(rest) > 0 {
@@ -69,9 +71,24 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 	}
 	delete(r.subscribers, name)
 	if r.keepsNames {
-		r.parsed = slices.DeleteFunc(r.parsed, func(p *pattern) bool { return p.text == name })
+		r.stale++
 	}
 	return true
+}
+
+// prune removes the patterns that have lost their last subscriber, in one pass for many of them.
+func (r *roster) prune() {
+	if r.stale == 0 {
+		return
+	}
+	r.parsed = slices.DeleteFunc(r.parsed, func(p *pattern) bool {
+		gone := r.stale > 0 && len(r.subscribers[p.text]) == 0
+		if gone {
+			r.stale--
+		}
+		return gone
+	})
+	r.stale = 0 // forget and endSubscriptions may remove the same one
 }
 
 // publish sends a message to all subscribers and returns the number of messages sent. The connection
@@ -82,6 +99,7 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n += s.publishTo(from, s.channels.subscribers[string(channel)], "message", channel, payload, key)
 	cost := 0
 	for _, p := range s.patterns.parsed {
+		cost += lookCost
 		if bytes.HasPrefix(channel, p.Prefix()) {
 			cost += p.Cost(len(channel))
 		}
@@ -111,6 +129,9 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 // patterns that are left may have missed the message, so they are disconnected.
 const maxMatching = 4 << 20
 
+// lookCost is the steps that a pattern takes whose prefix does not match.
+const lookCost = 64
+
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
 func (s *Server) dropSubscribers(pattern string) {
 	for _, c := range s.patterns.subscribers[pattern] {
@@ -127,7 +148,7 @@ func (s *Server) dropSubscribers(pattern string) {
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
-		if key != nil && !c.mayRead(key) {
+		if c.out.closed.Load() || key != nil && !c.mayRead(key) {
 			continue
 		}
 		n++
@@ -268,6 +289,7 @@ func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, na
 		s.endSubscription(c, r, own, name)
 		c.confirm(word, name, c.counted(r))
 	}
+	r.prune()
 }
 
 // endSubscriptions ends all subscriptions of a connection.
@@ -280,6 +302,7 @@ func (s *Server) endSubscriptions(c *conn) {
 	for _, name := range c.patterns.names() {
 		s.endSubscription(c, &s.patterns, c.patterns, name)
 	}
+	s.patterns.prune()
 	for _, name := range c.shards.names() {
 		s.endSubscription(c, &s.shards, c.shards, name)
 	}
@@ -324,6 +347,7 @@ func (s *Server) forget(c *conn) {
 	for name := range c.patterns {
 		s.unsubscribed(c, &s.patterns, []byte(name))
 	}
+	s.patterns.prune()
 	for name := range c.shards {
 		s.unsubscribed(c, &s.shards, []byte(name))
 	}
@@ -439,7 +463,13 @@ func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 	c.array(2 * len(args[2:]))
 	for _, name := range args[2:] {
 		c.bulk(name)
-		c.integer(int64(len(r.subscribers[string(name)])))
+		n := int64(0)
+		for _, sub := range r.subscribers[string(name)] {
+			if !sub.out.closed.Load() {
+				n++
+			}
+		}
+		c.integer(n)
 	}
 	return nil
 }

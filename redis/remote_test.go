@@ -26,6 +26,7 @@ type far struct {
 	fail     error // of each operation
 	watching []string
 	held     chan struct{} // Watch waits for it; see hold
+	slow     chan struct{} // operations wait until it is closed; nil: they do not wait
 }
 
 func (f *far) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
@@ -37,7 +38,11 @@ func (f *far) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
 func (f *far) do(who *redis.Caller, op *redis.Op) {
 	f.mu.Lock()
 	op.Err = f.fail
+	slow := f.slow
 	f.mu.Unlock()
+	if slow != nil {
+		<-slow
+	}
 	if op.Err != nil {
 		return
 	}
@@ -342,4 +347,28 @@ func TestRemotePatterns(t *testing.T) {
 	}
 	srv.Lost([]byte("k"), "a gap")
 	p.Closed(t)
+}
+
+// TestGoneSubscriber: a subscriber whose connection has ended is not counted, even while one of its
+// commands has no answer yet.
+func TestGoneSubscriber(t *testing.T) {
+	f, _, dial := startFar(t, redis.Options{})
+	f.slow = make(chan struct{})
+	defer close(f.slow)
+	gone, p := dial(), dial()
+	gone.send("HELLO 3")
+	gone.next()
+	gone.expect("SUBSCRIBE news", ">3 $9 subscribe $4 news :1")
+	p.expect("PUBLISH news x", ":1")
+	gone.send("GET k")
+	for !strings.Contains(p.Do(t, "CLIENT", "LIST"), "cmd=get ") {
+	}
+	gone.Conn.Close()
+	deadline := time.Now().Add(5 * time.Second)
+	for p.Do(t, "PUBLISH", "news", "x") != ":0\r\n" {
+		if time.Now().After(deadline) {
+			t.Fatal("PUBLISH counts a subscriber that is gone")
+		}
+	}
+	p.expect("PUBSUB NUMSUB news", "*2 $4 news :0")
 }

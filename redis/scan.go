@@ -144,6 +144,9 @@ func runScan(c *conn, args [][]byte) error {
 	if o.pattern != nil {
 		prefix = o.pattern.Prefix()
 	}
+	if err := c.look(o.count); err != nil {
+		return err
+	}
 	found, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, o.count)
 	if err != nil {
 		return err
@@ -172,6 +175,9 @@ func runScan(c *conn, args [][]byte) error {
 func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 	const want = 1000
 	for token := []byte(nil); ; {
+		if err := c.look(want); err != nil {
+			return err
+		}
 		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, prefix, token, want)
 		if err != nil {
 			return err
@@ -186,10 +192,27 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 		}
 		token = bytes.Clone(next)
 		if !c.executing {
-			c.unlock()
+			c.yield()
 			c.lock()
 		}
 	}
+}
+
+// maxLooked limits the keys that the commands of one transaction look at with SCAN, KEYS, DBSIZE and
+// FLUSHALL, because other clients wait until the transaction ends.
+const maxLooked = 100_000
+
+var errManyLooked = &Error{Text: "the transaction would look at more than 100000 keys"}
+
+// look returns an error if the running transaction may not look at n more keys.
+func (c *conn) look(n int) error {
+	if !c.executing {
+		return nil
+	}
+	if c.looked += n; c.looked > maxLooked {
+		return errManyLooked
+	}
+	return nil
 }
 
 var errManyKeys = &Error{Text: "the reply would be larger than 32 MiB; use SCAN"}
@@ -281,7 +304,7 @@ func isFlushMode(args [][]byte) bool {
 // it locked.
 func (c *conn) letOthersIn() {
 	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
-		c.unlock()
+		c.yield()
 		c.lock()
 	}
 }
@@ -293,6 +316,9 @@ func runFlush(c *conn, args [][]byte) error {
 		return errSyntax
 	}
 	local := c.s.local
+	if err := c.look(local.Stats().Keys); err != nil {
+		return err
+	}
 	for i := 0; i < local.Stats().Keys; i++ {
 		c.letOthersIn()
 		if i >= local.Stats().Keys {

@@ -31,8 +31,8 @@ type Options struct {
 	// needed.
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
-	// certificate, or an empty string. A client with such a user need not log in. Nil: no connection
-	// authenticates a user.
+	// certificate, or an empty string. A client with such a user need not log in, and cannot log in as
+	// another user. Nil: no connection authenticates a user.
 	Identify func(net.Conn) string
 
 	// Certified returns the user in the connection's certificate, or an empty string. Login as

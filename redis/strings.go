@@ -420,8 +420,18 @@ func setPairs(args [][]byte) ([]Op, error) {
 
 func (c *conn) sendSet(op *Op) { c.event(classString, "set", op.Key) }
 
+var errManyPairs = &Error{Text: "more than 65535 keys cannot be set in one step"}
+
+// setAtomic is setPairs with a limit on the keys that a Local sets in one step.
+func (c *conn) setAtomic(args [][]byte) ([]Op, error) {
+	if c.s.local != nil && len(args) > maxAtomic {
+		return nil, errManyPairs
+	}
+	return setPairs(args)
+}
+
 func runMSet(c *conn, args [][]byte) error {
-	ops, err := setPairs(args)
+	ops, err := c.setAtomic(args)
 	if err == nil {
 		err = c.each(ops, c.sendSet)
 	}
@@ -430,7 +440,7 @@ func runMSet(c *conn, args [][]byte) error {
 }
 
 func runMSetNX(c *conn, args [][]byte) error {
-	ops, err := setPairs(args)
+	ops, err := c.setAtomic(args)
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,8 @@ type Broker struct {
 	toClose    []net.Conn
 	changed    bool      // Unlock must call Options.Changed
 	readTime   time.Time // what Now returns while packets are handled; zero: use the clock
-	own        message   // the message that Publish or Send is sending
+	own        message   // the message that Publish or Send is sending, see takeOwn
+	ownInUse   bool
 	timers     timerQueue
 	listeners  []net.Listener
 	closed     bool

@@ -218,16 +218,31 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 		r = b.route(topic)
 		b.lastRoute = r
 	}
-	b.own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	own, nested := b.takeOwn()
+	defer b.endOwn(nested)
+	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
 	if n := len(r.targets); n > maxStepTargets {
-		if !b.affords(b.own.cost()) {
+		if !b.affords(own.cost()) {
 			return Delivered{Matched: n, Refused: n}
 		}
-		b.publishUnawaited(b.own.keep(), nil)
+		b.publishUnawaited(own.keep(), nil)
 		return Delivered{Matched: n, Sent: n}
 	}
-	return b.fanOut(&b.own, r, nil, false)
+	return b.fanOut(own, r, nil, false)
 }
+
+// takeOwn returns memory for the message of Publish or Send: b.own, unless nested. A call is nested if
+// another message is being sent: it disconnected a client whose Disconnected made the call.
+func (b *Broker) takeOwn() (m *message, nested bool) {
+	if b.ownInUse {
+		return new(message), true
+	}
+	b.ownInUse = true
+	return &b.own, false
+}
+
+// endOwn ends the use of takeOwn's message.
+func (b *Broker) endOwn(nested bool) { b.ownInUse = nested }
 
 // Send sends a message to the client, whether it is subscribed or not. If the connection ends first,
 // the message is lost. Send returns false if the topic is longer than 65535 bytes or the message
@@ -240,6 +255,8 @@ func (c *Client) Send(topic string, m Message) bool {
 		return true
 	}
 	b := c.b
-	b.own = message{topic: topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
-	return c.session.deliver(&delivery{msg: &b.own, qos: m.QoS, transient: true}) != tooLarge
+	own, nested := b.takeOwn()
+	defer b.endOwn(nested)
+	*own = message{topic: topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	return c.session.deliver(&delivery{msg: own, qos: m.QoS, transient: true}) != tooLarge
 }

@@ -501,3 +501,36 @@ func TestSend(t *testing.T) {
 	send("t", "3")
 	c.expect("t q1: 3")
 }
+
+// TestPublishFromDisconnected: while Publish delivers a message, it may disconnect a client, whose
+// Disconnected may publish and send other messages. Each message arrives as it was.
+func TestPublishFromDisconnected(t *testing.T) {
+	var s *server
+	gone := false
+	s = start(t, broker.Options{
+		Limits: broker.Limits{Outbox: 64},
+		Disconnected: func(c *broker.Client) {
+			if gone || c.ID != "slow" {
+				return
+			}
+			gone = true
+			s.Publish([]byte("t"), broker.Message{QoS: 1, Payload: []byte("gone")})
+			s.Client("reader").Send("u", broker.Message{Payload: []byte("sent")})
+		},
+	})
+	slow := connect(t, s, "slow", receiveMaximum(1))
+	slow.subscribe("t", 1)
+	reader := connect(t, s, "reader")
+	reader.subscribe("t", 1)
+	for i := 0; !gone; i++ { // slow acknowledges nothing: the first is sent, and the others wait
+		payload := fmt.Sprint(i)
+		s.Lock()
+		s.Publish([]byte("t"), broker.Message{QoS: 1, Payload: []byte(payload)})
+		s.Unlock()
+		want := []string{"t q1: " + payload}
+		if gone {
+			want = append(want, "t q1: gone", "u q0: sent")
+		}
+		reader.expectAll(want...)
+	}
+}

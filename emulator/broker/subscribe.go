@@ -109,7 +109,7 @@ func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Ti
 	found := b.retainedFor(filter, last, func() {
 		steps++
 		if steps == maxStepTargets {
-			// Serve one such client at a time. Otherwise other clients would wait for each of them.
+			// Serve one such client at a time, to bound the memory and the time that they take together.
 			b.Unlock()
 			b.longDelivery.Lock()
 			b.Lock()

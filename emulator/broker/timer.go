@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -139,10 +140,15 @@ func (b *Broker) later(job func()) {
 	})
 }
 
-// yield unlocks the broker, so that other goroutines can lock it, and locks it again. It writes the
-// queued packets to all fast clients on its own goroutine, instead of waking one for each recipient.
+// yield unlocks the broker, lets the goroutines that wait for it run, and locks it again. Without
+// Gosched, such a goroutine would become runnable, but on a busy machine it would run only after Go's
+// scheduler has preempted the caller, 10 to 20 ms later, and find the broker locked again.
+//
+// yield writes the queued packets to all fast clients on its own goroutine, instead of waking one for
+// each recipient.
 func (b *Broker) yield() {
 	b.unlock(math.MaxInt)
+	runtime.Gosched()
 	b.Lock()
 }
 

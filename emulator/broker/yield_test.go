@@ -1,0 +1,39 @@
+package broker
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestYield: on one processor, a goroutine that waits for the lock gets it at the next yield of a long
+// job. Without that, the job would go on until Go's scheduler preempts it.
+func TestYield(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	b := New(Options{})
+	defer b.Close()
+	var yields atomic.Int64
+	var done atomic.Bool
+	b.Lock()
+	b.later(func() {
+		for !done.Load() {
+			for begin := time.Now(); time.Since(begin) < 100*time.Microsecond; {
+			}
+			b.yield()
+			yields.Add(1)
+		}
+	})
+	b.Unlock()
+	defer done.Store(true)
+	const times = 50
+	for range times {
+		runtime.Gosched() // the job runs
+		b.Lock()
+		_ = b.Stats()
+		b.Unlock()
+	}
+	if n := yields.Load(); n > 4*times {
+		t.Errorf("the job yielded %d times while another goroutine locked the broker %d times", n, times)
+	}
+}
