@@ -279,9 +279,8 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 // ReleaseLock repeats an unanswered request until ctx ends or, if ctx has no deadline, until
 // Options.Timeout has passed. Within that time it also waits until an unanswered request can no
 // longer be applied, so that it does not delete a lock that o.Holder acquires afterwards. The
-// error is a *[LockUnknownError] if no answer came. It is also one if a request got no answer
-// and the next one found the lock free or with another holder, because the lock may have
-// expired before the release.
+// error is a *[LockUnknownError] if no answer came, or if one request got no answer and a later
+// one found the lock free or held by another: the lock may have expired before the release.
 func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
 	if err := checkHolder(name, o.Holder); err != nil {
 		return err

@@ -388,7 +388,7 @@ func (r *request) end() {
 // same timeout, so they time out in the order in which they were sent.
 func (s *Session) endOverdue() {
 	now := time.Now()
-	var conn *mqtt.Conn // of the newest overdue Pipeline request; a watcher closes its connection itself
+	var conn *mqtt.Conn // the connection of the newest overdue Pipeline request; nil = none
 	var sent time.Time
 	isOverdue := func(r *request) bool {
 		if !r.alone || now.Before(r.sent.Add(r.timeout)) {

@@ -70,7 +70,7 @@
 //	  a token is digits;digits;bytes, the first the chain draft       Variants.ScanChains
 //	  one chain, in the order of bytes, page of 100       assumed     Variants.ScanChains, Options.ScanPage
 //	  a malformed token: `syntax error`                   draft; its text: assumed
-//	  a pattern as `a**` or `[a`: `syntax error`          assumed
+//	  a pattern such as `a**` or `[a`: `syntax error`     assumed
 //	  a page looks at 10,000 keys, and may be empty       assumed
 //	  a pattern of more than 1024 bytes: `syntax error`   assumed
 //	  keys that may not be read are left out              assumed

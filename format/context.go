@@ -12,7 +12,7 @@ type Context struct {
 	Chosen    bool   `json:"chosen"`
 	Protected bool   `json:"protected"`
 	Broker    string `json:"broker,omitzero"` // URL, or "embedded"; empty if the context sets none
-	Width     int    // of the longest name, for the human form
+	Width     int    // columns of the longest name, for the human form
 }
 
 func (c Context) fields(o *objectWriter) {

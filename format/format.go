@@ -104,8 +104,7 @@ func (p *Printer) Print(r Result) error {
 	return p.Flush()
 }
 
-// whole is the largest number of bytes that one write puts into a pipe without bytes of other
-// writers in between (PIPE_BUF).
+// whole is the largest write to a pipe, in bytes, that is atomic on Linux (PIPE_BUF).
 const whole = 4096
 
 // Queue is like Print, but may leave r to be written by a later call or by Flush. Several results

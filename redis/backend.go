@@ -58,7 +58,7 @@ type Stats struct {
 
 // A Caller is the client that an operation is for.
 type Caller struct {
-	ID   string // of the connection, such as redis-7; the client's name in rules and histories
+	ID   string // identifies the connection, such as redis-7; rules and histories use it as the client id
 	User string // login name; empty = the client has not logged in
 }
 
@@ -66,8 +66,8 @@ type Caller struct {
 type Entry struct {
 	Value    []byte
 	Version  []byte    // an HLC as text
-	Expires  time.Time // zero: never; only of a Local
-	Encoding Encoding  // only of a Local
+	Expires  time.Time // zero: never. Only a Local sets it
+	Encoding Encoding  // only a Local sets it
 }
 
 // An Encoding is how Redis would store a value in memory, for OBJECT ENCODING and OBJECT REFCOUNT.

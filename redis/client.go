@@ -167,7 +167,7 @@ func runClientUnblock(c *conn, args [][]byte) error {
 
 func runACLWhoAmI(c *conn, _ [][]byte) error { return c.reply(c.userName()) }
 
-// describe returns the line of a client in CLIENT LIST. Server.mu is held.
+// describe returns the line about of that CLIENT LIST sends to c. The caller holds Server.mu.
 func (c *conn) describe(of *conn) string {
 	flags := ""
 	for _, f := range []struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// COMMAND replies with the content of the table.
+// COMMAND and its subcommands reply with the content of the table of commands.
 
 // describe returns a command as COMMAND INFO shows it.
 func (cmd *command) describe() []any {

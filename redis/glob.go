@@ -7,7 +7,7 @@ const maxPattern = 1024
 
 var errPatternTooLong = &Error{Text: "the pattern is longer than 1024 bytes"}
 
-// A pattern is a pattern of Redis: `*` matches any bytes, `?` matches one byte, `[a-z]` and `[^a]`
+// A pattern is a Redis glob: `*` matches any bytes, `?` matches one byte, `[a-z]` and `[^a]`
 // match one byte that is or is not in a class, and a backslash makes the next byte literal.
 //
 // As in Redis, the bytes of a range are signed, and only an empty pattern matches an empty text.

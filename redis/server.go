@@ -133,7 +133,7 @@ func New(opts Options) (*Server, error) {
 // left.
 const (
 	acceptPause = 50 * time.Millisecond
-	warnPause   = 10 * time.Second // between warnings about it
+	warnPause   = 10 * time.Second // between two warnings that no file descriptor is left
 )
 
 // Serve starts accepting connections and returns. Close closes ln.
@@ -141,7 +141,7 @@ func (s *Server) Serve(ln net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = ln.Close() // Close came first
+		_ = ln.Close() // the server was closed before Serve
 		return
 	}
 	s.listeners = append(s.listeners, ln)

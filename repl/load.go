@@ -90,7 +90,7 @@ type entryMembers struct {
 // A member is a member that holds bytes.
 type member struct {
 	kind jsontext.Kind // 0 = missing
-	text []byte        // the text of a string
+	text []byte        // of a string: its text, unquoted
 }
 
 // UnmarshalJSONFrom implements [json.UnmarshalerFrom]. It skips members that it does not know.

@@ -105,7 +105,7 @@ func (s *splitter) simple(line string) {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// byte reads the byte of the logical line at offset at.
+// byte processes c, the byte of the logical line at offset at.
 func (s *splitter) byte(c byte, at int) {
 	switch {
 	case s.quote == '"':

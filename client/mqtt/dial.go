@@ -226,7 +226,7 @@ func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			stage = StageLookup
 		}
-		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // else err may say what o.Dial waited for
+		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // otherwise err may say what o.Dial waited for
 			err = cause(ctx, err)
 		}
 		return nil, &DialError{stage, o.Address, err}

@@ -1,7 +1,7 @@
 // Package mqtt is an MQTT 5 client for a single connection. It always starts a clean session,
 // never reconnects, and knows nothing about the state store.
 //
-// [Dial] sends CONNECT and SUBSCRIBE in one write and returns when the broker has granted
+// [Dial] sends CONNECT and SUBSCRIBE in one write and returns when the broker has accepted
 // both:
 //
 //	conn, err := mqtt.Dial(ctx, mqtt.Options{

@@ -255,7 +255,7 @@ func (p *packetReader) fillBody(n int) error {
 		have := len(p.body)
 		chunk := min(n-have, max(firstChunk, have))
 		if have >= n/4 {
-			chunk = n - have // avoids another copy; at most four times the bytes that have arrived
+			chunk = n - have // no further copy; n is at most about four times the bytes that have arrived
 		}
 		if cap(p.body)-have < chunk {
 			p.body = append(make([]byte, 0, have+chunk), p.body...)

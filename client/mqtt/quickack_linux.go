@@ -33,7 +33,8 @@ func quickAck(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	return &quickConn{TCPConn: tc, raw: raw, inFlight: inFlight}
 }
 
-// Read sets TCP_QUICKACK each time, because the kernel clears it when we send.
+// Read sets TCP_QUICKACK before it reads, unless the connection is busy: the kernel clears the option
+// when we send.
 func (q *quickConn) Read(b []byte) (int, error) {
 	if !q.more && q.inFlight.Load() <= busy {
 		// An error means that the connection has ended, which Read reports.

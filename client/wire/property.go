@@ -6,7 +6,7 @@ const (
 	PropFence         = "__ft"            // fencing token, on SET, DEL and VDEL
 	PropSource        = "__srcId"         // client id of the sender
 	PropProtocol      = "__protVer"       // version of the SDKs' RPC protocol
-	PropPartition     = "$partition"      // client id, by which the broker can choose a partition
+	PropPartition     = "$partition"      // client id; the broker may use it to choose a partition
 	PropHighPriority  = "$high_priority"  // if present, the broker accepts the request even under load
 	PropPersist       = "aio-persistence" // "true" on SET: keep the entry on disk
 	PropStatus        = "__stat"          // HTTP status code in decimal, in replies

@@ -20,7 +20,7 @@ type Login struct {
 
 	TLS *tls.ConnectionState // nil: no TLS
 
-	// Client is the connection. The callback may keep its own State between the packets of one
+	// Client is the connection that logs in. Options.Login may keep State between the packets of one
 	// login.
 	Client *Client
 	State  any

@@ -116,7 +116,7 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether a client that occupies the given bytes must not get more bytes: they do
+// overShare reports whether to refuse more bytes to a client that already occupies bytes: more does
 // not fit in the budget, and the client would exceed its share of a reserve. The reserve is a quarter
 // of the budget, divided equally among all connections. Clients within their share may continue, so
 // all together can exceed the budget by the reserve.

@@ -74,7 +74,7 @@ func replyProperties(v Variants, versioned bool) (p []Property) {
 	return p
 }
 
-// word returns a verb or option in the form in which the store compares it.
+// word returns a verb or option as the store compares it: in upper case if Variants.AnyCase is set.
 func (s *Store) word(w []byte) []byte {
 	if s.opts.Variants.AnyCase {
 		return bytes.ToUpper(w)

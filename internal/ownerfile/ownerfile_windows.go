@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Open is [os.OpenFile]. If mode denies others everything, a file that Open creates gets an access
+// Open is like [os.OpenFile]. If mode gives no permission to group and others, a file that Open creates gets an access
 // list with the user and the system, which has every right anyway, and inherits nothing from its
 // directory. A file that exists keeps its list.
 func Open(name string, flag int, mode fs.FileMode) (*os.File, error) {

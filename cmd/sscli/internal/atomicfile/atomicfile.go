@@ -95,7 +95,7 @@ func (f *File) Write(data []byte) (int, error) {
 	return n, about(f.name, err)
 }
 
-// Commit gives the file its new content. If it returns an error, the file is as it was.
+// Commit gives the file its new content. If it returns an error, a regular file is unchanged.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return about(f.name, f.f.Close())

@@ -126,7 +126,7 @@ type request struct {
 	sent  time.Time
 	reply *client.InFlight // nil if nothing was sent
 	err   error            // why nothing was sent
-	end   error            // the error of Keys, after the last key; nil = this request is a key
+	end   error            // the error that Keys returned, after its last key; nil = the request is for a key
 }
 
 // Each reads keys and calls do with each entry. Before it waits for an entry, and at the end, it

@@ -33,8 +33,8 @@ func (e *NoUnitError) Error() string {
 	return fmt.Sprintf("%.32q has no unit: %.32sms or %.32ss?", e.Text, e.Text, e.Text)
 }
 
-// MeantDuration returns the duration that the user probably meant by a text that [ParseDuration]
-// refuses: 10s for 10, 24h for 1d. It returns "" if it has no guess.
+// MeantDuration returns the duration that the user probably meant if [ParseDuration] refuses text:
+// 10s for 10, 24h for 1d. It returns "" if it has no guess.
 func MeantDuration(text string) string {
 	number := strings.TrimRight(text, "dw")
 	n, err := strconv.ParseUint(number, 10, 16)

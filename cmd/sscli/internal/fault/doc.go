@@ -9,8 +9,8 @@
 //
 // It looks the error up in [Table], which has one row for each kind of error: how to
 // recognize it, its exit code, its cause for docs/troubleshooting.md, and a hint. To change a
-// hint or to add a kind of error, edit that table. An error type overrides the row's hint with a
-// method Advice, and the row's exit code with a method ExitCode. [Codes] is the table of exit
+// hint or to add a kind of error, edit that table. An error type overrides the row's hint with an
+// Advice method, and its exit code with an ExitCode method. [Codes] is the table of exit
 // codes.
 //
 // Commands return the errors of the packages they use, and add what they were doing. This

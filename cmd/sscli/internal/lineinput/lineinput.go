@@ -149,7 +149,7 @@ type Entry struct {
 }
 
 // Entries returns the JSON lines of source, beginning with line number first. An error ends them: the
-// cause of ctx if ctx ends, an error of reading, or a *fault.UsageError about a line. Nothing can
+// cause of ctx if ctx ends, a read error, or a *fault.UsageError about a line. Nothing can
 // interrupt a read from a pipe, so a read may continue in another goroutine after that.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {

@@ -56,7 +56,7 @@ func receive[T any](r io.Reader, c chan<- T) {
 
 // An instant is a point in time, on two clocks that sscli and the guard share.
 type instant struct {
-	Boot time.Duration // boot-time clock: keeps running during suspend and cannot be set
+	Boot time.Duration // time since the boot, which cannot be set; on Linux and Windows it includes suspend
 	Wall int64         // wall clock, in nanoseconds: keeps running while a virtual machine is paused
 }
 

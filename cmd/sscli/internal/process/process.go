@@ -16,8 +16,8 @@
 //
 // A [Background] command has no terminal and ends with sscli.
 //
-// On Unix both kinds of command run under job control, as in a shell: the command leads its own
-// process group. If standard input is a terminal and sscli is in its foreground, the command's
+// On Unix the commands of a Runner and Guarded commands run under job control, as in a shell: the
+// command leads its own process group. If standard input is a terminal and sscli is in its foreground, the command's
 // group becomes the foreground group. Ctrl-Z stops the command and sscli, fg continues both, and
 // Ctrl-C reaches only the command. Windows has no job control: the console itself sends Ctrl-C to
 // the command of a Runner, and a Guarded command gets Ctrl-Break in place of every signal.

@@ -113,8 +113,8 @@ func (f file) records() ([]byte, error) {
 const maxHint = 1 << 30
 
 // directory returns the source of the files below a directory. A file's key is its path. Names that
-// begin with a dot are left out, and symbolic links are followed: Kubernetes mounts a ConfigMap as
-// links to files in such a directory.
+// begin with a dot are left out. Symbolic links are followed, because Kubernetes mounts a ConfigMap as
+// links to files in a directory whose name begins with a dot.
 func directory(root, prefix string) (source, error) {
 	var all []file
 	seen := make(map[string]string) // the path of the file for each key

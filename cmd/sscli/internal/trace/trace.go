@@ -26,9 +26,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Open returns a function tap that prints each packet to w, unless w is nil, and appends it to the
-// file name, unless name is empty. With neither, tap is nil. end closes the file and returns the first
-// error of printing. tap may be called concurrently.
+// Open returns tap, which prints each packet to w and appends it to the named file. w may be nil and
+// name may be empty; with neither, tap is nil. end closes the file and returns the first
+// error of writing. tap may be called concurrently.
 func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File

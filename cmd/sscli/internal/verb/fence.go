@@ -85,7 +85,8 @@ func forced(c client.Command, token wire.Version) string {
 
 func isLower(err error) bool { return fault.IsStoreError(wire.ErrorFenceLower)(err) }
 
-// tokenAfter returns a token with the current time that is newer than token.
+// tokenAfter returns a token that is newer than token. Its time is now, or the time of token if that is
+// later.
 func tokenAfter(token wire.Version) (wire.Version, error) {
 	clock := wire.NewClock("sscli", time.Now)
 	err := clock.Observe(token)

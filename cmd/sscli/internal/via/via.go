@@ -30,8 +30,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// Audience is the audience of the tokens. The broker's default listener accepts it unless its
-// BrokerAuthentication names another (protocol.md 7.2).
+// Audience is the audience of the tokens that a [Way] requests. The broker's default listener accepts it
+// unless the listener's BrokerAuthentication names another (protocol.md 7.2).
 const Audience = "aio-internal"
 
 // Options configure a [Way].
@@ -222,7 +222,7 @@ func (w *Way) Token(ctx context.Context) ([]byte, error) {
 	return parseToken(call, token)
 }
 
-// currentToken returns the call whose token to use now. If a renewal fails, the old token stays in
+// currentToken returns the kubectl call that provides the token to use now. If a renewal fails, the old token stays in
 // use until it expires. w.mu must be held.
 func (w *Way) currentToken() *call {
 	if w.token == nil || w.ctx.Err() != nil {

@@ -26,7 +26,7 @@ func (c *countingReader) Read(b []byte) (int, error) {
 const progressInterval = 200 * time.Millisecond
 
 // showProgress shows the progress of the batch, unless its lines are typed. It returns the
-// reader to use in place of source, and a function that ends the progress.
+// reader to use in place of source, and a function that stops the display.
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	a := b.app
 	file, isFile := source.(*os.File)

@@ -72,7 +72,7 @@ func keyThenFile(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-// A loading is one run of load.
+// A loading is one run of `sscli dataset load`.
 type loading struct {
 	app     *app.App
 	key     string

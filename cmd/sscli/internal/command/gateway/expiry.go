@@ -47,8 +47,8 @@ const (
 	maxReplaced = 256
 	// maxLateness is how long after its due time an expiry is still expected.
 	maxLateness = time.Minute
-	// answerTimeout is how long a notification is held back for the replies to writes in flight,
-	// which show whether it reports one of them. The store sends reply and notification together.
+	// answerTimeout is how long a notification waits for the replies to writes in flight. A reply
+	// shows whether the notification is about that write. The store sends both at the same time.
 	answerTimeout = time.Second
 )
 

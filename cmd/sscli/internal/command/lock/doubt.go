@@ -19,7 +19,7 @@ const longLease = time.Minute
 // maybeNoLock says why a key that looks like a held lock may be an ordinary key, which nobody releases
 // and which does not expire. It returns "" if there is no such sign. The store says neither what a key
 // is for nor whether it expires. A plain word such as alice may be a holder's name, so it counts as a
-// sign only if waits is true.
+// sign only if waits is true: the user waits for the lock.
 func maybeNoLock(s client.LockStatus, waits bool) string {
 	age := time.Since(s.Token.Time())
 	switch {

@@ -31,7 +31,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command lock.
+// New returns the lock command.
 func New(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:     "lock",

@@ -136,7 +136,7 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 }
 
 // twoTimeouts returns the time until a request expires, which is the timeout rounded up to seconds,
-// plus one timeout.
+// plus one more timeout.
 func twoTimeouts(timeout time.Duration) time.Duration {
 	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
 }

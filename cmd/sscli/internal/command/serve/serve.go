@@ -320,7 +320,8 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 	}
 }
 
-// runChild runs a command against the server. The error has its exit code.
+// runChild runs a command against the server. If the command fails, the error is a *[fault.ExitError]
+// with its exit code.
 func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []string) error {
 	runner := process.NewRunner()
 	defer runner.Close()

@@ -187,7 +187,7 @@ func (s *Server) watchPod(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// createToken answers create token. kubectl sends the request in protobuf.
+// createToken answers the request of `kubectl create token`, which is in protobuf.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request, account string) {
 	body, err := io.ReadAll(r.Body)
 	message, ok := bytes.CutPrefix(body, []byte("k8s\x00"))

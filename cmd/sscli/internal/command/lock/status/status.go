@@ -196,7 +196,7 @@ type reading struct {
 	err    error
 }
 
-// readLocks reads the keys of locks. If there are several, it reads those again whose replies were
+// readLocks reads the keys of locks. With more than one lock, it repeats each read whose reply was
 // lost.
 func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
