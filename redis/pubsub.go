@@ -7,14 +7,6 @@ import (
 	"strings"
 )
 
-// A roster holds the subscribers of all channels, or of all patterns.
-type roster struct {
-	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
-	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
-	keepsNames  bool
-	stale       int // patterns in parsed without subscribers, see prune
-}
-
 // subscribed holds the channels or patterns of one connection, each with the sequence number of its
 // subscription.
 type subscribed map[string]int64
@@ -42,53 +34,6 @@ func newHub() hub {
 		shards:   roster{subscribers: make(map[string][]*conn)},
 		patterns: roster{subscribers: make(map[string][]*conn), keepsNames: true},
 	}
-}
-
-func (r *roster) add(c *conn, name string) {
-	if r.keepsNames && len(r.subscribers[name]) == 0 {
-		p := parsePattern([]byte(name))
-		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
-		r.parsed = slices.Insert(r.parsed, after, p)
-	}
-	r.subscribers[name] = append(r.subscribers[name], c)
-}
-
-// cost returns about how many bytes a subscription occupies.
-func (r *roster) cost(name []byte) int {
-	if r.keepsNames {
-		return nameCost + patternCost*len(name)
-	}
-	return nameCost + len(name)
-}
-
-// remove reports whether the connection was the last subscriber. The caller calls prune after the last
-// remove.
-func (r *roster) remove(c *conn, name string) (last bool) {
-	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
-	if len(rest) > 0 {
-		r.subscribers[name] = rest
-		return false
-	}
-	delete(r.subscribers, name)
-	if r.keepsNames {
-		r.stale++
-	}
-	return true
-}
-
-// prune removes the patterns that have lost their last subscriber, in one pass for many of them.
-func (r *roster) prune() {
-	if r.stale == 0 {
-		return
-	}
-	r.parsed = slices.DeleteFunc(r.parsed, func(p *pattern) bool {
-		gone := r.stale > 0 && len(r.subscribers[p.text]) == 0
-		if gone {
-			r.stale--
-		}
-		return gone
-	})
-	r.stale = 0 // forget and endSubscriptions may remove the same one
 }
 
 // publish sends a message to all subscribers and returns the number of messages sent. The connection
