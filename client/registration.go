@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -206,8 +208,8 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 
 // refused handles a request that failed. A key error removes the key from its watches. If a
 // watch without a pattern is still joining or has no other key, the key error ends it. Any
-// other error fails the joins and audits that need the request; if a watch must recover, the
-// watcher closes the connection and makes a new one.
+// other error fails the joins and audits that need the request; if a watch must recover, or an audit
+// timed out on a silent connection, the watcher closes the connection and makes a new one.
 func (v *watcher) refused(q *keyRequest, err error) {
 	g := q.of
 	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {
@@ -237,6 +239,9 @@ func (v *watcher) refused(q *keyRequest, err error) {
 	}
 	for _, w := range auditors {
 		v.countAudited(w, err)
+	}
+	if len(auditors) > 0 && errors.Is(err, context.DeadlineExceeded) {
+		v.s.abandonSilent(v.conn, q.sent) // then lost is called
 	}
 	if q.op == opRegister && g.state != regConfirmed && len(g.watches) > 0 || len(q.readers) > 0 {
 		v.closeUseless(err)

@@ -212,6 +212,37 @@ func TestAuditWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// An audit that times out on a silent connection ends the connection, long before the keep-alive does.
+func TestAuditOnASilentConnection(t *testing.T) {
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{Audit: time.Second}, "k")
+		wantEvents(t, w, "initial k")
+		var connected atomic.Bool
+		store.RefuseConnect(func(string, string) byte {
+			connected.Store(true)
+			return 0
+		})
+		store.Intercept(func(emulator.Request) emulator.Action {
+			silent := !connected.Load()
+			return emulator.Action{Drop: silent, NoPuback: silent}
+		})
+		begin := time.Now()
+		e := next(t, w)
+		for e.Kind == EventUnaudited && time.Since(begin) < time.Minute {
+			e = next(t, w)
+		}
+		if e.Kind != EventDown || !errors.Is(e.Err, ErrSilent) {
+			t.Errorf("got %s, %v; want down, %v", told(e), e.Err, ErrSilent)
+		}
+		if took := time.Since(begin); took > s.o.Timeout+2*time.Second {
+			t.Errorf("the connection ended after %v", took)
+		}
+		for e.Kind != EventUp {
+			e = next(t, w)
+		}
+	})
+}
+
 // In an outage there are no audits, and each is told of.
 func TestAuditInAnOutage(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

@@ -245,6 +245,9 @@ func TestViaKubectl(t *testing.T) {
 			}
 			stdout, _ = c.run(0, "doctor")
 			c.wants(stdout, "v1.32.4", "pass\tforward", "pass\tca", "pass\ttoken", "pass\tstore")
+			if protocol.verb == "get" && c.api.Requests("get", "pods/portforward") == 0 {
+				t.Skip("kubectl is older than 1.30 and knows only SPDY")
+			}
 			if n, all := c.api.Requests(protocol.verb, "pods/portforward"), c.api.Requests("get", "pods/portforward")+c.api.Requests("create", "pods/portforward"); n != all || n < 6 {
 				t.Errorf("%d of %d port-forwards by this protocol", n, all)
 			}
@@ -315,21 +318,40 @@ func TestViaLock(t *testing.T) {
 		c.api.CreatePod()
 		lock.survive(dir)
 	})
-	t.Run("given up", func(t *testing.T) {
-		c, dir := startVia(t, "SSCLI_TIMEOUT=1s"), t.TempDir()
-		lock := c.start("lock", "run", "l", "--ttl", "4s", "--", "sh", "-c", viaLocked, dir)
+	// The new forward takes longer than a renewal may, but ends before the TERM time.
+	t.Run("survives a slow forward", func(t *testing.T) {
+		c, dir := startVia(t), t.TempDir()
+		lock := c.start("lock", "run", "l", "--ttl", "15s", "--", "sh", "-c", viaLocked, dir)
 		lock.expect("started")
+		c.api.SetDelay(3500 * time.Millisecond)
 		c.api.DeletePod()
-		c.await("the command is terminated", func() bool {
-			_, err := os.Stat(filepath.Join(dir, "terminated"))
-			return err == nil
-		})
-		if _, held := c.store.Get("l"); !held {
-			t.Error("the lock expired before the command got TERM")
-		}
-		_, stderr := lock.end(8)
-		c.wants(stderr, `lock "l" was lost`)
+		c.api.CreatePod()
+		lock.survive(dir)
 	})
+	for name, breaks := range map[string]func(*viaCluster){
+		"given up without a pod": func(c *viaCluster) { c.api.DeletePod() },
+		"given up before a slow forward": func(c *viaCluster) {
+			c.api.SetDelay(time.Minute)
+			c.api.DeletePod()
+			c.api.CreatePod()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, dir := startVia(t, "SSCLI_TIMEOUT=1s"), t.TempDir()
+			lock := c.start("lock", "run", "l", "--ttl", "4s", "--", "sh", "-c", viaLocked, dir)
+			lock.expect("started")
+			breaks(c)
+			c.await("the command is terminated", func() bool {
+				_, err := os.Stat(filepath.Join(dir, "terminated"))
+				return err == nil
+			})
+			if _, held := c.store.Get("l"); !held {
+				t.Error("the lock expired before the command got TERM")
+			}
+			_, stderr := lock.end(8)
+			c.wants(stderr, `lock "l" was lost`)
+		})
+	}
 	// sscli is killed: the command and each kubectl end before the lock expires.
 	t.Run("killed", func(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()

@@ -22,6 +22,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 )
 
 // The names of the objects in the cluster. The service and the deployment select the pod.
@@ -63,6 +64,7 @@ type Server struct {
 	forbidden []string      // "VERB RESOURCE"
 	loggedOut bool
 	silent    bool // port-forwards that begin carry no bytes
+	delay     time.Duration
 	forwards  map[*forward]bool
 	requests  []string // "VERB RESOURCE", in the order of their arrival
 }
@@ -174,6 +176,13 @@ func (s *Server) SetSilent(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.silent = silent
+}
+
+// SetDelay sets how long port-forwards that are requested later take to begin.
+func (s *Server) SetDelay(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = d
 }
 
 // Requests returns how often the server was asked for a verb on a resource.

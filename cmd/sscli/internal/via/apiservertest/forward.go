@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gorilla/websocket"
 	"github.com/moby/spdystream"
@@ -38,6 +39,16 @@ type forward struct {
 
 // portForward serves a port-forward until it ends.
 func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	delay := s.delay
+	s.mu.Unlock()
+	select {
+	case <-time.After(delay):
+	case <-s.closed:
+		return
+	case <-r.Context().Done():
+		return
+	}
 	conn, err := upgrade(w, r)
 	if err != nil {
 		return // upgrade has answered

@@ -187,17 +187,14 @@ func (s *Server) watchPod(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// createToken answers the request of `kubectl create token`, which is in protobuf.
+// createToken answers the request of `kubectl create token`.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request, account string) {
 	body, err := io.ReadAll(r.Body)
-	message, ok := bytes.CutPrefix(body, []byte("k8s\x00"))
-	if err != nil || !ok {
-		fail(w, http.StatusUnsupportedMediaType, "UnsupportedMediaType", "expected a request in protobuf")
+	audience := requestedAudience(body)
+	if err != nil || audience == "" {
+		fail(w, http.StatusBadRequest, "BadRequest", "expected a request with an audience")
 		return
 	}
-	request := field(message, 2)       // runtime.Unknown.raw
-	spec := field(request, 2)          // TokenRequest.spec
-	audience := string(field(spec, 1)) // the first of TokenRequestSpec.audiences
 	token, err := s.o.Token(account, audience)
 	if err != nil {
 		fail(w, http.StatusInternalServerError, "InternalError", err.Error())
@@ -207,6 +204,23 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request, account str
 		"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1", "spec": object{"audiences": []string{audience}},
 		"status": object{"token": token, "expirationTimestamp": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)},
 	})
+}
+
+// requestedAudience returns the first audience in a request for a token, or "". kubectl 1.32 and newer
+// send the request in protobuf, older ones in JSON.
+func requestedAudience(body []byte) string {
+	if message, ok := bytes.CutPrefix(body, []byte("k8s\x00")); ok {
+		request := field(message, 2)  // runtime.Unknown.raw
+		spec := field(request, 2)     // TokenRequest.spec
+		return string(field(spec, 1)) // the first of TokenRequestSpec.audiences
+	}
+	var request struct {
+		Spec struct{ Audiences []string }
+	}
+	if err := json.Unmarshal(body, &request); err != nil || len(request.Spec.Audiences) == 0 {
+		return ""
+	}
+	return request.Spec.Audiences[0]
 }
 
 // field returns the first field with a number in a protobuf message, if the field is a string or a
