@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -54,8 +53,8 @@ func manifest(name string) (source, error) {
 	}
 	for i, f := range all {
 		all[i].where = format.BriefWord(name) + f.where
-		if f.name != "" && !filepath.IsAbs(f.name) {
-			all[i].name = filepath.Join(filepath.Dir(name), f.name)
+		if f.name != "" {
+			all[i].name = config.Beside(name, f.name)
 		}
 	}
 	return files(all), nil
