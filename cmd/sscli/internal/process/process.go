@@ -32,6 +32,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 )
@@ -51,7 +52,7 @@ type Command struct {
 }
 
 // Environ returns sscli's environment without the variables in drop. The variables in set are
-// added or replaced.
+// added or replaced. On Windows, the names in set and drop are in capitals.
 func Environ(set map[string]string, drop ...string) []string {
 	omit := make(map[string]bool)
 	for _, name := range drop {
@@ -60,6 +61,9 @@ func Environ(set map[string]string, drop ...string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
+		if runtime.GOOS == "windows" {
+			name = strings.ToUpper(name) // Path is PATH
+		}
 		if _, replaced := set[name]; !replaced && !omit[name] {
 			env = append(env, kv)
 		}
