@@ -28,11 +28,11 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -82,7 +82,13 @@ type StartError struct {
 	Err  error
 }
 
-func (e *StartError) Error() string { return fmt.Sprintf("run %q: %v", e.Name, e.Err) }
+func (e *StartError) Error() string {
+	name := strconv.Quote(e.Name)
+	if runtime.GOOS == "windows" {
+		name = strings.ReplaceAll(name, `\\`, `\`) // between the directories of a path
+	}
+	return "run " + name + ": " + e.Err.Error()
+}
 
 func (e *StartError) Unwrap() error { return e.Err }
 

@@ -49,10 +49,10 @@ func manifest(name string) (source, error) {
 	}
 	all, err := parseManifest(text)
 	if err != nil {
-		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.BriefWord(name), err)}
+		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.Path(name), err)}
 	}
 	for i, f := range all {
-		all[i].where = format.BriefWord(name) + f.where
+		all[i].where = format.Path(name) + f.where
 		if f.name != "" {
 			all[i].name = config.Beside(name, f.name)
 		}
