@@ -73,7 +73,7 @@ func build(t *testing.T) string {
 
 // TestEachIsRun requires a test of each example.
 func TestEachIsRun(t *testing.T) {
-	for _, pattern := range []string{"*.sh", "*.yaml", "*.py"} {
+	for _, pattern := range []string{"*.sh", "*.ps1", "*.yaml", "*.py"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"unicode"
@@ -208,6 +209,16 @@ func Word[T Bytes](b T) string {
 		}
 	}
 	return string(b)
+}
+
+// Path returns the name of a file for a message. It is [BriefWord], but the backslashes of a path on
+// Windows stay single.
+func Path(name string) string {
+	word := BriefWord(name)
+	if runtime.GOOS == "windows" {
+		word = strings.ReplaceAll(word, `\\`, `\`)
+	}
+	return word
 }
 
 // ShWord returns b as one word for sh(1): a hint with it can be pasted and runs nothing else.

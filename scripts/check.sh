@@ -250,6 +250,19 @@ cluster() {
 	fi
 }
 
+# windows runs the tests for Windows with Wine. A machine that can neither use Wine nor get it says so
+# and goes on, also with SSCLI_CHECK=full. Wine's packages take a minute, once; two are the limit.
+windows() {
+	local name='tests for Windows, short form'
+	if [ -z "$full" ]; then
+		skip "$name" 'takes three minutes: scripts/windows-check.sh -short'
+	elif timeout 120 scripts/windows-check.sh -root >"$tmp/said" 2>&1; then
+		step "$name" scripts/windows-check.sh -short
+	else
+		echo "not done       $name: Wine is not here: $(tail -n 1 "$tmp/said")"
+	fi
+}
+
 [ -n "$full" ] && step 'install missing tools' install_missing
 
 step gofmt formatted
@@ -286,6 +299,7 @@ fi
 tests # including the imports between packages, README.md, docs and the tour
 fuzz
 cluster
+windows
 if [ -n "$full" ]; then
 	step 'trial release, if its inputs changed' scripts/release-check.sh --if-changed
 else

@@ -3,8 +3,8 @@
 # with the reason, a table of the packages, and as its last line `N passed, N failed, N skipped`.
 #
 #	scripts/windows-check.sh                            all packages
-#	scripts/windows-check.sh -short                     where Windows differs most, about eight minutes
-#	scripts/windows-check.sh -run Close ./client/mqtt   flags, and packages, of go test
+#	scripts/windows-check.sh -short                     where Windows differs most, about three minutes
+#	scripts/windows-check.sh -run=Close ./client/mqtt   flags, and packages, of go test
 #	scripts/windows-check.sh -exec FILE.exe [ARG...]    a single program
 #	scripts/windows-check.sh -root                      only creates the root with Wine, and tries it
 #
@@ -13,7 +13,7 @@
 # is a terminal of Linux.
 #
 # Wine comes from Debian trixie, because Go's runtime needs version 10. debootstrap(8) installs it
-# into a root below ~/.cache/sscli-wine, once (800 MB, two minutes); WINE_CACHE names another
+# into a root below ~/.cache/sscli-wine, once (800 MB, one to two minutes); WINE_CACHE names another
 # directory. Requires Linux on amd64, Go, debootstrap, unshare(1) and the right to mount.
 set -euo pipefail
 self=$(realpath "${BASH_SOURCE[0]}")
@@ -63,9 +63,10 @@ case ${1-} in
 esac
 
 [ "$(uname -sm)" = 'Linux x86_64' ] || fail 'requires Linux on amd64'
+unshare --mount true 2>/dev/null || fail 'requires unshare(1) and the right to mount'
 make_root
 # The first start writes the registry.
-(wine cmd /c exit) >/dev/null 2>&1 || fail 'Wine does not start: requires unshare(1) and the right to mount'
+(wine cmd /c exit) >/dev/null 2>&1 || fail 'Wine does not start, try: scripts/windows-check.sh -exec cmd /c exit'
 [ "${1-}" != -root ] || exit 0
 
 cd "$(dirname "$self")/.."
@@ -78,6 +79,9 @@ tests() {
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go test -v -p 1 -vet=off -timeout 10m -exec "$self -exec" "$@" >>"$log" 2>&1 || true
 }
 
+# What -short runs of the scripts: commands after --, files, encodings and logins.
+scripts='apply|batch-load|client-certificate|config|context|edit|encodings|export|get|import|lock-steps|login|serve-load|serve-password|watch-command'
+
 # What the other packages test is about Unix or the source.
 mapfile -t all < <(go list ./... | grep -v -e /scripts/ -e /examples -e '/sscli$' -e /emulator/mosquitto)
 flags=() packages=()
@@ -85,14 +89,15 @@ for arg; do
 	case $arg in ./*) packages+=("$arg") ;; *) flags+=("$arg") ;; esac
 done
 if [ ${#packages[@]} -gt 0 ]; then
-	tests "${flags[@]}" "${packages[@]}"
+	tests "${packages[@]}" "${flags[@]}"
 elif [ "$*" = -short ]; then
 	mapfile -t packages < <(printf '%s\n' "${all[@]}" |
-		grep -E '/(internal/(atomicfile|config|fence|fault|neterr|ownerfile|process|sources|textfile)|client/mqtt|emulator/disk|repl)$')
+		grep -E '/(internal/(atomicfile|config|fence|neterr|ownerfile|process|sources|terminal|textfile)|client/mqtt)$')
 	tests "${packages[@]}"
-	tests -run '^TestScript$' ./cmd/sscli
+	tests -run '^(TestLockChaos|TestConsoleClosed)$' ./cmd/sscli -chaos-rounds=4
+	tests -run "^TestScript\$/^($scripts)\$" ./cmd/sscli
 else
-	tests "${flags[@]}" "${all[@]}" ./cmd/sscli
+	tests "${all[@]}" ./cmd/sscli "${flags[@]}"
 fi
 
 # The reason stands in the line above the test's name.

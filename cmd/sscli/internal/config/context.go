@@ -143,8 +143,8 @@ func (c Context) layer(name, file string) layer {
 		if !ok {
 			continue
 		}
-		if s.isFile() && !filepath.IsAbs(value) {
-			value = filepath.Join(filepath.Dir(file), value)
+		if s.isFile() {
+			value = Beside(file, value)
 		}
 		l[s.flag] = given{value, contextSource + name + ": " + s.flag}
 	}

@@ -197,12 +197,22 @@ func follow(file string) (string, error) {
 		if err != nil { // not a link, or missing
 			return file, nil
 		}
-		if !filepath.IsAbs(to) {
-			to = filepath.Join(filepath.Dir(file), to)
-		}
-		file = to
+		file = Beside(file, to)
 	}
 	return "", errors.New("too many links")
+}
+
+// Beside returns the path of a file that another file names: a relative name is relative to the
+// other file's directory. On Windows \x is on the other file's drive or share, and C:x stays
+// relative to the current directory of drive C.
+func Beside(file, name string) string {
+	switch {
+	case filepath.VolumeName(name) != "":
+		return name
+	case name != "" && os.IsPathSeparator(name[0]):
+		return filepath.VolumeName(file) + name
+	}
+	return filepath.Join(filepath.Dir(file), name)
 }
 
 // lock takes an exclusive lock on a file, which it creates if needed.

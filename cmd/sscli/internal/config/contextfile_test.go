@@ -276,6 +276,9 @@ func TestEditLinks(t *testing.T) {
 		if err := os.Symlink(to, link); err != nil {
 			t.Skip(err)
 		}
+		if _, err := os.Lstat(link); err != nil {
+			t.Skip("this system has no symbolic links: it says that it made one, but", err)
+		}
 	}
 	for i := range 2 {
 		if err := Edit(t.Context(), outer, setHost(fmt.Sprint("a", i), "h")); err != nil {

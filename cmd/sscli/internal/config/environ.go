@@ -2,7 +2,11 @@ package config
 
 import (
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
+
+	"github.com/sscli/sscli/format"
 )
 
 // Environ returns the connection as environment variables for a child process: the variables to
@@ -42,4 +46,16 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: --proxy refuses one
 	}
 	return set, drops
+}
+
+// Export returns a line that sets an environment variable in the user's shell: in sh(1), on Windows
+// in PowerShell. An empty value unsets the variable.
+func Export(name, value string) string {
+	switch {
+	case runtime.GOOS == "windows":
+		return "$env:" + name + " = '" + strings.ReplaceAll(value, "'", "''") + "'"
+	case value == "":
+		return "unset " + name
+	}
+	return "export " + name + "=" + format.ShWord(value)
 }

@@ -16,6 +16,14 @@ import (
 // codeKilled is the exit code of processes that a guard killed: 128+9, as after KILL on Unix.
 const codeKilled = 137
 
+// codeClosed is the exit code of a command that was killed because its console closed: 128+15, as
+// after TERM on Unix.
+const codeClosed = 143
+
+// closeGrace is the time between Ctrl-Break and the kill when the console is closing. Windows ends
+// sscli five seconds after it announced the closing, and sscli must release the lock before.
+const closeGrace = 2 * time.Second
+
 // GuardMain runs a guard until it is done and returns true. In any other process it returns false
 // at once. Call it first in main. The guard's first arguments are the handles of the pipes from
 // and to sscli.
@@ -75,13 +83,16 @@ type guard struct {
 	code     int // exit code of an ended command
 	termSent bool
 	killSent bool
+	closing  bool    // the console is closing
 	left     bool    // the command ended by itself, and left processes behind
 	giveUpAt instant // when to stop waiting for killed processes
 }
 
 func (g *guard) run(from *os.File) {
-	ignored := make(chan os.Signal, 1) // caught so that they don't end the guard, then discarded
-	signal.Notify(ignored, os.Interrupt)
+	// Caught so that they don't end the guard, then discarded. SIGTERM stands for the closing of the
+	// console and for the end of the user's session: Windows ends the guard some seconds later.
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, os.Interrupt, syscall.SIGTERM)
 	orders := make(chan order)
 	go receive(from, orders) // runs until the pipe is closed or the process ends
 	for {
@@ -152,6 +163,11 @@ func (g *guard) handleOrder(o order) {
 		case !g.ended && !g.termSent:
 			g.terminate(true)
 		}
+	case o.Signal == syscall.SIGTERM && g.job != nil && !g.ended && !g.termSent:
+		g.note("the console is closing")
+		g.closing = true
+		g.options.Grace = min(g.options.Grace, closeGrace)
+		g.terminate(true)
 	case o.Signal != 0 && g.job != nil && !g.ended:
 		_ = g.job.sendBreak()
 	}
@@ -207,7 +223,10 @@ func (g *guard) check() bool {
 		return false
 	}
 	g.note("nothing is left")
-	end := End{Code: g.code, Killed: g.termSent && !g.left, Left: g.left}
+	end := End{Code: g.code, Killed: g.termSent && !g.left && !g.closing, Left: g.left}
+	if g.closing && g.killSent {
+		end.Code = codeClosed
+	}
 	if end.Killed && g.secret != "" {
 		_ = os.Remove(g.secret) // fails if sscli removed it first
 	}

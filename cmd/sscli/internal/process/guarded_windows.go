@@ -21,7 +21,8 @@ import (
 // when the guard ends. The guard ends the job at the deadline, and at once when sscli dies.
 //
 // Windows has no TERM. The command gets Ctrl-Break instead. A command without a console cannot
-// get Ctrl-Break and is killed at once.
+// get Ctrl-Break and is killed at once. When the console is closing, or the user's session ends, the
+// command gets Ctrl-Break and is killed after at most two seconds.
 type Guarded struct {
 	o       GuardOptions
 	guard   *exec.Cmd

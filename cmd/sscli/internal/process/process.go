@@ -28,10 +28,11 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -51,7 +52,7 @@ type Command struct {
 }
 
 // Environ returns sscli's environment without the variables in drop. The variables in set are
-// added or replaced.
+// added or replaced. On Windows, the names in set and drop are in capitals.
 func Environ(set map[string]string, drop ...string) []string {
 	omit := make(map[string]bool)
 	for _, name := range drop {
@@ -60,6 +61,9 @@ func Environ(set map[string]string, drop ...string) []string {
 	var env []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
+		if runtime.GOOS == "windows" {
+			name = strings.ToUpper(name) // Path is PATH
+		}
 		if _, replaced := set[name]; !replaced && !omit[name] {
 			env = append(env, kv)
 		}
@@ -78,7 +82,13 @@ type StartError struct {
 	Err  error
 }
 
-func (e *StartError) Error() string { return fmt.Sprintf("run %q: %v", e.Name, e.Err) }
+func (e *StartError) Error() string {
+	name := strconv.Quote(e.Name)
+	if runtime.GOOS == "windows" {
+		name = strings.ReplaceAll(name, `\\`, `\`) // between the directories of a path
+	}
+	return "run " + name + ": " + e.Err.Error()
+}
 
 func (e *StartError) Unwrap() error { return e.Err }
 

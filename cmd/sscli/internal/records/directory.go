@@ -17,7 +17,7 @@ func OpenKey(dir, key string) (io.ReadCloser, Options, error) {
 	if info, err := os.Stat(dir); err != nil {
 		return nil, Options{}, err
 	} else if !info.IsDir() {
-		return nil, Options{}, fmt.Errorf("--data %s: expected a directory", format.BriefWord(dir))
+		return nil, Options{}, fmt.Errorf("--data %s: expected a directory", format.Path(dir))
 	}
 	for _, extension := range extensions {
 		local := filepath.FromSlash(key + extension)
@@ -29,5 +29,5 @@ func OpenKey(dir, key string) (io.ReadCloser, Options, error) {
 		file, err := os.Open(name)
 		return file, Options{Name: name, Stored: extension == "" && filepath.Ext(key) == ""}, err
 	}
-	return nil, Options{}, fault.Usagef("add %s.jsonl or %[1]s.csv to %s", format.BriefWord(key), format.BriefWord(dir))
+	return nil, Options{}, fault.Usagef("add %s.jsonl or %[1]s.csv to %s", format.BriefWord(key), format.Path(dir))
 }

@@ -29,7 +29,7 @@ type file struct {
 
 // newFile returns the entry for a key whose value is the content of a file.
 func newFile(key, name string) file {
-	return file{key: key, name: name, dataset: isDataset(name), where: format.BriefWord(name)}
+	return file{key: key, name: name, dataset: isDataset(name), where: format.Path(name)}
 }
 
 // isDataset reports whether a file is a data set, by its extension.
@@ -126,7 +126,7 @@ func directory(root, prefix string) (source, error) {
 			return err
 		}
 		if slices.ContainsFunc(above, func(a os.FileInfo) bool { return os.SameFile(a, info) }) {
-			return fmt.Errorf("%s: the link leads to a directory above it", format.BriefWord(dir))
+			return fmt.Errorf("%s: the link leads to a directory above it", format.Path(dir))
 		}
 		above = append(above, info)
 		defer func() { above = above[:len(above)-1] }()
@@ -148,7 +148,7 @@ func directory(root, prefix string) (source, error) {
 				}
 				continue
 			case !info.Mode().IsRegular():
-				return fmt.Errorf("%s: expected a regular file or a directory", format.BriefWord(path))
+				return fmt.Errorf("%s: expected a regular file or a directory", format.Path(path))
 			}
 			below, err := filepath.Rel(root, path)
 			if err != nil {
@@ -156,7 +156,7 @@ func directory(root, prefix string) (source, error) {
 			}
 			f := newFile(prefix+keyOf(below), path)
 			if other := seen[f.key]; other != "" {
-				return fmt.Errorf("%s and %s: both are the key %s", format.BriefWord(other), format.BriefWord(path), format.BriefWord(f.key))
+				return fmt.Errorf("%s and %s: both are the key %s", format.Path(other), format.Path(path), format.BriefWord(f.key))
 			}
 			seen[f.key] = path
 			all = append(all, f)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
@@ -50,12 +49,12 @@ func manifest(name string) (source, error) {
 	}
 	all, err := parseManifest(text)
 	if err != nil {
-		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.BriefWord(name), err)}
+		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.Path(name), err)}
 	}
 	for i, f := range all {
-		all[i].where = format.BriefWord(name) + f.where
-		if f.name != "" && !filepath.IsAbs(f.name) {
-			all[i].name = filepath.Join(filepath.Dir(name), f.name)
+		all[i].where = format.Path(name) + f.where
+		if f.name != "" {
+			all[i].name = config.Beside(name, f.name)
 		}
 	}
 	return files(all), nil

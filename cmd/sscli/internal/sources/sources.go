@@ -155,7 +155,7 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	case info.IsDir():
 		return directory(name, o.Prefix)
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
-		return nil, fault.Usagef("%s: expected a directory, or a regular file, which is read twice", format.BriefWord(name))
+		return nil, fault.Usagef("%s: expected a directory, or a regular file, which is read twice", format.Path(name))
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":
@@ -193,7 +193,7 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			size := 0
 			for line, err := range lineinput.Entries(ctx, in, 1) {
 				if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
-					err = &fault.UsageError{Err: fmt.Errorf("%s: %w", format.BriefWord(name), wrong.Err)}
+					err = &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Path(name), wrong.Err)}
 				}
 				if !yield(Entry{Entry: line.Entry}, err) || err != nil {
 					return

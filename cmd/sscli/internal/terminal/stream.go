@@ -42,7 +42,7 @@ func (s Stream) Size() (width, height int) {
 
 // UsesColor reports whether to use colors. With --color=auto, a NO_COLOR that is not empty turns
 // colors off (no-color.org). A CLICOLOR_FORCE that is neither empty nor 0 turns them on. Otherwise
-// colors are on for a terminal, unless CLICOLOR is 0 or TERM is dumb.
+// colors are on for a terminal, unless CLICOLOR is 0, TERM is dumb, or a console of Windows is too old.
 func (s Stream) UsesColor() bool {
 	none, _ := s.Env("NO_COLOR")
 	force, _ := s.Env("CLICOLOR_FORCE")
@@ -56,7 +56,7 @@ func (s Stream) UsesColor() bool {
 	}
 	clicolor, _ := s.Env("CLICOLOR")
 	kind, _ := s.Env("TERM")
-	return s.IsTerminal() && kind != "dumb" && clicolor != "0"
+	return s.IsTerminal() && kind != "dumb" && clicolor != "0" && enableColor(s.File)
 }
 
 // ErrClosed is the cause of a context that [UntilClosed] ended.

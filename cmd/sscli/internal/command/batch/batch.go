@@ -184,7 +184,7 @@ func checkCommands(file *os.File, f batchFlags) error {
 		return nil // the next read reports an error
 	}
 	return &fault.UsageError{
-		Err:  fmt.Errorf("%s has JSON lines, no commands", format.BriefWord(file.Name())),
+		Err:  fmt.Errorf("%s has JSON lines, no commands", format.Path(file.Name())),
 		Hint: "sscli import " + format.ShWord(file.Name()),
 	}
 }

@@ -138,7 +138,7 @@ func (l *loading) readFile(ctx context.Context) error {
 		value.WriteByte('\n')
 	}
 	if l.survey.Records == 0 {
-		return &fault.UsageError{Err: fmt.Errorf("%s has no records: expected at least one", format.BriefWord(l.file)), Hint: "sscli del " + format.ShWord(l.key) + " deletes the data set"}
+		return &fault.UsageError{Err: fmt.Errorf("%s has no records: expected at least one", format.Path(l.file)), Hint: "sscli del " + format.ShWord(l.key) + " deletes the data set"}
 	}
 	l.survey.Done()
 	l.value = value.String()

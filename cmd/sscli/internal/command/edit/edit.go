@@ -116,7 +116,7 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	}
 	if editor := filepath.Base(command[0]); isFullScreen(editor) && a.Shell == nil && !a.OnTerminal() {
 		return &fault.UsageError{
-			Err:  fmt.Errorf("the editor %s needs a terminal, and standard input or output is none", format.BriefWord(editor)),
+			Err:  fmt.Errorf("the editor %s needs a terminal, and standard input or output is none", format.Path(editor)),
 			Hint: getAndSet(key),
 		}
 	}
@@ -228,7 +228,7 @@ func (e *editing) keepFile(err error) error {
 func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	runner := process.NewRunner()
 	defer runner.Close()
-	name := format.BriefWord(e.command[0])
+	name := format.Path(e.command[0])
 	e.app.Inform("editing " + format.BriefWord(e.key) + " with " + name)
 	for {
 		code, err := runner.Run(process.Command{Args: append(e.command[:len(e.command):len(e.command)], e.file)})

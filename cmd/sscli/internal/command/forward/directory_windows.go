@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 )
 
 // isOwn returns true: each user of Windows has a directory for temporary files.
@@ -22,7 +24,12 @@ func openLock(path string) (*os.File, error) {
 // so remove closes the lock first. Another forward may have the lock open for a moment: remove tries
 // again for two seconds. It fails if that forward has made the directory its own.
 func (d *directory) remove() error {
-	entries, err := os.ReadDir(d.path)
+	var entries []os.DirEntry
+	// Another forward may have the directory open, to see whether it is abandoned.
+	err := atomicfile.Retry(func() (err error) {
+		entries, err = os.ReadDir(d.path)
+		return err
+	})
 	for _, e := range entries {
 		if e.Name() != lockName {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(d.path, e.Name())))

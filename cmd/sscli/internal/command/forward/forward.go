@@ -124,11 +124,11 @@ func ready(a *app.App, s config.Settings) format.Forward {
 	set, _ := s.Environ()
 	for _, name := range []string{"SSCLI_URL", "SSCLI_CA_FILE", "SSCLI_TLS_SERVER_NAME", "SSCLI_SAT_FILE", "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE"} {
 		if value := set[name]; value != "" {
-			f.Paste = append(f.Paste, "export "+name+"="+format.ShWord(value))
+			f.Paste = append(f.Paste, config.Export(name, value))
 		}
 	}
 	if via, set := a.Env("SSCLI_VIA"); set && via != "" {
-		f.Paste = append(f.Paste, "unset SSCLI_VIA")
+		f.Paste = append(f.Paste, config.Export("SSCLI_VIA", ""))
 	}
 	f.Paste = append(f.Paste, "sscli ping")
 	return f

@@ -351,12 +351,12 @@ func serving(a *app.App, f serveFlags, server *emulator.Server, token string) fo
 			s.CAFile = said // for a certificate that is not its own CA
 		}
 	}
-	s.Paste = append(s.Paste, "export SSCLI_URL="+s.URL)
+	s.Paste = append(s.Paste, config.Export("SSCLI_URL", s.URL))
 	for _, v := range []struct{ name, file string }{
 		{"SSCLI_CA_FILE", s.CAFile}, {"SSCLI_CERT_FILE", s.CertFile}, {"SSCLI_KEY_FILE", s.KeyFile}, {"SSCLI_SAT_FILE", s.SATFile},
 	} {
 		if v.file != "" {
-			s.Paste = append(s.Paste, "export "+v.name+"="+format.ShWord(v.file))
+			s.Paste = append(s.Paste, config.Export(v.name, v.file))
 		}
 	}
 	s.Paste = append(s.Paste, "sscli set hello world")

@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -66,6 +67,9 @@ func TestMatchEnds(t *testing.T) {
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			t.Parallel()
+			if _, err := exec.LookPath("false"); err != nil && tt.args == "-- false" {
+				t.Skip("this system has no program named false")
+			}
 			store := emulator.Start(t)
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -112,7 +112,7 @@ func (c *checking) readFiles() error {
 			return &fault.UsageError{Err: err}
 		}
 		if text, err = textfile.Decode(text); err != nil {
-			return fault.Usagef("%s: %w", format.BriefWord(name), err)
+			return fault.Usagef("%s: %w", format.Path(name), err)
 		}
 		f := dataflow.Read(text)
 		for _, wrong := range f.Findings {
