@@ -14,7 +14,7 @@ type Apply struct {
 	Time    time.Time `json:"time,omitzero"` // when apply handled the key, with --every; zero: not shown
 }
 
-func (a Apply) fields(o *objectWriter) { o.result("apply", a) }
+func (a Apply) fields(o *object) { o.result("apply", a) }
 
 func (a Apply) human(w *writer) { w.row(a) }
 
@@ -47,7 +47,7 @@ type ApplySummary struct {
 
 func (ApplySummary) diagnostic() {}
 
-func (s ApplySummary) fields(o *objectWriter) { o.result("apply_summary", s) }
+func (s ApplySummary) fields(o *object) { o.result("apply_summary", s) }
 
 func (s ApplySummary) human(w *writer) {
 	words := []string{"created", "changed", "deleted"}

@@ -39,11 +39,11 @@ func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unkn
 // rate returns the lines per second, rounded.
 func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
-func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
+func (s BatchSummary) fields(o *object) { s.write(o, "batch", "no") }
 
 // write adds the fields to o. op is the value of the field op; no is the name of the field that
 // holds s.No.
-func (s BatchSummary) write(o *objectWriter, op, no string) {
+func (s BatchSummary) write(o *object, op, no string) {
 	ahead := make(list, len(s.Ahead))
 	for i, r := range s.Ahead {
 		ahead[i] = list{r.First, r.Last}

@@ -20,7 +20,7 @@ type DatasetCell struct {
 	Number bool
 }
 
-func (r DatasetRecord) fields(o *objectWriter) {
+func (r DatasetRecord) fields(o *object) {
 	o.add("op", "dataset_record")
 	o.add("key", r.Key)
 	o.add("line", r.Line)
@@ -54,7 +54,7 @@ type DatasetMatch struct {
 	Record  []byte // JSON without spaces
 }
 
-func (m DatasetMatch) fields(o *objectWriter) {
+func (m DatasetMatch) fields(o *object) {
 	o.add("op", "dataset_match")
 	o.add("key", m.Key)
 	o.add("message", when(m.Message > 0, m.Message))
@@ -93,7 +93,7 @@ type DatasetChange struct {
 	Fields  []FieldChange
 }
 
-func (c DatasetChange) fields(o *objectWriter) {
+func (c DatasetChange) fields(o *object) {
 	o.add("op", "dataset_change")
 	o.add("change", c.Change)
 	o.add("key", c.Key)
@@ -166,7 +166,7 @@ type DatasetSummary struct {
 
 func (DatasetSummary) diagnostic() {}
 
-func (s DatasetSummary) fields(o *objectWriter) {
+func (s DatasetSummary) fields(o *object) {
 	o.add("op", "dataset_summary")
 	o.add("key", s.Key)
 	o.structure(s.DatasetCounts)
@@ -193,7 +193,7 @@ type DatasetField struct {
 	Records int    `json:"records"`
 }
 
-func (p DatasetPlan) fields(o *objectWriter) {
+func (p DatasetPlan) fields(o *object) {
 	o.add("op", "dataset_plan")
 	o.add("key", p.Key)
 	o.add("action", p.Action)
@@ -268,7 +268,7 @@ type DatasetFinding struct {
 	Hint    string `json:"hint"` // how to fix it; empty: no suggestion
 }
 
-func (f DatasetFinding) fields(o *objectWriter) {
+func (f DatasetFinding) fields(o *object) {
 	o.add("op", "dataset_finding")
 	o.structure(f)
 }

@@ -17,7 +17,7 @@ type ExportSummary struct {
 
 func (ExportSummary) diagnostic() {}
 
-func (s ExportSummary) fields(o *objectWriter) {
+func (s ExportSummary) fields(o *object) {
 	o.add("op", "export")
 	o.add("keys", s.Keys)
 	o.add("missing", s.Missing)

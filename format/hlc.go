@@ -8,7 +8,7 @@ type Clock struct {
 	Version Version `json:"version"`
 }
 
-func (c Clock) fields(o *objectWriter) { o.result("hlc_"+c.Op, c) }
+func (c Clock) fields(o *object) { o.result("hlc_"+c.Op, c) }
 
 func (c Clock) human(w *writer) {
 	switch {
@@ -38,7 +38,7 @@ type Compare struct {
 	Order int // -1: A is older; 0: A and B are equal; 1: A is newer
 }
 
-func (c Compare) fields(o *objectWriter) {
+func (c Compare) fields(o *object) {
 	o.add("op", "hlc_compare")
 	o.add("a", c.A)
 	o.add("b", c.B)

@@ -6,7 +6,7 @@ import "fmt"
 // ran.
 type ImportSummary struct{ Batch BatchSummary }
 
-func (s ImportSummary) fields(o *objectWriter) {
+func (s ImportSummary) fields(o *object) {
 	s.Batch.write(o, "import", "exist")
 	o.add("newer", when(s.Batch.Newer > 0, s.Batch.Newer))
 }
@@ -43,7 +43,7 @@ type DryRunSummary struct{ Batch BatchSummary }
 
 func (DryRunSummary) diagnostic() {}
 
-func (s DryRunSummary) fields(o *objectWriter) {
+func (s DryRunSummary) fields(o *object) {
 	ImportSummary(s).fields(o)
 	o.add("dry_run", true)
 }
@@ -63,7 +63,7 @@ type ImportPlan struct {
 	Version Version `json:"version"` // of the key now; nil: missing
 }
 
-func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }
+func (p ImportPlan) fields(o *object) { o.result("import", p) }
 
 func (p ImportPlan) human(w *writer) { w.row(p) }
 

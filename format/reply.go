@@ -36,7 +36,7 @@ type Reply struct {
 	RTT     time.Duration // 0: not measured
 }
 
-func (r Reply) fields(o *objectWriter) {
+func (r Reply) fields(o *object) {
 	request := make(list, len(r.Words))
 	for i, word := range r.Words {
 		request[i] = string(word)

@@ -13,7 +13,7 @@ type Serving struct {
 	Paste []string // shell commands that set up another terminal
 }
 
-func (s Serving) fields(o *objectWriter) { o.result("serve", s) }
+func (s Serving) fields(o *object) { o.result("serve", s) }
 
 func (s Serving) human(w *writer) {
 	w.print("ready: ", printable(s.URL), "\n")
@@ -36,7 +36,7 @@ type Forward struct {
 	Paste []string // shell commands that set up another terminal
 }
 
-func (f Forward) fields(o *objectWriter) { o.result("forward", f) }
+func (f Forward) fields(o *object) { o.result("forward", f) }
 
 func (f Forward) human(w *writer) { Serving{URL: f.URL, Paste: f.Paste}.human(w) }
 
@@ -48,7 +48,7 @@ type Gateway struct {
 	Store string `json:"store,omitzero"` // URL of the broker; empty: none
 }
 
-func (g Gateway) fields(o *objectWriter) { o.result("gateway", g) }
+func (g Gateway) fields(o *object) { o.result("gateway", g) }
 
 func (g Gateway) human(w *writer) {
 	Serving{URL: g.URL, Paste: []string{"redis-cli -u " + g.URL}}.human(w)
