@@ -67,10 +67,9 @@ func isStd(path string) bool {
 // their path below it.
 const arrows = `
 client/wire
-client/internal/idtable
-client/mqtt          client/internal/idtable
+client/mqtt
 client/wait
-client               client/internal/idtable client/mqtt client/wait client/wire
+client               client/mqtt client/wait client/wire
 observe
 internal/admission
 internal/glob
@@ -239,7 +238,6 @@ func TestLayers(t *testing.T) {
 		disk     = module + "/emulator/disk"
 		format   = module + "/format"
 		redis    = module + "/redis"
-		idtable  = module + "/client/internal/idtable"
 		repl     = module + "/repl"
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
@@ -275,9 +273,7 @@ func TestLayers(t *testing.T) {
 		{"wire stands on the standard library alone", func(p string) bool { return p == wire }, all,
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
-			func(i string) bool { return own(i) && i != idtable || flags(i) }},
-		{"idtable stands on the standard library alone", func(p string) bool { return p == idtable }, all,
-			func(i string) bool { return !isStd(i) }},
+			func(i string) bool { return own(i) || flags(i) }},
 		// The emulator is tested with paho's own clients.
 		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},

@@ -144,7 +144,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	// These fields would keep the request and its result in memory until the next request.
 	s.draft.Large, s.draft.Correlation = mqtt.LargePayload{}, nil
 	if err != nil {
-		s.outstanding.Remove(r.id)
+		delete(s.outstanding, r.id)
 		s.mu.Unlock()
 		if r.alone {
 			s.wg.Done()
@@ -191,7 +191,9 @@ func (r *request) stamp() error {
 func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
-	r.id = r.s.outstanding.Add(r)
+	r.s.lastID++
+	r.id = r.s.lastID
+	r.s.outstanding[r.id] = r
 }
 
 // keptPayload is the size of the largest payload buffer that is kept for reuse, in bytes.
@@ -302,7 +304,7 @@ func (r *request) retry() {
 	defer r.s.wg.Done()
 	r.s.mu.Lock()
 	conn := r.conn
-	_, outstanding := r.s.outstanding.Get(r.id)
+	outstanding := r.s.outstanding[r.id] != nil
 	r.s.mu.Unlock()
 	switch {
 	case !outstanding:
@@ -348,7 +350,8 @@ func (r *request) hasNoSubscribers() bool {
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, _ := s.outstanding.Remove(id)
+	r := s.outstanding[id]
+	delete(s.outstanding, id)
 	return r
 }
 
@@ -397,7 +400,7 @@ func (s *Session) endOverdue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, more := s.o.Timeout, false
-	for _, r := range s.outstanding.All() {
+	for _, r := range s.outstanding {
 		if r.alone && !r.waiting {
 			next, more = min(next, time.Until(r.sent.Add(r.timeout))), true
 		}
@@ -412,7 +415,7 @@ func (s *Session) endOverdue() {
 func (s *Session) finishAll(matches func(*request) bool, err error) {
 	s.mu.Lock()
 	var matching []uint64
-	for id, r := range s.outstanding.All() {
+	for id, r := range s.outstanding {
 		if !r.waiting && matches(r) {
 			matching = append(matching, id)
 		}
