@@ -64,11 +64,8 @@ func (s BatchSummary) write(o *object, op, no string) {
 func (BatchSummary) diagnostic() {}
 
 func (s BatchSummary) human(w *writer) {
-	w.program("%s: %d applied, %d no, %d refused, %d unknown", Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
-	if s.Skipped > 0 {
-		w.printf(", %d skipped", s.Skipped)
-	}
-	w.printf("; %s, %d/s\n", seconds(s.Elapsed), s.rate())
+	w.program("%s: %d applied, %d no, %d refused, %d unknown%s; %s, %d/s\n", Count(s.lines(), "line"),
+		s.Applied, s.No, s.Refused, s.Unknown, nonZeroCounts(count{s.Skipped, "skipped"}), seconds(s.Elapsed), s.rate())
 	if s.Resume == 0 {
 		return
 	}
@@ -80,6 +77,23 @@ func (s BatchSummary) human(w *writer) {
 		}
 		w.program("these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
 	}
+}
+
+// A count is a number of things, with what they are or what happened to them.
+type count struct {
+	n    int
+	text string
+}
+
+// nonZeroCounts returns the counts that are not 0, each after a comma.
+func nonZeroCounts(counts ...count) string {
+	var text strings.Builder
+	for _, c := range counts {
+		if c.n != 0 {
+			fmt.Fprintf(&text, ", %d %s", c.n, c.text)
+		}
+	}
+	return text.String()
 }
 
 // List lists names: "a, b or c" if last is "or".

@@ -93,10 +93,7 @@ func (DiffSummary) diagnostic() {}
 func (s DiffSummary) fields(o *object) { o.result("diff_summary", s) }
 
 func (s DiffSummary) human(w *writer) {
-	w.program("%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
-	if s.Refused > 0 {
-		w.printf(", %d refused", s.Refused)
-	}
-	w.printf("; %s\n", seconds(s.Elapsed))
+	refused := nonZeroCounts(count{s.Refused, "refused"})
+	w.program("%d added, %d removed, %d changed, %d equal%s; %s\n", s.Added, s.Removed, s.Changed, s.Equal, refused, seconds(s.Elapsed))
 	s.Meanwhile.line(w)
 }

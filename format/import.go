@@ -18,16 +18,7 @@ func (s ImportSummary) human(w *writer) {
 // counts says how many keys were imported, and how many were not and why.
 func (s ImportSummary) counts() string {
 	b := s.Batch
-	text := Count(b.Applied, "key")
-	for _, part := range []struct {
-		n    int
-		text string
-	}{{b.No, "exist already"}, {b.Refused, "refused"}, {b.Unknown, "unknown"}, {b.Skipped, "skipped"}} {
-		if part.n > 0 {
-			text += fmt.Sprintf(", %d %s", part.n, part.text)
-		}
-	}
-	return text
+	return Count(b.Applied, "key") + nonZeroCounts(count{b.No, "exist already"}, count{b.Refused, "refused"}, count{b.Unknown, "unknown"}, count{b.Skipped, "skipped"})
 }
 
 // raw writes how many lines were applied, had a key that already exists, were refused, have an

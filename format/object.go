@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -65,6 +66,8 @@ func treeOf(value any) any {
 		return versionField(v)
 	case time.Duration:
 		return milliseconds(v)
+	case json.RawMessage:
+		return jsonText(v)
 	case []byte:
 		return string(v)
 	case fielder:
