@@ -29,7 +29,10 @@ type InFlight struct{ request }
 // Pipeline returns a pipeline that keeps up to inFlight requests in flight. A limit below 1
 // counts as 1.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
-	return &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
+	return &Pipeline{
+		s: s, limit: max(inFlight, 1),
+		busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool)),
+	}
 }
 
 // Send sends a request as soon as there is room and no other request for the same key is in

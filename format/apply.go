@@ -53,6 +53,7 @@ func (s ApplySummary) human(w *writer) {
 	} else {
 		w.program("")
 	}
-	others := nonZeroCounts(count{s.Deleted, words[2]}, count{s.Conflicts, "changed by another client"}, count{s.Refused, "refused"}, count{s.Unknown, "unknown"})
-	w.printf("%d %s, %d %s, %d unchanged%s; %s\n", s.Created, words[0], s.Changed, words[1], s.Unchanged, others, seconds(s.Elapsed))
+	w.printf("%d %s, %d %s, %d unchanged", s.Created, words[0], s.Changed, words[1], s.Unchanged)
+	w.counts(count{s.Deleted, words[2]}, count{s.Conflicts, "changed by another client"}, count{s.Refused, "refused"}, count{s.Unknown, "unknown"})
+	w.printf("; %s\n", seconds(s.Elapsed))
 }

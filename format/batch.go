@@ -64,8 +64,9 @@ func (s BatchSummary) write(o *object, op, no string) {
 func (BatchSummary) diagnostic() {}
 
 func (s BatchSummary) human(w *writer) {
-	w.program("%s: %d applied, %d no, %d refused, %d unknown%s; %s, %d/s\n", Count(s.lines(), "line"),
-		s.Applied, s.No, s.Refused, s.Unknown, nonZeroCounts(count{s.Skipped, "skipped"}), seconds(s.Elapsed), s.rate())
+	w.program("%s: %d applied, %d no, %d refused, %d unknown", Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
+	w.counts(count{s.Skipped, "skipped"})
+	w.printf("; %s, %d/s\n", seconds(s.Elapsed), s.rate())
 	if s.Resume == 0 {
 		return
 	}
@@ -85,15 +86,13 @@ type count struct {
 	text string
 }
 
-// nonZeroCounts returns the counts that are not 0, each after a comma.
-func nonZeroCounts(counts ...count) string {
-	var text strings.Builder
+// counts writes the counts that are not 0, each after a comma.
+func (w *writer) counts(counts ...count) {
 	for _, c := range counts {
 		if c.n != 0 {
-			fmt.Fprintf(&text, ", %d %s", c.n, c.text)
+			w.printf(", %d %s", c.n, c.text)
 		}
 	}
-	return text.String()
 }
 
 // List lists names: "a, b or c" if last is "or".

@@ -93,7 +93,8 @@ func (DiffSummary) diagnostic() {}
 func (s DiffSummary) fields(o *object) { o.result("diff_summary", s) }
 
 func (s DiffSummary) human(w *writer) {
-	refused := nonZeroCounts(count{s.Refused, "refused"})
-	w.program("%d added, %d removed, %d changed, %d equal%s; %s\n", s.Added, s.Removed, s.Changed, s.Equal, refused, seconds(s.Elapsed))
+	w.program("%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
+	w.counts(count{s.Refused, "refused"})
+	w.printf("; %s\n", seconds(s.Elapsed))
 	s.Meanwhile.line(w)
 }

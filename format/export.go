@@ -29,8 +29,9 @@ func (s ExportSummary) fields(o *object) {
 }
 
 func (s ExportSummary) human(w *writer) {
-	others := nonZeroCounts(count{s.Missing, "missing"}, count{s.Refused, "refused"})
-	w.program("%s, %s%s; %s, %d/s\n", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"), others, seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
+	w.program("%s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
+	w.counts(count{s.Missing, "missing"}, count{s.Refused, "refused"})
+	w.printf("; %s, %d/s\n", seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
 	s.Meanwhile.line(w)
 }
 

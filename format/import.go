@@ -1,7 +1,5 @@
 package format
 
-import "fmt"
-
 // ImportSummary is the result of `import`. The sum of the counts is the number of lines that
 // ran.
 type ImportSummary struct{ Batch BatchSummary }
@@ -12,13 +10,16 @@ func (s ImportSummary) fields(o *object) {
 }
 
 func (s ImportSummary) human(w *writer) {
-	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
+	w.print("imported ")
+	s.counts(w)
+	w.print(w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
 }
 
-// counts says how many keys were imported, and how many were not and why.
-func (s ImportSummary) counts() string {
+// counts writes how many keys were imported, and how many were not and why.
+func (s ImportSummary) counts(w *writer) {
 	b := s.Batch
-	return Count(b.Applied, "key") + nonZeroCounts(count{b.No, "exist already"}, count{b.Refused, "refused"}, count{b.Unknown, "unknown"}, count{b.Skipped, "skipped"})
+	w.print(Count(b.Applied, "key"))
+	w.counts(count{b.No, "exist already"}, count{b.Refused, "refused"}, count{b.Unknown, "unknown"}, count{b.Skipped, "skipped"})
 }
 
 // raw writes how many lines were applied, had a key that already exists, were refused, have an
@@ -40,11 +41,12 @@ func (s DryRunSummary) fields(o *object) {
 }
 
 func (s DryRunSummary) human(w *writer) {
-	newer := ""
+	w.program("nothing was written, an import would set ")
+	ImportSummary(s).counts(w)
 	if s.Batch.Newer > 0 {
-		newer = fmt.Sprintf("; newer in the store: %d", s.Batch.Newer)
+		w.printf("; newer in the store: %d", s.Batch.Newer)
 	}
-	w.program("nothing was written, an import would set %s%s\n", ImportSummary(s).counts(), newer)
+	w.print("\n")
 }
 
 // ImportPlan is what `import` would do with one line, for `import --dry-run`.
