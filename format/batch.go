@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sscli/sscli/observe"
 )
 
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
@@ -105,9 +107,4 @@ func List(names []string, last string) string {
 }
 
 // Count returns n and the noun, with an s added unless n is 1.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func Count(n int, noun string) string { return observe.Count(n, noun) }
