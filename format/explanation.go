@@ -27,7 +27,7 @@ type Explanation struct {
 	Hint    string // the next thing to do; may be empty
 }
 
-func (e Explanation) fields(o *objectWriter) {
+func (e Explanation) fields(o *object) {
 	locked := e.Lock != ""
 	o.add("op", "explain")
 	o.add("key", e.Key)

@@ -15,7 +15,7 @@ type Fault struct {
 
 func (Fault) diagnostic() {}
 
-func (f Fault) fields(o *objectWriter) {
+func (f Fault) fields(o *object) {
 	f.Message, f.Hint = valid(f.Message), valid(f.Hint)
 	o.result("error", f)
 }

@@ -36,13 +36,9 @@ type Reply struct {
 	RTT     time.Duration // 0: not measured
 }
 
-func (r Reply) fields(o *objectWriter) {
-	request := make(list, len(r.Words))
-	for i, word := range r.Words {
-		request[i] = string(word)
-	}
+func (r Reply) fields(o *object) {
 	o.add("op", "call")
-	o.add("request", request)
+	o.add("request", r.Words)
 	o.add("reply", r.Value.tree())
 	o.add("version", r.Version)
 	o.add("rtt_ms", nonZero(r.RTT))

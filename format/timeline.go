@@ -38,7 +38,7 @@ type Interval struct {
 	To   time.Time `json:"to"`
 }
 
-func (t Timeline) fields(o *objectWriter) {
+func (t Timeline) fields(o *object) {
 	locks, guards := list{}, list{}
 	for _, k := range t.Locks {
 		holders := list{}
@@ -50,7 +50,7 @@ func (t Timeline) fields(o *objectWriter) {
 	for _, g := range t.Guards {
 		guards = append(guards, object{{"key", g.Name}, {"writes", treeOf(g.Writes)}, {"removed", treeOf(g.Removed)}, {"gaps", treeOf(g.Gaps)}})
 	}
-	object{{"op", "lock_timeline"}, {"from", t.From}, {"to", t.To}, {"locks", locks}, {"guards", guards}}.fields(o)
+	*o = object{{"op", "lock_timeline"}, {"from", t.From}, {"to", t.To}, {"locks", locks}, {"guards", guards}}
 }
 
 // holder returns the name of a holder, or nil if it is not known.
