@@ -7,6 +7,7 @@
 #	scripts/windows-check.sh -run=Close ./client/mqtt   flags, and packages, of go test
 #	scripts/windows-check.sh -exec FILE.exe [ARG...]    a single program
 #	scripts/windows-check.sh -root                      only creates the root with Wine, and tries it
+#	scripts/windows-check.sh -built                     only says whether there is a root
 #
 # What a Linux machine has and Windows does not is skipped: Mosquitto, redis-server, sh with its
 # tools, terminals of Unix, signals. Wine is not Windows: it has no symbolic links, and its console
@@ -60,6 +61,10 @@ wine() {
 
 case ${1-} in
 -exec) shift && wine "$@" ;;
+-built)
+	[ -e "$root/.done" ]
+	exit
+	;;
 esac
 
 [ "$(uname -sm)" = 'Linux x86_64' ] || fail 'requires Linux on amd64'

@@ -150,18 +150,26 @@ func (r *viaRun) expect(text string) string {
 // it wrote. Then no kubectl may run.
 func (r *viaRun) end(code int) (stdout, stderr string) {
 	r.t.Helper()
+	got, stdout, stderr := r.ended()
+	if got != code {
+		r.t.Fatalf("%v: exit code %d, want %d\n%s%s", r.cmd.Args[1:], got, code, stdout, stderr)
+	}
+	return stdout, stderr
+}
+
+// ended is end for a command that may end with several exit codes.
+func (r *viaRun) ended() (code int, stdout, stderr string) {
+	r.t.Helper()
 	_ = r.stdin.Close()
 	out, err := io.ReadAll(r.stdout)
 	waitErr := r.cmd.Wait()
-	left := r.kubectls()
-	stdout, stderr = string(out), r.stderr.String()
-	if got := r.cmd.ProcessState.ExitCode(); err != nil || got != code {
-		r.t.Fatalf("%v: exit code %d (%v, %v), want %d\n%s%s", r.cmd.Args[1:], got, err, waitErr, code, stdout, stderr)
-	}
-	if len(left) != 0 {
+	if left := r.kubectls(); len(left) != 0 {
 		r.t.Errorf("%v: kubectl is left: %v", r.cmd.Args[1:], left)
 	}
-	return stdout, stderr
+	if code = r.cmd.ProcessState.ExitCode(); err != nil {
+		r.t.Fatalf("%v: %v, %v", r.cmd.Args[1:], err, waitErr)
+	}
+	return code, string(out), r.stderr.String()
 }
 
 // interrupt ends sscli with a signal.

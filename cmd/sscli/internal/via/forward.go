@@ -28,6 +28,7 @@ type forward struct {
 
 	mu      sync.Mutex
 	said    string        // the last error that kubectl reported
+	saidAt  time.Time     // when kubectl reported it
 	told    chan struct{} // closed when said is first set
 	wornOut bool
 	conns   int           // open connections
@@ -187,7 +188,7 @@ func (f *forward) stderrLine(line string) {
 	if f.said == "" {
 		close(f.told)
 	}
-	f.said, f.wornOut = why, true
+	f.said, f.saidAt, f.wornOut = why, time.Now(), true
 }
 
 // openForward returns a forward that is ready. It starts a new one if the newest is worn out.
@@ -279,9 +280,10 @@ func (f *forward) explainLoss(err error) error {
 }
 
 // report waits a moment for kubectl to report an error or to end, which it may do slightly after it
-// closed a connection. report returns the last error, and whether kubectl has ended.
+// closed a connection. report returns the last error, unless it is about an earlier connection, and
+// whether kubectl has ended.
 func (f *forward) report() (said string, ended bool) {
-	const moment = 300 * time.Millisecond
+	const moment, recent = 300 * time.Millisecond, time.Second
 	select {
 	case <-f.told:
 	case <-f.ended:
@@ -290,6 +292,9 @@ func (f *forward) report() (said string, ended bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if time.Since(f.saidAt) > recent {
+		return "", ended
+	}
 	return f.said, ended
 }
 
