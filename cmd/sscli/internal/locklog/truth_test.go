@@ -70,7 +70,7 @@ func (st *stage) dial() *client.Session {
 func play(t *testing.T, o Options, variants emulator.Variants, script func(st *stage)) (said []format.LockEvent, changes []emulator.Change) {
 	t.Helper()
 	p := &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
-	server, err := emulator.New(emulator.Options{Listener: p, Variants: variants})
+	server, err := emulator.New(emulator.Options{Listener: p, Variants: variants, Changes: true})
 	if err != nil {
 		t.Fatal(err)
 	}

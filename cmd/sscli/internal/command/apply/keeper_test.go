@@ -22,7 +22,7 @@ import (
 func restart(t *testing.T, address string) *emulator.Server {
 	t.Helper()
 	for {
-		server, err := emulator.New(emulator.Options{Listen: address})
+		server, err := emulator.New(emulator.Options{Listen: address, Changes: true})
 		if err == nil {
 			t.Cleanup(func() { _ = server.Close() })
 			return server
