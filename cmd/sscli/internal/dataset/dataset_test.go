@@ -100,6 +100,9 @@ func TestMatch(t *testing.T) {
 // judge is another way to say what is equal: two texts or two booleans with the same content, and two
 // whole or two broken numbers of the same size.
 func judge(a, b []byte) bool {
+	if bytes.Equal(a, b) && bytes.ContainsAny(a[:1], "-0123456789") {
+		return true // also if the number is too large for a float64
+	}
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || x == nil || y == nil {
 		return false
