@@ -175,15 +175,10 @@ func (s *Session) alive() *mqtt.Conn {
 	s.mu.Lock()
 	conn, refused := s.conn, s.refused
 	s.mu.Unlock()
-	if conn == nil || refused != nil || s.ctx.Err() != nil {
+	if conn == nil || refused != nil || s.ctx.Err() != nil || conn.Err() != nil {
 		return nil
 	}
-	select {
-	case <-conn.Done():
-		return nil
-	default:
-		return conn
-	}
+	return conn
 }
 
 // connect returns the session's connection, or a new one if the last was lost. Unless early is

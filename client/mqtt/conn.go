@@ -127,12 +127,14 @@ func (c *Conn) fail(err error) {
 	c.pending = make(map[uint16]pending)
 	c.mu.Unlock()
 	if err != ErrClosed {
-		// Close the TCP connection first: closing TLS sends an alert, which takes up to 5 s if the
-		// broker does not read. Close it before done, so that Options.Dial knows the end of this
-		// connection when it makes the next.
-		if t, ok := c.nc.(interface{ NetConn() net.Conn }); ok {
-			t.NetConn().Close() // its error would add nothing to err
+		// Close the connection before done, so that Options.Dial knows its end when it makes the
+		// next. Of TLS, close only the TCP connection: closing TLS sends an alert, which takes up
+		// to 5 s if the broker does not read.
+		tcp := c.nc
+		if t, ok := tcp.(interface{ NetConn() net.Conn }); ok {
+			tcp = t.NetConn()
 		}
+		tcp.Close() // its error would add nothing to err
 	}
 	close(c.done)
 	c.nc.Close() // its error would add nothing to err
