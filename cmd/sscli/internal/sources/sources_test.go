@@ -99,7 +99,7 @@ func TestSources(t *testing.T) {
 		{"", "empty", nil},
 
 		{"", "no-such-file", []string{"open no-such-file: no such file or directory"}},
-		{"", "twice", []string{format.BriefWord(filepath.FromSlash("twice/a.csv")) + " and " + format.BriefWord(filepath.FromSlash("twice/a.jsonl")) + ": both are the key a"}},
+		{"", "twice", []string{format.Path(filepath.FromSlash("twice/a.csv")) + " and " + format.Path(filepath.FromSlash("twice/a.jsonl")) + ": both are the key a"}},
 		{"", "wrong", []string{"wrong/a.csv:2:1: "}},
 		{"", "export.jsonl broken.jsonl", []string{"broken.jsonl: line 2: no value: expected value, or value_b64"}},
 		{"", "gone.yml", []string{"open no-such-file: no such file or directory"}},
