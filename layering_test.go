@@ -67,9 +67,10 @@ func isStd(path string) bool {
 // their path below it.
 const arrows = `
 client/wire
-client/mqtt
+client/internal/idtable
+client/mqtt          client/internal/idtable
 client/wait
-client               client/mqtt client/wait client/wire
+client               client/internal/idtable client/mqtt client/wait client/wire
 observe
 internal/admission
 internal/glob
@@ -138,7 +139,7 @@ command/lock/trace   client format atomicfile app config fault locklog outage si
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
-command/edit         client client/wire format repl process app complete config fault jsonfield command/lock terminal guard usage
+command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard usage
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
@@ -238,6 +239,7 @@ func TestLayers(t *testing.T) {
 		disk     = module + "/emulator/disk"
 		format   = module + "/format"
 		redis    = module + "/redis"
+		idtable  = module + "/client/internal/idtable"
 		repl     = module + "/repl"
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
@@ -273,7 +275,9 @@ func TestLayers(t *testing.T) {
 		{"wire stands on the standard library alone", func(p string) bool { return p == wire }, all,
 			func(i string) bool { return !isStd(i) }},
 		{"mqtt knows no store", func(p string) bool { return p == mqtt }, all,
-			func(i string) bool { return own(i) || flags(i) }},
+			func(i string) bool { return own(i) && i != idtable || flags(i) }},
+		{"idtable stands on the standard library alone", func(p string) bool { return p == idtable }, all,
+			func(i string) bool { return !isStd(i) }},
 		// The emulator is tested with paho's own clients.
 		{"of paho only the packets", func(p string) bool { return ships(p) && !under(p, emulator) }, tests,
 			func(i string) bool { return under(i, paho) && i != paho+"/packets" }},
@@ -301,8 +305,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && i != admit && i != socket && i != btree && i != websocket }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
-		{"format stands on the standard library, observe, color, JSON v2 and the widths of characters", func(p string) bool { return p == format }, direct,
-			func(i string) bool { return !isStd(i) && i != observe && i != color && !under(i, jsonV2) && i != width }},
+		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
+			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
 		{"repl stands on the standard library, format, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool { return !isStd(i) && i != format && !under(i, jsonV2) && i != readline }},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,

@@ -36,10 +36,13 @@ var ErrForbiddenResponseTopic = wire.ErrForbiddenResponseTopic
 var ErrClockDrift = wire.ErrDrift
 
 type (
-	// A DialError means that a connection could not be made. Stage is the step that failed;
-	// package mqtt names the steps. Address is the address dialed, and Err the cause. If the
-	// broker refused the login or the subscription, the DialError wraps a *ReasonError.
+	// A DialError means that a connection could not be made. Stage is the step that failed,
+	// Address the address dialed, and Err the cause. If the broker refused the login or the
+	// subscription, the DialError wraps a *ReasonError.
 	DialError = mqtt.DialError
+
+	// A Stage is a step of making a connection: one of the Stage constants.
+	Stage = mqtt.Stage
 
 	// A LostError means that a connection ended although the client did not close it. Err is
 	// the cause.
@@ -74,8 +77,39 @@ type (
 	UpgradeError = mqtt.UpgradeError
 )
 
+// The stages of making a connection, in order.
+const (
+	StageLookup    = mqtt.StageLookup
+	StageTCP       = mqtt.StageTCP
+	StageProxy     = mqtt.StageProxy // replaces StageLookup and StageTCP when a proxy is used
+	StageTLS       = mqtt.StageTLS
+	StageWebSocket = mqtt.StageWebSocket
+	StageConnect   = mqtt.StageConnect
+	StageSubscribe = mqtt.StageSubscribe
+)
+
 // A StoreError is an error reply from the store. Text is the store's message; Kind returns
-// which of the known errors it is; package wire names them. A client without access to a key gets
-// the kind [wire.ErrorNotAuthorized]; a client that may not connect, publish or subscribe at all
-// gets a *[ReasonError].
+// which of the known errors it is. A client without access to a key gets the kind
+// ErrorNotAuthorized; a client that may not connect, publish or subscribe at all gets a
+// *[ReasonError].
 type StoreError = wire.StoreError
+
+// An ErrorKind classifies a [StoreError].
+type ErrorKind = wire.ErrorKind
+
+// The kinds of a [StoreError].
+const (
+	ErrorClockAhead         = wire.ErrorClockAhead         // the local clock is over a minute ahead of the store's
+	ErrorFenceRequired      = wire.ErrorFenceRequired      // the key was written with a token and the request had none
+	ErrorFenceAhead         = wire.ErrorFenceAhead         // the token is over a minute ahead of the store's clock
+	ErrorFenceLower         = wire.ErrorFenceLower         // the key was written with a newer token
+	ErrorQuota              = wire.ErrorQuota              // the store holds its maximum number of keys
+	ErrorSyntax             = wire.ErrorSyntax             // the store did not understand the request
+	ErrorNotAuthorized      = wire.ErrorNotAuthorized      // the broker's rules forbid access to the key
+	ErrorUnknownCommand     = wire.ErrorUnknownCommand     // the store does not know the verb
+	ErrorWrongArguments     = wire.ErrorWrongArguments     // wrong number of arguments for the verb
+	ErrorMissingTimestamp   = wire.ErrorMissingTimestamp   // the request had no timestamp
+	ErrorMalformedTimestamp = wire.ErrorMalformedTimestamp // the store cannot parse the timestamp or the token
+	ErrorEmptyKey           = wire.ErrorEmptyKey           // the key is empty
+	ErrorUnknown            = wire.ErrorUnknown            // any other error
+)

@@ -11,28 +11,42 @@ import (
 // goroutines may use it. A goroutine's requests for one key are sent in the order in which
 // it called Send and Queue.
 type Pipeline struct {
-	s      *Session
-	limit  int    // maximum number of requests in flight
-	onWait func() // set by OnWait; nil = none
+	s          *Session
+	limit      int    // maximum number of requests in flight
+	onWait     func() // set by OnWait; nil = none
+	beforeWait func() // flushes, and calls onWait
+	onEnd      func(*request)
 
 	losses atomic.Int64
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
+	spare   []*request                        // finished requests for reuse; only onAck is set
 	freed   chan struct{}                     // closed when a request ends; nil = nobody waits
 	watched map[<-chan struct{}](func() bool) // by a context's Done channel: stops its AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
-type InFlight struct{ request }
+type InFlight struct {
+	pipe    *Pipeline
+	result  Result
+	err     error
+	over    atomic.Bool   // result and err are set
+	awaited chan struct{} // closed when over is set; nil until Done makes it; guarded by pipe.mu
+}
 
 // Pipeline returns a pipeline that keeps up to inFlight requests in flight. A limit below 1
 // counts as 1.
 func (s *Session) Pipeline(inFlight int) *Pipeline {
-	return &Pipeline{
-		s: s, limit: max(inFlight, 1),
-		busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool)),
+	p := &Pipeline{s: s, limit: max(inFlight, 1), busy: make(map[string]*InFlight), watched: make(map[<-chan struct{}](func() bool))}
+	p.beforeWait = func() {
+		p.Flush() // an unsent request would never get its answer
+		if p.onWait != nil {
+			p.onWait()
+		}
 	}
+	p.onEnd = p.ended
+	return p
 }
 
 // Send sends a request as soon as there is room and no other request for the same key is in
@@ -50,55 +64,59 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	f := &InFlight{request{s: p.s, command: c, ctx: ctx, pipe: p, done: make(chan struct{})}}
-	if err := p.reserve(f); err != nil {
+	f := &InFlight{pipe: p}
+	r, err := p.reserve(ctx, c.Key(), f)
+	if err != nil {
 		return nil, err
 	}
-	if err := p.send(&f.request); err != nil {
-		p.free(c.Key())
+	r.s, r.command, r.ctx, r.inFlight, r.onEnd, r.onWait = p.s, c, ctx, f, p.onEnd, p.beforeWait
+	if err := p.send(ctx, r); err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.free(c.Key(), f)
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		p.endWith(ctx) // again, because the first call may have come before f was outstanding
+		p.endWith(ctx) // again, because the first call may have come before r was outstanding
 	}
 	return f, nil
 }
 
 // send sends a request, on a new connection if there is none.
-func (p *Pipeline) send(r *request) error {
+func (p *Pipeline) send(ctx context.Context, r *request) error {
 	s := p.s
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
-		limited, cancel := context.WithTimeout(r.ctx, s.o.Timeout)
+		limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
 		defer cancel()
 		var err error
 		if conn, err = s.connection(limited); err != nil {
 			return err
 		}
 	}
-	return r.startAlone(r.ctx, conn)
+	return r.startAlone(ctx, conn)
 }
 
-// ended frees the place of a request that has ended.
+// ended records the outcome of a request and frees its place.
 func (p *Pipeline) ended(r *request) {
 	if isA[*LostAnswerError](r.err) {
 		p.losses.Add(1)
 	}
-	p.free(r.command.Key())
+	f := r.inFlight
+	f.result, f.err = r.result, r.err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free(r.command.Key(), f)
+	if r.forgotten {
+		*r = request{onAck: r.onAck}
+		p.spare = append(p.spare, r)
+	}
 }
 
 // OnWait sets a function to call before Send or Queue waits: for a key, for another request to
 // end, for room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
-
-// beforeWait is called before Send or Queue waits.
-func (p *Pipeline) beforeWait() {
-	p.Flush() // an unsent request would never get its answer
-	if p.onWait != nil {
-		p.onWait()
-	}
-}
 
 // Flush sends the requests that Queue has not sent yet. It does not wait.
 func (p *Pipeline) Flush() {
@@ -118,9 +136,9 @@ func (p *Pipeline) Busy(key string) *InFlight {
 	return p.busy[key]
 }
 
-// reserve waits until the key of f is free and there is room for another request.
-func (p *Pipeline) reserve(f *InFlight) error {
-	ctx, key := f.ctx, f.command.Key()
+// reserve waits until the key is free and there is room for another request. It returns an
+// empty request.
+func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*request, error) {
 	for {
 		p.mu.Lock()
 		if p.busy[key] == nil && len(p.busy) < p.limit {
@@ -128,8 +146,9 @@ func (p *Pipeline) reserve(f *InFlight) error {
 			if done := ctx.Done(); done != nil && p.watched[done] == nil {
 				p.watched[done] = context.AfterFunc(ctx, func() { p.endWith(ctx) })
 			}
+			r := p.newRequest()
 			p.mu.Unlock()
-			return nil
+			return r, nil
 		}
 		if p.freed == nil {
 			p.freed = make(chan struct{})
@@ -140,9 +159,20 @@ func (p *Pipeline) reserve(f *InFlight) error {
 		select {
 		case <-freed:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// newRequest returns an empty request. It requires p.mu.
+func (p *Pipeline) newRequest() *request {
+	last := len(p.spare) - 1
+	if last < 0 {
+		return new(request)
+	}
+	r := p.spare[last]
+	p.spare = p.spare[:last]
+	return r
 }
 
 // endWith ends all requests whose context is ctx, which has ended.
@@ -154,11 +184,13 @@ func (p *Pipeline) endWith(ctx context.Context) {
 }
 
 // free ends the reservation of a key and wakes the goroutines that wait for the key or for
-// room.
-func (p *Pipeline) free(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// room. It requires p.mu.
+func (p *Pipeline) free(key string, f *InFlight) {
 	delete(p.busy, key)
+	f.over.Store(true)
+	if f.awaited != nil {
+		close(f.awaited)
+	}
 	if len(p.busy) == 0 {
 		for _, stop := range p.watched {
 			stop()
@@ -172,23 +204,26 @@ func (p *Pipeline) free(key string) {
 }
 
 // Over reports whether the result is known, so that Wait returns at once.
-func (f *InFlight) Over() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
-	}
-}
+func (f *InFlight) Over() bool { return f.over.Load() }
 
 // Done returns a channel that is closed when the result is known.
-func (f *InFlight) Done() <-chan struct{} { return f.done }
+func (f *InFlight) Done() <-chan struct{} {
+	f.pipe.mu.Lock()
+	defer f.pipe.mu.Unlock()
+	if f.awaited == nil {
+		f.awaited = make(chan struct{})
+		if f.Over() {
+			close(f.awaited)
+		}
+	}
+	return f.awaited
+}
 
 // Wait waits for the result. It returns the errors of [Session.Do].
 func (f *InFlight) Wait() (Result, error) {
 	if !f.Over() {
 		f.pipe.Flush()
-		<-f.done
+		<-f.Done()
 	}
 	return f.result, f.err
 }

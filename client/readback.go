@@ -41,8 +41,8 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
 	}
-	if !wait.For(ctx, time.Until(lost.Expires)) {
-		return ReadBackResult{}, context.Cause(ctx)
+	if err := lost.expired(ctx); err != nil {
+		return ReadBackResult{}, err
 	}
 	now, err := s.getAgain(ctx, lost.Command.Key())
 	if err != nil {
@@ -75,10 +75,24 @@ func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err er
 	return r, err
 }
 
+// expired waits until the request has expired.
+func (e *LostAnswerError) expired(ctx context.Context) error {
+	if !wait.For(ctx, time.Until(e.Expires)) {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 // ReadBack is like [Session.ReadBack], but over a new connection. It connects only after the
 // wait, so that the cause of the loss has time to pass.
 func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
-	s, err := newSession(o)
+	if lost.Command.effect == effectUnknown {
+		return ReadBackResult{}, nil
+	}
+	if err := lost.expired(ctx); err != nil {
+		return ReadBackResult{}, err
+	}
+	s, err := Dial(ctx, o)
 	if err != nil {
 		return ReadBackResult{}, err
 	}

@@ -32,17 +32,20 @@ type request struct {
 	copies        int       // copies that were sent and not acknowledged
 	accepted      bool      // the broker has accepted a copy
 	noSubscribers time.Time // when a PUBACK first reported no subscribers; zero = none did
+	forgotten     bool      // no longer outstanding, and no PUBACK is expected
 
 	// The goroutine that removes the request from Session.outstanding sets result or err,
 	// then calls end.
 	result Result
 	err    error
 	done   chan struct{}  // closed by end; nil = nobody waits for it
-	onEnd  func(*request) // called by end; must not block; nil = none
+	onAck  func(error)    // handleAck
+	onEnd  func(*request) // called by end; must not block, may reuse the request; nil = none
+	onWait func()         // called before a wait for room; nil = none
 
 	// Set for a request of a Pipeline. The request ends when ctx ends.
-	ctx  context.Context
-	pipe *Pipeline
+	ctx      context.Context
+	inFlight *InFlight
 }
 
 // Do sends a request and waits for its reply until ctx ends or, if ctx has no deadline, for
@@ -126,8 +129,9 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 		return ErrClosed
 	}
 	r.add(conn)
+	id := r.id // the request may be reused once it has ended
 	r.setMessage(&s.draft)
-	err := conn.Queue(&s.draft, r.handleAck)
+	err := conn.Queue(&s.draft, r.onAck)
 	waited := err == mqtt.ErrFull
 	if waited {
 		m := s.draft
@@ -144,7 +148,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	// These fields would keep the request and its result in memory until the next request.
 	s.draft.Large, s.draft.Correlation = mqtt.LargePayload{}, nil
 	if err != nil {
-		delete(s.outstanding, r.id)
+		s.outstanding.Remove(id)
 		s.mu.Unlock()
 		if r.alone {
 			s.wg.Done()
@@ -156,19 +160,19 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	}
 	s.mu.Unlock()
 	if waited && conn.Err() != nil {
-		s.finish(r.id, conn.Err()) // finishAll skipped r if the connection ended while r waited
+		s.finish(id, conn.Err()) // finishAll skipped r if the connection ended while r waited
 	}
 	return nil
 }
 
 // awaitRoom publishes a message when the connection has room for it.
 func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message) error {
-	if r.pipe != nil {
-		r.pipe.beforeWait()
+	if r.onWait != nil {
+		r.onWait()
 	}
 	ctx, cancel := context.WithDeadline(ctx, r.sent.Add(r.timeout))
 	defer cancel()
-	return conn.Publish(ctx, m, r.handleAck)
+	return conn.Publish(ctx, m, r.onAck)
 }
 
 // stamp takes the request's timestamp from the clock, unless the command has one, and records
@@ -191,9 +195,10 @@ func (r *request) stamp() error {
 func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
-	r.s.lastID++
-	r.id = r.s.lastID
-	r.s.outstanding[r.id] = r
+	r.id = r.s.outstanding.Add(r)
+	if r.onAck == nil {
+		r.onAck = r.handleAck
+	}
 }
 
 // keptPayload is the size of the largest payload buffer that is kept for reuse, in bytes.
@@ -304,7 +309,7 @@ func (r *request) retry() {
 	defer r.s.wg.Done()
 	r.s.mu.Lock()
 	conn := r.conn
-	outstanding := r.s.outstanding[r.id] != nil
+	_, outstanding := r.s.outstanding.Get(r.id)
 	r.s.mu.Unlock()
 	switch {
 	case !outstanding:
@@ -328,7 +333,7 @@ func (r *request) sendCopy(ctx context.Context, conn *mqtt.Conn) error {
 	r.expires = time.Now().Add(m.Expiry)
 	r.copies++
 	r.s.mu.Unlock()
-	err := conn.Publish(ctx, m, r.handleAck)
+	err := conn.Publish(ctx, m, r.onAck)
 	if err != nil {
 		r.s.mu.Lock()
 		r.copies--
@@ -350,8 +355,10 @@ func (r *request) hasNoSubscribers() bool {
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.outstanding[id]
-	delete(s.outstanding, id)
+	r, ok := s.outstanding.Remove(id)
+	if ok {
+		r.forgotten = r.copies == 0 && !r.waiting && r.noSubscribers.IsZero()
+	}
 	return r
 }
 
@@ -366,17 +373,14 @@ func (s *Session) finish(id uint64, err error) {
 
 // end is called once result or err is set.
 func (r *request) end() {
-	switch {
-	case r.pipe != nil:
-		r.pipe.ended(r)
-	case r.onEnd != nil:
-		r.onEnd(r)
+	if r.alone {
+		defer r.s.wg.Done()
 	}
 	if r.done != nil {
 		close(r.done)
 	}
-	if r.alone {
-		r.s.wg.Done()
+	if r.onEnd != nil {
+		r.onEnd(r)
 	}
 }
 
@@ -390,7 +394,7 @@ func (s *Session) endOverdue() {
 		if !r.alone || now.Before(r.sent.Add(r.timeout)) {
 			return false
 		}
-		if r.pipe != nil && r.sent.After(sent) {
+		if r.inFlight != nil && r.sent.After(sent) {
 			conn, sent = r.conn, r.sent
 		}
 		return true
@@ -400,7 +404,7 @@ func (s *Session) endOverdue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, more := s.o.Timeout, false
-	for _, r := range s.outstanding {
+	for _, r := range s.outstanding.All() {
 		if r.alone && !r.waiting {
 			next, more = min(next, time.Until(r.sent.Add(r.timeout))), true
 		}
@@ -415,7 +419,7 @@ func (s *Session) endOverdue() {
 func (s *Session) finishAll(matches func(*request) bool, err error) {
 	s.mu.Lock()
 	var matching []uint64
-	for id, r := range s.outstanding {
+	for id, r := range s.outstanding.All() {
 		if !r.waiting && matches(r) {
 			matching = append(matching, id)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/sscli/sscli/client/internal/idtable"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 )
@@ -35,8 +36,7 @@ type Session struct {
 	refused          error     // why the session must not connect again; nil = it may
 	abandonedConnect time.Time // when a CONNECT was last abandoned, which may still take over our connection
 	tried            []byte    // the password or token that the broker last accepted or refused
-	outstanding      map[uint64]*request
-	lastID           uint64              // of the newest request
+	outstanding      idtable.Table[uint64, *request]
 	draft            mqtt.Message        // memory for the next request's message
 	deadlineTimer    *time.Timer         // ends the requests that nobody waits for; nil = there may be none
 	connSeq          uint64              // number of the newest connection
@@ -77,9 +77,8 @@ func newSession(o Options) (*Session, error) {
 			{Name: wire.PropProtocol, Value: wire.ProtocolVersion},
 			{Name: wire.PropPartition, Value: o.ClientID},
 		},
-		dialing:     make(chan struct{}, 1),
-		outstanding: make(map[uint64]*request),
-		routes:      make(map[string][]*Watch),
+		dialing: make(chan struct{}, 1),
+		routes:  make(map[string][]*Watch),
 	}
 	rand.Read(s.nonce[:]) // never returns an error
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -41,13 +41,14 @@ func Set(key string, value []byte, o SetOptions) Command { return SetText(key, s
 
 // SetText is like [Set], but takes the value as a string, which it does not copy.
 func SetText(key, value string, o SetOptions) Command {
-	c := newCommand(effectPut, readSet, wire.VerbSet, key, value).with(o.WriteOptions)
+	c := newCommand(effectPut, readSet, wire.VerbSet, key, value)
 	if o.Condition != Always {
 		c.more = append(c.more, string(o.Condition))
 	}
 	if o.TTL != 0 {
 		c.more = append(c.more, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
+	c.set(o.WriteOptions)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:

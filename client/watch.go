@@ -3,7 +3,9 @@ package client
 import (
 	"context"
 	"iter"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -47,13 +49,20 @@ type Watch struct {
 	ready   bool      // all keys have been read once
 	proven  time.Time // all changes before this time were announced to the watch; see advance
 	connSeq uint64    // the connection whose notifications count
-	queue   []Event   // events that are not consumed yet
+	queue   [][]Event // events after those in batch, in parts of at most partEvents
+	spare   []Event   // memory of the last consumed part, for reuse; nil = none
 	err     error
 	wake    chan struct{} // wakes the consumer; capacity 1
 	outage  bool          // the connection was lost, and not all keys have been read since
 	trouble error         // the newest error of the outage; nil while the watch is up
 
 	stopLooking context.CancelFunc // ends the search for keys
+
+	held atomic.Int64 // events in queue and in batch[next:]
+
+	// Owned by the consumer.
+	batch []Event // the part being consumed
+	next  int     // index in batch
 
 	// Owned by the watcher.
 	names    []string   // the keys
@@ -191,20 +200,36 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
+// partEvents is the number of events in a part of the queue. The queue has parts so that it can
+// grow without copying, and free the parts that were consumed.
+const partEvents = 128
+
 // pop returns the next event if there is one. The error says why there will be no more events.
 func (w *Watch) pop() (e Event, ok bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
-		return Event{}, false, w.err
+	if w.next == len(w.batch) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.batch != nil {
+			w.spare, w.batch, w.next = w.batch[:0], nil, 0
+		}
+		if len(w.queue) == 0 {
+			return Event{}, false, w.err
+		}
+		w.batch = w.queue[0]
+		w.queue = slices.Delete(w.queue, 0, 1)
 	}
-	e, w.queue[0] = w.queue[0], Event{}
-	w.queue = w.queue[1:]
+	e = w.batch[w.next]
+	w.batch[w.next] = Event{}
+	w.next++
+	w.held.Add(-1)
 	return e, true, nil
 }
 
 // Ready reports whether Next would return at once. Only the consumer may call it.
 func (w *Watch) Ready() bool {
+	if w.next < len(w.batch) {
+		return true
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.queue) > 0 || w.err != nil
@@ -362,9 +387,19 @@ func (w *Watch) push(e Event) {
 	if w.err != nil {
 		return
 	}
-	if len(w.queue) >= w.o.Buffer {
+	if w.held.Load() >= int64(w.o.Buffer) {
 		w.endLocked(ErrOverflow)
 		return
 	}
-	w.queue = append(w.queue, e)
+	w.held.Add(1)
+	last := len(w.queue) - 1
+	if last < 0 || len(w.queue[last]) == partEvents {
+		if w.spare == nil {
+			w.spare = make([]Event, 0, partEvents)
+		}
+		w.queue = append(w.queue, w.spare)
+		w.spare = nil
+		last++
+	}
+	w.queue[last] = append(w.queue[last], e)
 }

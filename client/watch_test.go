@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -228,7 +229,7 @@ func TestWatchDuplicatesAreDropped(t *testing.T) {
 		w.notify(k, e)
 	}
 	var got []string
-	for _, e := range w.queue {
+	for _, e := range slices.Concat(w.queue...) {
 		got = append(got, string(e.Kind)+" "+e.Version.String())
 	}
 	want := []string{"set 1000:6:s", "delete 1000:6:s", "delete 000000000000000:00000:", "delete 000000000000000:00000:"}

@@ -1,6 +1,10 @@
 package format
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Apply is what `apply` did with one key.
 type Apply struct {
@@ -10,7 +14,7 @@ type Apply struct {
 	Time    time.Time `json:"time,omitzero"` // when apply handled the key, with --every; zero: not shown
 }
 
-func (a Apply) fields(o *object) { o.result("apply", a) }
+func (a Apply) fields(o *objectWriter) { o.result("apply", a) }
 
 func (a Apply) human(w *writer) { w.row(a) }
 
@@ -43,7 +47,7 @@ type ApplySummary struct {
 
 func (ApplySummary) diagnostic() {}
 
-func (s ApplySummary) fields(o *object) { o.result("apply_summary", s) }
+func (s ApplySummary) fields(o *objectWriter) { o.result("apply_summary", s) }
 
 func (s ApplySummary) human(w *writer) {
 	words := []string{"created", "changed", "deleted"}
@@ -53,7 +57,14 @@ func (s ApplySummary) human(w *writer) {
 	} else {
 		w.program("")
 	}
-	w.printf("%d %s, %d %s, %d unchanged", s.Created, words[0], s.Changed, words[1], s.Unchanged)
-	w.counts(count{s.Deleted, words[2]}, count{s.Conflicts, "changed by another client"}, count{s.Refused, "refused"}, count{s.Unknown, "unknown"})
-	w.printf("; %s\n", seconds(s.Elapsed))
+	parts := []string{fmt.Sprintf("%d %s", s.Created, words[0]), fmt.Sprintf("%d %s", s.Changed, words[1]), fmt.Sprintf("%d unchanged", s.Unchanged)}
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{s.Deleted, words[2]}, {s.Conflicts, "changed by another client"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
+	}
+	w.printf("%s; %s\n", strings.Join(parts, ", "), seconds(s.Elapsed))
 }

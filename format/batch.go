@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/sscli/sscli/observe"
 )
 
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
@@ -41,11 +39,11 @@ func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unkn
 // rate returns the lines per second, rounded.
 func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
-func (s BatchSummary) fields(o *object) { s.write(o, "batch", "no") }
+func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
 
 // write adds the fields to o. op is the value of the field op; no is the name of the field that
 // holds s.No.
-func (s BatchSummary) write(o *object, op, no string) {
+func (s BatchSummary) write(o *objectWriter, op, no string) {
 	ahead := make(list, len(s.Ahead))
 	for i, r := range s.Ahead {
 		ahead[i] = list{r.First, r.Last}
@@ -67,7 +65,9 @@ func (BatchSummary) diagnostic() {}
 
 func (s BatchSummary) human(w *writer) {
 	w.program("%s: %d applied, %d no, %d refused, %d unknown", Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
-	w.counts(count{s.Skipped, "skipped"})
+	if s.Skipped > 0 {
+		w.printf(", %d skipped", s.Skipped)
+	}
 	w.printf("; %s, %d/s\n", seconds(s.Elapsed), s.rate())
 	if s.Resume == 0 {
 		return
@@ -82,21 +82,6 @@ func (s BatchSummary) human(w *writer) {
 	}
 }
 
-// A count is a number of things, with what they are or what happened to them.
-type count struct {
-	n    int
-	text string
-}
-
-// counts writes the counts that are not 0, each after a comma.
-func (w *writer) counts(counts ...count) {
-	for _, c := range counts {
-		if c.n != 0 {
-			w.printf(", %d %s", c.n, c.text)
-		}
-	}
-}
-
 // List lists names: "a, b or c" if last is "or".
 func List(names []string, last string) string {
 	n := len(names) - 1
@@ -107,4 +92,9 @@ func List(names []string, last string) string {
 }
 
 // Count returns n and the noun, with an s added unless n is 1.
-func Count(n int, noun string) string { return observe.Count(n, noun) }
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -39,7 +39,7 @@ func (b Bench) perSecond() float64 {
 	return float64(b.Count) / b.Elapsed.Seconds()
 }
 
-func (b Bench) fields(o *object) {
+func (b Bench) fields(o *objectWriter) {
 	o.result("bench", b)
 	o.add("per_second", float64(int64(b.perSecond()*10))/10)
 	o.structure(b.Latency)

@@ -12,7 +12,7 @@ type Build struct {
 	Platform string `json:"platform,omitzero"`
 }
 
-func (b Build) fields(o *object) { o.result("version", b) }
+func (b Build) fields(o *objectWriter) { o.result("version", b) }
 
 func (b Build) human(w *writer) {
 	var known []string

@@ -33,7 +33,7 @@ type Fact struct {
 	Source string `json:"source,omitzero"` // where the value of a setting comes from
 }
 
-func (c Check) fields(o *object) {
+func (c Check) fields(o *objectWriter) {
 	c.Message, c.Hint = valid(c.Message), valid(c.Hint)
 	o.result("check", c)
 }
@@ -89,7 +89,7 @@ type CheckSummary struct {
 	Skipped int `json:"skipped"`
 }
 
-func (c CheckSummary) fields(o *object) { o.result("check_summary", c) }
+func (c CheckSummary) fields(o *objectWriter) { o.result("check_summary", c) }
 
 func (c CheckSummary) human(w *writer) {
 	count := func(n int, noun string, paint *color.Color) string {

@@ -23,6 +23,7 @@ type cell struct {
 	right bool         // aligned to the right; ignored for the last cell
 	least int          // the minimum width, to leave room for longer cells in later rows
 	whole bool         // never cut: for errors, and for keys that people copy
+	cut   bool         // cut to the width that the other columns leave; set for a column in all rows or in none
 	keep  bool         // an identifier, never cut: a row that is too long continues on another line instead
 }
 
@@ -92,6 +93,21 @@ func (x cell) maxWidth(terminal int) int {
 	return maxColumn(terminal)
 }
 
+// leastRoom is the minimum width to which a cell is cut. On a narrower terminal the row wraps.
+const leastRoom = 24
+
+// room returns how wide column i can be if all columns are to fit on the terminal. It is at least
+// leastRoom.
+func (c *columns) room(i, terminal int) int {
+	room := terminal
+	for j, width := range c.widths {
+		if j != i {
+			room -= min(width, maxColumn(terminal)) + gap
+		}
+	}
+	return max(room, leastRoom)
+}
+
 // continuation is the indentation of the second and later lines of a row, in columns.
 const continuation = 4
 
@@ -130,7 +146,7 @@ func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	for i, title := range c.titles {
 		above[i] = cell{text: title, keep: c.keeps}
 		if i < len(cells) {
-			above[i].right = cells[i].right
+			above[i].right, above[i].cut = cells[i].right, cells[i].cut
 		}
 	}
 	c.titles = nil
@@ -158,9 +174,14 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 				x.text = Cut(x.text, terminal)
 			}
 		}
+		room := x.maxWidth(terminal)
+		if x.cut && terminal > 0 {
+			room = c.room(i, terminal)
+			x.text = Cut(x.text, room)
+		}
 		width, fill := Columns(x.text), 0
 		if i < len(c.widths) {
-			fill = max(min(c.widths[i], x.maxWidth(terminal))-width, 0)
+			fill = max(min(c.widths[i], room)-width, 0)
 		}
 		if x.right {
 			pad += fill

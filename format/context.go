@@ -15,7 +15,7 @@ type Context struct {
 	Width     int    // columns of the longest name, for the human form
 }
 
-func (c Context) fields(o *object) {
+func (c Context) fields(o *objectWriter) {
 	c.Broker = valid(c.Broker)
 	o.result("context_"+c.Op, c)
 }
@@ -56,7 +56,7 @@ type Setting struct {
 	ValueWidth int    // of the longest value, for the human form
 }
 
-func (v Setting) fields(o *object) { o.result("setting", v) }
+func (v Setting) fields(o *objectWriter) { o.result("setting", v) }
 
 func (v Setting) human(w *writer) {
 	value, source := printable(v.Value), printable(v.Source)

@@ -11,7 +11,7 @@ type DataCheck struct {
 	Salvaged string   `json:"salvaged,omitzero"` // the file that received the readable keys; empty: none
 }
 
-func (c DataCheck) fields(o *object) { o.result("data_check", c) }
+func (c DataCheck) fields(o *objectWriter) { o.result("data_check", c) }
 
 func (c DataCheck) human(w *writer) {
 	w.printf("%s: %d keys, %d bytes in a file of %d bytes", printable(c.File), c.Keys, c.Bytes, c.Size)

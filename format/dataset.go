@@ -1,17 +1,16 @@
 package format
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
 
 // DatasetRecord is a record that `dataset show` prints.
 type DatasetRecord struct {
-	Key    string          `json:"key"`
-	Line   int             `json:"line"`
-	Record json.RawMessage `json:"record"` // without spaces
-	Titles []string        // of the columns of the human form
+	Key    string
+	Line   int
+	Record []byte   // JSON without spaces
+	Titles []string // of the columns of the human form
 	Cells  []DatasetCell
 }
 
@@ -21,7 +20,12 @@ type DatasetCell struct {
 	Number bool
 }
 
-func (r DatasetRecord) fields(o *object) { o.result("dataset_record", r) }
+func (r DatasetRecord) fields(o *objectWriter) {
+	o.add("op", "dataset_record")
+	o.add("key", r.Key)
+	o.add("line", r.Line)
+	o.add("record", jsonText(r.Record))
+}
 
 func (r DatasetRecord) human(w *writer) { w.row(r) }
 
@@ -50,7 +54,7 @@ type DatasetMatch struct {
 	Record  []byte // JSON without spaces
 }
 
-func (m DatasetMatch) fields(o *object) {
+func (m DatasetMatch) fields(o *objectWriter) {
 	o.add("op", "dataset_match")
 	o.add("key", m.Key)
 	o.add("message", when(m.Message > 0, m.Message))
@@ -80,16 +84,25 @@ func (m DatasetMatch) raw(w *writer) {
 
 // DatasetChange is a record that differs between two versions of a data set.
 type DatasetChange struct {
-	Change  string          `json:"change"` // added, removed or changed
-	Key     string          `json:"key"`
-	OldLine int             `json:"old_line,omitzero"` // 0 if the record was added
-	Line    int             `json:"line,omitzero"`     // 0 if the record was removed
-	Old     json.RawMessage `json:"old,omitzero"`      // without spaces; nil if the record was added
-	New     json.RawMessage `json:"new,omitzero"`      // nil if the record was removed
-	Fields  []FieldChange   `json:"fields,omitempty"`
+	Key     string
+	Change  string // added, removed or changed
+	OldLine int    // 0 if the record was added
+	Line    int    // 0 if the record was removed
+	Old     []byte // JSON without spaces; nil if the record was added
+	New     []byte // nil if the record was removed
+	Fields  []FieldChange
 }
 
-func (c DatasetChange) fields(o *object) { o.result("dataset_change", c) }
+func (c DatasetChange) fields(o *objectWriter) {
+	o.add("op", "dataset_change")
+	o.add("change", c.Change)
+	o.add("key", c.Key)
+	o.add("old_line", when(c.Old != nil, c.OldLine))
+	o.add("line", when(c.New != nil, c.Line))
+	o.add("old", when(c.Old != nil, jsonText(c.Old)))
+	o.add("new", when(c.New != nil, jsonText(c.New)))
+	o.add("fields", when(len(c.Fields) > 0, c.Fields))
+}
 
 // human writes + for a record that was added, - for one that was removed, and ~ for one that
 // changed, with a line for each field.
@@ -113,7 +126,13 @@ func (c DatasetChange) human(w *writer) {
 // raw writes the change, both line numbers, and both records. A missing line number is a minus, and
 // a missing record is empty.
 func (c DatasetChange) raw(w *writer) {
-	w.record(c.Change, when(c.OldLine > 0, c.OldLine), when(c.Line > 0, c.Line), []byte(c.Old), []byte(c.New))
+	line := func(n int) any {
+		if n == 0 {
+			return nil
+		}
+		return n
+	}
+	w.record(c.Change, line(c.OldLine), line(c.Line), c.Old, c.New)
 }
 
 // DatasetCounts counts the records that differ between two versions of a data set.
@@ -147,19 +166,23 @@ type DatasetSummary struct {
 
 func (DatasetSummary) diagnostic() {}
 
-func (s DatasetSummary) fields(o *object) { o.result("dataset_summary", s) }
+func (s DatasetSummary) fields(o *objectWriter) {
+	o.add("op", "dataset_summary")
+	o.add("key", s.Key)
+	o.structure(s.DatasetCounts)
+}
 
 func (s DatasetSummary) human(w *writer) { w.program("%s\n", s.DatasetCounts) }
 
 // DatasetPlan is what `dataset load` would write, as its --dry-run prints it.
 type DatasetPlan struct {
-	Key       string         `json:"key"`
-	Action    string         `json:"action"` // create, replace or unchanged
-	Records   int            `json:"records"`
-	Bytes     int            `json:"bytes"`      // size of the value
-	MaxPacket int            `json:"max_packet"` // largest packet that the broker accepts, in bytes
-	Columns   []DatasetField `json:"columns"`
-	More      bool           `json:"more_columns,omitzero"` // Columns omits some fields
+	Key       string
+	Action    string // create, replace or unchanged
+	Records   int
+	Bytes     int // size of the value
+	MaxPacket int // largest packet that the broker accepts, in bytes
+	Columns   []DatasetField
+	More      bool           // Columns omits some fields
 	Counts    *DatasetCounts // nil: there is no data set to compare with
 }
 
@@ -170,8 +193,15 @@ type DatasetField struct {
 	Records int    `json:"records"`
 }
 
-func (p DatasetPlan) fields(o *object) {
-	o.result("dataset_plan", p)
+func (p DatasetPlan) fields(o *objectWriter) {
+	o.add("op", "dataset_plan")
+	o.add("key", p.Key)
+	o.add("action", p.Action)
+	o.add("records", p.Records)
+	o.add("bytes", p.Bytes)
+	o.add("max_packet", p.MaxPacket)
+	o.add("columns", p.Columns)
+	o.add("more_columns", when(p.More, true))
 	if p.Counts != nil {
 		o.structure(*p.Counts)
 	}
@@ -238,7 +268,10 @@ type DatasetFinding struct {
 	Hint    string `json:"hint"` // how to fix it; empty: no suggestion
 }
 
-func (f DatasetFinding) fields(o *object) { o.result("dataset_finding", f) }
+func (f DatasetFinding) fields(o *objectWriter) {
+	o.add("op", "dataset_finding")
+	o.structure(f)
+}
 
 func (f DatasetFinding) human(w *writer) {
 	w.printf("%s:%d: %s", Escape(f.File), f.Line, Escape(f.Message))

@@ -25,7 +25,7 @@ func (d Del) answer() (n int64, reason string) {
 	return 0, "missing"
 }
 
-func (d Del) fields(o *object) {
+func (d Del) fields(o *objectWriter) {
 	n, reason := d.answer()
 	o.add("op", d.Op)
 	o.add("key", d.Key)

@@ -20,10 +20,10 @@ type FieldChange struct {
 	Old, New string // JSON
 }
 
-func (c FieldChange) fields(o *object) { c.write(o, "path") }
+func (c FieldChange) fields(o *objectWriter) { c.write(o, "path") }
 
 // write adds the fields to o. path is the name of the field that holds c.Path.
-func (c FieldChange) write(o *object, path string) {
+func (c FieldChange) write(o *objectWriter, path string) {
 	o.add(path, c.Path)
 	o.add("old", when(c.Old != "", jsonText(c.Old)))
 	o.add("new", when(c.New != "", jsonText(c.New)))
@@ -43,7 +43,7 @@ func fieldText(value string) string {
 	return string(appendJSONText(nil, value))
 }
 
-func (d Difference) fields(o *object) { o.result("diff", d) }
+func (d Difference) fields(o *objectWriter) { o.result("diff", d) }
 
 // human writes + for a key that was added, - for one that was removed, and ~ for one that
 // changed, with a line for each field of a JSON value.
@@ -90,11 +90,13 @@ type DiffSummary struct {
 
 func (DiffSummary) diagnostic() {}
 
-func (s DiffSummary) fields(o *object) { o.result("diff_summary", s) }
+func (s DiffSummary) fields(o *objectWriter) { o.result("diff_summary", s) }
 
 func (s DiffSummary) human(w *writer) {
 	w.program("%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
-	w.counts(count{s.Refused, "refused"})
+	if s.Refused > 0 {
+		w.printf(", %d refused", s.Refused)
+	}
 	w.printf("; %s\n", seconds(s.Elapsed))
 	s.Meanwhile.line(w)
 }

@@ -13,7 +13,7 @@ type EditConflict struct {
 
 func (EditConflict) diagnostic() {}
 
-func (c EditConflict) fields(o *object) { o.result("edit_conflict", c) }
+func (c EditConflict) fields(o *objectWriter) { o.result("edit_conflict", c) }
 
 func (c EditConflict) human(w *writer) {
 	w.program("from the value of %s as it is now to your text:\n", BriefWord(c.Key))

@@ -12,7 +12,7 @@ type Elapsed struct {
 
 func (Elapsed) diagnostic() {}
 
-func (e Elapsed) fields(o *object) { o.result("time", e) }
+func (e Elapsed) fields(o *objectWriter) { o.result("time", e) }
 
 func (e Elapsed) human(w *writer) { w.print(w.faint.Sprint("took "+seconds(e.Took)), "\n") }
 

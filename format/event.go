@@ -38,7 +38,7 @@ func (e Event) isChange() bool { return !e.isState() && !e.isTrouble() && e.Op !
 // isTrouble reports whether the event is about the watch, rather than about the key.
 func (e Event) isTrouble() bool { return e.Op == "error" || e.Op == "unaudited" }
 
-func (e Event) fields(o *object) {
+func (e Event) fields(o *objectWriter) {
 	o.add("op", e.Op)
 	o.add("key", when(e.Op != "unaudited", e.Key))
 	o.add("found", when(e.isState(), e.HasValue))
@@ -171,7 +171,7 @@ type End struct {
 	Time   time.Time `json:"time"`
 }
 
-func (e End) fields(o *object) { o.result("end", e) }
+func (e End) fields(o *objectWriter) { o.result("end", e) }
 
 func (e End) human(w *writer) {
 	w.print(w.faint.Sprintf("%s  end      %s, changes: %d", clock(e.Time), e.Reason, e.Events), "\n")

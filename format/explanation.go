@@ -27,7 +27,7 @@ type Explanation struct {
 	Hint    string // the next thing to do; may be empty
 }
 
-func (e Explanation) fields(o *object) {
+func (e Explanation) fields(o *objectWriter) {
 	locked := e.Lock != ""
 	o.add("op", "explain")
 	o.add("key", e.Key)

@@ -17,7 +17,7 @@ type ExportSummary struct {
 
 func (ExportSummary) diagnostic() {}
 
-func (s ExportSummary) fields(o *object) {
+func (s ExportSummary) fields(o *objectWriter) {
 	o.add("op", "export")
 	o.add("keys", s.Keys)
 	o.add("missing", s.Missing)
@@ -30,7 +30,12 @@ func (s ExportSummary) fields(o *object) {
 
 func (s ExportSummary) human(w *writer) {
 	w.program("%s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
-	w.counts(count{s.Missing, "missing"}, count{s.Refused, "refused"})
+	if s.Missing > 0 {
+		w.printf(", %d missing", s.Missing)
+	}
+	if s.Refused > 0 {
+		w.printf(", %d refused", s.Refused)
+	}
 	w.printf("; %s, %d/s\n", seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
 	s.Meanwhile.line(w)
 }

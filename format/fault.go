@@ -15,7 +15,7 @@ type Fault struct {
 
 func (Fault) diagnostic() {}
 
-func (f Fault) fields(o *object) {
+func (f Fault) fields(o *objectWriter) {
 	f.Message, f.Hint = valid(f.Message), valid(f.Hint)
 	o.result("error", f)
 }

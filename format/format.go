@@ -71,7 +71,6 @@ type Printer struct {
 	terminal bool
 	template *template.Template
 	text     writer // holds the queued results
-	fields   object // memory for the fields of the next result
 }
 
 // New returns a Printer that writes to w, or an error if o.Output is not valid.
@@ -149,10 +148,7 @@ func (p *Printer) encode(r Result) error {
 	_, isDiagnostic := r.(diagnostic)
 	switch {
 	case p.output == "json":
-		p.fields = p.fields[:0]
-		r.fields(&p.fields)
-		w.out = append(appendObject(w.out, p.fields), '\n')
-		clear(p.fields)
+		w.out = append(appendObject(w.out, r), '\n')
 	case p.template != nil && !isDiagnostic:
 		if _, isEnd := r.(End); isEnd {
 			return nil // templates are written for the fields of events, which End lacks

@@ -14,7 +14,7 @@ type Get struct {
 	Show        Show          // how the human form shows the value
 }
 
-func (g Get) fields(o *object) {
+func (g Get) fields(o *objectWriter) {
 	o.add("op", "get")
 	o.add("key", g.Key)
 	o.add("found", g.Found)

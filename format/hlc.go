@@ -8,7 +8,7 @@ type Clock struct {
 	Version Version `json:"version"`
 }
 
-func (c Clock) fields(o *object) { o.result("hlc_"+c.Op, c) }
+func (c Clock) fields(o *objectWriter) { o.result("hlc_"+c.Op, c) }
 
 func (c Clock) human(w *writer) {
 	switch {
@@ -34,13 +34,15 @@ func (c Clock) raw(w *writer) {
 
 // Compare is the result of `hlc compare`.
 type Compare struct {
-	A     Version `json:"a"`
-	B     Version `json:"b"`
-	Order int     `json:"order"` // -1: A is older; 0: A and B are equal; 1: A is newer
+	A, B  Version
+	Order int // -1: A is older; 0: A and B are equal; 1: A is newer
 }
 
-func (c Compare) fields(o *object) {
-	o.result("hlc_compare", c)
+func (c Compare) fields(o *objectWriter) {
+	o.add("op", "hlc_compare")
+	o.add("a", c.A)
+	o.add("b", c.B)
+	o.add("order", c.Order)
 	if !none(c.A) && !none(c.B) {
 		o.add("wall_difference_ms", c.A.Time().Sub(c.B.Time()).Milliseconds())
 	}

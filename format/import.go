@@ -1,25 +1,33 @@
 package format
 
+import "fmt"
+
 // ImportSummary is the result of `import`. The sum of the counts is the number of lines that
 // ran.
 type ImportSummary struct{ Batch BatchSummary }
 
-func (s ImportSummary) fields(o *object) {
+func (s ImportSummary) fields(o *objectWriter) {
 	s.Batch.write(o, "import", "exist")
 	o.add("newer", when(s.Batch.Newer > 0, s.Batch.Newer))
 }
 
 func (s ImportSummary) human(w *writer) {
-	w.print("imported ")
-	s.counts(w)
-	w.print(w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
+	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
 }
 
-// counts writes how many keys were imported, and how many were not and why.
-func (s ImportSummary) counts(w *writer) {
+// counts says how many keys were imported, and how many were not and why.
+func (s ImportSummary) counts() string {
 	b := s.Batch
-	w.print(Count(b.Applied, "key"))
-	w.counts(count{b.No, "exist already"}, count{b.Refused, "refused"}, count{b.Unknown, "unknown"}, count{b.Skipped, "skipped"})
+	text := Count(b.Applied, "key")
+	for _, part := range []struct {
+		n    int
+		text string
+	}{{b.No, "exist already"}, {b.Refused, "refused"}, {b.Unknown, "unknown"}, {b.Skipped, "skipped"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.text)
+		}
+	}
+	return text
 }
 
 // raw writes how many lines were applied, had a key that already exists, were refused, have an
@@ -35,18 +43,17 @@ type DryRunSummary struct{ Batch BatchSummary }
 
 func (DryRunSummary) diagnostic() {}
 
-func (s DryRunSummary) fields(o *object) {
+func (s DryRunSummary) fields(o *objectWriter) {
 	ImportSummary(s).fields(o)
 	o.add("dry_run", true)
 }
 
 func (s DryRunSummary) human(w *writer) {
-	w.program("nothing was written, an import would set ")
-	ImportSummary(s).counts(w)
+	newer := ""
 	if s.Batch.Newer > 0 {
-		w.printf("; newer in the store: %d", s.Batch.Newer)
+		newer = fmt.Sprintf("; newer in the store: %d", s.Batch.Newer)
 	}
-	w.print("\n")
+	w.program("nothing was written, an import would set %s%s\n", ImportSummary(s).counts(), newer)
 }
 
 // ImportPlan is what `import` would do with one line, for `import --dry-run`.
@@ -56,7 +63,7 @@ type ImportPlan struct {
 	Version Version `json:"version"` // of the key now; nil: missing
 }
 
-func (p ImportPlan) fields(o *object) { o.result("import", p) }
+func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }
 
 func (p ImportPlan) human(w *writer) { w.row(p) }
 

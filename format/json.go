@@ -12,7 +12,16 @@ import (
 	"unicode/utf8"
 )
 
+// The fields of a result form a tree, for the json output and for templates. Its leaves
+// are bool, int, int64, uint64, float64, null, time.Time, Version, and string, which may hold any
+// bytes.
 type (
+	// An object keeps its fields in order. A field whose value is nil is not printed.
+	object []field
+	field  struct {
+		name  string
+		value any
+	}
 	list []any
 	null struct{}
 
@@ -45,23 +54,16 @@ func member(name, s string) (string, string) {
 }
 
 // appendObject appends an object as JSON.
-func appendObject(dst []byte, o object) []byte {
-	dst = append(dst, '{')
-	for _, f := range o {
-		if f.value == nil {
-			continue
-		}
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		name, value := f.name, f.value
-		if text, ok := value.(string); ok && !utf8.ValidString(text) {
-			name, value = member(name, text)
-		}
-		dst = append(append(append(dst, '"'), name...), `":`...)
-		dst = appendJSON(dst, value)
+func appendObject(dst []byte, r fielder) []byte {
+	o := objectWriter{dst: append(dst, '{')}
+	r.fields(&o)
+	return append(o.dst, '}')
+}
+
+func (all object) fields(o *objectWriter) {
+	for _, f := range all {
+		o.add(f.name, f.value)
 	}
-	return append(dst, '}')
 }
 
 // appendJSON appends a value of the tree, or of the data for a template.
@@ -88,7 +90,7 @@ func appendJSON(dst []byte, value any) []byte {
 	case time.Time:
 		return append(appendTime(append(dst, '"'), v), '"')
 	case Version:
-		return appendObject(dst, collect(versionFields{v}))
+		return appendObject(dst, versionFields{v})
 	case jsonText:
 		return appendJSONText(dst, string(v))
 	case object:

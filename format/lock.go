@@ -16,7 +16,7 @@ type Lock struct {
 	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0: released
 }
 
-func (l Lock) fields(o *object) { o.result("lock_"+l.Op, l) }
+func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }
 
 func (l Lock) human(w *writer) {
 	w.print("OK\n")
@@ -86,7 +86,7 @@ func Span(d time.Duration) string {
 	}
 }
 
-func (l LockStatus) fields(o *object) {
+func (l LockStatus) fields(o *objectWriter) {
 	op, by := "lock_status", "local_clock"
 	if l.List {
 		op = "lock_list"

@@ -43,7 +43,7 @@ func (e LockEvent) has() bool {
 	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
 }
 
-func (e LockEvent) fields(o *object) {
+func (e LockEvent) fields(o *objectWriter) {
 	name := "name"
 	if e.Guard {
 		name = "key"

@@ -17,7 +17,7 @@ type LogEvent struct {
 
 func (LogEvent) diagnostic() {}
 
-func (e LogEvent) fields(o *object) {
+func (e LogEvent) fields(o *objectWriter) {
 	o.add("op", string(e.Op))
 	o.add("time", e.Time)
 	o.add("port", nonEmpty(e.Port))

@@ -25,7 +25,7 @@ const (
 
 func (Note) diagnostic() {}
 
-func (n Note) fields(o *object) {
+func (n Note) fields(o *objectWriter) {
 	n.Message, n.Hint = valid(n.Message), valid(n.Hint)
 	if n.Level == Aside || n.Level == Remark {
 		o.add("op", string(n.Level))

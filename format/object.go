@@ -1,43 +1,76 @@
 package format
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
 )
 
-// An object holds the fields of a result, for the json output and for templates, in the order in
-// which they were added.
-type object []field
-
-type field struct {
-	name  string
-	value any // see treeOf; nil: the field is not printed
+// An objectWriter writes the fields of an object in the order in which they are added: as
+// JSON text or, if collect is true, as a tree for a template.
+type objectWriter struct {
+	dst     []byte // the JSON text is appended to it
+	collect bool
+	tree    object
 }
 
-// A fielder adds its fields to an object.
-type fielder interface{ fields(o *object) }
+// A fielder writes its fields to an objectWriter.
+type fielder interface{ fields(o *objectWriter) }
 
 // collect returns the fields of r as a tree.
 func collect(r fielder) object {
-	o := make(object, 0, 8)
+	o := objectWriter{collect: true}
 	r.fields(&o)
-	return o
+	return o.tree
 }
 
 // add adds a field. The output omits a field whose value is nil or an empty Version.
-func (o *object) add(name string, value any) { *o = append(*o, field{name, treeOf(value)}) }
+func (o *objectWriter) add(name string, value any) {
+	switch v := value.(type) {
+	case string:
+		o.text(name, v)
+		return
+	case []byte:
+		o.text(name, string(v))
+		return
+	}
+	value = treeOf(value)
+	switch {
+	case o.collect:
+		o.tree = append(o.tree, field{name, value})
+	case value != nil:
+		o.name(name)
+		o.dst = appendJSON(o.dst, value)
+	}
+}
+
+// text adds a string field. The string may hold any bytes.
+func (o *objectWriter) text(name, text string) {
+	if o.collect {
+		o.tree = append(o.tree, field{name, text})
+		return
+	}
+	name, text = member(name, text)
+	o.name(name)
+	o.dst = appendString(o.dst, text)
+}
+
+func (o *objectWriter) name(name string) {
+	if o.dst[len(o.dst)-1] != '{' {
+		o.dst = append(o.dst, ',')
+	}
+	o.dst = append(append(append(o.dst, '"'), name...), `":`...)
+}
 
 // result adds the field op, then the fields of the struct s.
-func (o *object) result(op string, s any) {
+func (o *objectWriter) result(op string, s any) {
 	o.add("op", op)
 	o.structure(s)
 }
 
 // structure adds the fields of the struct s that have a json tag. The options omitzero and
 // omitempty work as in encoding/json.
-func (o *object) structure(s any) {
+func (o *objectWriter) structure(s any) {
 	v := reflect.ValueOf(s)
 	for i := range v.NumField() {
 		f, value := v.Type().Field(i), v.Field(i)
@@ -55,9 +88,7 @@ func (o *object) structure(s any) {
 	}
 }
 
-// treeOf converts a value to a tree, whose leaves are bool, int, int64, uint64, float64, null,
-// time.Time, Version, jsonText, and string, which may hold any bytes. A duration becomes a number of
-// milliseconds.
+// treeOf converts a value to a leaf or a tree. A duration becomes a number of milliseconds.
 func treeOf(value any) any {
 	switch v := value.(type) {
 	case nil, string, bool, int, int64, uint64, float64, time.Time, object, list, null:
@@ -66,8 +97,6 @@ func treeOf(value any) any {
 		return versionField(v)
 	case time.Duration:
 		return milliseconds(v)
-	case json.RawMessage:
-		return jsonText(v)
 	case []byte:
 		return string(v)
 	case fielder:
@@ -81,9 +110,9 @@ func treeOf(value any) any {
 		}
 		return items
 	case reflect.Struct:
-		var o object
+		o := objectWriter{collect: true}
 		o.structure(value)
-		return o
+		return o.tree
 	}
 	return value
 }
@@ -91,7 +120,7 @@ func treeOf(value any) any {
 // versionFields prints a version as an object, with a field for each part.
 type versionFields struct{ Version }
 
-func (v versionFields) fields(o *object) {
+func (v versionFields) fields(o *objectWriter) {
 	wall, counter, node := v.Parts()
 	o.add("hlc", v.String())
 	o.add("wall_ms", wall)

@@ -1,31 +1,38 @@
 package format
 
 import (
-	"encoding/json"
+	"bytes"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/client/wire"
 )
 
-// sameInTemplate checks that a template gets the fields that the json output has.
-func sameInTemplate(t *testing.T, r Result) {
+// sameAsTree checks that a result and its tree of fields are printed in the same way.
+func sameAsTree(t *testing.T, r Result) {
 	t.Helper()
-	var printed, got any
-	for output, to := range map[string]*any{"json": &printed, "template={{json .}}": &got} {
-		line := render(t, Options{Output: output}, r)
-		if err := json.Unmarshal([]byte(line), to); err != nil {
-			t.Fatalf("%s: %q: %v", output, line, err)
-		}
+	var out bytes.Buffer
+	p, err := New(&out, Options{Output: "json"})
+	if err == nil {
+		err = p.Print(r)
 	}
-	if diff := cmp.Diff(printed, got); diff != "" {
-		t.Errorf("%#v: (-json +template)\n%s", r, diff)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := string(appendObject(nil, collect(r))) + "\n"; out.String() != want {
+		t.Errorf("%#v\nprints   %sits tree %s", r, out.String(), want)
 	}
 }
 
-// FuzzTree checks that the json output is valid, and has the fields that a template gets.
+func TestTree(t *testing.T) {
+	for _, results := range samples() {
+		for _, r := range results {
+			sameAsTree(t, r)
+		}
+	}
+}
+
+// FuzzTree checks that JSON that is written field by field is the same as that of the tree.
 func FuzzTree(f *testing.F) {
 	f.Add("setpoint", []byte("21.5"), "1696374425000:1:StateStore", "set", int64(1), true)
 	f.Add("\xff", []byte("\"\\\n\xe2\x80\xae"), "-1:00002:\"\\", "gap", int64(-5_000_000), false)
@@ -36,9 +43,9 @@ func FuzzTree(f *testing.F) {
 			return
 		}
 		at := time.UnixMicro(n % 4e15)
-		sameInTemplate(t, Get{Key: key, Found: has, Value: value, Version: v, RTT: time.Duration(n)})
-		sameInTemplate(t, Set{Key: key, Applied: has, Reason: op, Version: v, RTT: time.Duration(n)})
-		sameInTemplate(t, Event{Op: op, Key: key, Version: v, Time: at, Value: value, HasValue: has, Word: key, Continuity: op, From: at, To: at.Add(time.Duration(n)), Message: key})
+		sameAsTree(t, Get{Key: key, Found: has, Value: value, Version: v, RTT: time.Duration(n)})
+		sameAsTree(t, Set{Key: key, Applied: has, Reason: op, Version: v, RTT: time.Duration(n)})
+		sameAsTree(t, Event{Op: op, Key: key, Version: v, Time: at, Value: value, HasValue: has, Word: key, Continuity: op, From: at, To: at.Add(time.Duration(n)), Message: key})
 		if got, want := string(appendJSON(nil, v)), string(appendObject(nil, collect(versionFields{v}))); got != want {
 			t.Errorf("version %s, its tree %s", got, want)
 		}

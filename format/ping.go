@@ -13,7 +13,7 @@ type Ping struct {
 	Note string        `json:"note,omitzero"`   // empty: none
 }
 
-func (p Ping) fields(o *object) { o.result("ping", p) }
+func (p Ping) fields(o *objectWriter) { o.result("ping", p) }
 
 func (p Ping) human(w *writer) {
 	w.printf("seq=%d key=%s", p.Seq, Word(p.Key))
@@ -45,7 +45,7 @@ type PingSummary struct {
 	Max  time.Duration `json:"max_ms,omitzero"`
 }
 
-func (p PingSummary) fields(o *object) { o.result("ping_summary", p) }
+func (p PingSummary) fields(o *objectWriter) { o.result("ping_summary", p) }
 
 func (p PingSummary) human(w *writer) {
 	lost := fmt.Sprintf("%d lost", p.Lost)

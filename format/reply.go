@@ -36,9 +36,13 @@ type Reply struct {
 	RTT     time.Duration // 0: not measured
 }
 
-func (r Reply) fields(o *object) {
+func (r Reply) fields(o *objectWriter) {
+	request := make(list, len(r.Words))
+	for i, word := range r.Words {
+		request[i] = string(word)
+	}
 	o.add("op", "call")
-	o.add("request", r.Words)
+	o.add("request", request)
 	o.add("reply", r.Value.tree())
 	o.add("version", r.Version)
 	o.add("rtt_ms", nonZero(r.RTT))

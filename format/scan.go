@@ -7,7 +7,7 @@ type Key struct {
 	Key string `json:"key"`
 }
 
-func (k Key) fields(o *object) { o.result("scan", k) }
+func (k Key) fields(o *objectWriter) { o.result("scan", k) }
 
 func (k Key) human(w *writer) { w.row(k) }
 
@@ -44,7 +44,7 @@ func NewLongKey(key string, value []byte, v Version) LongKey {
 
 func (k LongKey) cut() bool { return len(k.Preview) < k.Size }
 
-func (k LongKey) fields(o *object) {
+func (k LongKey) fields(o *objectWriter) {
 	o.result("scan", k)
 	o.add("cut", when(k.cut(), true))
 }

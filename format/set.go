@@ -11,7 +11,7 @@ type Set struct {
 	RTT     time.Duration `json:"rtt_ms,omitzero"` // 0: not measured
 }
 
-func (r Set) fields(o *object) { o.result("set", r) }
+func (r Set) fields(o *objectWriter) { o.result("set", r) }
 
 func (r Set) human(w *writer) {
 	if r.Applied {

@@ -1,70 +1,133 @@
 package format
 
 import (
-	"bytes"
 	"iter"
+	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/fatih/color"
 )
 
 const jsonSpace = " \t\r\n"
-
-// maxIndent is the maximum indentation in columns. It bounds the output for deeply nested JSON.
-const maxIndent = 60
 
 // jsonLines yields b, which must be valid JSON in UTF-8, as lines: one for each member or element
 // if indented is true, otherwise a single line. Names and values are unchanged, except that
 // unprintable characters in strings are escaped. s has the colors; nil means no colors.
 func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
-	if s == nil {
-		s = &style{}
-	}
 	return func(yield func(line) bool) {
-		d := jsontext.NewDecoder(bytes.NewBuffer(b), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-		var l line
-		for kind := d.PeekKind(); kind != jsontext.KindInvalid; kind = d.PeekKind() {
-			depth := d.StackDepth()
-			within, n := d.StackIndex(depth) // n is the number of names and values before this token
-			isName, isEnd := within == '{' && n%2 == 0, kind == '}' || kind == ']'
-			isEmpty := isEnd && n == 0 // nothing is between the brackets
-			switch {
-			case within == '{' && !isName:
-				l = append(l, part{text: ": "})
-			case n > 0 && !isEnd && indented:
-				l = append(l, part{text: ","})
-			case n > 0 && !isEnd:
-				l = append(l, part{text: ", "})
-			}
-			if isEnd {
-				depth--
-			}
-			if indented && !isEmpty && (isName || within == '[') {
-				if !yield(l) {
-					return
-				}
-				l = line{{text: strings.Repeat("  ", min(depth, maxIndent/2))}}
-			}
-			l = append(l, jsonPart(d, kind, isName, s))
+		w := jsonWriter{indented: indented}
+		if s != nil {
+			w.name, w.text, w.other = s.name, s.text, s.other
 		}
-		yield(l)
+		for w.rest = string(b); w.next(); {
+			if w.whole != nil && !yield(w.whole) {
+				return
+			}
+			w.whole = nil
+		}
+		yield(w.line)
 	}
 }
 
-// jsonPart reads the next token, which is of this kind.
-func jsonPart(d *jsontext.Decoder, kind jsontext.Kind, isName bool, s *style) part {
-	paint := s.other
-	switch {
-	case strings.ContainsRune("{}[]", rune(kind)):
-		_, _ = d.ReadToken() // the JSON is valid
-		return part{text: string(kind)}
-	case isName:
-		paint = s.name
-	case kind == '"':
-		paint = s.text
+// A jsonWriter converts JSON to lines, token by token.
+type jsonWriter struct {
+	rest              string // the JSON that has not been read yet
+	indented          bool
+	name, text, other *color.Color
+
+	open    []byte // the open brackets, outermost first
+	isValue bool   // in an object: a value comes next, not a name
+	line    line
+	whole   line // the line that the last token completed
+}
+
+// next converts the next token and reports whether there was one.
+func (w *jsonWriter) next() bool {
+	w.rest = strings.TrimLeft(w.rest, jsonSpace)
+	if w.rest == "" {
+		return false
 	}
-	text, _ := d.ReadValue() // the JSON is valid
-	return part{escapeInJSON(string(text)), paint}
+	switch c := w.rest[0]; c {
+	case '{', '[':
+		inside := strings.TrimLeft(w.rest[1:], jsonSpace)
+		if inside[0] == c+2 { // in ASCII, } is '{'+2 and ] is '['+2
+			w.put(nil, w.rest[:1]+inside[:1])
+			w.rest = inside[1:]
+			break
+		}
+		w.open = append(w.open, c)
+		w.token(1, nil)
+		w.isValue = false
+		w.end("")
+	case '}', ']':
+		w.open = w.open[:len(w.open)-1]
+		w.end("")
+		w.token(1, nil)
+	case ',':
+		w.token(1, nil)
+		w.isValue = false
+		w.end(" ")
+	case ':':
+		w.token(1, nil)
+		w.put(nil, " ")
+		w.isValue = true
+	case '"':
+		n := 1 + closingQuote(w.rest[1:])
+		paint := w.text
+		if !w.isValue && len(w.open) > 0 && w.open[len(w.open)-1] == '{' {
+			paint = w.name
+		}
+		w.put(paint, escapeInJSON(w.rest[:n]))
+		w.rest = w.rest[n:]
+	default:
+		n := strings.IndexAny(w.rest, ",]}"+jsonSpace)
+		if n < 0 {
+			n = len(w.rest)
+		}
+		w.token(n, w.other)
+	}
+	return true
+}
+
+// token copies n bytes unchanged.
+func (w *jsonWriter) token(n int, paint *color.Color) {
+	w.put(paint, w.rest[:n])
+	w.rest = w.rest[n:]
+}
+
+func (w *jsonWriter) put(paint *color.Color, text string) {
+	w.line = append(w.line, part{text, paint})
+}
+
+// maxIndent is the maximum indentation in columns. It bounds the output for deeply nested JSON.
+const maxIndent = 60
+
+// end completes the line and indents the next one. If the output is not indented, it writes
+// between instead.
+func (w *jsonWriter) end(between string) {
+	if !w.indented {
+		if between != "" {
+			w.put(nil, between)
+		}
+		return
+	}
+	w.whole = slices.Clone(w.line)
+	w.line = w.line[:0]
+	w.put(nil, strings.Repeat("  ", min(len(w.open), maxIndent/2)))
+}
+
+// closingQuote returns the length of s up to and including the quote that closes a JSON string.
+// s begins after the opening quote.
+func closingQuote(s string) int {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(s)
 }
 
 // escapeInJSON escapes the unprintable characters of a JSON string.

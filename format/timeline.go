@@ -38,7 +38,7 @@ type Interval struct {
 	To   time.Time `json:"to"`
 }
 
-func (t Timeline) fields(o *object) {
+func (t Timeline) fields(o *objectWriter) {
 	locks, guards := list{}, list{}
 	for _, k := range t.Locks {
 		holders := list{}
@@ -50,7 +50,7 @@ func (t Timeline) fields(o *object) {
 	for _, g := range t.Guards {
 		guards = append(guards, object{{"key", g.Name}, {"writes", treeOf(g.Writes)}, {"removed", treeOf(g.Removed)}, {"gaps", treeOf(g.Gaps)}})
 	}
-	*o = object{{"op", "lock_timeline"}, {"from", t.From}, {"to", t.To}, {"locks", locks}, {"guards", guards}}
+	object{{"op", "lock_timeline"}, {"from", t.From}, {"to", t.To}, {"locks", locks}, {"guards", guards}}.fields(o)
 }
 
 // holder returns the name of a holder, or nil if it is not known.

@@ -154,7 +154,7 @@ func listed(candidates []Candidate, width int) string {
 		for i, c := range candidates {
 			b.WriteString(words[i])
 			if room := width - widest - 3; c.Help != "" && room > 8 {
-				b.WriteString(pad(words[i]) + format.Cut(format.Escape(c.Help), room))
+				b.WriteString(pad(words[i]) + cutTo(format.Escape(c.Help), room))
 			}
 			b.WriteString("\r\n")
 		}
@@ -172,4 +172,15 @@ func listed(candidates []Candidate, width int) string {
 		b.WriteString("\r\n")
 	}
 	return b.String() + more
+}
+
+// cutTo returns the part of a text that fits into a number of columns.
+func cutTo(text string, columns int) string {
+	n := 0
+	for i, r := range text {
+		if n += format.Width(r); n > columns {
+			return text[:i]
+		}
+	}
+	return text
 }

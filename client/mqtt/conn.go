@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client/internal/idtable"
 )
 
 // A Conn is an MQTT 5 connection. Several goroutines may use it.
@@ -31,18 +33,17 @@ type Conn struct {
 	acksHeld int // PUBACKs queued since flushAcks last woke the writer; used only by the reader
 
 	mu      sync.Mutex
-	err     error              // why the connection is over
-	out     []byte             // encoded, not yet written
-	acks    int                // PUBACKs in out
-	ping    bool               // send a PINGREQ before out
-	pinged  time.Time          // when the newest PINGREQ was queued
-	pings   [2]time.Time       // when the last two answered PINGREQs were queued; newest first
-	closing bool               // DISCONNECT is queued; accept no more packets
-	pending map[uint16]pending // by Packet Identifier
-	lastID  uint16             // the Packet Identifier that was used last
-	quota   int                // maximum of inFlight; 0 before CONNACK
-	waiting []chan struct{}    // publishes that wait for room, in order; capacity 1 each
-	early   struct {           // the message of Options.Early, if it was queued before CONNACK
+	err     error                          // why the connection is over
+	out     []byte                         // encoded, not yet written
+	acks    int                            // PUBACKs in out
+	ping    bool                           // send a PINGREQ before out
+	pinged  time.Time                      // when the newest PINGREQ was queued
+	pings   [2]time.Time                   // when the last two answered PINGREQs were queued; newest first
+	closing bool                           // DISCONNECT is queued; accept no more packets
+	pending idtable.Table[uint16, pending] // by Packet Identifier
+	quota   int                            // maximum of inFlight; 0 before CONNACK
+	waiting []chan struct{}                // publishes that wait for room, in order; capacity 1 each
+	early   struct {                       // the message of Options.Early, if it was queued before CONNACK
 		id   uint16
 		size int // bytes; 0 = no such message
 	}
@@ -91,7 +92,6 @@ func start(nc net.Conn, o Options) *Conn {
 		o:        o,
 		nc:       nc,
 		inFlight: o.inFlight,
-		pending:  make(map[uint16]pending),
 		wake:     make(chan struct{}, 1),
 		done:     make(chan struct{}),
 		read:     make(chan struct{}),
@@ -124,7 +124,7 @@ func (c *Conn) fail(err error) {
 	}
 	c.err = err
 	unanswered := c.pending
-	c.pending = make(map[uint16]pending)
+	c.pending = idtable.Table[uint16, pending]{}
 	c.mu.Unlock()
 	if err != ErrClosed {
 		// Close the connection before done, so that Options.Dial knows its end when it makes the
@@ -138,7 +138,7 @@ func (c *Conn) fail(err error) {
 	}
 	close(c.done)
 	c.nc.Close() // its error would add nothing to err
-	for _, p := range unanswered {
+	for _, p := range unanswered.All() {
 		p.done(err)
 	}
 }

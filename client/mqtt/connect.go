@@ -166,8 +166,7 @@ func (c *Conn) setLimits(limits Limits) {
 	c.quota = min(limits.ReceiveMaximum, math.MaxUint16-forSubscriptions)
 	var early pending
 	if c.early.size > limits.MaxPacketSize {
-		if p, ok := c.pending[c.early.id]; ok {
-			delete(c.pending, c.early.id)
+		if p, ok := c.pending.Remove(c.early.id); ok {
 			c.inFlight.Add(-1)
 			early = p
 		}

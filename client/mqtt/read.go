@@ -223,14 +223,14 @@ func (c *Conn) handleSuback(ack *packets.Suback) error {
 func (c *Conn) removePending(id uint16, ack byte, codes int) (pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok := c.pending[id]
+	p, ok := c.pending.Get(id)
 	if !ok {
 		return pending{}, nil
 	}
 	if want := max(len(p.filters), 1); ack != p.packet || codes != want {
 		return pending{}, &MalformedError{fmt.Sprintf("%s with %d reason codes where a %s with %d was due", packetName(ack), codes, packetName(p.packet), want)}
 	}
-	delete(c.pending, id)
+	c.pending.Remove(id)
 	if ack == packets.PUBACK {
 		c.inFlight.Add(-1)
 		c.wakeWaiting()

@@ -134,10 +134,11 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 	if err := m.checkSizes(); err != nil {
 		return 0, 0, err
 	}
-	id = c.await(pending{packet: packets.PUBACK, topic: m.Topic, done: acked})
+	// A Packet Identifier is always free: quota leaves enough of them for the subscriptions.
+	id = c.pending.Add(pending{packet: packets.PUBACK, topic: m.Topic, done: acked})
 	before := len(c.out)
 	if c.out, err = appendPublish(c.out, m, id, c.limits.MaxPacketSize); err != nil {
-		delete(c.pending, id)
+		c.pending.Remove(id)
 		return 0, 0, err
 	}
 	c.inFlight.Add(1)
@@ -146,18 +147,6 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 		c.o.Tap(publishEvent(m, id, size))
 	}
 	return id, size, nil
-}
-
-// await adds a packet to c.pending and returns its Packet Identifier. One is always free, because
-// quota leaves enough of them for the subscriptions. It requires c.mu.
-func (c *Conn) await(p pending) uint16 {
-	for used := true; used; {
-		c.lastID++
-		_, used = c.pending[c.lastID]
-		used = used || c.lastID == 0
-	}
-	c.pending[c.lastID] = p
-	return c.lastID
 }
 
 // Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a *ReasonError if
@@ -170,7 +159,7 @@ func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	}
 	if err := c.send(cp); err != nil {
 		c.mu.Lock()
-		delete(c.pending, cp.PacketID())
+		c.pending.Remove(cp.PacketID())
 		c.mu.Unlock()
 		return err
 	}
@@ -194,7 +183,7 @@ func (c *Conn) newSubscribe(filters []string, granted chan<- error) (*packets.Co
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p.PacketID = c.await(pending{packet: packets.SUBACK, filters: filters, done: func(err error) { granted <- err }})
+	p.PacketID = c.pending.Add(pending{packet: packets.SUBACK, filters: filters, done: func(err error) { granted <- err }})
 	return cp, nil
 }
 
@@ -309,7 +298,7 @@ func (c *Conn) drain() {
 // checkAcked closes c.acked if the connection is closing and no packet waits for an
 // acknowledgement. It requires c.mu.
 func (c *Conn) checkAcked() {
-	if !c.closing || len(c.pending) > 0 {
+	if !c.closing || c.pending.Len() > 0 {
 		return
 	}
 	select {

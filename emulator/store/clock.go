@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"slices"
 	"strconv"
-
-	"github.com/sscli/sscli/client/wire"
 )
 
 // An hlc is a reading of a hybrid logical clock, usually from a request. Its slices alias the text
@@ -64,6 +63,9 @@ func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 type clock struct {
 	wall    int64
 	counter uint64
+
+	prefix   []byte // prefixOf as text, and a colon; reused by all versions with this wall clock
+	prefixOf int64
 }
 
 // next advances the clock past its last reading and seen, and at least to now, in milliseconds.
@@ -84,10 +86,25 @@ func (c *clock) next(now int64, seen hlc) {
 // appendText appends the reading as text, with the numbers unpadded as in the published protocol,
 // or padded with zeros as in the SDKs (protocol.md 3.1).
 func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
+	wall, counter := 0, 0
 	if padded {
-		return append(dst, wire.Version{Wall: c.wall, Counter: c.counter, Node: node}.String()...)
+		wall, counter = 15, 5
 	}
-	dst = append(strconv.AppendInt(dst, c.wall, 10), ':')
-	dst = append(strconv.AppendUint(dst, c.counter, 10), ':')
+	if len(c.prefix) == 0 || c.prefixOf != c.wall {
+		c.prefix = append(appendPadded(c.prefix[:0], uint64(max(c.wall, 0)), wall), ':')
+		c.prefixOf = c.wall
+	}
+	dst = append(dst, c.prefix...)
+	dst = append(appendPadded(dst, c.counter, counter), ':')
 	return append(dst, node...)
+}
+
+// appendPadded appends a number, padded with leading zeros to at least width digits.
+func appendPadded(dst []byte, n uint64, width int) []byte {
+	begin := len(dst)
+	dst = strconv.AppendUint(dst, n, 10)
+	for len(dst) < begin+width {
+		dst = slices.Insert(dst, begin, '0')
+	}
+	return dst
 }

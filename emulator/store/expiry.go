@@ -19,6 +19,10 @@ func (s *Store) Expire() {
 }
 
 func (s *Store) expire(r ref) {
+	if s.opts.Observe == nil {
+		s.remove(r, CauseExpired, "", hlc{})
+		return
+	}
 	key, n := bytes.Clone(s.index.entry(r).Key()), len(s.queued(0))
 	version := s.remove(r, CauseExpired, "", hlc{})
 	s.observeChange(observe.Expire, "", "", key, version, n)

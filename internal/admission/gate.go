@@ -3,7 +3,6 @@
 package admission
 
 import (
-	"cmp"
 	"net/netip"
 	"sync"
 )
@@ -51,7 +50,7 @@ func (g *Gate) Enter(from string, evict func()) *Ticket {
 	g.clients++
 	g.pending = append(g.pending, t)
 	var victim *Ticket
-	if len(g.pending) > cmp.Or(g.MaxPending, defaultPending) {
+	if len(g.pending) > orDefault(g.MaxPending, defaultPending) {
 		victim = g.victim()
 		victim.settle()
 	}
@@ -60,6 +59,13 @@ func (g *Gate) Enter(from string, evict func()) *Ticket {
 		victim.evict()
 	}
 	return t
+}
+
+func orDefault(limit, standard int) int {
+	if limit > 0 {
+		return limit
+	}
+	return standard
 }
 
 // victim returns the oldest pending ticket from the address that has the most. The caller holds
@@ -105,7 +111,7 @@ func (t *Ticket) Reserve(bytes int) bool {
 	grown := bytes > t.reserved
 	g.reserved += bytes - t.reserved
 	t.reserved = bytes
-	return !grown || g.reserved <= cmp.Or(g.PendingBytes, defaultPendingBytes)
+	return !grown || g.reserved <= orDefault(g.PendingBytes, defaultPendingBytes)
 }
 
 // settle removes t from the pending tickets and frees its reservation. The caller holds t.gate.mu.

@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
@@ -216,7 +215,7 @@ func (e *editing) keepFile(err error) error {
 	if readErr == nil && bytes.Equal(text, e.doc.text) {
 		return errors.Join(err, e.removeFile())
 	}
-	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == wire.ErrorFenceRequired {
+	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == client.ErrorFenceRequired {
 		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.ShWord(e.key) + " --lock LOCK, with the lock that protects the key"}
 	}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
