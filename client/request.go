@@ -425,7 +425,6 @@ func (s *Session) finishAll(matches func(*request) bool, err error) {
 		}
 	}
 	s.mu.Unlock()
-	slices.Sort(matching) // in the order in which the requests were sent
 	for _, id := range matching {
 		s.finish(id, err)
 	}
