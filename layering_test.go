@@ -131,7 +131,7 @@ command/batch        client client/wait format repl app fault directive lineinpu
 command/export       client format atomicfile app complete config bulkread fault tune
 command/importcmd    client format app bulkread command/batch fault lineinput usage
 sources              client format repl config fault lineinput records textfile
-command/diff         client format app bulkread complete config fault jsonfield sources tune
+command/diff         client format app bulkread complete config fault jsonfield sources
 command/apply        client client/wire format app bulkread command/diff command/set config fault outage guard sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format

@@ -6,8 +6,8 @@
 //
 // Promises:
 //
-//   - Entries come in the order of the keys. Memory holds about [Window] values, however many
-//     keys there are.
+//   - Entries come in the order of the keys. Memory holds at most [Window] values at a time, fewer
+//     if they are large, however many keys there are.
 //   - A key that the store refuses is an entry with an error; the other keys are still read.
 //   - After a lost connection or a lost reply, the GET or the page of SCAN is requested again, for up
 //     to Store.RetryFor. A message reports the outage.
@@ -36,6 +36,10 @@ type Entry struct {
 	Err error // why the key could not be read; nil = it was read
 
 	Old *Entry // the entry to compare this one with; nil = nothing to compare
+
+	// Load, of Old, returns the value, or guess if that is equal. Each calls it with the value that
+	// the store holds, and sets Value. Nil = Value is set.
+	Load func(guess []byte) ([]byte, error)
 }
 
 // WrittenSince reports whether the value was written at t or later, by the store's clock. It
@@ -117,8 +121,13 @@ func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
 	return &Store{Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), outage: outage.Reporter{Notify: a.Notify}}
 }
 
-// Window is the number of GETs that may be in flight.
-const Window = 64
+// Window is the maximum number of GETs in flight. It begins with firstWindow, and becomes smaller for
+// values so large that it would hold more than windowBytes bytes of them.
+const (
+	Window      = 256
+	firstWindow = 8
+	windowBytes = 16 << 20
+)
 
 // A request is a key whose GET is in flight.
 type request struct {
@@ -134,9 +143,14 @@ type request struct {
 // flush or from reading.
 func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func(Entry) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	queue := make(chan request, Window)
+	queue := make(chan request, Window+1) // has room for all GETs in flight, and for an error of keys
+	places := make(chan struct{}, Window) // a place for each GET that may be sent now
+	window := firstWindow                 // these places, and the GETs in flight
+	for range window {
+		places <- struct{}{}
+	}
 	var sending sync.WaitGroup
-	sending.Go(func() { s.send(ctx, keys, queue) })
+	sending.Go(func() { s.send(ctx, keys, places, queue) })
 	defer func() {
 		cancel()
 		sending.Wait()
@@ -168,28 +182,32 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 		if err != nil {
 			return err
 		}
+		window--
+		for range min(2, max(1, min(Window, windowBytes/(len(e.Value)+1)))-window) {
+			places <- struct{}{}
+			window++
+		}
 	}
 }
 
-// send sends a GET for each key and puts the requests into queue. It closes queue at the end.
-func (s *Store) send(ctx context.Context, keys Keys, queue chan<- request) {
+// send sends a GET for each key, when there is a place for it, and puts the requests into queue. It
+// closes queue at the end.
+func (s *Store) send(ctx context.Context, keys Keys, places <-chan struct{}, queue chan<- request) {
 	defer close(queue)
 	pipe := s.Session.Pipeline(Window)
-	put := func(q request) error {
+	err := keys(ctx, s, func(e Entry) error {
 		select {
-		case queue <- q:
-			return nil
+		case <-places:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-	}
-	err := keys(ctx, s, func(e Entry) error {
 		q := request{entry: e, sent: time.Now()}
-		q.reply, q.err = pipe.Send(ctx, client.Get(e.Key))
-		return put(q)
+		q.reply, q.err = pipe.Queue(ctx, client.Get(e.Key)) // sent at the latest when Each waits for the reply
+		queue <- q
+		return nil
 	})
 	if err != nil {
-		_ = put(request{end: err}) // put fails only if ctx has ended, which Each reports
+		queue <- request{end: err}
 	}
 }
 
@@ -207,6 +225,11 @@ func (s *Store) entry(ctx context.Context, q request) (Entry, error) {
 	switch {
 	case err == nil:
 		e.GetResult = reply.(client.GetResult)
+		if e.Old != nil && e.Old.Load != nil {
+			if e.Old.Value, err = e.Old.Load(e.Value); err != nil {
+				return Entry{}, err
+			}
+		}
 	case ctx.Err() != nil:
 		return Entry{}, context.Cause(ctx)
 	case IsAboutKey(err):

@@ -102,6 +102,46 @@ func TestOrder(t *testing.T) {
 }
 
 // TestBreaks: each key is read once, in order, over connections that break.
+// TestWindow checks how many keys are read ahead of the entry that the caller handles.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	const keys = 14
+	for _, tt := range []struct{ size, most int }{
+		{1, keys},
+		{4 << 20, 3},
+		{17 << 20, 1},
+	} {
+		store := emulator.Start(t, emulator.Options{})
+		for i := range keys {
+			if _, err := store.Set(fmt.Sprint(i), strings.Repeat("v", tt.size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var asked atomic.Int64
+		counted := func(ctx context.Context, s *Store, add func(Entry) error) error {
+			for i := range keys {
+				if err := add(Entry{Key: fmt.Sprint(i)}); err != nil {
+					return err
+				}
+				asked.Add(1)
+			}
+			return nil
+		}
+		handled := 0
+		err := (&Store{Session: dial(t, store)}).Each(t.Context(), counted, noFlush, func(e Entry) error {
+			handled++
+			// The first window is sent before the size of a value is known.
+			if ahead := int(asked.Load()) - handled; handled > firstWindow && ahead > tt.most {
+				t.Errorf("values of %d bytes: %d keys ahead of number %d, want at most %d", tt.size, ahead, handled, tt.most)
+			}
+			return nil
+		})
+		if err != nil || handled != keys {
+			t.Errorf("values of %d bytes: %d entries, %v", tt.size, handled, err)
+		}
+	}
+}
+
 func TestBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 10})

@@ -153,7 +153,7 @@ type Entry struct {
 // interrupt a read from a pipe, so a read may continue in another goroutine after that.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		for line := range linesUntil(ctx, source, Options{JSON: true, From: first}) {
+		for line := range Lines(ctx, source, first) {
 			e, err := Entry{Line: line.Number}, line.Err
 			if err == nil {
 				e.Entry, err = ParseEntry(line.Text)
@@ -168,10 +168,12 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 	}
 }
 
-// linesUntil returns the lines of source. When ctx has ended, the error of a line is the cause of
-// ctx. Reading a regular file does not block, so it needs no goroutine.
-func linesUntil(ctx context.Context, source io.Reader, o Options) iter.Seq[Line] {
+// Lines returns the JSON lines of source, like [Entries], but does not parse them. When ctx has
+// ended, the error of a line is the cause of ctx.
+func Lines(ctx context.Context, source io.Reader, first int) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
+		o := Options{JSON: true, From: first}
+		// Reading a regular file does not block, so it needs no goroutine.
 		file, _ := source.(*os.File) // Stat of nil returns an error
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			for line := range all(source, o) {

@@ -14,7 +14,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/repl"
 )
 
 // A file is a key whose value comes from a file, or from the text of a manifest.
@@ -54,10 +53,10 @@ func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			for _, f := range all {
-				e := Entry{Entry: repl.Entry{Key: f.key, Found: true}, Options: f.options}
+				e := Entry{Key: f.key, Found: true, Options: f.options}
 				err := context.Cause(ctx)
 				if err == nil {
-					e.Value, err = f.value(values)
+					e.value, err = f.content(values)
 				}
 				if !yield(e, err) || err != nil {
 					return
@@ -67,9 +66,9 @@ func files(all []file) source {
 	}
 }
 
-// value reads the value of a file and checks that the store would accept it. Unless values is true,
+// content reads the value of a file and checks that the store would accept it. Unless values is true,
 // the value of a plain file is nil.
-func (f file) value(values bool) (value []byte, err error) {
+func (f file) content(values bool) (value []byte, err error) {
 	switch {
 	case f.name == "":
 		value = []byte(f.text)

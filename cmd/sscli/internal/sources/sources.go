@@ -7,15 +7,18 @@
 //		if err != nil {
 //			return err
 //		}
-//		fmt.Printf("%s = %s\n", e.Key, e.Value)
+//		value, err := e.Load(nil)
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Printf("%s = %s\n", e.Key, value)
 //	}
 //
 // Promises:
 //
 //   - [Open] checks every source before it returns, so that a mistake in any source is found before
 //     the first write.
-//   - Memory holds all keys but only one value at a time, apart from the content of standard input
-//     and of small files.
+//   - Memory holds all keys but only one value at a time, apart from the content of standard input.
 //   - Entries returns each key once. If several sources, or lines of a file, have a key, the last one
 //     counts.
 //
@@ -26,7 +29,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -35,15 +37,26 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/repl"
 )
 
 // An Entry is a key and the value it should have.
 type Entry struct {
-	repl.Entry                   // Found is false if the key was missing when it was exported
-	Options    client.SetOptions // TTL and Persist, from a manifest
+	Key     string
+	Found   bool              // false: the key was missing when it was exported
+	Options client.SetOptions // TTL and Persist, from a manifest
+
+	value []byte
+	line  *line // where the value is; nil = it is in value
+}
+
+// Load returns the value. If guess equals the value, Load may return guess instead of parsing a
+// line of the source again. The error is a *fault.UsageError.
+func (e Entry) Load(guess []byte) ([]byte, error) {
+	if e.line == nil {
+		return e.value, nil
+	}
+	return e.line.load(guess)
 }
 
 // Options configure [Open].
@@ -55,7 +68,8 @@ type Options struct {
 // A Set holds the keys of all sources.
 type Set struct {
 	sources []source
-	last    map[string]int               // for each key, the number of its last entry, from 1
+	keys    map[string]struct{}
+	last    map[string]int               // the number of a key's last entry, from 1; only keys with several entries
 	first   []string                     // the first keys, at most MaxFirst
 	options map[string]client.SetOptions // only keys that have options
 }
@@ -63,13 +77,13 @@ type Set struct {
 // MaxFirst is the maximum number of keys that [Set.First] returns.
 const MaxFirst = 256
 
-// A source returns a sequence of entries, and can be called several times. If values is false, the
-// caller only checks the entries, and their Value may be nil.
+// A source returns a sequence of entries. The first call checks the source: values is false, and the
+// caller loads no value. Later calls may rely on what the first one found.
 type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 
 // Open opens and checks the named sources. The error is a *fault.UsageError, or the cause of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{last: make(map[string]int), options: make(map[string]client.SetOptions)}
+	set := &Set{keys: make(map[string]struct{}), last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {
@@ -83,8 +97,12 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 			return nil, err
 		}
 		n++
-		known := len(set.last)
-		if set.last[e.Key] = n; e.Found && len(set.first) < MaxFirst && len(set.last) > known {
+		known := len(set.keys)
+		set.keys[e.Key] = struct{}{}
+		switch {
+		case len(set.keys) == known:
+			set.last[e.Key] = n
+		case e.Found && len(set.first) < MaxFirst:
 			set.first = append(set.first, e.Key)
 		}
 		if e.Options != (client.SetOptions{}) {
@@ -97,10 +115,13 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 }
 
 // Len returns the number of keys.
-func (s *Set) Len() int { return len(s.last) }
+func (s *Set) Len() int { return len(s.keys) }
 
 // Has reports whether the sources have a key.
-func (s *Set) Has(key string) bool { return s.last[key] > 0 }
+func (s *Set) Has(key string) bool {
+	_, ok := s.keys[key]
+	return ok
+}
 
 // Options returns the TTL and Persist to set a key with.
 func (s *Set) Options(key string) client.SetOptions { return s.options[key] }
@@ -113,7 +134,8 @@ func (s *Set) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n := 0
 		for e, err := range s.all(ctx, true) {
-			if n++; err == nil && s.last[e.Key] != n {
+			n++
+			if last := s.last[e.Key]; err == nil && last > n {
 				continue
 			}
 			if !yield(e, err) {
@@ -164,50 +186,4 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 		return files([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}), nil
 	}
 	return lines(name, func() (io.ReadCloser, error) { return os.Open(name) }), nil
-}
-
-// maxKept is the maximum size in bytes of a source whose entries stay in memory after the check.
-// Parsing them again would take longer than reading the keys from a store.
-const maxKept = 32 << 20
-
-// lines returns the source of a file that export wrote, or of a statestore.json.
-func lines(name string, open func() (io.ReadCloser, error)) source {
-	var kept []repl.Entry // the entries, from the check; nil = too large to keep
-	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
-		return func(yield func(Entry, error) bool) {
-			if values && kept != nil {
-				for _, e := range kept {
-					if !yield(Entry{Entry: e}, nil) {
-						return
-					}
-				}
-				return
-			}
-			in, err := open()
-			if err != nil {
-				yield(Entry{}, &fault.UsageError{Err: err})
-				return
-			}
-			defer in.Close()
-			var all []repl.Entry
-			size := 0
-			for line, err := range lineinput.Entries(ctx, in, 1) {
-				if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
-					err = &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Path(name), wrong.Err)}
-				}
-				if !yield(Entry{Entry: line.Entry}, err) || err != nil {
-					return
-				}
-				const overhead = 128
-				if size += len(line.Key) + len(line.Value) + overhead; size <= maxKept && !values {
-					all = append(all, line.Entry)
-				} else {
-					all = nil
-				}
-			}
-			if size <= maxKept {
-				kept = all
-			}
-		}
-	}
 }

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,8 +11,9 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/systext"
 )
@@ -42,7 +44,11 @@ func read(ctx context.Context, prefix string, names ...string) (got []string) {
 		if err != nil {
 			return append(got, err.Error())
 		}
-		text := fmt.Sprintf("%s=%q", e.Key, e.Value)
+		value, err := e.Load(nil)
+		if err != nil {
+			return append(got, err.Error())
+		}
+		text := fmt.Sprintf("%s=%q", e.Key, value)
 		if !e.Found {
 			text = e.Key + " missing"
 		}
@@ -113,7 +119,7 @@ func TestSources(t *testing.T) {
 		if len(got) == 1 && len(tt.want) == 1 && strings.HasPrefix(filepath.ToSlash(got[0]), tt.want[0]) {
 			continue // the beginning of an error
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+		if diff := gocmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.names, diff)
 		}
 	}
@@ -121,6 +127,48 @@ func TestSources(t *testing.T) {
 	cancel()
 	if got := read(canceled, "", "dir"); len(got) != 1 || got[0] != context.Canceled.Error() {
 		t.Errorf("after the end of the context: %q", got)
+	}
+}
+
+// TestLoad loads values with guesses, from a file and after the file has changed.
+func TestLoad(t *testing.T) {
+	const text = "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"\"}\n{\"key\":\"c\",\"found\":false}\n"
+	for _, tt := range []struct{ name, text, want string }{
+		{"unchanged", text, ""},
+		{"another value", strings.Replace(text, "1", "2", 1), "keys.jsonl: line 1: changed while it was read"},
+		{"another key", strings.Replace(text, `"a"`, `"x"`, 1), "keys.jsonl: line 1: changed while it was read"},
+		{"no JSON", strings.Replace(text, "}", "", 1), "keys.jsonl: line 1: byte 23: JSON: unexpected EOF"},
+		{"one line more", text + "{}\n", "keys.jsonl: changed while it was read"},
+		{"one line less", text[:strings.Index(text, "\n")+1], "keys.jsonl: changed while it was read"},
+	} {
+		tree(t, map[string]string{"keys.jsonl": text})
+		set, err := Open(t.Context(), []string{"keys.jsonl"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("keys.jsonl", []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]string{"a": "1", "b": "", "c": ""}
+		err = nil
+		for e, entryErr := range set.Entries(t.Context()) {
+			for _, guess := range []string{"1", "2", ""} {
+				value, loadErr := e.Load([]byte(guess))
+				if err = cmp.Or(err, entryErr, loadErr); err == nil && string(value) != want[e.Key] {
+					t.Errorf("%s: %s with guess %q: %q, want %q", tt.name, e.Key, guess, value, want[e.Key])
+				}
+			}
+			if entryErr != nil {
+				break
+			}
+		}
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want || err != nil && !fault.IsA[*fault.UsageError](err) {
+			t.Errorf("%s: %T %q, want %q", tt.name, err, got, tt.want)
+		}
 	}
 }
 
@@ -135,10 +183,10 @@ func TestLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{`mode="auto"`, `sub/x="1"`}, read(t.Context(), "", "volume")); diff != "" {
+	if diff := gocmp.Diff([]string{`mode="auto"`, `sub/x="1"`}, read(t.Context(), "", "volume")); diff != "" {
 		t.Errorf("ConfigMap (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"loop/b: the link leads to a directory above it"}, read(t.Context(), "", "loop")); diff != "" {
+	if diff := gocmp.Diff([]string{"loop/b: the link leads to a directory above it"}, read(t.Context(), "", "loop")); diff != "" {
 		t.Errorf("loop (-want +got):\n%s", diff)
 	}
 }
@@ -191,7 +239,7 @@ func FuzzManifest(f *testing.F) {
 		want := map[string]string{"key": key, "value": value}
 		written, err := yaml.Marshal(map[string]any{"keys": []any{want}})
 		var back struct{ Keys []map[string]string }
-		if err != nil || yaml.Unmarshal(written, &back) != nil || !cmp.Equal(back.Keys, []map[string]string{want}) {
+		if err != nil || yaml.Unmarshal(written, &back) != nil || !gocmp.Equal(back.Keys, []map[string]string{want}) {
 			t.Skip("the library does not read what it wrote")
 		}
 		got, err := parseManifest(written)

@@ -99,7 +99,6 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err != nil {
 		return err
 	}
-	defer tune.CollectLess()()
 	p := plan{app: a, flags: f, names: names}
 	if err := p.open(ctx); err != nil {
 		return err

@@ -22,7 +22,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/format"
 )
 
@@ -111,7 +110,6 @@ type differ struct {
 }
 
 func (d *differ) withSource(ctx context.Context, name, prefix string) (err error) {
-	defer tune.CollectLess()()
 	stdin := func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
 	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin})
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +132,7 @@ func Keys(set *sources.Set) bulkread.Keys {
 			if err != nil {
 				return err
 			}
-			old := bulkread.Entry{GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
+			old := bulkread.Entry{GetResult: client.GetResult{Found: e.Found}, Load: e.Load}
 			if err := add(bulkread.Entry{Key: e.Key, Old: &old}); err != nil {
 				return err
 			}

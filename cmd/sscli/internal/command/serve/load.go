@@ -29,7 +29,11 @@ func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.
 			if err == nil && !e.Found {
 				continue // the key was missing when it was exported
 			}
-			if !yield(emulator.Seed{Key: e.Key, Value: e.Value, TTL: e.Options.TTL, Persist: e.Options.Persist}, err) {
+			var value []byte
+			if err == nil {
+				value, err = e.Load(nil)
+			}
+			if !yield(emulator.Seed{Key: e.Key, Value: value, TTL: e.Options.TTL, Persist: e.Options.Persist}, err) {
 				return
 			}
 		}

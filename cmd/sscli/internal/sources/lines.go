@@ -1,0 +1,137 @@
+package sources
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
+)
+
+// A digest identifies a value. Most values equal what the store holds, so comparing digests spares
+// parsing most lines a second time. The zero digest stands for a missing key.
+type digest [sha256.Size / 2]byte
+
+func digestOf(value []byte) digest {
+	sum := sha256.Sum256(value)
+	return digest(sum[:len(digest{})])
+}
+
+// A checkedLine is what the first pass keeps of a line.
+type checkedLine struct {
+	key   string
+	value digest
+}
+
+func check(e repl.Entry) checkedLine {
+	l := checkedLine{key: e.Key}
+	if e.Found {
+		l.value = digestOf(e.Value)
+	}
+	return l
+}
+
+// checkedLines is a list in blocks, which does not move when it grows.
+type checkedLines struct {
+	blocks [][]checkedLine
+	len    int
+}
+
+const blockLen = 4096
+
+func (c *checkedLines) add(l checkedLine) {
+	if c.len%blockLen == 0 {
+		c.blocks = append(c.blocks, make([]checkedLine, blockLen))
+	}
+	c.blocks[c.len/blockLen][c.len%blockLen] = l
+	c.len++
+}
+
+func (c *checkedLines) at(n int) checkedLine { return c.blocks[n/blockLen][n%blockLen] }
+
+// A line is a JSON line that was checked before.
+type line struct {
+	checkedLine
+	source string // name of the source
+	number int
+	text   string
+}
+
+// lines returns the source of a file that export wrote, or of a statestore.json. Its first pass
+// parses every line. Later passes expect the same lines, and parse only the ones that are loaded.
+func lines(name string, open func() (io.ReadCloser, error)) source {
+	var checked checkedLines
+	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
+		return func(yield func(Entry, error) bool) {
+			in, err := open()
+			if err != nil {
+				yield(Entry{}, &fault.UsageError{Err: err})
+				return
+			}
+			defer in.Close()
+			if !values {
+				checked = checkedLines{}
+				for e, err := range lineinput.Entries(ctx, in, 1) {
+					checked.add(check(e.Entry))
+					if !yield(Entry{Key: e.Key, Found: e.Found}, inSource(name, err)) || err != nil {
+						return
+					}
+				}
+				return
+			}
+			n := 0
+			for l := range lineinput.Lines(ctx, in, 1) {
+				if l.Err == nil && n == checked.len {
+					l.Err = errChanged
+				}
+				if l.Err != nil {
+					yield(Entry{}, inSource(name, l.Err))
+					return
+				}
+				known := checked.at(n)
+				e := Entry{Key: known.key, Found: known.value != digest{}, line: &line{known, name, l.Number, l.Text}}
+				if n++; !yield(e, nil) {
+					return
+				}
+			}
+			if n < checked.len {
+				yield(Entry{}, inSource(name, errChanged))
+			}
+		}
+	}
+}
+
+// errChanged is the error of a source that differs from what its check found.
+var errChanged = fault.Usagef("changed while it was read")
+
+// inSource adds the name of a source to an error about its content.
+func inSource(name string, err error) error {
+	if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
+		return &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Path(name), wrong.Err)}
+	}
+	return err
+}
+
+// load is [Entry.Load].
+func (l *line) load(guess []byte) ([]byte, error) {
+	if digestOf(guess) == l.value {
+		return guess, nil
+	}
+	e, err := lineinput.ParseEntry(l.text)
+	if err == nil && check(e) != l.checkedLine {
+		err = errChanged
+	}
+	if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
+		err = &fault.UsageError{Err: &repl.LineError{Number: l.number, Err: wrong.Err}}
+	}
+	if err != nil {
+		return nil, inSource(l.source, err)
+	}
+	return e.Value, nil
+}
