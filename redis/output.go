@@ -21,8 +21,8 @@ type output struct {
 	writing bool        // a goroutine is writing
 	writer  bool        // a goroutine waits on wake
 	closed  atomic.Bool // set with mu locked
-	sending int         // bytes that are being written
-	charged charge      // for the bytes that are not written yet
+	sending int         // capacity of the buffer that is being written
+	charged charge      // for the buffers
 }
 
 func newOutput(reserve func(n int) bool) *output {
@@ -37,8 +37,10 @@ const (
 	// fullOutput is how many bytes of replies may wait before the client's next request, or the
 	// next part of a reply, waits until they are written.
 	fullOutput = 1 << 20
-	// maxSpare is the largest buffer that is reused.
+	// maxSpare is the largest buffer that an idle client keeps.
 	maxSpare = 32 << 10
+	// maxBusySpare is the largest buffer that is reused while there is more to write.
+	maxBusySpare = 1 << 20
 	// maxStall is how long a client may read nothing before it is disconnected. It must read
 	// maxPart bytes in that time.
 	maxStall = time.Minute
@@ -75,9 +77,9 @@ func (c *conn) commit() {
 	}
 }
 
-// charge charges the bytes that are not written yet. o.mu is held.
+// charge charges the capacity of the buffers. o.mu is held.
 func (o *output) charge() bool {
-	return o.charged.set(max(0, len(o.pending)+len(o.held)+o.sending-freeOutput))
+	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending-freeOutput))
 }
 
 // drop ends the output and closes a connection that occupies too much memory. out.mu is held.
@@ -155,19 +157,26 @@ func (c *conn) writePending() {
 	o.writing = true
 	for len(o.pending) > 0 && !o.closed.Load() {
 		p := o.pending
-		o.pending, o.spare, o.sending = o.spare[:0], nil, len(p)
+		o.pending, o.spare, o.sending = o.spare[:0], nil, cap(p)
 		o.mu.Unlock()
 		err := c.write(p)
 		o.mu.Lock()
 		o.sending = 0
-		o.charge()
 		if err != nil {
 			o.end()
 		}
-		if cap(p) <= maxSpare && !o.closed.Load() {
+		if cap(p) <= maxBusySpare && !o.closed.Load() {
 			o.spare = p[:0]
 		}
+		o.charge()
 	}
+	if cap(o.spare) > maxSpare {
+		o.spare = nil
+	}
+	if cap(o.pending) > maxSpare {
+		o.pending = nil
+	}
+	o.charge()
 	o.writing = false
 	o.wake.Broadcast()
 }

@@ -16,6 +16,7 @@
 package glob
 
 import (
+	"bytes"
 	"math/bits"
 	"slices"
 	"unicode/utf8"
@@ -37,6 +38,7 @@ type Pattern struct {
 	elements []element // nil after Compile
 	last     int       // number of elements, and the state after the last one
 	prefix   []byte    // every matching text begins with it
+	fixed    int       // number of elements that make up the prefix
 	open     bool      // the prefix is complete: a star or a set follows it
 
 	stars []uint64 // bit i: a star stands before element i
@@ -61,12 +63,12 @@ func (p *Pattern) Star() {
 
 // Literal appends an element that matches one character or byte.
 func (p *Pattern) Literal(c rune) {
-	switch {
-	case p.open:
-	case p.Bytes:
-		p.prefix = append(p.prefix, byte(c))
-	default:
-		p.prefix = utf8.AppendRune(p.prefix, c)
+	if !p.open {
+		if p.fixed++; p.Bytes {
+			p.prefix = append(p.prefix, byte(c))
+		} else {
+			p.prefix = utf8.AppendRune(p.prefix, c)
+		}
 	}
 	p.add(element{ranges: []Range{{c, c}}})
 }
@@ -173,12 +175,16 @@ func (p *Pattern) Cost(n int) int {
 // Match reports whether the whole text matches. A text that is not UTF-8 matches only a pattern of
 // bytes.
 func (p *Pattern) Match(text []byte) bool {
-	if !p.Bytes && !utf8.Valid(text) {
+	if !bytes.HasPrefix(text, p.prefix) || !p.Bytes && !utf8.Valid(text) {
 		return false
 	}
+	text = text[len(p.prefix):]
 	var short [4]uint64
 	states := append(short[:0], make([]uint64, len(p.stars))...)
-	states[0] = 1 | p.skips[0]&1<<1  // a Path at the beginning may be empty
+	set(states, p.fixed)
+	if has(p.skips, p.fixed) { // the Path after the prefix may be empty
+		set(states, p.fixed+1)
+	}
 	toTheEnd := has(p.stars, p.last) // the pattern ends with a star
 	for len(text) > 0 {
 		if toTheEnd && has(states, p.last) {
