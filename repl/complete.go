@@ -17,16 +17,16 @@ type Candidate struct {
 	Flag bool   // a flag, whose leading minus is not quoted
 }
 
-// A Completer returns the candidates for a word, given the words before it on its line
-// and the part of the word before the cursor.
+// A Completer returns the candidates for the word under the cursor. before are the words
+// before it on the line, and part is the part of it before the cursor.
 type Completer func(before []Word, part Word) []Candidate
 
-// under splits a text that ends at the cursor into the words of the last line and the
-// part of a word under the cursor. The part begins at byte start of the text. ok is false
-// where nothing can be completed: in a comment, and after a syntax error.
+// under parses the text before the cursor. It returns the complete words of the last line,
+// the beginning of the word under the cursor, and that word's offset in the text. ok is
+// false if nothing can be completed: in a comment or after a syntax error.
 func under(text string) (before []Word, part Word, start int, ok bool) {
 	var s splitter
-	base, rest := 0, text // base is the offset of the last logical line
+	base, rest := 0, text // base is the offset of the current logical line
 	for {
 		physical, after, more := strings.Cut(rest, "\n")
 		if !more {
@@ -43,9 +43,9 @@ func under(text string) (before []Word, part Word, start int, ok bool) {
 		if !s.open && rest[i] == '#' {
 			return nil, Word{}, 0, false
 		}
-		was := s.open
+		wasOpen := s.open
 		s.byte(rest[i], s.pos+i)
-		if !was && s.open {
+		if !wasOpen && s.open {
 			start = base + s.pos + i
 		}
 	}
@@ -72,8 +72,8 @@ func under(text string) (before []Word, part Word, start int, ok bool) {
 	return s.words, part, start, true
 }
 
-// complete completes a line that ends at the cursor. It returns the text that replaces
-// the line from start on and, if the text is unchanged, the candidates to list.
+// complete completes the last word of line, which ends at the cursor. text replaces
+// line[start:]. If that changes nothing, show has the candidates to list.
 func complete(line string, candidates Completer) (start int, text string, show []Candidate) {
 	before, part, start, ok := under(line)
 	if !ok {
@@ -100,8 +100,8 @@ func complete(line string, candidates Completer) (start int, text string, show [
 	return start, typed, found
 }
 
-// word returns the candidate as the user would type it. A flag stays without quotes, which
-// would make it an operand.
+// word returns the candidate as the user would type it. Flags are not quoted, because a
+// quoted word is an operand.
 func (c Candidate) word() string {
 	if c.Flag {
 		return c.Text
@@ -109,8 +109,8 @@ func (c Candidate) word() string {
 	return format.Word(c.Text)
 }
 
-// openWord returns the candidate as an unfinished word: if it needs quotes, the last one
-// is missing.
+// openWord returns the candidate as an unfinished word, without the closing quote if it
+// needs quotes.
 func openWord(c Candidate) string {
 	word := c.word()
 	if strings.HasPrefix(word, `"`) {
@@ -119,7 +119,7 @@ func openWord(c Candidate) string {
 	return word
 }
 
-// commonPrefix returns the longest common prefix of whole characters.
+// commonPrefix returns the longest common prefix of a and b that splits no character.
 func commonPrefix(a, b string) string {
 	n := 0
 	for n < len(a) {
@@ -135,11 +135,11 @@ func commonPrefix(a, b string) string {
 // listed lays out the candidates in rows for a terminal of the given width: one per row if
 // any has help, else in columns.
 func listed(candidates []Candidate, width int) string {
-	const most = 100
+	const maxListed = 100
 	more := ""
-	if len(candidates) > most {
-		more = fmt.Sprintf("... and %d more\r\n", len(candidates)-most)
-		candidates = candidates[:most]
+	if len(candidates) > maxListed {
+		more = fmt.Sprintf("... and %d more\r\n", len(candidates)-maxListed)
+		candidates = candidates[:maxListed]
 	}
 	widest, help := 0, false
 	words := make([]string, len(candidates))
@@ -154,7 +154,7 @@ func listed(candidates []Candidate, width int) string {
 		for i, c := range candidates {
 			b.WriteString(words[i])
 			if room := width - widest - 3; c.Help != "" && room > 8 {
-				b.WriteString(pad(words[i]) + cutTo(format.Escape(c.Help), room))
+				b.WriteString(pad(words[i]) + format.Cut(format.Escape(c.Help), room))
 			}
 			b.WriteString("\r\n")
 		}
@@ -172,15 +172,4 @@ func listed(candidates []Candidate, width int) string {
 		b.WriteString("\r\n")
 	}
 	return b.String() + more
-}
-
-// cutTo returns the part of a text that fits into a number of columns.
-func cutTo(text string, columns int) string {
-	n := 0
-	for i, r := range text {
-		if n += format.Width(r); n > columns {
-			return text[:i]
-		}
-	}
-	return text
 }

@@ -112,7 +112,7 @@ func TestListed(t *testing.T) {
 		{[]Candidate{{Text: "a"}, {Text: "日本"}, {Text: "c"}}, 14, "a     c\r\n日本\r\n"},
 		{[]Candidate{{Text: "a"}, {Text: "b c"}}, 3, "a\r\n\"b c\"\r\n"},
 		{[]Candidate{{Text: "get", Help: "Print values"}, {Text: "set"}}, 80, "get  Print values\r\nset\r\n"},
-		{[]Candidate{{Text: "get", Help: "Print values\x1b"}, {Text: "set"}}, 16, "get  Print valu\r\nset\r\n"},
+		{[]Candidate{{Text: "get", Help: "Print values\x1b"}, {Text: "set"}}, 16, "get  Print val…\r\nset\r\n"},
 	} {
 		if got := listed(tt.candidates, tt.width); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)

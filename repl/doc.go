@@ -1,5 +1,5 @@
-// Package repl reads the lines of the shell and of batch, and splits them into words. It
-// does not know what the words mean.
+// Package repl reads the lines of the shell and of batch, and splits them into words. Its
+// callers give the words their meaning.
 //
 // The shell reads entries from a [Terminal], which can edit, complete and recall them,
 // or from a [LineReader] where the terminal can only print:
@@ -34,10 +34,10 @@
 //
 // # Editing
 //
-// chzyer/readline v1.5.1 decodes the cursor keys, edits the line, keeps killed text and steps
-// through the history. This package does the rest, because readline
+// chzyer/readline v1.5.1 decodes the cursor keys, edits the line, holds the killed text and
+// steps through the history. This package does the rest, because readline
 //
-//   - draws wrongly after wide characters, line ends and some changes of the terminal's
+//   - misplaces the cursor after wide characters, line ends and some changes of the terminal's
 //     size, and sends control characters and escape sequences to the terminal (screen.go);
 //   - runs the lines of a paste one by one, loses bytes that are not UTF-8, and
 //     misinterprets Ctrl-Space, the Delete key, Home in tmux, Ctrl-Left and unknown

@@ -24,10 +24,10 @@ type History struct {
 	entries []string // oldest first
 }
 
-// OpenHistory reads the history file at path. A missing file is created, with mode 0600,
-// and so are its directories, with mode 0700; an existing file is restricted to its
-// owner. An empty path means a history without a file. If OpenHistory returns an error, it
-// also returns a History that works but is not saved.
+// OpenHistory reads the history file at path. It creates a missing file with mode 0600 and
+// missing directories with mode 0700, and restricts an existing file to its owner. With an
+// empty path, the history has no file. The History that comes with an error works, but is
+// not saved.
 func OpenHistory(path string) (*History, error) {
 	h := &History{}
 	if path == "" {
@@ -46,13 +46,13 @@ func OpenHistory(path string) (*History, error) {
 			return err
 		}
 		lines := strings.SplitAfter(string(text), "\n")
-		lines = lines[:len(lines)-1] // the last is empty, or an incomplete entry
+		lines = lines[:len(lines)-1] // what follows the last line end is empty or incomplete
 		if len(lines) > 2*maxHistory {
 			lines = lines[len(lines)-maxHistory:]
 			if err := f.Truncate(0); err != nil {
 				return err
 			}
-			if _, err := f.WriteString(strings.Join(lines, "")); err != nil { // appends
+			if _, err := f.WriteString(strings.Join(lines, "")); err != nil {
 				return err
 			}
 		}
@@ -68,8 +68,8 @@ func OpenHistory(path string) (*History, error) {
 	return h, nil
 }
 
-// locked calls do with the open file, which is locked against other shells if the system
-// has file locks.
+// locked opens the history file, locks it against other shells if the system has file
+// locks, and calls do.
 func (h *History) locked(do func(*os.File) error) (err error) {
 	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -115,8 +115,8 @@ func (h *History) remember(entry string) bool {
 	return true
 }
 
-// decodeEntry decodes a line of the file. If the line is invalid, because somebody edited the
-// file, it returns the line unchanged.
+// decodeEntry decodes a line of the file. An invalid line, such as one that a user typed
+// into the file, is returned unchanged.
 func decodeEntry(line string) string {
 	if entry, err := format.Unescape(line); err == nil {
 		return entry

@@ -14,8 +14,8 @@ import (
 // be edited without loss.
 const byteBase = 0x10ff00
 
-// Characters for keys that readline does not know. Text never contains them: edited
-// encodes their bytes too.
+// Characters for keys that readline does not know. If a user types or pastes one of these
+// characters, edited encodes its bytes, so none of them reaches readline as text.
 const (
 	keyNone   = '\ufdd0' // does nothing
 	keyPaste  = '\ufdd1' // inserts the next paste
@@ -24,12 +24,12 @@ const (
 
 func isKey(r rune) bool { return r >= keyNone && r <= keyDelete }
 
-// byteOf returns the byte that an edited character stands for, if it does.
-func byteOf(r rune) (byte, bool) {
+// byteOf returns the byte that edited encoded as r. ok is false if r is not an encoded byte.
+func byteOf(r rune) (c byte, ok bool) {
 	return byte(r - byteBase), r >= byteBase && r <= byteBase+0xff
 }
 
-// edited returns a text in the form that readline edits.
+// edited encodes a text for readline, as described at byteBase.
 func edited(text string) []rune {
 	line := make([]rune, 0, len(text))
 	for len(text) > 0 {
@@ -47,7 +47,7 @@ func edited(text string) []rune {
 	return line
 }
 
-// textOf is the inverse of edited.
+// textOf decodes a line of readline. It is the inverse of edited.
 func textOf(line []rune) string {
 	var b strings.Builder
 	for _, r := range line {
@@ -66,18 +66,18 @@ func textOf(line []rune) string {
 type keys struct {
 	in  io.Reader
 	buf [4096]byte
-	out []byte // translated and not yet read
+	out []byte // translated input that readline has not read
 	err error
 
 	waiting atomic.Bool // out is not empty
 
 	state   func(byte) // handles the next byte
-	seq     []byte     // parameters of the control sequence so far
-	char    []byte     // bytes of a character so far
-	pasting []byte     // bytes of a paste so far
+	seq     []byte     // parameters of an incomplete control sequence
+	char    []byte     // bytes of an incomplete character
+	pasting []byte     // bytes of an incomplete paste
 
 	mu     sync.Mutex
-	pastes []string // complete pastes that paste has not returned yet, oldest first
+	pastes []string // complete pastes, oldest first, until paste returns them
 }
 
 func newKeys(in io.Reader) *keys {
@@ -143,13 +143,12 @@ func (k *keys) character(c byte) {
 	if !utf8.FullRune(k.char) {
 		return
 	}
-	// If this is not UTF-8, a later byte may begin another character or sequence.
 	r, size := utf8.DecodeRune(k.char)
 	if r == utf8.RuneError && size == 1 {
-		wrong, rest := k.char[:1], k.char[1:]
-		k.emit(edited(string(wrong)))
+		invalid, rest := k.char[:1], k.char[1:]
+		k.emit(edited(string(invalid)))
 		k.char = nil
-		for _, c := range rest {
+		for _, c := range rest { // a byte of rest may begin another character or sequence
 			k.ground(c)
 		}
 		return

@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// A LineReader reads entries from a terminal that can only print. It writes no escape
-// sequences, and lines are edited by the operating system's line discipline.
+// A LineReader reads entries from a terminal that understands no escape sequences. The
+// operating system's line discipline edits the lines.
 type LineReader struct {
 	in  *bufio.Reader
 	out io.Writer
 
-	read        chan readResult // receives a line from the goroutine that reads it
-	reading     bool            // the goroutine is running
+	read        chan readResult // the next line, from the reading goroutine
+	reading     bool            // the reading goroutine is running
 	interrupted chan struct{}   // capacity 1
 
 	mu     sync.Mutex
 	prompt string
-	asked  bool // a prompt is on the screen, waiting for input
+	asked  bool // ReadEntry has printed a prompt and waits for a line
 }
 
 // NewLineReader returns a LineReader that reads from in and prints prompts on out.
@@ -30,10 +30,10 @@ func NewLineReader(in io.Reader, out io.Writer) *LineReader {
 	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan readResult, 1), interrupted: make(chan struct{}, 1)}
 }
 
-// ReadEntry is like [Terminal.ReadEntry]. Ctrl-C arrives as a call of Interrupt.
+// ReadEntry is like [Terminal.ReadEntry], but learns of Ctrl-C by a call of Interrupt.
 func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	select {
-	case <-l.interrupted: // drop an interrupt that came before this entry
+	case <-l.interrupted: // it was meant for an earlier entry
 	default:
 	}
 	l.mu.Lock()
@@ -51,7 +51,7 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 		text += line
 		switch {
 		case errors.Is(err, io.EOF) && text != "" && ends == 0:
-			ends++ // Ctrl-D within a line only delivers the text so far
+			ends++ // the first Ctrl-D after some text only delivers that text
 			continue
 		case errors.Is(err, io.EOF):
 			l.print("\n")
@@ -67,8 +67,8 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 	}
 }
 
-// next reads a line. A read from a terminal cannot be cancelled, so the reading goroutine
-// continues after an interrupt, and the following call of next receives its line.
+// next reads a line. Reading from a terminal cannot be cancelled, so after an interrupt the
+// reading goroutine continues, and the following call of next receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
 	if !l.reading {
 		l.reading = true
@@ -126,7 +126,7 @@ func (l *LineReader) SetPrompt(prompt string) {
 	l.prompt = clean(prompt)
 }
 
-// Above calls write, which prints lines, and then repeats the prompt if there was one.
+// Above calls write, which prints lines, and then repeats the prompt if ReadEntry is waiting.
 func (l *LineReader) Above(write func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

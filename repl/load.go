@@ -17,15 +17,15 @@ type Entry struct {
 	Value []byte
 	Found bool // false: the key was missing when it was read
 
-	Version string // the hybrid logical clock of the value, unchecked; empty = the line has none
+	Version string // version.hlc of the line, unchecked; empty if it is missing
 }
 
 // ParseEntry parses a line with a JSON object: the output of `get -o json`, or any
 // object with the strings key and value. Bytes that are not UTF-8 are in key_b64 and
-// value_b64 instead, in standard base64 (RFC 4648, section 4). If the members op and
-// found are present, they must be consistent with the others; all other members are ignored. Where
-// JSON parsers silently differ (invalid UTF-8, unpaired surrogates, repeated members),
-// ParseEntry returns an error.
+// value_b64 instead, in standard base64 (RFC 4648, section 4). The optional members op and
+// found must agree with the others; ParseEntry ignores all other members. It returns an
+// error for input that JSON parsers interpret differently: invalid UTF-8, unpaired
+// surrogates and repeated members.
 func ParseEntry(line string) (Entry, error) {
 	var m entryMembers
 	if err := parseObject(line, &m); err != nil {
@@ -34,8 +34,8 @@ func ParseEntry(line string) (Entry, error) {
 	return m.entry()
 }
 
-// ParsePair parses a JSON object with one member: the name is the key, and the value is a string.
-// ParsePair is as strict as [ParseEntry].
+// ParsePair parses a JSON object with one member, whose name is the key and whose value is
+// a string. It is as strict as [ParseEntry].
 func ParsePair(object string) (Entry, error) {
 	var pair map[string]member
 	if err := parseObject(object, &pair); err != nil {
@@ -53,7 +53,6 @@ func ParsePair(object string) (Entry, error) {
 	return e, err
 }
 
-// parseObject parses a JSON object.
 func parseObject(text string, into any) error {
 	err := json.Unmarshal([]byte(text), into)
 	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
@@ -65,8 +64,8 @@ func parseObject(text string, into any) error {
 	return err
 }
 
-// syntaxError describes a JSON syntax error. Most JSON parsers accept repeated members and
-// text that is not UTF-8, so syntaxError explains these two.
+// syntaxError describes a JSON syntax error. It explains the two that most JSON parsers
+// accept: repeated members, and text that is not UTF-8.
 func syntaxError(err *jsontext.SyntacticError) error {
 	what := fmt.Errorf("byte %d: JSON: %w", err.ByteOffset+1, err.Err)
 	switch {
@@ -78,22 +77,22 @@ func syntaxError(err *jsontext.SyntacticError) error {
 	return what
 }
 
-// entryMembers are the members of an entry. A missing member is the zero value.
+// entryMembers are the members of the JSON object. A missing member is the zero value.
 type entryMembers struct {
 	key, keyB64, value, valueB64 member
 
-	op    string // in JSON, unless it is "get"
+	op    string // the JSON value; empty for "get"
 	found jsontext.Kind
 	hlc   string // version.hlc
 }
 
-// A member is a member that holds bytes.
+// A member is the value of a member that should be a string.
 type member struct {
-	kind jsontext.Kind // 0 = missing
-	text []byte        // of a string: its text, unquoted
+	kind jsontext.Kind // 0 if the member is missing
+	text []byte        // the unquoted text, if the member is a string
 }
 
-// UnmarshalJSONFrom implements [json.UnmarshalerFrom]. It skips members that it does not know.
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
 func (m *entryMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return eachMember(d, func(name []byte) error {
 		switch string(name) {
@@ -122,7 +121,7 @@ func (m *entryMembers) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	})
 }
 
-// version reads the member version. A version of another form is ignored.
+// version reads the member version, and ignores a version that has no string hlc.
 func (m *entryMembers) version(d *jsontext.Decoder) error {
 	return eachMember(d, func(name []byte) error {
 		if string(name) != "hlc" || d.PeekKind() != '"' {
@@ -145,7 +144,8 @@ func (m *member) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return err
 }
 
-// eachMember reads an object, and calls do with the name of each member. do reads its value.
+// eachMember reads a JSON object, and calls do with the name of each member. do must read
+// or skip the member's value.
 func eachMember(d *jsontext.Decoder, do func(name []byte) error) error {
 	if kind := d.PeekKind(); kind != '{' {
 		if err := d.SkipValue(); err != nil {
@@ -200,7 +200,8 @@ func (m *entryMembers) entry() (Entry, error) {
 	return Entry{Key: string(key), Value: value, Found: ok, Version: m.hlc}, nil
 }
 
-// bytesOf returns the bytes of a member, given as text or as base64; ok is false if it is absent.
+// bytesOf returns the bytes of the member with a name, which is present as text, as base64
+// (encoded), or not at all (ok is false).
 func bytesOf(name string, text, encoded member) (value []byte, ok bool, err error) {
 	switch {
 	case text.kind != 0 && encoded.kind != 0:

@@ -4,6 +4,6 @@ package repl
 
 import "os"
 
-// lockFile does nothing. Appending is safe without a lock, except while another shell cuts
-// the file.
+// lockFile does nothing. Without a lock, an entry can be lost if another shell shortens the
+// file at that moment.
 func lockFile(*os.File) error { return nil }

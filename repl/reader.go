@@ -18,25 +18,24 @@ type Line struct {
 
 // A LineError is an error in one line.
 type LineError struct {
-	Number int // of its first physical line, or of the line with the unclosed quote
+	Number int // of the first physical line, or of the line with the unclosed quote
 	Err    error
 }
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrTooLong means that a line is longer than [Reader.MaxBytes].
+// ErrTooLong means that a logical line is longer than 64 MiB.
 var ErrTooLong = errors.New("the line is too long; is a quote left open?")
 
 // A Reader reads logical lines from a stream. It returns each line as soon as its line end
-// arrives, and keeps only one line in memory. Lines may end in CR LF; within quotes the CR is
-// kept.
+// arrives, and keeps only one line in memory. Lines may end in CR LF; a CR within quotes is
+// part of the word.
 type Reader struct {
-	MaxBytes int // limit of a logical line; NewReader sets it to 64 MiB
-
-	in     *bufio.Reader
-	number int  // of physical lines read
-	ended  bool // a line was too long, so nothing more is read
+	in       *bufio.Reader
+	maxBytes int  // limit of a logical line
+	number   int  // number of physical lines read
+	ended    bool // a line was too long, so nothing more is read
 }
 
 // readSize is the size of a Reader's buffer in bytes.
@@ -44,15 +43,15 @@ const readSize = 32 << 10
 
 // NewReader returns a Reader that reads from r.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{MaxBytes: 64 << 20, in: bufio.NewReaderSize(r, readSize)}
+	return &Reader{maxBytes: 64 << 20, in: bufio.NewReaderSize(r, readSize)}
 }
 
 // Next returns the next line that has words, and io.EOF after the last.
 //
 // If the error is a *[LineError], the Line has its number and, unless it is too long,
-// its text. The next call continues with the following line, except after a line that is
-// too long: the following bytes could be the rest of a value, so nothing more is read. Any
-// other error comes from the stream, and the incomplete line before it is not returned.
+// its text. The next call continues with the following line. After a line that is too
+// long, the next call returns io.EOF, because the following bytes could be the rest of a
+// value. Any other error comes from the stream, and the incomplete line before it is lost.
 func (r *Reader) Next() (Line, error) {
 	for {
 		line, err := r.logical()
@@ -62,8 +61,8 @@ func (r *Reader) Next() (Line, error) {
 	}
 }
 
-// NextText is like Next for lines that are not split into words: it returns the next
-// physical line that is not blank.
+// NextText returns the next physical line that is not blank, without splitting it into
+// words. Its errors are those of Next.
 func (r *Reader) NextText() (Line, error) {
 	for {
 		line := Line{Number: r.number + 1}
@@ -87,9 +86,9 @@ func (r *Reader) Lines() int { return r.number }
 
 // logical reads a logical line, which may have no words.
 func (r *Reader) logical() (Line, error) {
-	s := splitter{words: make([]Word, 0, 4)} // SET KEY VALUE, and often one more
+	s := splitter{words: make([]Word, 0, 4)} // enough for most commands, such as SET KEY VALUE NX
 	line := Line{Number: r.number + 1}
-	var before []byte // physical lines of the entry except the last
+	var before []byte // earlier physical lines of the logical line
 	for {
 		text, err := r.physical(len(before))
 		switch {
@@ -127,10 +126,10 @@ func (r *Reader) physical(before int) (string, error) {
 	if r.ended {
 		return "", io.EOF
 	}
-	var begun []byte // the part so far of a line that is longer than the buffer
+	var begun []byte // the beginning of a line that is longer than the buffer
 	for {
 		part, err := r.in.ReadSlice('\n')
-		if before+len(begun)+len(part) > r.MaxBytes {
+		if before+len(begun)+len(part) > r.maxBytes {
 			r.ended = true
 			return "", ErrTooLong
 		}

@@ -83,7 +83,7 @@ func TestReader(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(tt.in), iotest.OneByteReader(strings.NewReader(tt.in))} {
 				r := NewReader(in)
-				r.MaxBytes = 64
+				r.maxBytes = 64
 				lines, faults := all(t, r)
 				if diff := cmp.Diff(tt.lines, lines); diff != "" {
 					t.Errorf("lines (-want +got):\n%s", diff)

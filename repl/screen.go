@@ -10,14 +10,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A screen draws an edited line and its prompt at the terminal's cursor. It uses only
-// what every terminal does: wrap a long line, move the cursor by rows and columns, and
-// erase everything below the cursor.
+// A screen draws the prompt and the line at the terminal's cursor. It relies only on what
+// every terminal can do: wrap a long line, move the cursor by rows and columns, and erase
+// everything below the cursor.
 type screen struct {
 	w    io.Writer
 	size func() (width, height int)
 
-	// The drawn line; above and below count its rows above and below the cursor.
+	// What is drawn now. above and below count its rows above and below the cursor.
 	width, height int
 	above, below  int
 	prompt        string
@@ -27,17 +27,17 @@ type screen struct {
 
 // A layout is a line split into terminal rows, and the cursor's position.
 type layout struct {
-	rows        [][]byte // a row ends with CR LF, or else the terminal wraps the line there
+	rows        [][]byte // a row without CR LF at its end is full, so the terminal wraps there
 	row, column int      // of the cursor
 
 	width int    // of the terminal
-	text  []byte // of the row that is being filled
+	text  []byte // the unfinished row
 	next  int    // the column of the next character
-	last  int    // width of the last character with a nonzero width
+	last  int    // the width of the last character that is not a combining one
 }
 
-// arrange lays out a line. A continuation prompt, right-aligned with the first prompt,
-// follows each line end in the line.
+// arrange lays out a line. Each line end in it is followed by a continuation prompt that is
+// as wide as the first prompt.
 func arrange(prompt string, line []rune, cursor, width int) layout {
 	l := layout{width: max(width, 2)}
 	for _, r := range prompt {
@@ -70,13 +70,13 @@ func arrange(prompt string, line []rune, cursor, width int) layout {
 	if cursor >= len(line) {
 		l.placeCursor(1)
 	}
-	l.put(" ", 1) // a cell for a cursor at the end, which wraps with it
+	l.put(" ", 1) // room for the cursor after the last character
 	l.endRow("")
 	return l
 }
 
-// continuation returns the prompt for the second and later lines of an entry, as wide as
-// the first prompt.
+// continuation returns the prompt for the second and later lines of an entry. width is the
+// width of the first prompt.
 func continuation(width int) string {
 	const dots = "...> "
 	if width < len(dots) {
@@ -88,7 +88,7 @@ func continuation(width int) string {
 // put appends text, which is columns wide.
 func (l *layout) put(text string, columns int) {
 	if spelled, ok := strings.CutPrefix(text, inverse); ok {
-		// A spelled-out character is several characters, and a row may end between them.
+		// A character that is spelled out takes several columns, and may be split between rows.
 		l.text = append(l.text, inverse...)
 		for _, r := range strings.TrimSuffix(spelled, upright) {
 			l.put(string(r), 1)
@@ -111,8 +111,8 @@ func (l *layout) endRow(lineEnd string) {
 	l.text, l.next = nil, 0
 }
 
-// placeCursor puts the cursor on the next character, which takes a number of columns, or,
-// if that is 0, on the character that it combines with.
+// placeCursor puts the cursor on the next character, which is columns wide. A combining
+// character has 0 columns; then the cursor is on the character before it.
 func (l *layout) placeCursor(columns int) {
 	l.row, l.column = len(l.rows), l.next
 	switch {
@@ -128,9 +128,10 @@ const (
 	upright = "\x1b[27m"
 )
 
-// appearance returns the text that shows a character, and its columns. A character that
-// a terminal does not print, or that would change the order of others, is spelled out.
-// A character that only some terminals merge with the one before it is omitted.
+// appearance returns the text that shows the character r after the character before, and
+// the text's width. A character that terminals do not print, or that changes the order of
+// others, is spelled out. Emoji modifiers are omitted, because only some terminals merge
+// them with the character before.
 func appearance(r, before rune) (string, int) {
 	if c, ok := byteOf(r); ok {
 		switch {
@@ -151,7 +152,7 @@ func appearance(r, before rune) (string, int) {
 	return string(r), format.Width(r)
 }
 
-// draw draws a line in place of the drawn one.
+// draw erases what is drawn, and draws the prompt and the line in its place.
 func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.fit()
 	l := arrange(prompt, line, cursor, s.width)
@@ -183,7 +184,7 @@ func (s *screen) window(l layout) (first, last int) {
 	return first, first + s.height - 1
 }
 
-// erase erases the drawn line and puts the cursor where the line began.
+// erase appends to b what erases the drawn line and returns the cursor to its beginning.
 func (s *screen) erase(b *bytes.Buffer) {
 	b.WriteByte('\r')
 	if s.above > 0 {
@@ -201,8 +202,7 @@ func (s *screen) remove() {
 	s.write(b.Bytes())
 }
 
-// leave draws the line for the last time, writes mark after it and moves to the row
-// below.
+// leave draws the line for the last time, writes mark after it and moves to the next row.
 func (s *screen) leave(prompt string, line []rune, mark string) {
 	s.draw(prompt, line, len(line))
 	s.write([]byte(mark + "\r\n"))
@@ -215,8 +215,8 @@ func (s *screen) clear() {
 	s.write([]byte("\x1b[H\x1b[2J"))
 }
 
-// fit adapts to a changed terminal size. Terminals rewrap long lines, so the drawn line now
-// takes the same rows as if it had been drawn at the new width.
+// fit reads the terminal's size. If it has changed, the terminal has rewrapped the drawn
+// line, and fit counts the rows that the line takes now.
 func (s *screen) fit() {
 	width, height := s.size()
 	if width == s.width && height == s.height {

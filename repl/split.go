@@ -29,8 +29,8 @@ func Texts(words []Word) []string {
 	return texts
 }
 
-// Split splits a logical line into words. The line may contain newlines within quotes and one
-// newline at its end. If a quote is not closed, the error is [ErrIncomplete].
+// Split splits a logical line into words. The line may contain newlines within quotes, and
+// may end with one. If a quote is not closed, the error is [ErrIncomplete].
 func Split(line string) ([]Word, error) {
 	var s splitter
 	for rest := line; ; {
@@ -51,16 +51,16 @@ func Split(line string) ([]Word, error) {
 }
 
 // A splitter splits a logical line, one physical line at a time. It reads each byte once,
-// so that a quoted value of many lines takes linear time.
+// so a quoted value of many lines takes linear time.
 type splitter struct {
 	words  []Word
 	word   []byte // the current word
-	open   bool   // there is a current word
-	quoted bool   // a part of the word was quoted
+	open   bool   // a word has begun and not ended
+	quoted bool   // a part of the current word was quoted
 	quote  byte   // the quote that is open, or 0
 	part   int    // offset of the open quote in word
 	escape bool   // the last byte was a backslash in double quotes
-	pos    int    // offset of this physical line in the logical line
+	pos    int    // offset of the current physical line in the logical line
 	at     int    // offset of the open quote in the logical line
 	err    error  // the first error; the rest of the line is still read
 }
@@ -93,7 +93,7 @@ func (s *splitter) line(line string) {
 	s.pos += len(line)
 }
 
-// simple splits a line without quotes and tabs. The words share the memory of the line.
+// simple splits a line that has no quotes or tabs. The words share the memory of the line.
 func (s *splitter) simple(line string) {
 	for line != "" && line[0] != '#' {
 		var word string
@@ -156,8 +156,9 @@ func (s *splitter) endWord() {
 	s.word, s.open, s.quoted = s.word[:0], false, false
 }
 
-// finish returns the words. An open quote takes precedence over an earlier error: the shell
-// must read the whole line before it reports an error, or it would run the rest as commands.
+// finish returns the words. ErrIncomplete takes precedence over an earlier error: the shell
+// must read the rest of the entry before it reports an error, or it would run the rest as
+// commands.
 func (s *splitter) finish() ([]Word, error) {
 	if s.quote != 0 {
 		return nil, fmt.Errorf("byte %d: %w", s.at, ErrIncomplete)
@@ -173,8 +174,8 @@ func (s *splitter) finish() ([]Word, error) {
 	return s.words, nil
 }
 
-// isOperator reports whether a word is an operator in other shells, or ends in one (;). Without
-// this check, the word would silently be an operand: del a ; get b would delete b.
+// isOperator reports whether a word is an operator of sh, or ends in a semicolon. As an
+// operand it would do harm: del a ; get b would delete b.
 func isOperator(w Word) bool {
 	if w.Quoted || w.Text == "" {
 		return false

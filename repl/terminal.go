@@ -28,9 +28,8 @@ type TerminalOptions struct {
 // or more lines: Enter continues on the next line while a quote is open, and a paste of
 // several lines is inserted as one entry.
 //
-// chzyer/readline reads the keys, edits the line and steps through the history. The
-// package comment lists its faults. readline's output is discarded, and its input passes
-// through keys.
+// chzyer/readline edits the line and steps through the history. Its output is discarded, and
+// its input passes through keys. The package comment says why.
 //
 // Only one goroutine may call ReadEntry and Close; any goroutine may call the other methods
 // at any time.
@@ -41,9 +40,9 @@ type Terminal struct {
 	keys  *keys
 
 	cooked  *readline.State // the terminal's state before NewTerminal
-	pending chan readResult // will receive the entry of a cancelled ReadEntry
-	stop    func()          // ends the goroutine that watches the terminal's size
-	watched sync.WaitGroup  // waits for that goroutine
+	pending chan readResult // the result of readline after a cancelled ReadEntry; nil if none was cancelled
+	stop    func()          // stops watching the terminal's size
+	watched sync.WaitGroup  // waits for the goroutine that watches the size
 
 	mu      sync.Mutex // guards the fields below
 	screen  screen
@@ -59,7 +58,7 @@ type Terminal struct {
 type search struct {
 	on     bool
 	query  []rune
-	at     int    // index of the found entry, or len(entries) if there is none yet
+	at     int    // index of the found entry; len(entries) before the first is found
 	saved  []rune // the line before the search
 	missed bool   // no entry contains the query
 }
@@ -92,8 +91,8 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 		}{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
-		// readline does not draw if it is not interactive, and does not complete or
-		// search if the width is 0.
+		// Without a terminal, readline does not draw; with width 0, it does not complete
+		// or search. Terminal does all three.
 		FuncIsTerminal:         func() bool { return false },
 		FuncGetWidth:           func() int { return 0 },
 		FuncOnWidthChanged:     func(func()) {},
@@ -121,8 +120,7 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 func (t *Terminal) Close() error {
 	t.stop()
 	t.watched.Wait()
-	// A read from the terminal cannot be cancelled. It may last until the process ends.
-	err := t.stdin.Close()
+	err := t.stdin.Close() // a read from the terminal may last until the process ends
 	if t.pending != nil {
 		t.rl.Terminal.KickRead() // makes readline read again and see that stdin is closed
 		<-t.pending
@@ -145,14 +143,14 @@ func (t *Terminal) size() (width, height int) {
 	return width, height
 }
 
-// ReadEntry shows a prompt and reads an entry. The error is ErrInterrupted after Ctrl-C,
-// io.EOF after Ctrl-D on an empty line or when the terminal is gone, or context.Cause(ctx)
-// when ctx is done. Then the Terminal can only be closed.
+// ReadEntry shows a prompt and reads an entry. The error is [ErrInterrupted] after Ctrl-C,
+// and io.EOF after Ctrl-D on an empty line or when the terminal is gone. If ctx is done, the
+// error is context.Cause(ctx), and the Terminal can only be closed.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	if t.pending != nil {
 		return "", io.EOF
 	}
-	// Without this, readline would start where the user last was in the history.
+	// Otherwise the cursor keys would continue from where the user last was in the history.
 	t.rl.ResetHistory()
 	for _, e := range t.o.History.entries {
 		if err := t.rl.SaveHistory(string(edited(e))); err != nil {
@@ -192,11 +190,11 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 	return e.text, nil
 }
 
-// clean escapes unprintable characters, but not backslashes.
+// clean escapes the unprintable characters of a prompt, but not its backslashes.
 func clean(prompt string) string { return strings.ReplaceAll(format.Escape(prompt), `\\`, `\`) }
 
-// leave ends the editing of the line: it writes mark after it and moves to the row
-// below. The caller holds t.mu.
+// leave ends the editing of the line, writes mark after it and moves to the next row. The
+// caller holds t.mu.
 func (t *Terminal) leave(mark string) {
 	if !t.reading {
 		return
@@ -206,9 +204,9 @@ func (t *Terminal) leave(mark string) {
 	t.screen.write([]byte(pasteOff))
 }
 
-// Interrupt handles an interrupt signal and reports whether an entry is being read. After
-// Enter, the signal is for the command that follows. While an entry is edited, Ctrl-C
-// arrives as a key, not as a signal.
+// Interrupt reports whether an interrupt signal is for the entry that is being read. After
+// Enter, it is for the command. While an entry is edited, Ctrl-C arrives as a key and not as
+// a signal, so Interrupt has nothing else to do.
 func (t *Terminal) Interrupt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -262,11 +260,9 @@ func (t *Terminal) resized() {
 	}
 }
 
-// For each key, readline's goroutine calls key before readline handles it, and changed
-// with the resulting line afterwards.
-
-// key translates a key for readline. To ignore a key it returns keyNone, and never false:
-// after a refused key, readline would keep reading while a command runs.
+// key translates a key for readline, whose goroutine calls it before readline handles the
+// key; afterwards the goroutine calls changed. To ignore a key, key returns keyNone. If it
+// returned false, readline would keep reading while a command runs.
 func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -274,7 +270,7 @@ func (t *Terminal) key(pressed rune) (rune, bool) {
 	switch pressed {
 	case readline.CharEnter, readline.CharCtrlJ, readline.CharInterrupt, readline.CharDelete:
 		if r != pressed {
-			// readline stops reading after these keys, because they could end the entry.
+			// These keys can end an entry, so readline stops reading after them.
 			t.rl.Terminal.KickRead()
 		}
 	}
@@ -339,8 +335,8 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed receives the line after each key. It returns the line to continue with, and whether
-// that line differs. Key 0 marks the beginning of an entry.
+// changed draws the line after each key. It returns the line to continue with, and whether
+// that differs from readline's line. Key 0 means that an entry begins.
 func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -386,8 +382,8 @@ func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool
 	return line, cursor, changed
 }
 
-// complete completes the word under the cursor. The caller holds t.mu, which complete
-// releases while it looks for candidates.
+// complete completes the word under the cursor. The caller holds t.mu, and complete
+// releases it while it looks for candidates.
 func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	if t.o.Complete == nil {
 		return line, cursor
@@ -405,8 +401,8 @@ func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	return whole, len(head)
 }
 
-// searchKey handles a key during a search. If the key ends the search, it returns the
-// key for readline, else keyNone.
+// searchKey handles a key during a search. It returns the key if readline should handle it
+// too, and else keyNone.
 func (t *Terminal) searchKey(r rune) rune {
 	s := &t.found
 	setLine := func(line []rune) {
@@ -436,7 +432,7 @@ func (t *Terminal) searchKey(r rune) rune {
 	return keyNone
 }
 
-// find searches the history backwards, beginning with entry from.
+// find searches the history backwards for the query, beginning with entry from.
 func (t *Terminal) find(from int) {
 	query := textOf(t.found.query)
 	t.found.missed = false

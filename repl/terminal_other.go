@@ -12,13 +12,15 @@ import (
 // Bracketed paste is off: readline's translation of the console does not support it.
 const pasteOn, pasteOff = "", ""
 
-// The Windows console sends key events instead of bytes; readline translates them, and also
-// the escape sequences that we write.
+// keyboard returns readline's input, which translates the key events of the Windows console
+// to bytes.
 func keyboard(*os.File) io.Reader { return readline.Stdin }
 
+// screenWriter returns readline's output, which translates escape sequences for the Windows
+// console.
 func screenWriter(*os.File) io.Writer { return readline.Stdout }
 
-// watchTerminal reports no changes. The size is read again whenever a line is drawn.
+// watchTerminal reports no changes: screen reads the size whenever it draws.
 func watchTerminal() (changes <-chan os.Signal, stop func()) {
 	never := make(chan os.Signal)
 	return never, func() { close(never) }

@@ -20,7 +20,7 @@ func keyboard(in *os.File) io.Reader { return in }
 
 func screenWriter(out *os.File) io.Writer { return out }
 
-// watchTerminal sends on changes when the terminal's size changes, until stop is called.
+// watchTerminal reports changes of the terminal's size until stop is called.
 func watchTerminal() (changes <-chan os.Signal, stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGWINCH)
@@ -30,8 +30,8 @@ func watchTerminal() (changes <-chan os.Signal, stop func()) {
 	}
 }
 
-// suspend stops the process group, as Ctrl-Z does outside of an editor. The caller holds
-// t.mu.
+// suspend stops the process group, as Ctrl-Z does when the terminal is not in raw mode. The
+// caller holds t.mu.
 func (t *Terminal) suspend() {
 	t.screen.leave(t.prompt, t.line, "")
 	t.screen.write([]byte(pasteOff))
@@ -41,8 +41,8 @@ func (t *Terminal) suspend() {
 	resumed := make(chan os.Signal, 1)
 	signal.Notify(resumed, syscall.SIGCONT)
 	defer signal.Stop(resumed)
-	// The kernel does not stop an orphaned process group, because nothing could resume it.
-	// Then no SIGCONT comes.
+	// The kernel does not stop an orphaned process group, because no shell could resume it.
+	// The timeout is for that case.
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
 		case <-resumed:

@@ -1,7 +1,7 @@
 // Package screentest provides a terminal in memory, for tests of what a user sees. It
-// prints, wraps, scrolls, obeys the escape sequences that a shell needs, and rewraps long
-// lines when its size changes, as most terminals do. An unknown sequence is recorded as
-// a [Screen.Fault].
+// prints, wraps, scrolls, obeys the escape sequences that sscli writes, and rewraps long
+// lines when its size changes, as most terminals do. [Screen.Fault] returns the first
+// unknown sequence.
 package screentest
 
 import (
@@ -21,20 +21,20 @@ import (
 type Screen struct {
 	mu            sync.Mutex
 	width, height int
-	lines         []line // the scrollback and the visible rows
-	top           int    // index of the first visible row
-	row, column   int    // of the cursor; column is width after the last cell was filled
-	rest          []byte // an incomplete character or sequence
-	pasting       bool
+	lines         []line   // the scrollback and the visible rows
+	top           int      // index of the first visible row
+	row, column   int      // of the cursor; column is width after the last cell was filled
+	rest          []byte   // an incomplete character or sequence
+	pasting       bool     // bracketed paste is on
 	noWrap        bool     // a full line does not wrap
 	hidden        bool     // the cursor is hidden
 	covered       *covered // what the alternate screen covers; nil: it is not shown
-	escapes       bool
+	escapes       bool     // an escape sequence was written
 	fault         error
-	changed       chan struct{} // closed at each change
+	changed       chan struct{} // closed and replaced at each change
 }
 
-// covered is the screen and its scrollback that the alternate screen covers.
+// covered is the state of the main screen while the alternate screen is shown.
 type covered struct {
 	lines            []line
 	top, row, column int
@@ -230,8 +230,7 @@ func (s *Screen) sequence(b []byte) int {
 	return end + 1
 }
 
-// alternate shows the alternate screen, which is empty and has no scrollback, or the main
-// screen again.
+// alternate shows an empty alternate screen, or the main screen again.
 func (s *Screen) alternate(show bool) {
 	switch {
 	case show && s.covered == nil:
@@ -300,8 +299,8 @@ func (s *Screen) rewrap() {
 	s.top = max(len(s.lines)-s.height, 0)
 }
 
-// wrap appends a line as rows. If cursor is not negative, the screen's cursor is on that
-// cell of the line.
+// wrap appends a line, split into rows. cursor is the cell of the line with the cursor, or
+// negative if the cursor is on another line.
 func (s *Screen) wrap(whole []cell, cursor int) {
 	var l line
 	for i, c := range whole {
@@ -377,8 +376,8 @@ func (s *Screen) Alternate() bool {
 	return s.covered != nil
 }
 
-// Plain reports whether no traces of a full-screen program remain: the main screen and the
-// cursor are shown, and long lines wrap.
+// Plain reports whether the terminal is in its normal state: it shows the main screen and
+// the cursor, and wraps long lines.
 func (s *Screen) Plain() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,8 +391,8 @@ func (s *Screen) Fault() error {
 	return s.fault
 }
 
-// Await calls holds, and calls it again after each change, until it returns true. If ctx is
-// done first, Await returns context.Cause(ctx).
+// Await waits until holds returns true. It calls holds at once and after each change. If ctx
+// is done first, Await returns context.Cause(ctx).
 func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
 	for {
 		s.mu.Lock()
