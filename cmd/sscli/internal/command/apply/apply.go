@@ -1,7 +1,7 @@
 // Package apply is the command `sscli apply`, which sets keys to the values in source files.
 //
-// [New] returns the command. A [round] reads the keys that the sources name, and writes the keys whose
-// values differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
+// [New] returns the command. A [round] reads the keys that the sources name, and writes those that
+// differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
 package apply
 
 import (
@@ -122,7 +122,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	})
 }
 
-// check checks the flags before anything is read.
+// check checks the flags.
 func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	if every, err = usage.PositiveDuration("--every", f.every); err != nil {
 		return 0, err
@@ -155,11 +155,11 @@ type plan struct {
 	session *client.Session
 	timeout time.Duration
 
-	stdin []byte // nil: not read yet
-	set   *sources.Set
+	stdin []byte       // standard input, if it is a source; nil before it is read
+	set   *sources.Set // the keys of the sources, as of the last open
 }
 
-// open reads the sources. Standard input is read once.
+// open reads the sources. It reads standard input only once, for all rounds.
 func (p *plan) open(ctx context.Context) error {
 	read := func(ctx context.Context) (text []byte, err error) {
 		if p.stdin == nil {
@@ -176,8 +176,8 @@ func (p *plan) open(ctx context.Context) error {
 	return err
 }
 
-// newRound returns a round to run. If timed, its results show the time, and unchanged keys are left
-// out.
+// newRound returns a round. If timed is true, its results show the time, and it prints no result for
+// unchanged keys.
 func (p *plan) newRound(timed bool) *round {
 	r := &round{plan: p, timed: timed, began: time.Now()}
 	r.sum.DryRun = p.flags.dryRun

@@ -14,22 +14,22 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
-// A keeper repeats a plan at an interval, and earlier when a watched key no longer holds what the last
-// round left there.
+// A keeper repeats a plan at an interval. It begins the next round early if a watched key no longer
+// holds what the last round left there.
 //
-// Each round starts a new watch. A store that restarts without its broker loses the registrations of
-// watches, and gets them again with the next round.
+// Each round starts a new watch. So if the store restarts while its broker keeps running, and forgets
+// the watches, the next round registers them again.
 type keeper struct {
 	*plan
 	every time.Duration
 
 	outage    outage.Reporter
 	unwatched bool                   // the user was warned that no keys are watched
-	states    map[string]guard.State // watched keys, as the last round left them, without versions
-	dirty     map[string]struct{}    // watched keys that differ from states; "" = any unwatched key
+	states    map[string]guard.State // what the last round left in each watched key, without versions
+	dirty     map[string]struct{}    // watched keys that differ from states; "" means that unwatched keys may differ
 }
 
-// stateOf returns the state of a key without its version, which an event may lack.
+// stateOf returns the state of a key without its version, because an event may lack the version.
 func stateOf(found bool, value []byte) guard.State {
 	return guard.StateOf(client.GetResult{Found: found, Value: value})
 }
@@ -38,8 +38,9 @@ const (
 	// minPause is the minimum time between the starts of two rounds, unless the interval is
 	// shorter. It limits the load when another client keeps writing the same keys.
 	minPause = time.Second
-	// settle is how long to wait for further changes after a change.
-	settle = 50 * time.Millisecond
+	// quietTime is the time without changes after which a round begins, so that it handles
+	// changes that come together.
+	quietTime = 50 * time.Millisecond
 )
 
 // run repeats the round until ctx ends or an error is permanent.
@@ -54,7 +55,7 @@ func (k *keeper) run(ctx context.Context) error {
 				return err
 			}
 			if !fault.IsA[*fault.ExitError](err) || fault.IsA[*fault.UnknownError](err) || fault.IsA[*fault.NotAppliedError](err) {
-				pause = min(minPause, k.every) // the round itself failed, not single keys: retry soon
+				pause = min(minPause, k.every) // retry soon, unless the store refused single keys
 			}
 		}
 		err = k.wait(ctx, w, began, time.Now().Add(pause))
@@ -68,13 +69,13 @@ func (k *keeper) run(ctx context.Context) error {
 // closeWatch closes w unless it is nil.
 func closeWatch(w *client.Watch) {
 	if w != nil {
-		_ = w.Close() // if the store cannot be told, it drops the registrations with the connection
+		_ = w.Close() // after an error, the registrations end with the connection
 	}
 }
 
 // round reads the sources, watches keys and carries out a round. w is nil if no keys are watched.
 func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err error) {
-	if !first { // the command has just read them
+	if !first { // before the first round, flags.run has read the sources
 		if err := k.open(ctx); err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err er
 		k.unwatched = true
 	}
 	r := k.newRound(true)
-	r.known = func(key string, now client.GetResult) {
+	r.onState = func(key string, now client.GetResult) {
 		if _, watched := k.states[key]; watched {
 			k.states[key] = stateOf(now.Found, now.Value)
 		}
@@ -100,13 +101,13 @@ func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err er
 	return w, err
 }
 
-// isOutage reports whether an error says that the broker or its store does not answer.
+// isOutage reports whether err means that the broker or its store does not answer.
 func isOutage(err error) bool {
 	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
 }
 
-// watch watches the first keys of the sources, except keys that are too long for notifications. A few
-// keys are enough to notice that the store was emptied.
+// watch watches the first keys of the sources. It leaves out keys that are too long for notifications.
+// Even a few watched keys show that the store was emptied.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	k.states, k.dirty = make(map[string]guard.State), make(map[string]struct{})
 	var keys []string
@@ -124,7 +125,7 @@ func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	return k.session.Watch(limited, keys, client.WatchOptions{})
 }
 
-// ends reports whether the error of a round ends the command. If not, it prints the error.
+// ends reports whether the error of a round ends the command. It prints an error that does not.
 func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	switch {
 	case ctx.Err() != nil, client.IsPermanent(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):
@@ -137,15 +138,15 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	return false
 }
 
-// wait waits until due or until a watched key changes, and while the connection is lost. began is
-// when the last round began.
+// wait waits until due, or until a watched key changes. While the connection is lost, it keeps waiting.
+// began is the start of the last round.
 func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
 	down := k.catchUp(ctx, w)
 	for {
 		until := due
 		if len(k.dirty) > 0 {
 			until = began.Add(min(minPause, k.every))
-			if quiet := time.Now().Add(settle); quiet.After(until) {
+			if quiet := time.Now().Add(quietTime); quiet.After(until) {
 				until = quiet
 			}
 		}
@@ -159,7 +160,7 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 		case errors.Is(err, errDue) && !down:
 			return nil
 		case errors.Is(err, errDue):
-			due = time.Now().Add(k.every) // the next round starts when the connection is back
+			due = time.Now().Add(k.every) // EventUp starts a round before that
 		case client.IsPermanent(err):
 			return err
 		default: // the watch has ended
@@ -168,8 +169,8 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 	}
 }
 
-// catchUp notes the events that arrived during a round. It reports an outage only if the connection
-// is still lost, because the round has reported earlier outages. down is true if it is lost.
+// catchUp notes the events that arrived during a round, and returns whether the connection is lost.
+// The round has reported earlier outages, so catchUp reports only one that lasts.
 func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	var lost error
 	for w != nil && w.Ready() {
@@ -191,10 +192,10 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	return down
 }
 
-// errDue says that a wait has reached its time.
+// errDue is the error of next when its time has come.
 var errDue = errors.New("the next round is due")
 
-// next returns the next event, or errDue if there is none before until.
+// next returns the next event, or errDue if no event arrives before until.
 func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (client.Event, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, until, errDue)
 	defer cancel()
@@ -205,12 +206,12 @@ func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (cl
 	return k.outage.Next(limited, w, k.app.Flush)
 }
 
-// note updates dirty from an event.
+// note updates dirty for an event.
 func (k *keeper) note(e client.Event) {
 	switch e.Kind {
 	case client.EventDown, client.EventGap, client.EventError:
 		return
-	case client.EventUp: // keys that are not watched may have changed
+	case client.EventUp: // unwatched keys may have changed during the outage
 		k.dirty[""] = struct{}{}
 		return
 	}

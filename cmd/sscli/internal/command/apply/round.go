@@ -23,20 +23,20 @@ import (
 // the results in the order of the sources.
 type round struct {
 	*plan
-	timed bool // print a time with each result, and no result for unchanged keys
-	began time.Time
-	known func(key string, now client.GetResult) // if not nil, gets each key's last known content
+	timed   bool // print the time with each result, and no result for unchanged keys
+	began   time.Time
+	onState func(key string, now client.GetResult) // called with what each key holds after the round; may be nil
 
 	pipe    *client.Pipeline
 	write   client.WriteOptions
 	stale   []string // the keys to prune
-	pending []*item  // not printed yet, in the order of the sources
+	pending []*item  // keys without a printed result, in the order of the sources
 	sum     format.ApplySummary
-	read    atomic.Int64 // keys read so far; the progress goroutine reads it too
+	read    atomic.Int64 // number of keys read; the progress goroutine reads it too
 	refused error        // the error of the first key that was not written
 }
 
-// The actions that results report.
+// The actions of an item.
 const (
 	created   = "created"
 	changed   = "changed"
@@ -45,7 +45,7 @@ const (
 	conflict  = "conflict"
 )
 
-// An item is a key that was read.
+// An item is a key of a round, what it held, and what was done.
 type item struct {
 	key     string
 	was     client.GetResult // what the key held when it was read
@@ -100,20 +100,20 @@ func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
 	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
 }
 
-// brief returns the first few keys as text.
+// brief lists the first few keys.
 func brief(keys []string) string {
-	const most = 5
+	const maxShown = 5
 	var words []string
-	for _, key := range keys[:min(most, len(keys))] {
+	for _, key := range keys[:min(maxShown, len(keys))] {
 		words = append(words, format.BriefWord(key))
 	}
-	if len(keys) > most {
+	if len(keys) > maxShown {
 		words = append(words, "…")
 	}
 	return strings.Join(words, ", ")
 }
 
-// staleKeys adds the keys to prune, as a [bulkread.Keys].
+// staleKeys is a [bulkread.Keys] of the keys to prune.
 func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 	for _, key := range r.stale {
 		if err := add(bulkread.Entry{Key: key}); err != nil {
@@ -123,7 +123,7 @@ func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkrea
 	return nil
 }
 
-// each reads keys, calls do with each, and adds and finishes the items that do returns.
+// each reads keys, calls do with each key, and carries out the items that do returns.
 func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.Keys, do func(bulkread.Entry) *item) error {
 	flush := func() error {
 		r.pipe.Flush()
@@ -139,14 +139,14 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 		}
 		return nil
 	})
-	for len(r.pending) > 0 { // even after an error: report every write that was sent
+	for len(r.pending) > 0 { // after an error, still report every write that was sent
 		err = cmp.Or(err, r.finishFirst(ctx))
 	}
 	return cmp.Or(err, r.app.Flush())
 }
 
-// compare compares a key with the sources. It returns nil if the sources name the key only to record
-// that it was missing when they were exported.
+// compare returns the item that makes a key as the sources have it. It returns nil if the sources only
+// record that the key was missing when they were exported.
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
@@ -156,7 +156,7 @@ func (r *round) compare(now bulkread.Entry) *item {
 		return nil
 	case !it.was.Found:
 		it.action = created
-		o.Condition = client.NX // another client may create the key now
+		o.Condition = client.NX // do not overwrite a key that another client creates meanwhile
 	case bytes.Equal(it.was.Value, it.want.Value):
 		it.action = unchanged
 		return it
@@ -173,7 +173,8 @@ func (r *round) remove(now bulkread.Entry) *item {
 	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.write)}
 }
 
-// add queues a key's write, and finishes earlier keys that are done or exceed the window.
+// add queues the write of an item. Then it finishes the first items while they have a result or too
+// many are pending.
 func (r *round) add(ctx context.Context, it *item) error {
 	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
 		it.f, it.Err = r.pipe.Queue(ctx, it.command)
@@ -195,7 +196,7 @@ func (r *round) add(ctx context.Context, it *item) error {
 	return nil
 }
 
-// finishFirst prints the result of the first pending key. An error ends the round.
+// finishFirst waits for the first pending item and prints its result. An error ends the round.
 func (r *round) finishFirst(ctx context.Context) error {
 	it := r.pending[0]
 	if it.f != nil && it.Reply == nil && it.Err == nil {
@@ -211,8 +212,8 @@ func (r *round) finishFirst(ctx context.Context) error {
 	return r.finish(ctx, it)
 }
 
-// recoverLost waits for all pending writes, and finds out whether writes without a reply were
-// applied. When one reply is lost, others probably are too, so recoverLost handles them together.
+// recoverLost waits for all pending writes, and finds out whether those without a reply were applied.
+// One lost reply usually means that more are lost, and reading back many keys at once is faster.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {
@@ -224,7 +225,7 @@ func (r *round) recoverLost(ctx context.Context) {
 	verb.Recover(ctx, answers, r.timeout, r.session.ReadBack)
 }
 
-// finish prints and counts the result for a key.
+// finish prints and counts the result of an item.
 func (r *round) finish(ctx context.Context, it *item) error {
 	if it.Warning != "" {
 		if err := r.app.Flush(); err != nil { // print earlier results before the warning
@@ -251,8 +252,8 @@ func (r *round) finish(ctx context.Context, it *item) error {
 	if it.Err != nil {
 		return r.refuse(it)
 	}
-	if r.known != nil {
-		r.known(it.key, now)
+	if r.onState != nil {
+		r.onState(it.key, now)
 	}
 	if r.flags.diff && it.action != unchanged && it.action != conflict {
 		if err := r.app.Queue(diff.Difference(it.key, it.was, it.want)); err != nil {
@@ -289,9 +290,9 @@ func (r *round) count(action string) {
 	}
 }
 
-// lookAgain rereads a key after our write was not applied because another client had changed the key.
-// It sets the action: unchanged if the key holds the wanted value, empty if a key that was to be
-// pruned is gone already, otherwise conflict.
+// lookAgain reads a key again when our write was not applied because another client had changed the
+// key. It sets the action to unchanged if the key holds the wanted value, to "" if a key to prune is
+// already gone, and otherwise to conflict.
 func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, err error) {
 	if err := r.app.Flush(); err != nil {
 		return now, err
@@ -315,13 +316,13 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	return now, nil
 }
 
-// refuse prints the error of a key that was not written, or whose write has an unknown outcome.
+// refuse prints and counts the error of a write that was refused or whose outcome is unknown.
 func (r *round) refuse(it *item) error {
 	if err := r.app.Flush(); err != nil {
 		return err
 	}
-	if r.known != nil {
-		r.known(it.key, it.was)
+	if r.onState != nil {
+		r.onState(it.key, it.was)
 	}
 	if fault.IsA[*fault.UnknownError](it.Err) {
 		r.sum.Unknown++
