@@ -1,11 +1,8 @@
 // Package batch runs the lines of a file or of standard input over one connection: `sscli
 // batch`, and `sscli -`.
 //
-// [New] makes the command. Package lineinput reads the lines, which then pass through three files:
-//
-//   - parse.go parses a line into a request, or into another task that a batch can run.
-//   - batch.go runs lines one by one, pipeline.go several at a time (--inflight).
-//   - summary.go counts the outcomes of the lines, for the exit code and the summary.
+// [New] makes the command. Package lineinput reads the lines, parse.go parses them, batch.go runs them
+// one by one or pipeline.go several at a time (--inflight), and summary.go counts their outcomes.
 //
 // Results are printed in the order of the lines. Only one request for a key is in flight at a time.
 // The first error ends the batch, unless --keep-going is set; a "no" is not an error. After a lost
@@ -37,14 +34,14 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// batchFlags are the flags of `sscli batch`. Set and Newer apply only with load.
+// batchFlags are the flags of `sscli batch`, and what [Load] adds. Set and Newer need load.
 type batchFlags struct {
 	LoadOptions
 	echo, load bool
-	silent     bool // print no results; they are still counted
+	silent     bool // count the results, but do not print them
 }
 
-// loadFlags lists the flags of `set` that --load accepts, for all lines.
+// loadFlags lists the flags of `set` that apply to all lines of --load.
 func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
 
 // maxInflight is above any broker's Receive Maximum, which is at most 65535.
@@ -127,7 +124,7 @@ func newBatch(a *app.App, f batchFlags) *batch {
 	return b
 }
 
-// runFrom connects and runs the lines of a file, or of standard input for "-".
+// runFrom connects, and runs the lines of the file from, or of standard input ("-").
 func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	a, f := b.app, b.flags
 	b.in = func(name, what string) ([]byte, error) {
@@ -172,16 +169,16 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	})
 }
 
-// checkCommands refuses a file of JSON lines, which only --load and import accept. It does not check
-// input that cannot be read twice.
+// checkCommands returns an error if a file has JSON lines, which only --load and import accept. It
+// checks only regular files, because others cannot be read twice.
 func checkCommands(file *os.File, f batchFlags) error {
 	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	const most = 4 // bytes of a byte order mark and one character
+	const firstBytes = 4 // room for a byte order mark and one character
 	first := make([]byte, 1)
-	if n, _ := io.ReadFull(textfile.NewReader(io.NewSectionReader(file, 0, most)), first); n == 0 || first[0] != '{' {
-		return nil // the next read reports an error
+	if n, _ := io.ReadFull(textfile.NewReader(io.NewSectionReader(file, 0, firstBytes)), first); n == 0 || first[0] != '{' {
+		return nil // the batch reads the file again and reports read errors
 	}
 	return &fault.UsageError{
 		Err:  fmt.Errorf("%s has JSON lines, no commands", format.Path(file.Name())),
@@ -189,7 +186,7 @@ func checkCommands(file *os.File, f batchFlags) error {
 	}
 }
 
-// confirm asks once for all writes of the batch, at the first line that writes.
+// confirm asks before the first request that writes. The answer holds for the whole batch.
 func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 	if !b.app.Settings.Protected {
 		return nil
@@ -201,7 +198,7 @@ func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 	return nil
 }
 
-// confirmFile asks once for all writes of a file, before the first line is sent. If the file
+// confirmFile asks once for all writes of a regular file, before the first line runs. For a file that
 // cannot be read twice, confirm asks later.
 func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if info, err := file.Stat(); !b.app.Settings.Protected || err != nil || !info.Mode().IsRegular() {
@@ -218,10 +215,10 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	for lines := repl.NewReader(textfile.NewReader(file)); ; {
 		line, err := lines.Next()
 		if fault.IsA[*repl.LineError](err) {
-			continue // reported when the line runs
+			continue // running the line will report the error
 		}
 		if err != nil {
-			break // io.EOF, or reported when the line runs
+			break // io.EOF, or an error that running the line will report
 		}
 		if b.writes(line.Words) {
 			count++
@@ -243,17 +240,17 @@ type batch struct {
 	verbs   map[string]*lineVerb // by name and alias
 	set     client.SetOptions    // with --load, the options for every line
 	session *client.Session
-	timeout time.Duration // the timeout of each request
-	in      verb.Source   // reads values
-	stderr  io.Writer     // standard error, above the line of progress if there is one
+	timeout time.Duration // of each request
+	in      verb.Source   // reads values from files and standard input
+	stderr  io.Writer     // standard error; while progress is shown, prints above it
 	summary summary
 
-	ran       bool  // the lines were begun
-	unwritten error // why results could not be written; nil = all were written
+	ran       bool  // run was called
+	unwritten error // why results could not be written, or nil
 }
 
-// run runs the lines of source. Its error is the first error in the order of the lines, else a
-// "no" if there was one.
+// run runs the lines of source. It returns the first error in the order of the lines, or else a "no"
+// if there was one.
 func (b *batch) run(ctx context.Context, source io.Reader) error {
 	source, done := b.showProgress(source)
 	begun := time.Now()
@@ -284,8 +281,8 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	return b.summary.no
 }
 
-// flush writes the queued results, and reports whether all results so far could be written. If
-// not, the batch prints the error when it ends.
+// flush writes the queued results, and reports whether all results so far were written. run prints the
+// error if not.
 func (b *batch) flush() bool {
 	if err := b.app.Flush(); b.unwritten == nil {
 		b.unwritten = err
@@ -326,7 +323,7 @@ func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool
 	return false
 }
 
-// echo prints a line as it was written, but escapes characters that must not reach a terminal.
+// echo prints a line for --echo. It escapes characters that must not reach a terminal.
 func (b *batch) echo(line lineinput.Line) {
 	if b.flags.echo && line.Text != "" {
 		fmt.Fprintln(b.stderr, "> "+strings.ReplaceAll(format.Escape(line.Text), `\\`, `\`))
@@ -336,7 +333,7 @@ func (b *batch) echo(line lineinput.Line) {
 // errNothing is the error for a line of --load whose key was missing when it was exported.
 var errNothing = errors.New("nothing to load")
 
-// line runs one line.
+// line parses and runs one line.
 func (b *batch) line(ctx context.Context, line lineinput.Line) error {
 	b.app.Line = line.Number
 	t, err := b.parse(line)
@@ -346,7 +343,7 @@ func (b *batch) line(ctx context.Context, line lineinput.Line) error {
 	return b.do(ctx, t)
 }
 
-// do runs a task.
+// do runs a task. If the task writes in a protected context, do asks first.
 func (b *batch) do(ctx context.Context, t task) error {
 	if err := b.confirm(ctx, &t.req); err != nil {
 		return err

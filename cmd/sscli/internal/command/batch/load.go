@@ -12,17 +12,17 @@ import (
 
 // LoadOptions are the options of [Load].
 type LoadOptions struct {
-	Name      string    // of the command, for questions and hints
-	Set       set.Flags // of every key
-	Inflight  int       // lines under way; at least 1
-	From      int       // the first line; at least 1
+	Name      string    // name of the command, for questions and hints
+	Set       set.Flags // apply to every key
+	Inflight  int       // maximum number of lines in flight, at least 1
+	From      int       // number of the first line to run, from 1
 	KeepGoing bool      // continue after an error
-	Newer     bool      // read each key whose line has a version, to count the newer values that are overwritten
+	Newer     bool      // count the keys that held a newer version than their line
 }
 
-// Load sets the keys in a file of JSON lines, or in standard input for "-", as batch --load does,
-// but prints no results. It returns the counts even with an error, which is the first error in the
-// order of the lines. A "no" is only counted. ran is false if no line was read.
+// Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but
+// prints no results. It returns the first error in the order of the lines; a "no" is not an error. sum
+// is valid even after an error. ran is false if no line was read.
 func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum format.BatchSummary, ran bool, err error) {
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err

@@ -8,16 +8,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 )
 
-// A lookup is the GET of a key that a line with a version is about to set.
+// A lookup is a GET that shows whether a line overwrites a newer value.
 type lookup struct {
-	value   []byte         // of the line
-	version client.Version // of the line
-	get     *client.InFlight
+	value   []byte           // the value on the line
+	version client.Version   // the version on the line
+	get     *client.InFlight // nil if it could not be sent
 }
 
-// lookUp passes lines on, and sends a GET for each line that has a version. For each line, lookups
-// gets a lookup first, nil if there is no GET. lines is closed after the last line, but not when ctx
-// ends before. ended is closed when nothing is sent any more.
+// lookUp copies lines from in to the channel that it returns, and sends a GET for each line that has a
+// version. Before each line it sends a lookup, which is nil if there is no GET. It closes the channel
+// of lines after the last line, unless ctx ends first, and closes ended when its goroutine ends.
 func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (_ <-chan lineinput.Line, _ <-chan *lookup, ended <-chan struct{}) {
 	lines, lookups := make(chan lineinput.Line, b.flags.Inflight), make(chan *lookup, b.flags.Inflight+1)
 	pipe := b.session.Pipeline(b.flags.Inflight)
@@ -35,7 +35,7 @@ func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (_ <-chan 
 			if e, err := lineinput.ParseEntry(line.Text); err == nil && line.Err == nil && e.Found {
 				if version, err := client.ParseVersion(e.Version); err == nil {
 					l = &lookup{value: e.Value, version: version}
-					l.get, _ = pipe.Send(ctx, client.Get(e.Key)) // without a reply, nothing is known
+					l.get, _ = pipe.Send(ctx, client.Get(e.Key)) // after an error, the line is not counted
 				}
 			}
 			select {
@@ -56,11 +56,11 @@ func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (_ <-chan 
 	return lines, lookups, over
 }
 
-// known reports whether the reply to the GET has arrived, or none is to be expected.
-func (l *lookup) known() bool { return l == nil || l.get == nil || l.get.Over() }
+// over reports whether there is no GET to wait for.
+func (l *lookup) over() bool { return l == nil || l.get == nil || l.get.Over() }
 
-// newer returns the version of the stored value if it is newer than the line and differs from it,
-// otherwise the zero version.
+// newer returns the version of the stored value, if it is newer than the version on the line and the
+// values differ. Otherwise it returns the zero version.
 func (l *lookup) newer() client.Version {
 	if l == nil || l.get == nil {
 		return client.Version{}
@@ -73,8 +73,8 @@ func (l *lookup) newer() client.Version {
 	return stored.Version
 }
 
-// countNewer counts a newer value that a line has overwritten. A value that the import itself wrote
-// does not count: its version is not below the version of the first write.
+// countNewer counts a newer value that a line has overwritten. It does not count a value that an
+// earlier line has written: such a value is at least as new as the first write.
 func (p *pipeline) countNewer(replaced client.Version, reply client.Result) {
 	r, ok := reply.(client.SetResult)
 	if !ok || !r.Applied {

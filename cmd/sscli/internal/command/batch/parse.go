@@ -28,9 +28,9 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A lineVerb is a verb as lines use it.
+// A lineVerb provides a verb for lines. A line with flags needs a verb of its own; all others share one.
 type lineVerb struct {
-	newVerb func() verb.Verb // returns a verb for a line with flags
+	newVerb func() verb.Verb // for a line with flags
 	plain   verb.Verb        // for all lines without flags
 }
 
@@ -47,20 +47,19 @@ func (b *batch) lineVerbs() map[string]*lineVerb {
 	return verbs
 }
 
-// A task is a parsed line: a verb's request, or a function run for anything else that a batch can
-// run.
+// A task is a parsed line: a request of a verb, or a function that runs the line.
 type task struct {
 	req verb.Request
-	run func(context.Context) error
+	run func(context.Context) error // nil if the line is req
 }
 
-// sends reports whether the task is a request of one command that may be under way together
-// with the requests of other lines.
+// sends reports whether the task is a single request that may be in flight together with the requests
+// of other lines.
 func (t *task) sends() bool {
 	return t.run == nil && len(t.req.Commands) == 1 && t.req.Run == nil && !t.req.Alone && !t.req.Force
 }
 
-// parse reads a line.
+// parse parses a line.
 func (b *batch) parse(line lineinput.Line) (t task, err error) {
 	switch {
 	case line.Err != nil:
@@ -79,7 +78,7 @@ func (b *batch) parse(line lineinput.Line) (t task, err error) {
 	return b.parseWords(line.Words)
 }
 
-// parseWords reads the words of a line.
+// parseWords parses the words of a line.
 func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	name, operands := words[0].Text, words[1:]
 	if known := b.verb(name); known != nil {
@@ -106,7 +105,7 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	return t, nil
 }
 
-// unknown returns the error for a line whose first word cannot run in a batch. name is that word in
+// unknown returns the error for a line whose first word is no command of a batch. name is that word in
 // lower case.
 func (b *batch) unknown(name string, words []repl.Word) error {
 	for _, cmd := range cmdline.NewRoot(b.app).Commands() {
@@ -123,7 +122,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 	return &fault.UsageError{Err: err, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
 }
 
-// verb returns the verb with a name, or nil. Case does not matter.
+// verb returns the verb with a name in any case, or nil.
 func (b *batch) verb(name string) *lineVerb {
 	return b.verbs[strings.ToLower(name)]
 }
@@ -153,7 +152,7 @@ func (b *batch) names() string {
 	return format.List(names, "and")
 }
 
-// alone returns a function that runs a cobra command as its own root.
+// alone returns a function that runs cmd, which has no parent, with the operands and flags of a line.
 func alone(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
 	return func(ctx context.Context) error {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -174,14 +173,14 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	if v.Flags != nil {
 		v.Flags(fs)
 	}
-	// In a batch every result is a line.
+	// In the raw form, the value alone would not show where it ends.
 	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
 		_ = lines.Value.Set("true") // cannot fail: the flag is a bool
 	}
 	return fs
 }
 
-// parseFlags returns a verb with the flags among the words, and the other words.
+// parseFlags separates flags from operands. It returns a verb with the flags, and the operands.
 func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []repl.Word, error) {
 	flag := slices.IndexFunc(words, operand.IsFlag)
 	if flag < 0 {

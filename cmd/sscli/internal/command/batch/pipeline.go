@@ -15,37 +15,37 @@ import (
 // lastReplies is how long a batch waits for outstanding replies after a signal.
 const lastReplies = time.Second
 
-// A pendingLine is a line of a batch that has no result yet.
+// A pendingLine is a line whose result is not printed.
 type pendingLine struct {
 	line   lineinput.Line
-	before *lookup // nil = none
+	before *lookup // what the key held before the line; may be nil
 	task
 	f *client.InFlight // nil if nothing was sent
 	verb.Answer
 }
 
-// A pipeline runs several lines at a time. It prints results in the order of the lines, sends
-// lines while fewer than --inflight are in flight, and waits only when it can do neither. Before it
-// waits, it flushes the queued requests and results.
+// A pipeline runs several lines at a time. It prints results in the order of the lines, and sends
+// lines while fewer than --inflight are in flight. When it can do neither, it flushes the queued
+// requests and results, and waits.
 type pipeline struct {
 	*batch
 	pipe     *client.Pipeline
 	lines    <-chan lineinput.Line
-	lookups  <-chan *lookup // one for each line; nil = there are none
+	lookups  <-chan *lookup // the lookup of each line; nil without LoadOptions.Newer
 	underWay []*pendingLine // in the order of the lines
-	spare    []*pendingLine // finished lines, to reuse
-	next     *pendingLine   // a line that was read but cannot run yet; nil = none
-	losses   int            // lost replies that were recovered from
+	spare    []*pendingLine // for reuse
+	next     *pendingLine   // the line to run next, if it was read
+	losses   int            // number of lost replies whose outcome is known
 	over     bool           // no more lines are read or sent
 
-	firstWrite client.Version // the version of the first line that was applied
+	firstWrite client.Version // the version of the first write that was applied
 }
 
-// pipelined runs lines with several under way.
+// pipelined runs lines, several at a time.
 func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line, lookups <-chan *lookup) {
 	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.Inflight), lines: lines, lookups: lookups}
 	p.pipe.OnWait(p.flushOrEnd)
-	// After a signal, requests under way have lastReplies to get their replies.
+	// The context of the requests ends lastReplies after ctx.
 	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -64,8 +64,8 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line, look
 	}
 }
 
-// finishFirst prints the result of the first line in flight, if there is one, and reports whether it
-// did.
+// finishFirst prints the result of the first line under way, if that line has one, and reports whether
+// it did.
 func (p *pipeline) finishFirst(ctx context.Context) bool {
 	if len(p.underWay) == 0 || p.underWay[0].f != nil && !p.underWay[0].f.Over() {
 		return false
@@ -87,8 +87,8 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 	return true
 }
 
-// begin takes the waiting line, or reads one, and runs it if it may run now. It reports whether it
-// made progress. After a lost reply, it sends no line until the outcome of that write is known.
+// begin runs the next line if the line is available and may run now, and reports whether it made
+// progress. After a lost reply, no line runs until the outcome of the lost request is known.
 func (p *pipeline) begin(ctx, requests context.Context) bool {
 	if p.over || len(p.underWay) == p.flags.Inflight || p.pipe.Losses() > p.losses {
 		return false
@@ -103,7 +103,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	}
 	switch {
 	case l.Err != nil:
-		l.req = verb.Request{} // so that finish does not describe it as sent
+		l.req = verb.Request{} // finish describes the errors of requests otherwise
 	case !l.sends():
 		if len(p.underWay) > 0 {
 			return false
@@ -116,7 +116,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 		p.app.Line = l.line.Number
 		p.end(!p.report(ctx, l.line, p.do(ctx, l.task)))
 		return true
-	case !l.before.known(), p.pipe.Busy(l.req.Commands[0].Key()) != nil:
+	case !l.before.over(), p.pipe.Busy(l.req.Commands[0].Key()) != nil:
 		return false
 	default:
 		if l.Err = p.confirm(ctx, &l.req); l.Err != nil {
@@ -131,7 +131,8 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	return true
 }
 
-// read reads the next line if there is one already, and reports whether there is.
+// read reads the next line if it is available without waiting, and reports whether it is. After a
+// signal, the next line is the error of ctx.
 func (p *pipeline) read(ctx context.Context) bool {
 	select {
 	case line, ok := <-p.lines:
@@ -145,7 +146,7 @@ func (p *pipeline) read(ctx context.Context) bool {
 	return p.next != nil
 }
 
-// parseNext parses the line that is the next to run. ok is false after the last line.
+// parseNext sets p.next to a line that was read. ok is false after the last line.
 func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) {
 	if !ok {
 		p.over = true
@@ -161,7 +162,7 @@ func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) 
 	p.next, p.spare = p.spare[last], p.spare[:last]
 	*p.next = pendingLine{line: line}
 	if p.lookups != nil {
-		p.next.before = <-p.lookups // nil after a line that did not come from lines
+		p.next.before = <-p.lookups // nil if lookUp has ended
 	}
 	p.next.task, p.next.Err = p.parse(line)
 }
@@ -169,8 +170,8 @@ func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) 
 // end stops reading and sending lines if ended is true.
 func (p *pipeline) end(ended bool) { p.over = p.over || ended }
 
-// wait flushes requests and results, and waits until there is progress. A line whose key has a
-// request in flight waits for the first line in flight, as results do.
+// wait flushes requests and results, and waits until finishFirst or begin can make progress. If the
+// next line waits for another request with its key, wait only waits for the first line under way.
 func (p *pipeline) wait(ctx context.Context) {
 	p.pipe.Flush()
 	p.flushOrEnd()
@@ -185,7 +186,7 @@ func (p *pipeline) wait(ctx context.Context) {
 			more = p.lines
 		}
 	}
-	if p.next != nil && !p.next.before.known() {
+	if p.next != nil && !p.next.before.over() {
 		looked = p.next.before.get.Done()
 	}
 	if first == nil && more == nil && looked == nil {
@@ -200,13 +201,13 @@ func (p *pipeline) wait(ctx context.Context) {
 	}
 }
 
-// flushOrEnd writes the collected results, and ends the batch if they cannot be written.
+// flushOrEnd writes the queued results, and ends the batch if that is impossible.
 func (p *pipeline) flushOrEnd() {
 	p.end(!p.flush())
 }
 
 // recoverLost waits for the replies to lines, and finds out the outcomes of writes without a reply.
-// Once one reply is lost, others probably are too, so it recovers them together.
+// One lost reply usually means that more are lost, and reading back many keys at once is faster.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
 	answers := make([]*verb.Answer, 0, len(lines))

@@ -25,8 +25,9 @@ func (c *countingReader) Read(b []byte) (int, error) {
 // progressInterval is the time between two updates of a line of progress.
 const progressInterval = 200 * time.Millisecond
 
-// showProgress shows the progress of the batch, unless its lines are typed. It returns the
-// reader to use in place of source, and a function that stops the display.
+// showProgress shows the progress of the batch, unless results are printed on the terminal or lines
+// are typed there. It returns the reader to use in place of source, and a function that stops the
+// display.
 func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	a := b.app
 	file, isFile := source.(*os.File)
@@ -51,8 +52,8 @@ func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
 	}
 }
 
-// progressText describes the progress of a batch after elapsed. read and size are bytes of its
-// input; size is 0 if it is unknown.
+// progressText describes the progress of a batch. read is the number of bytes read, and size is the
+// size of the input, or 0 if that is unknown.
 func progressText(lines int64, elapsed time.Duration, read, size int64) string {
 	text := fmt.Sprintf("%d lines, %.0f/s", lines, float64(lines)/elapsed.Seconds())
 	if size <= 0 || read <= 0 {

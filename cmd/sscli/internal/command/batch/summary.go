@@ -13,21 +13,22 @@ import (
 type summary struct {
 	lines atomic.Int64 // read by the progress display; only the reporting goroutine uses the rest
 
-	result    format.BatchSummary
-	first, no error // the first error, as an *fault.ExitError, and the last "no"
-	last      int   // the line that was counted last
-	ended     bool  // the batch ended before its input
-	joined    bool  // the line counted last is in the last range of result.Ahead
+	result format.BatchSummary
+	first  error // the first error, an *fault.ExitError
+	no     error // the last "no"
+	last   int   // number of the line that was counted last
+	ended  bool  // the batch ended before its input
+	joined bool  // the line counted last is in the last range of result.Ahead
 }
 
-// count counts a line. code is the exit code of its error, 0 for a "no".
+// count counts a line. code is the exit code of its error, or 0 for a "no".
 func (s *summary) count(line lineinput.Line, code int, err error) {
 	if code != 0 && s.first == nil {
 		s.first = &fault.ExitError{Code: code, Err: err}
 	}
 	unknown := code == fault.CodeUnknown || fault.IsA[*fault.UnknownError](err)
 	if line.Number == 0 || fault.IsA[*signals.Interrupted](err) && !unknown {
-		return // no line, or one that did not run
+		return // not a line, or a line that did not run
 	}
 	s.lines.Add(1)
 	s.last = line.Number
@@ -56,8 +57,8 @@ func (s *summary) count(line lineinput.Line, code int, err error) {
 	}
 }
 
-// end records that the batch ended before its input: at line or, if line has no number, after the
-// last counted line. Only the first call has an effect.
+// end records that the batch ended before its input, and the line to continue from: line, or the line
+// after the last counted one if line has no number. Only the first call has an effect.
 func (s *summary) end(line lineinput.Line, from int) {
 	if s.ended {
 		return
