@@ -1,11 +1,11 @@
 // Package bench is the command `sscli bench`, which measures the store under load.
 //
-// [New] makes the command. bench.go has the flags and the workers, mix.go chooses the verbs, and
+// [New] makes the command. bench.go has the flags and the workers, mix.go parses --mix, and
 // measurement.go computes the percentiles.
 //
-// With --rate, a latency is measured from the time when the request was due, not from when it was
-// sent. Otherwise a store that stops for a second would count as only one slow request. The keys
-// share a prefix and are deleted at the end; if that fails, they expire.
+// With --rate, a latency counts from the time when the request was due, not from when it was sent.
+// Otherwise a store that stops for a second would count as only one slow request. The keys share a
+// prefix and are deleted at the end. If that fails, they expire.
 package bench
 
 import (
@@ -37,10 +37,10 @@ import (
 // benchFlags are the flags of `sscli bench`.
 type benchFlags struct {
 	clients, inflight, size, keys int
-	count                         int64 // requests; 0 for no limit
+	count                         int64 // number of requests; 0 means no limit
 	length                        config.Text
 	mix                           string
-	rate                          float64 // requests a second; 0 for as many as possible
+	rate                          float64 // requests a second; 0 means as many as possible
 }
 
 // New returns the command `sscli bench`.
@@ -57,7 +57,7 @@ request when it has the reply to the last one. With --rate, requests are due at 
 times, and the latency counts from the time when a request was due: a store that stops for
 a second shows up as many slow requests, not as one.
 
-The keys begin with ` + benchPrefix + ` and random characters. They are written before
+The keys begin with ` + keyPrefix + ` and random characters. They are written before
 the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
 		Example: "  sscli bench --clients 4 --inflight 16 --for 30s\n  sscli bench -n 100000 --mix get=80,set=20 --rate 2000 -o json",
 		Args:    usage.NoArgs,
@@ -85,30 +85,32 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	return cmd
 }
 
-// The limits keep a typo in a flag from exhausting the memory.
 const (
-	benchPrefix     = "sscli/bench/"
-	maxBenchWorkers = 100_000
-	maxBenchKeys    = 10_000_000
-	maxBenchSize    = 256 << 20
-	// benchSpare is how long after the measurement the keys expire if they could not be deleted.
-	benchSpare = 10 * time.Minute
+	keyPrefix = "sscli/bench/"
+
+	// These limits keep a typo in a flag from exhausting the memory.
+	maxWorkers = 100_000
+	maxKeys    = 10_000_000
+	maxSize    = 256 << 20
+
+	// keyLifetime is how long after the measurement the keys expire.
+	keyLifetime = 10 * time.Minute
 )
 
-// A benchmark sends requests and measures.
+// A benchmark is one run of `sscli bench`.
 type benchmark struct {
 	a      *app.App
 	f      benchFlags
-	length time.Duration // 0 for no limit
-	verbs  []string      // each as often as its weight says
-	prefix string
+	length time.Duration // of the measurement; 0 means no limit
+	verbs  []string      // each verb as often as its weight says
+	prefix string        // of the keys
 	value  []byte
 
 	sessions []*client.Session
 	began    time.Time
 	sent     atomic.Int64
 	answered atomic.Int64
-	shown    int64                   // number of answers when progress was last called
+	shown    int64                   // number of replies at the last call of progress
 	results  map[string]*measurement // by verb
 
 	failed sync.Once
@@ -117,16 +119,16 @@ type benchmark struct {
 
 // newBenchmark checks the flags. The error is a usage error.
 func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
-	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: benchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
+	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: keyPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
-	case f.clients < 1 || f.inflight < 1 || f.clients > maxBenchWorkers || f.inflight > maxBenchWorkers/f.clients:
-		return nil, fault.Usagef("--clients %d --inflight %d: must be at least 1 each, and at most %d together", f.clients, f.inflight, maxBenchWorkers)
+	case f.clients < 1 || f.inflight < 1 || f.clients > maxWorkers || f.inflight > maxWorkers/f.clients:
+		return nil, fault.Usagef("--clients %d --inflight %d: must be at least 1 each, and at most %d together", f.clients, f.inflight, maxWorkers)
 	case f.count < 0:
 		return nil, fault.Usagef("-n %d: must be at least 1", f.count)
-	case f.size < 0 || f.size > maxBenchSize:
-		return nil, fault.Usagef("--size %d: must be 0 to %d", f.size, maxBenchSize)
-	case f.keys < 1 || f.keys > maxBenchKeys:
-		return nil, fault.Usagef("--keys %d: must be 1 to %d", f.keys, maxBenchKeys)
+	case f.size < 0 || f.size > maxSize:
+		return nil, fault.Usagef("--size %d: must be 0 to %d", f.size, maxSize)
+	case f.keys < 1 || f.keys > maxKeys:
+		return nil, fault.Usagef("--keys %d: must be 1 to %d", f.keys, maxKeys)
 	case f.rate < 0 || math.IsInf(f.rate, 0) || math.IsNaN(f.rate) || f.rate > 1e9:
 		return nil, fault.Usagef("--rate %v: must be a number of requests a second", f.rate)
 	}
@@ -157,7 +159,7 @@ func (b *benchmark) command(verb string, key string) client.Command {
 	case "del":
 		return client.Del(key, client.WriteOptions{})
 	}
-	return client.Set(key, b.value, client.SetOptions{TTL: (b.length + benchSpare).Truncate(time.Millisecond)})
+	return client.Set(key, b.value, client.SetOptions{TTL: (b.length + keyLifetime).Truncate(time.Millisecond)})
 }
 
 // run connects, writes the keys, measures, prints, and deletes the keys.
@@ -193,7 +195,8 @@ func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
 	return nil
 }
 
-// dial opens the connections, each with another client id.
+// dial opens the connections. If the user set a client id, the second and later connections add a
+// number to it.
 func (b *benchmark) dial(ctx context.Context, o client.Options) error {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -211,7 +214,7 @@ func (b *benchmark) dial(ctx context.Context, o client.Options) error {
 	return nil
 }
 
-// setupInFlight is the number of requests in flight before and after the measurement.
+// setupInFlight is the number of requests in flight while bench writes or deletes its keys.
 const setupInFlight = 64
 
 // forEachKey sends a command for every key, and returns the first error.
@@ -243,12 +246,12 @@ func (b *benchmark) clean(ctx context.Context) error {
 	defer cancel()
 	err := b.forEachKey(limited, func(key string) client.Command { return client.Del(key, client.WriteOptions{}) })
 	if err != nil {
-		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.length+benchSpare, err)
+		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.length+keyLifetime, err)
 	}
 	return nil
 }
 
-// measure runs the workers and returns how long they took.
+// measure runs the workers and returns the elapsed time.
 func (b *benchmark) measure(ctx context.Context) time.Duration {
 	var cancel context.CancelFunc = func() {}
 	measuring := ctx
@@ -270,8 +273,8 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// work sends one request after the other until measuring ends. The end of ctx also ends the request
-// in flight.
+// work sends one request after the other until measuring ends. A request in flight is awaited, unless
+// ctx ends too.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	for measuring.Err() == nil {
 		n := b.sent.Add(1)
@@ -310,11 +313,11 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	all := newMeasurement()
 	verbs := slices.Compact(slices.Clone(b.verbs)) // equal verbs are adjacent
 	for _, verb := range verbs {
-		t := b.results[verb]
-		all.latency.Merge(t.latency)
-		all.errors += t.errors
+		m := b.results[verb]
+		all.latency.Merge(m.latency)
+		all.errors += m.errors
 		if len(verbs) > 1 {
-			if err := b.a.Emit(t.result(verb, elapsed)); err != nil {
+			if err := b.a.Emit(m.result(verb, elapsed)); err != nil {
 				return err
 			}
 		}

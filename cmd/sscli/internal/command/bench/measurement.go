@@ -9,14 +9,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A measurement holds the latencies and errors of the requests with one verb.
+// A measurement holds the latencies of the requests with one verb, and counts their errors.
 type measurement struct {
 	mu      sync.Mutex
 	latency *hdrhistogram.Histogram // microseconds
 	errors  int64
 }
 
-// maxLatency is the upper bound of a histogram. Longer latencies count as maxLatency.
+// maxLatency is the highest latency that a measurement distinguishes from higher ones.
 const maxLatency = time.Hour
 
 func newMeasurement() *measurement {
@@ -30,11 +30,10 @@ func (m *measurement) add(took time.Duration, err error) {
 		m.errors++
 		return
 	}
-	// The value is within the range, so there is no error.
-	_ = m.latency.RecordValue(min(max(took, time.Microsecond), maxLatency).Microseconds())
+	_ = m.latency.RecordValue(min(max(took, time.Microsecond), maxLatency).Microseconds()) // the value is in range
 }
 
-// result returns the measurement as it is printed.
+// result returns the measurement for printing.
 func (m *measurement) result(verb string, elapsed time.Duration) format.Bench {
 	r := format.Bench{Verb: verb, Count: m.latency.TotalCount(), Errors: m.errors, Elapsed: elapsed}
 	if r.Count == 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// parseMix reads VERB=WEIGHT,… and returns a list that has each verb as often as its weight says.
+// parseMix parses VERB=WEIGHT,… and returns a list that repeats each verb as often as its weight says.
 func parseMix(text string) ([]string, error) {
 	const maxWeight = 1000
 	var verbs, seen []string
