@@ -1,5 +1,5 @@
-// Package completion is the command `sscli completion`. It writes the script with which the user's
-// shell asks sscli for completions.
+// Package completion is the command `sscli completion`, which writes a completion script for the
+// user's shell. The script calls sscli to get the candidates.
 package completion
 
 import (
@@ -84,9 +84,9 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 	return cmd
 }
 
-// safe changes the script that cobra generates for a shell to quote the candidates it inserts: a key
-// may be any text, and the shell must not evaluate it. The script sets complete.QuotesVariable, which
-// tells sscli that candidates are quoted.
+// safe returns cobra's script for a shell, changed to quote the candidates that it inserts. A key may
+// be any text, which the shell must not evaluate. The script sets complete.QuotesVariable to tell sscli
+// that it quotes candidates.
 func safe(shell, script string) (string, error) {
 	for _, change := range changes(shell) {
 		if n := strings.Count(script, change[0]); n != 1 {
@@ -122,8 +122,8 @@ __sscli_init_completion()
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
-			// sscli returns only candidates that begin with the word. For several candidates
-			// cobra's script inserts their common prefix without quotes.
+			// If there are several candidates, cobra's script inserts their common prefix without
+			// quotes. It need not filter the candidates, because sscli does.
 			{`__sscli_handle_completion_types() {
 `, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
 __sscli_handle_quoted() {
@@ -161,7 +161,7 @@ __sscli_handle_completion_types() {
 		}
 	case "fish":
 		return [][2]string{
-			// eval must not expand words whose quotes fish has removed.
+			// fish removes the quotes of words, and eval would expand them.
 			{`    set -l args (commandline -opc)
 `, `    set -l args (__sscli_words)
 `},
@@ -195,8 +195,8 @@ function __sscli_perform_completion
 	return nil
 }
 
-// bashWords is a function for bash without the package bash-completion. It finds the words of the
-// line up to the cursor.
+// bashWords is a bash function that finds the words of the line up to the cursor, for systems without
+// the package bash-completion.
 const bashWords = `# Replaces _init_completion if the package bash-completion is not loaded. It sets the words up to
 # the cursor, in which bash has separated = and : from the text around them.
 __sscli_init_completion()
