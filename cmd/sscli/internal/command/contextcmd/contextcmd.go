@@ -1,8 +1,8 @@
 // Package contextcmd is the command `sscli context`: it lists, shows, changes and chooses the named
 // connections of package config.
 //
-// [New] makes the command with its subcommands set, list, use, show and rm. None of them
-// connects. Package config reads and writes the file of contexts.
+// [New] makes the command with its subcommands set, list, use, show and rm. None of them connects to
+// a broker. Package config reads and writes the file of contexts.
 package contextcmd
 
 import (
@@ -50,7 +50,7 @@ secret.`,
 	}, contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 }
 
-// contextFile returns the name of the file that a command changes.
+// contextFile returns the path of the file of contexts.
 func contextFile(a *app.App, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("context"); f != nil && f.Changed {
 		return "", fault.Usagef("--context %s: write the name as the operand", f.Value)
@@ -62,7 +62,7 @@ func contextFile(a *app.App, cmd *cobra.Command) (string, error) {
 	return file, nil
 }
 
-// shownContext returns a context as commands print it.
+// shownContext returns a context for printing.
 func shownContext(op, name string, all config.Contexts) format.Context {
 	c := all.Named[name]
 	shown := format.Context{Op: op, Name: name, Chosen: name != "" && name == all.Chosen, Protected: c.Protected, Broker: c.Broker()}
@@ -195,11 +195,10 @@ The name none means that no context is chosen.`,
 	}
 }
 
-// warnOverridden warns that variables override the context that was just chosen.
+// warnOverridden warns if variables override the context that was just chosen.
 func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
-	config.ForgetWarning(a.Env) // it was about the previous context
-	// The next command, which needs the settings, reports an error.
-	s, _ := config.Resolve(cmd.Flags(), a.Env)
+	config.ForgetWarning(a.Env)                // it was about the previous context
+	s, _ := config.Resolve(cmd.Flags(), a.Env) // a command that connects will report the error
 	variables, what := s.Override.Variables, "it"
 	switch other, _ := a.Env("SSCLI_CONTEXT"); {
 	case other != "" && other != name:
@@ -268,7 +267,7 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 			if fault.IsA[*config.UnknownContextError](err) || fault.IsA[*config.FileError](err) {
 				return err
 			}
-			// An invalid setting is an error after the settings that are known.
+			// Print the valid settings before the error about an invalid one.
 			for _, s := range effective(a, cmd) {
 				if printErr := a.Emit(s); printErr != nil {
 					return printErr
@@ -282,14 +281,10 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 
 // effective lists the effective settings, including defaults.
 func effective(a *app.App, cmd *cobra.Command) []format.Setting {
-	said := a.Settings.Effective()
-	byName := make(map[string]bool)
-	for _, e := range said {
-		byName[e.Flag] = true
-	}
+	settings := a.Settings.Effective()
 	add := func(flag, value string) {
-		if !byName[flag] {
-			said = append(said, config.Effective{Flag: flag, Value: value, Source: "default"})
+		if !slices.ContainsFunc(settings, func(e config.Effective) bool { return e.Flag == flag }) {
+			settings = append(settings, config.Effective{Flag: flag, Value: value, Source: "default"})
 		}
 	}
 	add("client-id", "sscli- and random characters")
@@ -297,18 +292,18 @@ func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	add("output", a.Output)
 	add("color", "auto")
 	if file, source := config.Path(cmd.Flags(), a.Env); file != "" {
-		said = slices.Insert(said, 0, config.Effective{Flag: "config", Value: file, Source: cmp.Or(source, "default")})
+		settings = slices.Insert(settings, 0, config.Effective{Flag: "config", Value: file, Source: cmp.Or(source, "default")})
 	}
 	const maxWidth = 40 // longer values do not widen the column
 	var width, valueWidth int
-	for _, e := range said {
+	for _, e := range settings {
 		width = max(width, len(e.Flag))
 		if len(e.Value) <= maxWidth {
 			valueWidth = max(valueWidth, len(e.Value))
 		}
 	}
 	var out []format.Setting
-	for _, e := range said {
+	for _, e := range settings {
 		out = append(out, format.Setting{Name: e.Flag, Value: e.Value, Source: e.Source, File: e.File, Width: width, ValueWidth: valueWidth})
 	}
 	return out
