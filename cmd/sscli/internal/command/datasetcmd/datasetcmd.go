@@ -43,19 +43,19 @@ the rules that need a record, and reports no error.`,
 	}, newLoad(a), newShow(a), newDiff(a), newMatch(a), check.New(a))
 }
 
-// A reading holds the flags that say how to read a file of records.
-type reading struct {
+// readFlags are the flags that say how to read a file of records.
+type readFlags struct {
 	types, format, separator config.Text
 }
 
-func (f *reading) bind(fs *pflag.FlagSet) {
+func (f *readFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.types, "types", "types of CSV columns: `COLUMN=TYPE,…` with string, number, boolean or json; the column * stands for all others")
 	fs.Var(&f.format, "format", "read the file as `FORMAT`: json or csv (default: from its name, else from its first character)")
 	fs.Var(&f.separator, "separator", "`CHARACTER` between the cells of CSV, or tab (default: a comma)")
 }
 
-// options returns the options for a file.
-func (f *reading) options(name string) (o records.Options, err error) {
+// options returns the options for reading a file.
+func (f *readFlags) options(name string) (o records.Options, err error) {
 	if o.Types, err = records.ParseTypes(string(f.types)); err != nil {
 		return o, fault.Usagef("--types %w", err)
 	}
@@ -97,7 +97,7 @@ func (f *pathFlag) String() string { return f.path.String() }
 // Type implements [pflag.Value].
 func (f *pathFlag) Type() string { return "string" }
 
-// open opens a file, or standard input (-). size is in bytes, 0 if it is not known.
+// open opens a file, or standard input ("-"). size is the number of bytes, or 0 if that is unknown.
 func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, size int, err error) {
 	if info, err := os.Stat(name); name != "-" && (err != nil || info.Mode().IsRegular()) {
 		file, err := os.Open(name)
@@ -107,15 +107,14 @@ func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, s
 		a.Signals.Arm()
 		return file, int(info.Size()), nil
 	}
-	text, err := a.Read(ctx, name, "records from standard input") // a read of a pipe must be interruptible
+	text, err := a.Read(ctx, name, "records from standard input") // Ctrl-C must end a read of a pipe
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = &fault.UsageError{Err: path}
 	}
 	return io.NopCloser(bytes.NewReader(text)), len(text), err
 }
 
-// read reads the value of a key. If the key is missing, read says so on standard error, and found is
-// false.
+// read reads the value of a key. If the key is missing, it tells the user, and found is false.
 func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}
@@ -134,15 +133,15 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 
 // notDataset adds a hint to an error in a stored value.
 func notDataset(key string, err error) error {
-	wrong, ok := errors.AsType[*records.Error](err)
+	invalid, ok := errors.AsType[*records.Error](err)
 	if !ok {
 		return err
 	}
-	wrong.Name = format.BriefWord(key)
-	return &fault.DatasetError{Err: wrong, Hint: "sscli get " + format.ShWord(key) + " shows the value; sscli dataset load " + format.ShWord(key) + " FILE replaces it"}
+	invalid.Name = format.BriefWord(key)
+	return &fault.DatasetError{Err: invalid, Hint: "sscli get " + format.ShWord(key) + " shows the value; sscli dataset load " + format.ShWord(key) + " FILE replaces it"}
 }
 
-// stored returns the options to read a key's value with.
+// stored returns the options for reading the value of a key.
 func stored(key string) records.Options {
 	return records.Options{Name: format.BriefWord(key), Stored: true}
 }

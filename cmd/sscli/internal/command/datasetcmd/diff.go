@@ -20,7 +20,7 @@ import (
 
 func newDiff(a *app.App) *cobra.Command {
 	var on pathFlag
-	var f reading
+	var f readFlags
 	cmd := &cobra.Command{
 		Use:   "diff KEY FILE|-",
 		Short: "Compare a data set with a file, by record",
@@ -46,8 +46,8 @@ tabs.`,
 	return cmd
 }
 
-// diff prints the differences between a key's records and a file's.
-func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f *reading) error {
+// diff prints how the records of a file differ from those of a key.
+func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f *readFlags) error {
 	if err := client.Get(key).Check(); err != nil {
 		return &fault.UsageError{Err: err}
 	}

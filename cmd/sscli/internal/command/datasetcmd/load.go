@@ -54,14 +54,14 @@ records already, nothing is written. After an error in the file nothing is sent.
 	}
 	fs := cmd.Flags()
 	fs.Var(&on, "on", "the `FIELD` that the data flow compares; load pairs records by it")
-	l.reading.bind(fs)
+	l.reader.bind(fs)
 	fs.BoolVar(&l.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	fs.BoolVar(&l.persist, "persist", false, "ask the broker to keep the entry on disk")
 	l.fence.Bind(fs)
 	return cmd
 }
 
-// keyThenFile completes a key as the first argument and a file as the second.
+// keyThenFile completes a key as the first operand and a file as the second.
 func keyThenFile(a *app.App) cobra.CompletionFunc {
 	keys := complete.Keys(a, 1)
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
@@ -77,20 +77,20 @@ type loading struct {
 	app     *app.App
 	key     string
 	file    string
-	reading reading
+	reader  readFlags
 	fence   fence.Flags
 	persist bool
 	dryRun  bool
 
 	survey dataset.Survey
-	value  string
+	value  string // the records of the file, as JSON Lines
 }
 
 func (l *loading) run(ctx context.Context) error {
 	if err := client.Get(l.key).Check(); err != nil {
 		return &fault.UsageError{Err: err}
 	}
-	if _, err := l.fence.Options(); err != nil { // report a wrong flag before the file is read
+	if _, err := l.fence.Options(); err != nil { // check the flags before reading the file
 		return err
 	}
 	if err := l.app.Settings.Broker(); err != nil {
@@ -110,9 +110,9 @@ func (l *loading) run(ctx context.Context) error {
 	return l.app.WithSession(ctx, func(s *client.Session, o client.Options) error { return l.store(ctx, s, o) })
 }
 
-// readFile reads the records and surveys them.
+// readFile reads the records of the file into value and survey.
 func (l *loading) readFile(ctx context.Context) error {
-	o, err := l.reading.options(l.file)
+	o, err := l.reader.options(l.file)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (l *loading) readFile(ctx context.Context) error {
 	return nil
 }
 
-// store compares the records with the key's value, prints the plan, and writes the key.
+// store compares the records with the value of the key, prints the plan, and writes the key.
 func (l *loading) store(ctx context.Context, s *client.Session, o client.Options) error {
 	before, err := guard.Read(ctx, s, l.key, o.Timeout)
 	if err != nil {
@@ -216,7 +216,7 @@ func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPla
 	}
 	written := records.Read(strings.NewReader(l.value), records.Options{Stored: true})
 	counts, err := compare(d, l.survey.On, written, func(dataset.Change) error { return nil })
-	if err == nil { // there is never an error: readFile wrote l.value
+	if err == nil { // always: l.value is valid
 		p.Counts = &counts
 	}
 	return p

@@ -63,7 +63,7 @@ type matching struct {
 	on      []string
 	data    config.Text
 
-	from []dataset.Path // for each condition of the query, the field of the message with the value
+	from []dataset.Path // the field of the message for each condition of the query
 }
 
 func (m *matching) run(ctx context.Context, words []string) error {
@@ -152,11 +152,11 @@ func valueOf(text string) []byte {
 			return value
 		}
 	}
-	value, _ = json.Marshal(text) // a string cannot fail
+	value, _ = json.Marshal(text) // marshaling a string never returns an error
 	return value
 }
 
-// dataset returns the data set as JSON Lines.
+// dataset reads the data set, as JSON Lines, from the store or from --data.
 func (m *matching) dataset(ctx context.Context) ([]byte, error) {
 	if err := client.Get(m.key).Check(); err != nil {
 		return nil, &fault.UsageError{Err: err}
@@ -177,7 +177,8 @@ func (m *matching) dataset(ctx context.Context) ([]byte, error) {
 // maxNear is the maximum number of near misses to print.
 const maxNear = 5
 
-// find prints the first record that matches, or near misses.
+// find prints the first record that matches the query, or near misses. message is the line number of
+// the message, or 0 without one.
 func (m *matching) find(value []byte, q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string

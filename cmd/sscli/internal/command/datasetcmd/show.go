@@ -45,15 +45,14 @@ written as JSON. -o json prints an object for each record, with its line number.
 		},
 	}
 	cmd.Flags().VarP(&output, "output", "o", "`FORM`: wide, csv, jsonl, or human, raw, json or template=…")
-	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
 
 // forms lists the values of show's --output.
 func forms() []string { return []string{"wide", "csv", "jsonl", "human", "raw", "json", "template="} }
 
-// A form is the value of show's --output: csv, jsonl, or a form that all commands have.
+// A form is the value of show's --output.
 type form string
 
 // Set implements [pflag.Value].
@@ -65,7 +64,8 @@ func (f *form) Set(text string) error {
 	return nil
 }
 
-// String implements [pflag.Value]. It returns a form that all commands have: raw for csv and jsonl.
+// String implements [pflag.Value]. It also is the value of the setting output, which cannot be csv or
+// jsonl, so String returns raw for them.
 func (f *form) String() string {
 	if *f == "csv" || *f == "jsonl" {
 		return "raw"
@@ -76,7 +76,7 @@ func (f *form) String() string {
 // Type implements [pflag.Value].
 func (f *form) Type() string { return "FORM" }
 
-// show prints the records of a value.
+// show prints the records in the value of a key.
 func show(a *app.App, key string, value []byte, output form) error {
 	rows := func() iter.Seq2[records.Record, error] { return records.Read(bytes.NewReader(value), stored(key)) }
 	human := a.Output == "human"
@@ -119,7 +119,6 @@ func show(a *app.App, key string, value []byte, output form) error {
 	return nil
 }
 
-// writeCSV writes records as CSV.
 func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error]) error {
 	out := bufio.NewWriter(a.Stdout)
 	err := records.WriteCSV(out, columns, rows)
@@ -135,17 +134,18 @@ func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error
 // A table is the layout of a table of records.
 type table struct {
 	columns []string // the columns to print
-	cut     int      // the maximum width of a cell; 0 = no limit
+	maxCell int      // the maximum width of a cell; 0 means no limit
 }
 
-// maxCell is the maximum width of a cell on a terminal, unless the user asked for everything.
+// maxCell is the maximum width of a cell on a terminal, except with -o wide.
 const maxCell = 32
 
-// measure chooses the columns that fit on the terminal, and sets their widths.
+// measure removes the columns that do not fit on the terminal, and sets the widths of the others. If
+// all is true, it removes none.
 func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all bool) error {
 	terminal := a.Width()
 	if terminal > 0 && !all {
-		t.cut = maxCell
+		t.maxCell = maxCell
 	}
 	widest := format.DatasetRecord{Titles: t.columns, Cells: make([]format.DatasetCell, len(t.columns))}
 	for r, err := range rows {
@@ -180,7 +180,7 @@ func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all b
 
 func width(text string) int { return format.Columns(format.Escape(text)) }
 
-// fill fills in the cells of a record.
+// fill sets the cells of a record.
 func (t *table) fill(r *format.DatasetRecord) error {
 	r.Titles, r.Cells = t.columns, make([]format.DatasetCell, len(t.columns))
 	for f, err := range records.Fields(r.Record) {
@@ -192,8 +192,8 @@ func (t *table) fill(r *format.DatasetRecord) error {
 			continue
 		}
 		text := f.Cell()
-		if t.cut > 0 && width(text) > t.cut {
-			text = format.Cut(text, t.cut)
+		if t.maxCell > 0 && width(text) > t.maxCell {
+			text = format.Cut(text, t.maxCell)
 		}
 		r.Cells[i] = format.DatasetCell{Text: text, Number: f.IsNumber()}
 	}

@@ -1,5 +1,5 @@
 // Package check is the command `sscli dataset check`, which checks data flow definitions against the
-// data sets they use.
+// data sets that they use.
 package check
 
 import (
@@ -83,7 +83,7 @@ type checking struct {
 	findings []finding
 }
 
-// A use is one file's use of a data set.
+// A use is an entry of a file that names a data set.
 type use struct {
 	file int // index in checking.names
 	*dataflow.Dataset
@@ -91,7 +91,7 @@ type use struct {
 
 // A finding is a problem in one of the files.
 type finding struct {
-	file int
+	file int // index in checking.names
 	dataflow.Finding
 }
 
@@ -99,7 +99,7 @@ func (c *checking) find(file, line int, message, hint string) {
 	c.findings = append(c.findings, finding{file, dataflow.Finding{Line: line, Message: message, Hint: hint}})
 }
 
-// note prints a note, which does not affect the exit code.
+// note prints a message on standard error. Unlike a finding, it does not affect the exit code.
 func (c *checking) note(file, line int, message string) {
 	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
 }
@@ -115,8 +115,8 @@ func (c *checking) readFiles() error {
 			return fault.Usagef("%s: %w", format.Path(name), err)
 		}
 		f := dataflow.Read(text)
-		for _, wrong := range f.Findings {
-			c.findings = append(c.findings, finding{i, wrong})
+		for _, found := range f.Findings {
+			c.findings = append(c.findings, finding{i, found})
 		}
 		for _, n := range f.Notes {
 			c.note(i, n.Line, n.Message)
@@ -181,7 +181,7 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 			wanted = append(wanted, wantedField{use: u, Field: f})
 		}
 	}
-	surveys := []*dataset.Survey{{}} // one of the fields, and one for each use
+	surveys := []*dataset.Survey{{}} // the first has no On; the others belong to uses
 	for _, u := range uses {
 		surveys = append(surveys, &dataset.Survey{On: u.On})
 	}
@@ -226,11 +226,11 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 type wantedField struct {
 	use
 	dataflow.Field
-	records int
-	lacking dataset.Examples
+	records int              // number of records with the field
+	lacking dataset.Examples // records without the field
 }
 
-// add looks for the field in a record.
+// add counts a record as one with or without the field.
 func (w *wantedField) add(r records.Record) {
 	value := r.JSON
 	if len(w.Path) > 0 {
@@ -243,7 +243,7 @@ func (w *wantedField) add(r records.Record) {
 	w.records++
 }
 
-// report adds a finding if records lack the field.
+// report adds a finding if no record has the field, and prints a note if only some have it.
 func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 	line, path := w.Field.Line, format.Quote(w.Path.String())
 	switch {
@@ -258,7 +258,7 @@ func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 			names = append(names, f.Name)
 		}
 		if len(w.Path) > 1 && slices.Contains(names, w.Path[0]) {
-			names = nil // the records have the outer object: suggest nothing
+			names = nil // names has only outer fields, and the outer field is right
 		}
 		hint := "add the field to the records"
 		if near := suggest.Near(w.Path[0], names); len(near) > 0 {
