@@ -69,7 +69,7 @@ prints the keys, as scan does, and deletes nothing. --match needs a broker that 
 	}
 }
 
-// request returns the request that deletes keys.
+// request returns the request that deletes keys. If many is true, each result is printed with its key.
 func request(keys []string, options client.WriteOptions, many bool) verb.Request {
 	var req verb.Request
 	for _, key := range keys {

@@ -20,7 +20,7 @@ type matching struct {
 	options client.WriteOptions
 }
 
-// run lists the keys, asks, and deletes them.
+// run lists the matching keys. With dryRun it prints them; otherwise it asks, and deletes them.
 func (m matching) run(ctx context.Context, a *app.App, s *client.Session) error {
 	var keys []string
 	for page, err := range s.Scan(ctx, m.pattern) {
@@ -58,7 +58,7 @@ func (m matching) run(ctx context.Context, a *app.App, s *client.Session) error 
 	result := req.Result
 	req.Result = func(c *client.Command, r client.Result) (format.Result, bool, error) {
 		shown, _, err := result(c, r)
-		return shown, true, err // another client may have deleted the key
+		return shown, true, err // a key that another client deleted meanwhile is no "no"
 	}
 	return verb.DoOver(ctx, a, s, req, cmp.Or(a.Settings.Timeout, client.DefaultTimeout))
 }
