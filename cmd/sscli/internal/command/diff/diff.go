@@ -90,21 +90,20 @@ holds the names of all keys, but only the values that are being compared.`,
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
 	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named after files")
-	// The only error is that the flag does not exist.
-	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a, 0))
+	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a, 0)) // the flag exists
 	return cmd
 }
 
-// A differ compares keys.
+// A differ compares an old side, files or a store, with a new side, which is a store.
 type differ struct {
 	app     *app.App
 	pattern string
 	began   time.Time
 
-	set  *sources.Set    // the old side if it is files; otherwise empty
-	seen map[string]bool // the keys of the old store, and the added keys
+	set  *sources.Set    // the old side, if it is files; otherwise empty
+	seen map[string]bool // keys of the old store, and keys counted as added
 
-	compared atomic.Int64 // also read by the goroutine that prints progress
+	compared atomic.Int64 // number of keys; the progress goroutine reads it too
 	sum      format.DiffSummary
 	refused  error // the error of the first key that could not be read
 }
@@ -125,7 +124,7 @@ func (d *differ) withSource(ctx context.Context, name, prefix string) (err error
 	})
 }
 
-// Keys returns the keys of sources, to compare with a store.
+// Keys returns the keys of sources. Old of each entry is what the sources have.
 func Keys(set *sources.Set) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		for e, err := range set.Entries(ctx) {
@@ -151,14 +150,15 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
-		if err != nil && !fault.IsA[*config.Error](err) { // a config.Error names the context itself
+		if err != nil && !fault.IsA[*config.Error](err) { // a config.Error already names the context
 			err = fmt.Errorf("context %s: %w", name, err)
 		}
 		return errors.Join(inner, err)
 	})
 }
 
-// storeEntries returns the keys of the old store, each once. Unlike [Keys], it sets the Key of Old.
+// storeEntries returns the keys of the old store, without repetitions. Old of each entry is what the
+// old store has. Unlike [Keys], storeEntries sets Old.Key.
 func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }
@@ -172,8 +172,7 @@ func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	}
 }
 
-// run compares the old side with a store, the new side, and prints the differences and a
-// summary.
+// run compares the old side with the store now, and prints the differences and a summary.
 func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys) error {
 	d.began = time.Now()
 	end := d.app.Progress(false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
@@ -187,7 +186,7 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 	return cmp.Or(err, d.refused, fault.NoIf(d.sum.Added+d.sum.Removed+d.sum.Changed > 0))
 }
 
-// addedKeys is a [bulkread.Keys] for the keys of the new side that the old side does not have.
+// addedKeys is a [bulkread.Keys] of the keys that only the new side has.
 func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
 	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
 		if d.seen[key.Key] || d.set.Has(key.Key) {
@@ -209,7 +208,7 @@ func (d *differ) compare(now bulkread.Entry) error {
 		return nil
 	}
 	switch {
-	case old.Key != "" && !old.Found: // SCAN listed the key, and GET did not find it
+	case old.Key != "" && !old.Found: // deleted between SCAN and GET
 		d.sum.Saw(now.Key, true)
 	case old.WrittenSince(d.began), now.WrittenSince(d.began):
 		d.sum.Saw(now.Key, false)
@@ -231,7 +230,7 @@ func (d *differ) compare(now bulkread.Entry) error {
 	return d.app.Queue(found)
 }
 
-// The values of format.Difference.Change.
+// The values of Change in a [format.Difference].
 const (
 	Added   = "added"
 	Removed = "removed"
@@ -245,7 +244,7 @@ func Difference(key string, old, now client.GetResult) format.Difference {
 		return d
 	}
 	if old.Found {
-		d.Old = append([]byte{}, old.Value...) // never nil, which would mean a missing key
+		d.Old = append([]byte{}, old.Value...) // nil would mean a missing key
 	}
 	if now.Found {
 		d.New = append([]byte{}, now.Value...)
