@@ -11,8 +11,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// certificates adds the broker's certificates to a check: names, issuers and dates. It warns if the
-// broker's or our own certificate expires soon, or if only --tls-insecure lets the broker pass.
+// certificates adds the broker's certificates to a check: names, issuers and dates. It warns if a
+// certificate of the broker or of the user expires soon, or if verification would refuse the broker
+// without --tls-insecure.
 func (c *checkup) certificates(check *format.Check, now time.Time) {
 	state := c.recorder.tls
 	leaf := state.PeerCertificates[0]
@@ -43,7 +44,7 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 	}
 }
 
-// chain describes a chain of certificates, which begins with the broker's.
+// chain describes a chain of certificates. The first is the broker's own.
 func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 	for i, cert := range certificates {
 		name := "certificate"

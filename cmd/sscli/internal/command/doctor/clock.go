@@ -11,11 +11,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// clockWarning is the clock difference above which the check warns. If the local clock is more than
-// wire.MaxDrift ahead of the store's, the check fails, because the store refuses writes.
+// clockWarning is the clock difference above which the check warns. It fails if the local clock is
+// more than wire.MaxDrift ahead of the store's, because then the store refuses writes.
 const clockWarning = 5 * time.Second
 
-// clock measures the difference between the local clock and the store's.
+// clock measures the difference between the local clock and the store's clock.
 func (c *checkup) clock(ctx context.Context) error {
 	key := c.key("clock")
 	var best client.Skew

@@ -57,7 +57,7 @@ func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
 	var local struct {
 		Client version `json:"clientVersion"`
 	}
-	_ = json.Unmarshal(out, &local) // the version is only shown
+	_ = json.Unmarshal(out, &local) // after an error, no version is shown
 	check := format.Check{Name: "kubectl", Status: format.Pass, Took: time.Since(began).Round(time.Microsecond), Message: local.Client.Version}
 	var major, minor int
 	if n, _ := fmt.Sscanf(local.Client.Version, "v%d.%d", &major, &minor); n == 2 && (major < 1 || major == 1 && minor < 24) {
@@ -73,7 +73,7 @@ func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
 		return c.fail(ctx, "cluster", err)
 	}
 	var server version
-	_ = json.Unmarshal(out, &server) // as above
+	_ = json.Unmarshal(out, &server) // after an error, no version is shown
 	return c.pass("cluster", time.Since(began), strings.TrimSpace("the API server answers, Kubernetes "+server.Version))
 }
 
@@ -85,13 +85,13 @@ func (c *checkup) service(ctx context.Context, way *via.Way, check *format.Check
 	return err
 }
 
-// forward checks that the user may forward ports, and that a pod is ready.
+// forward checks that the user is allowed to forward ports, and that a pod is ready.
 func (c *checkup) forward(ctx context.Context, way *via.Way, check *format.Check) error {
 	check.Message = "kubectl port-forward is ready, to port " + c.a.Settings.Via.Port
 	return way.Open(ctx)
 }
 
-// clusterCA checks the CA of the broker.
+// clusterCA reads the CA of the broker from the cluster. It warns if the CA has expired.
 func (c *checkup) clusterCA(ctx context.Context, way *via.Way, check *format.Check) error {
 	s := c.a.Settings
 	if s.ClusterCA() == "" {
@@ -109,7 +109,7 @@ func (c *checkup) clusterCA(ctx context.Context, way *via.Way, check *format.Che
 	return err
 }
 
-// clusterToken checks the token to log in with.
+// clusterToken gets a token for the login from the cluster.
 func (c *checkup) clusterToken(ctx context.Context, way *via.Way, check *format.Check) error {
 	account := c.a.Settings.ClusterAccount()
 	if account == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// configuration shows the settings and where they come from.
+// configuration shows the settings and their sources. It warns if the login is not protected.
 func (c *checkup) configuration(context.Context) error {
 	s := c.a.Settings
 	check := format.Check{Name: "configuration", Status: format.Pass, Message: "an emulator inside this process (--embedded)"}
@@ -25,14 +25,13 @@ func (c *checkup) configuration(context.Context) error {
 		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
 	if c.o.TokenFile != "" {
-		// The connect check reports a file that cannot be read.
-		if token, err := os.ReadFile(c.o.TokenFile); err == nil {
+		if token, err := os.ReadFile(c.o.TokenFile); err == nil { // the check connect reports the error
 			if _, expires := client.TokenTimes(bytes.TrimSpace(token)); !expires.IsZero() {
 				check.Facts = append(check.Facts, format.Fact{Name: "token expires", Value: expires.UTC().Format(time.RFC3339)})
 			}
 		}
 	}
-	loopback, _ := config.IsLoopback(c.o.Address) // connecting reports a wrong address
+	loopback, _ := config.IsLoopback(c.o.Address) // the check connect reports the error
 	switch secret := c.o.Password != nil || c.o.TokenFile != ""; {
 	case s.Insecure:
 		check.Status = format.Warn

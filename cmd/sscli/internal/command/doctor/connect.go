@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// connect makes the connection that all later checks use, and prints each of its stages.
+// connect makes the connection that all later checks use. Each stage of it is a check.
 func (c *checkup) connect(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -28,8 +28,8 @@ func (c *checkup) connect(ctx context.Context) error {
 	c.s = s
 	for _, stage := range []struct {
 		stage mqtt.Stage
-		name  string // of the check, in the json form too
-		used  bool   // by this connection
+		name  string // name of the check
+		used  bool   // the connection has this stage
 	}{
 		{mqtt.StageLookup, "lookup", c.o.Proxy == nil && c.a.Settings.Via == nil},
 		{mqtt.StageTCP, "tcp", c.o.Proxy == nil},
@@ -89,7 +89,7 @@ func (c *checkup) stage(stage mqtt.Stage, name string) error {
 	return c.print(check)
 }
 
-// login describes the login, as in `as "operator"`.
+// login describes the login, such as `as "operator"`.
 func login(o client.Options) string {
 	var by []string
 	if o.TLS != nil && len(o.TLS.Certificates) > 0 {

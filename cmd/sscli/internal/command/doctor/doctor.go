@@ -1,7 +1,7 @@
 // Package doctor checks each step of a connection: `sscli doctor`.
 //
-// [New] makes the command. A checkup (doctor.go) runs its checks in order and prints each. The
-// first that fails ends it, with the exit code of that error:
+// [New] makes the command. A checkup (doctor.go) runs the checks in this order, and prints each. It
+// ends at the first check that fails, and returns the exit code of that error:
 //
 //   - configuration.go: the settings, and where they come from;
 //   - with --via, cluster.go: kubectl, the cluster, the service, the forward, the CA, the token;
@@ -10,11 +10,12 @@
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// To add a check, write a method that ends with print, pass, skip or fail, and add it to the list in
-// runChecks. The recorder (recorder.go) records what the connection sends and receives.
+// To add a check, write a method that ends with a call of print, pass, skip or fail, and add the
+// method to the list in runChecks. The recorder (recorder.go) records what the connection sends and
+// receives.
 //
-// Nothing is written without --write. The scratch keys are deleted at the end, and have a TTL in
-// case that fails.
+// Without --write, doctor writes nothing. With it, doctor deletes its scratch keys at the end. They
+// have a TTL in case that fails.
 package doctor
 
 import (
@@ -75,16 +76,16 @@ minute.`,
 type checkup struct {
 	a        *app.App
 	o        client.Options
-	s        *client.Session     // set by connect; nil before
-	summary  format.CheckSummary // so far
+	s        *client.Session     // nil before connect
+	summary  format.CheckSummary // counts the checks that were printed
 	recorder recorder
 
-	// The checks of --write use these.
-	prefix   string       // of the keys
-	keys     []string     // that may have been written
+	// For the checks of --write.
+	prefix   string       // prefix of the scratch keys
+	keys     []string     // scratch keys that may exist
 	refusal  mqtt.Message // the reply to a write whose condition was not met
 	deletion mqtt.Message // the notification of a deletion
-	unknown  mqtt.Message // the reply to an unknown verb; zero if the broker has SCAN
+	unknown  mqtt.Message // the reply to SCAN, if the broker does not know it; otherwise zero
 }
 
 // run runs a checkup and prints its summary.
@@ -126,7 +127,7 @@ func (c *checkup) runChecks(ctx context.Context, write bool) error {
 	return err
 }
 
-// print prints a check and counts it. An error means that it could not be printed.
+// print prints and counts a check. Like Emit, it returns an error if that is impossible.
 func (c *checkup) print(check format.Check) error {
 	switch check.Status {
 	case format.Pass:
@@ -149,11 +150,11 @@ func (c *checkup) skip(name, why string) error {
 	return c.print(format.Check{Name: name, Status: format.Skip, Message: why})
 }
 
-// fail prints a failed check, which ends the checkup. It returns the check's exit code as an
-// error that is not printed again.
+// fail prints a failed check, and returns an error with its exit code, which ends the checkup and is
+// not printed again.
 func (c *checkup) fail(ctx context.Context, name string, err error, facts ...format.Fact) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // a signal is not a result of the check
+		return context.Cause(ctx) // the signal, and not the connection, is why the check failed
 	}
 	f, _ := c.a.Explain(err)
 	if printErr := c.print(format.Check{Name: name, Status: format.Fail, Message: f.Message, Hint: f.Hint, Facts: facts}); printErr != nil {

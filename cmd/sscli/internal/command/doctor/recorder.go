@@ -13,23 +13,23 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
-// A recorder records how a connection is made, and what it sends and receives. Its methods may be
-// called concurrently.
+// A recorder records the stages of a connection, and what the connection sends and receives. Several
+// goroutines may use it.
 type recorder struct {
 	mu        sync.Mutex
 	addresses []string // of the host name; empty if there was no lookup
-	peer      string   // the address of the connection
+	peer      string   // the remote address of the connection
 	tls       *tls.ConnectionState
 	began     map[mqtt.Stage]time.Time
 	took      map[mqtt.Stage]time.Duration
-	first     map[string]string // for each packet type, the details of its first packet
+	first     map[string]string // details of the first packet of each type
 	reply     mqtt.Message      // the last reply
 	notice    mqtt.Message      // the last notification
 	answers   trace.Answers
 }
 
-// record returns a context and changes o. The recorder records the connection that is made with this
-// context and o.
+// record makes r record the connection that is dialed with o, which record changes, and with the
+// context that record returns.
 func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.first = make(map[string]string)
@@ -95,7 +95,7 @@ func (r *recorder) packet(e mqtt.Event) {
 	switch e.Type {
 	case "CONNECT":
 		r.begin(mqtt.StageConnect)
-		r.begin(mqtt.StageSubscribe) // both are sent together
+		r.begin(mqtt.StageSubscribe) // SUBSCRIBE is sent together with CONNECT
 	case "CONNACK":
 		r.end(mqtt.StageConnect)
 	case "SUBACK":

@@ -14,13 +14,13 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// scratchPrefix is the prefix of the keys that `doctor --write` writes; scratchTTL is their TTL.
+// The prefix and the TTL of the keys that `doctor --write` writes.
 const (
 	scratchPrefix = "sscli/doctor/"
 	scratchTTL    = time.Minute
 )
 
-// key returns a scratch key, and remembers it for deleteKeys.
+// key returns a scratch key, and records it for deleteKeys.
 func (c *checkup) key(name string) string {
 	key := c.prefix + name
 	c.keys = append(c.keys, key)
@@ -59,8 +59,8 @@ func (c *checkup) write(ctx context.Context) error {
 	notApplied := func(r client.Result) bool { return !applied(r) }
 	steps := []struct {
 		command client.Command
-		want    string // the expected reply, for the error
-		fits    func(client.Result) bool
+		want    string                   // the expected reply, for the error message
+		fits    func(client.Result) bool // reports whether the reply is the expected one
 	}{
 		{set(value, client.NX), "OK", applied},
 		{client.Get(key), "the value", func(r client.Result) bool { g := r.(client.GetResult); return g.Found && string(g.Value) == value }},
@@ -113,6 +113,7 @@ func (c *checkup) notify(ctx context.Context) error {
 	return c.pass("notify", took, "the store sends a notification of a set and of a deletion")
 }
 
+// next waits for an event of a kind, and skips others.
 func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	for {
 		e, err := w.Next(ctx)
@@ -138,7 +139,7 @@ func (c *checkup) scan(ctx context.Context) error {
 	return c.pass("scan", 0, "this broker has SCAN, so keys can be listed")
 }
 
-// dialect shows which forms the broker uses where the published protocol is silent or differs from
+// dialect shows which forms the broker uses where the published protocol says nothing or differs from
 // the SDKs (protocol.md 2.3, 2.6, 3.1).
 func (c *checkup) dialect(context.Context) error {
 	check := format.Check{Name: "dialect", Status: format.Pass, Message: "the forms that this broker uses where the published protocol leaves a choice"}
