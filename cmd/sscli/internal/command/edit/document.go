@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// A document is a value and the text that stands for it in an editor.
+// A document is a value and its text for an editor.
 type document struct {
-	stored  []byte
+	stored  []byte // the value
 	text    []byte
-	isJSON  bool // an object or an array: the text must be JSON too
-	compact bool // stored is JSON without spaces, and text is indented
-	newline bool // text ends with a newline that stored does not have
+	isJSON  bool // the value is a JSON object or array
+	compact bool // the value is JSON without spaces, and text is indented
+	newline bool // text ends with a newline that the value does not have
 }
 
-// newDocument returns the document of a value. ok is false if the value is not text, which an
-// editor may damage.
+// newDocument returns the document of a value. ok is false if the value is not text, because an editor
+// may damage it.
 func newDocument(value []byte) (d document, ok bool) {
 	if !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0 {
 		return document{}, false
@@ -28,8 +28,7 @@ func newDocument(value []byte) (d document, ok bool) {
 	if d.isJSON && json.Compact(&packed, value) == nil && bytes.Equal(packed.Bytes(), value) && json.Indent(&indented, value, "", "  ") == nil {
 		d.compact, d.text = true, indented.Bytes()
 	}
-	// Many editors add a newline at the end of a file.
-	if !bytes.HasSuffix(d.text, []byte("\n")) {
+	if !bytes.HasSuffix(d.text, []byte("\n")) { // many editors would add one
 		d.newline = true
 		d.text = append(d.text[:len(d.text):len(d.text)], '\n')
 	}
@@ -42,8 +41,8 @@ func isContainer(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// value returns the value to store for an edited text. If the document was JSON and the text is
-// not, the error says why, and the value is the text without the newline that was added.
+// value returns the value to store for an edited text. If the old value was JSON and the text is not,
+// value returns an error that says where the text is wrong, and the text as the user wrote it.
 func (d document) value(text []byte) ([]byte, error) {
 	value := text
 	if d.newline {
@@ -65,7 +64,8 @@ func (d document) value(text []byte) ([]byte, error) {
 	return value, nil
 }
 
-// checkJSON returns an error with the line and column, from 1, if a text is not JSON.
+// checkJSON returns an error if a text is not JSON. The error has the line and the column, counted
+// from 1.
 func checkJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not UTF-8")

@@ -3,9 +3,8 @@
 //	sscli edit config
 //	sscli edit config --lock config-lock
 //
-// [New] builds the command. A [document] converts a value to the text in the editor, and back. The
-// user's text is never lost: if it is not written to the store, it stays in a file that the error
-// names.
+// [New] makes the command. A [document] converts a value to text for the editor, and back. The user's
+// text is never lost: if it is not written to the store, it stays in a file that the error names.
 package edit
 
 import (
@@ -71,8 +70,8 @@ protected: every write to it needs a token. Editing a key removes its expiry.`,
 	return cmd
 }
 
-// editorWords returns the editor's command line, and the variable that names it, if any. The variable
-// is split into words like a line of a batch, on Windows by the rules of Windows.
+// editorWords returns the words of the editor's command line, and the variable that it comes from,
+// which is empty for the default editor.
 func editorWords(a *app.App) (command []string, source string, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		line, _ := a.Env(name)
@@ -90,13 +89,13 @@ func editorWords(a *app.App) (command []string, source string, err error) {
 	return []string{"vi"}, "", nil
 }
 
-// isFullScreen reports whether an editor is known to draw on the terminal. Others may be scripts, or
+// isFullScreen reports whether an editor is known to need a terminal. Others may be scripts, or may
 // open a window.
 func isFullScreen(editor string) bool {
 	return slices.Contains(strings.Fields("vi vim nvim view elvis nano pico micro joe jed ne mcedit hx helix kak"), editor)
 }
 
-// getAndSet says how to change a value without edit.
+// getAndSet returns a hint that names the commands to use instead of edit.
 func getAndSet(key string) string {
 	return "sscli get " + format.ShWord(key) + " -f FILE; then sscli set " + format.ShWord(key) + " -f FILE"
 }
@@ -149,12 +148,12 @@ type editing struct {
 	options client.Options
 	key     string
 	command []string
-	source  string       // the variable that names the editor; empty for the default
+	source  string       // the variable that names the editor; empty for the default editor
 	lock    *client.Lock // nil without --lock
 
 	before client.GetResult // what the key held when it was first read
 	doc    document
-	file   string // the file that the editor opens, in its own directory
+	file   string // the file for the editor, alone in its directory
 }
 
 // run edits the value and stores it.
@@ -182,8 +181,8 @@ func (e *editing) run(ctx context.Context) (err error) {
 	return e.keepFile(err)
 }
 
-// writeFile writes the text for the editor to a new file that only this user can read. The file's name
-// contains the beginning of the key.
+// writeFile writes the text for the editor to a new file that only this user can read. The name of the
+// file contains the beginning of the key.
 func (e *editing) writeFile() error {
 	dir, err := os.MkdirTemp("", "sscli-edit-")
 	if err != nil {
@@ -198,9 +197,9 @@ func (e *editing) writeFile() error {
 	}, e.key)
 	ext := ".txt"
 	if e.doc.isJSON {
-		ext = ".json" // for the colors of the editor
+		ext = ".json" // editors choose syntax colors by the extension
 	}
-	e.file = filepath.Join(dir, strings.TrimLeft("value-"+name[:min(len(name), maxName)], "-")+ext)
+	e.file = filepath.Join(dir, "value-"+name[:min(len(name), maxName)]+ext)
 	if err := os.WriteFile(e.file, e.doc.text, 0o600); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
@@ -209,7 +208,8 @@ func (e *editing) writeFile() error {
 
 func (e *editing) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
 
-// keepFile adds the file's name to err, unless the file holds nothing new.
+// keepFile adds the name of the file to err. If the text in the file is unchanged, keepFile removes
+// the file instead.
 func (e *editing) keepFile(err error) error {
 	text, readErr := os.ReadFile(e.file)
 	if readErr == nil && bytes.Equal(text, e.doc.text) {
@@ -266,7 +266,8 @@ func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// askAbout asks what to do with a text that is not JSON although the old value was.
+// askAbout asks what to do with a text that is not JSON, although the old value was JSON. again means
+// to edit the text again. If neither again nor err is set, the text is to be written.
 func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err error) {
 	refused := &fault.NotWrittenError{Why: fmt.Sprintf("the text is not JSON, as the value was: %v; nothing was written", bad)}
 	if !e.app.CanAsk() {
@@ -285,7 +286,7 @@ func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err erro
 	return false, refused
 }
 
-// store writes the value, unless the key changed since it was read.
+// store writes the value, unless the key has changed since it was read.
 func (e *editing) store(ctx context.Context, value []byte) error {
 	w := guard.Write{
 		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: guard.StateOf(e.before),
@@ -302,7 +303,7 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 	return w.Set(ctx, string(value), client.SetOptions{})
 }
 
-// conflict shows how the edited value differs from now, the key's current state, and returns a
+// conflict shows how the edited value differs from what the key holds now, and returns a
 // *fault.NotWrittenError.
 func (e *editing) conflict(now client.GetResult, value []byte) error {
 	if now.Found {

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// splitCommand splits the command line of an editor into words, by the rules of Windows: a backslash
-// separates directories. A line that names a file is one word, because users seldom quote the path of
-// a program below "C:\Program Files".
+// splitCommand splits the command line of an editor into words, by the rules of Windows. If the whole
+// line is the path of a file, it is one word: users seldom quote a path below "C:\Program Files".
 func splitCommand(line string) ([]string, error) {
 	if line = strings.TrimSpace(line); line == "" {
 		return nil, nil
