@@ -1,12 +1,11 @@
 // Package explain is the command `sscli explain`: it says whether the store would refuse a write
 // because of its fencing token, and why.
 //
-// [New] makes the command. It reads the key, then the lock. facts.verdict (verdict.go) decides.
-// Nothing is written.
+// [New] makes the command. It reads the key and then the lock, and facts.verdict (verdict.go) decides.
 //
-// The store does not reveal a key's token. If the verdict depends on that token, it is `unknown`;
-// otherwise the explanation says what it assumes. With --ask, sscli first sends a probe, and the
-// store's reply to the probe is the verdict.
+// The store does not reveal a key's token. A verdict that depends on the token is `unknown`, or says
+// what it assumes. With --ask, sscli first sends a probe, and the store's reply to the probe is the
+// verdict. Nothing is written.
 package explain
 
 import (
@@ -125,13 +124,14 @@ func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error 
 	return nil
 }
 
-// ask sends the probe. The probe's value is random, so it differs from the key's. The key must be read
-// after the probe: only then does a version older than the token prove something about a refusal.
+// ask sends the probe: a VDEL with a random value, so the key does not hold that value. The key must
+// be read after the probe. Only then can its version show whether a refusal is due to a clock that was
+// ahead.
 func (f *facts) ask(ctx context.Context, s *client.Session) error {
 	probe := client.VDel(f.key, []byte("sscli explain --ask "+rand.Text()), client.WriteOptions{Fence: f.token})
 	result, err := s.Do(ctx, probe)
 	if lost, ok := errors.AsType[*client.LostAnswerError](err); ok {
-		err = lost.Err // the outcome is not in doubt: a probe changes nothing
+		err = lost.Err // do not report an unknown outcome, because a probe changes nothing
 	}
 	if refusal, ok := errors.AsType[*wire.StoreError](err); ok {
 		switch refusal.Kind() {
@@ -149,8 +149,8 @@ func (f *facts) ask(ctx context.Context, s *client.Session) error {
 	return nil
 }
 
-// read reads the key and then the lock. In this order, a lock whose token is older than the key's
-// version had that token when the key was written.
+// read reads the key and then the lock. In this order, if the lock's token is older than the key's
+// version, the lock already had that token when the key was written.
 func (f *facts) read(ctx context.Context, s *client.Session) error {
 	key, err := s.Get(ctx, f.key)
 	if err != nil {

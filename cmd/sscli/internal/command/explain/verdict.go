@@ -11,22 +11,22 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// facts hold what is known about a write before it is sent.
+// facts are what sscli knows about a write, its key and the key's lock.
 type facts struct {
 	key     string
 	found   bool
-	version client.Version // of the key; zero = not known
+	version client.Version // version of the key; zero if unknown
 
-	lock      string // empty = not named
+	lock      string // empty if the user named no lock
 	held      bool
 	holder    string
-	lockToken client.Version // zero = not known
+	lockToken client.Version // the lock's current token; zero if unknown
 
-	token client.Version // of the write; zero = none
+	token client.Version // token of the write; zero if it has none
 	now   time.Time      // by the local clock
 
-	asked   bool  // the store was asked with a probe
-	refusal error // the store's reply to the probe: a *wire.StoreError; nil = it was not refused
+	asked   bool  // a probe was sent
+	refusal error // a *wire.StoreError, if the store refused the probe
 }
 
 // The verdicts.
@@ -36,9 +36,9 @@ const (
 	unknown = "unknown"
 )
 
-// The rules that a verdict can follow from. Most are named after a kind of error.
+// The rules that a verdict names. Some are also kinds of errors.
 const (
-	ruleUnfenced = "unfenced" // a key that is missing has no fence
+	ruleUnfenced = "unfenced"
 	ruleRequired = "fencing_required"
 	ruleLower    = "fencing_lower"
 	ruleEqual    = "fencing_equal"
@@ -46,9 +46,9 @@ const (
 	ruleAhead    = "fencing_ahead"
 )
 
-// verdict predicts the store's reply by the rules of protocol.md 4. Versions grow, and a token is the
-// version of a lock. So a key's token is never newer than the key's version, unless a clock was ahead;
-// in that case it is at most fence.MaxAhead newer.
+// verdict predicts the store's reply by the rules of protocol.md 4. A token is the version of a lock,
+// and the store's versions only increase. So a key's token is never newer than the key's version,
+// unless a clock was ahead. Even then it is at most fence.MaxAhead newer.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: app.Version(f.version),
@@ -106,7 +106,7 @@ func (f facts) verdict() format.Explanation {
 	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
 }
 
-// answered returns the store's own verdict, from its reply to the probe.
+// answered returns the verdict of the store's reply to the probe.
 func (f facts) answered() (verdict, rule, why, hint string) {
 	kind := wire.ErrorUnknown
 	if refusal, ok := errors.AsType[*wire.StoreError](f.refusal); ok {
@@ -130,7 +130,7 @@ func (f facts) answered() (verdict, rule, why, hint string) {
 	return refused, ruleLower, "the key has a newer token than yours: the lock was lost, or renewed, since yours was issued", f.run()
 }
 
-// again returns this command as the user would type it.
+// again returns the command line of this `sscli explain`, without --ask.
 func (f facts) again() string {
 	text := "sscli explain " + format.ShWord(f.key)
 	if f.lock != "" {
@@ -142,7 +142,7 @@ func (f facts) again() string {
 	return text
 }
 
-// run returns the command that writes the key under its lock.
+// run returns a hint: the command that writes the key while it holds the lock.
 func (f facts) run() string {
 	if f.lock == "" {
 		return "sscli lock run LOCK -- sscli set " + format.ShWord(f.key) + " … --fence lock, with the lock that protects the key"
@@ -154,8 +154,8 @@ func (f facts) parse() string {
 	return "sscli hlc parse " + format.ShWord(f.token.String()) + " shows its time; use the token exactly as the lock's reply gave it"
 }
 
-// isAhead reports whether the token is too far ahead of the store's clock, which is at least as late as
-// the newest version that was read.
+// isAhead reports whether the token is too far ahead of the store's clock. The store's clock is not
+// known, but it is not behind the newest version that was read.
 func (f facts) isAhead() bool {
 	clock := f.now
 	for _, v := range []client.Version{f.version, f.lockToken} {
@@ -166,7 +166,7 @@ func (f facts) isAhead() bool {
 	return f.token.Time().Sub(clock) > fence.MaxAhead
 }
 
-// compare returns older, equal or newer for a compared with b; empty if one is not known.
+// compare says whether a is older than b, equal or newer. It returns "" if either is zero.
 func compare(a, b wire.Version) string {
 	if a.IsZero() || b.IsZero() {
 		return ""
