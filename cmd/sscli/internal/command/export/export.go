@@ -1,5 +1,5 @@
-// Package export is the command `sscli export`: it writes keys and values as JSON Lines, as
-// `sscli import` and `sscli batch --load` read them.
+// Package export is the command `sscli export`, which writes keys and values as JSON Lines for
+// `sscli import` and `sscli batch --load`.
 package export
 
 import (
@@ -63,8 +63,8 @@ has neither. Beware of locks, which are keys too: an imported lock never expires
 	return cmd
 }
 
-// keysOf returns the keys that the operands name or match. named has all operands, and true for those
-// that are keys, not patterns.
+// keysOf returns the keys that the operands name or match. named has an entry for each operand: true
+// for a key, and false for a pattern.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
 	if len(operands) == 0 {
 		operands, exact = []string{"*"}, false
@@ -109,7 +109,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	w := io.Writer(a.Stdout)
 	if file != "" {
 		if err := a.Settings.Broker(); err != nil {
-			return err // before the file is touched
+			return err // before replacing the file
 		}
 		f, createErr := atomicfile.Create(file, 0o600)
 		if createErr != nil {
@@ -143,10 +143,10 @@ type exporter struct {
 	app    *app.App
 	out    *format.Printer
 	toFile bool
-	named  map[string]bool // keys that are reported when they are missing
+	named  map[string]bool // as keysOf returns it
 	began  time.Time
 
-	keys, bytes atomic.Int64 // also read by the goroutine that prints progress
+	keys, bytes atomic.Int64 // counts; the progress goroutine reads them too
 	sum         format.ExportSummary
 	refused     error // the error of the first key that could not be read
 }
@@ -156,7 +156,7 @@ func (e *exporter) progress() string {
 	return fmt.Sprintf("%d keys, %.0f/s, %.1f MB", n, float64(n)/took.Seconds(), float64(e.bytes.Load())/1e6)
 }
 
-// run prints the entries of keys, and at the end a summary.
+// run prints the entries of keys, and then a summary.
 func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Keys) error {
 	err := s.Each(ctx, keys, e.flush, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
