@@ -17,29 +17,29 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// maxInflight is how many requests of one client may be in flight.
+// maxInflight is the maximum number of requests in flight for one Redis client.
 const maxInflight = 256
 
-// A backend is the store that a session is connected to.
+// A backend is a [redis.Backend] that sends requests over a session.
 type backend struct {
 	session *client.Session
-	timeout time.Duration // for each request
+	timeout time.Duration // of each request
 	log     *slog.Logger
-	server  *redis.Server // receives the changes
+	server  *redis.Server // receives the changes of watched keys
 
-	ctx     context.Context // ends with close
+	ctx     context.Context // close cancels it
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	listed []string  // keys of --watch
-	own    *expiries // expiries that this gateway wrote
+	listed []string  // the keys of --watch
+	own    *expiries // this gateway's writes with an expiry
 
 	mu      sync.Mutex
 	watches map[string]*keyWatch // by key, for subscriptions to single keys
 }
 
-// open returns a backend with a server that does not listen yet. It waits until the store has
-// confirmed the watch of keys. timeout is for each request.
+// open returns a backend whose server does not listen yet. It waits until the store has confirmed the
+// watch of keys.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
 	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log
@@ -64,7 +64,8 @@ func (b *backend) close() error {
 	return err
 }
 
-// Do sends the operations. Those on different keys are in flight at the same time.
+// Do sends the operations, and waits for the replies. Operations on different keys are in flight at
+// the same time.
 func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 	inflight, sent := make([]*client.InFlight, len(ops)), make([]time.Time, len(ops))
 	p := b.session.Pipeline(min(maxInflight, len(ops)))
@@ -98,7 +99,7 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 	}
 }
 
-// send sends one operation, and records it if it is a SET with an expiry.
+// send sends one operation. If it is a SET with an expiry, send records it in b.own.
 func (b *backend) send(ctx context.Context, p *client.Pipeline, op *redis.Op) (*client.InFlight, error) {
 	c, err := command(op)
 	if err != nil {
@@ -122,8 +123,8 @@ func (b *backend) send(ctx context.Context, p *client.Pipeline, op *redis.Op) (*
 	return flight, nil
 }
 
-// command returns the request of an operation. It returns the store's error for an operation that
-// the store would always refuse.
+// command returns the request of an operation. If the store would always refuse the operation, command
+// returns an error with the store's text.
 func command(op *redis.Op) (client.Command, error) {
 	var o client.SetOptions
 	if op.Fence != nil {
@@ -153,12 +154,13 @@ func command(op *redis.Op) (client.Command, error) {
 	return c, c.Check()
 }
 
-// lifetime returns PX, at most the 292 years that a duration can hold.
+// lifetime returns op.PX as a duration, which is at most 292 years.
 func lifetime(op *redis.Op) time.Duration {
 	return time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }
 
-// unsent returns the error reply to an operation that was not sent; nil if err is nil.
+// unsent returns the error reply to an operation that was not sent because of err, or nil if err is
+// nil.
 func unsent(err error) error {
 	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil || errors.Is(err, client.ErrClockDrift) {
 		return err
@@ -166,10 +168,10 @@ func unsent(err error) error {
 	return redis.NotSent()
 }
 
-// unanswered returns the error reply to an operation that was sent, and was refused or got no valid
-// answer. A write without an answer has an unknown outcome. Reading the key would not reveal the
-// outcome, because another client may have written the same value. waited is the time since the
-// operation was sent.
+// unanswered returns the error reply to an operation that was sent, and then was refused or got no
+// valid reply. A write without a reply has an unknown outcome: reading the key would not show it,
+// because another client may have written the same value. waited is the time since the operation was
+// sent.
 func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) error {
 	waited = min(max(waited.Round(time.Millisecond), time.Millisecond), b.timeout)
 	lost, isWrite := errors.AsType[*client.LostAnswerError](err)
@@ -192,8 +194,8 @@ func (b *backend) unanswered(op *redis.Op, waited time.Duration, err error) erro
 	return errors.New(what)
 }
 
-// refusal replaces the store's refusal by an error with only its text. If no store received the
-// request, the error tells clients that they may repeat it.
+// refusal returns the error reply to an operation that the store refused. If no store received the
+// request, the reply tells clients that they may repeat it.
 func refusal(err error) error {
 	if refused, ok := errors.AsType[*client.StoreError](err); ok {
 		return errors.New(refused.Text)
@@ -204,8 +206,9 @@ func refusal(err error) error {
 	return err
 }
 
-// Scan requests a page. The store's escapes in patterns are unknown, so the pattern has only the
-// part of the prefix before its first special character.
+// Scan requests a page of keys. It is not known how the store escapes special characters in patterns.
+// So Scan asks for the part of the prefix before the first special character, and leaves out keys that
+// do not begin with the whole prefix.
 func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byte, _ int) (keys [][]byte, next []byte, err error) {
 	plain := prefix
 	if i := bytes.IndexAny(prefix, `*?[]\{}`); i >= 0 {

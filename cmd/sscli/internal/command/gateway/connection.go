@@ -8,7 +8,8 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// probeKey is the key that keepConnected reads to reconnect. It need not exist or be readable.
+// probeKey is the key that keepConnected reads to reconnect. It need not exist, and the user need not
+// be allowed to read it.
 const probeKey = "sscli/gateway"
 
 // retry calls try until it succeeds or ctx ends, with growing pauses.
@@ -19,8 +20,8 @@ func (b *backend) retry(ctx context.Context, try func() error) {
 	}
 }
 
-// keepConnected reconnects whenever the connection is lost, so that the next request need not wait. It
-// returns nil when ctx ends, and an error if the broker refuses this client permanently.
+// keepConnected reconnects as soon as the connection is lost, so that the next request need not wait.
+// It returns nil when ctx ends, or an error if the broker refuses this client permanently.
 func (b *backend) keepConnected(ctx context.Context) error {
 	for {
 		select {

@@ -9,20 +9,20 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-// expiries records the keys that this gateway wrote with an expiry. The store's notifications for a
-// SET with and without an expiry are alike, and so are those for an expiry and a DEL. With these
-// records, the gateway can distinguish them for its own writes.
+// expiries records this gateway's writes with an expiry. A notification of the store does not show
+// whether a SET has an expiry, or whether a key was deleted or has expired. For its own writes, the
+// gateway can tell from these records.
 type expiries struct {
 	mu       sync.Mutex
-	inflight map[string][]*expiringWrite // by key; writes not answered yet
-	written  map[string]expiry           // by key; the latest answered write
-	swept    time.Time
+	inflight map[string][]*expiringWrite // writes without a reply, by key
+	written  map[string]expiry           // the last acknowledged write, by key
+	swept    time.Time                   // time of the last sweep
 }
 
 // An expiringWrite is a SET with an expiry.
 type expiringWrite struct {
 	began   time.Time
-	after   time.Duration // PX
+	after   time.Duration // the key expires this long after the write
 	watched bool          // the gateway watches the key
 	done    chan struct{} // closed when the outcome is known
 }
@@ -30,26 +30,26 @@ type expiringWrite struct {
 // An expiry says when one version of a key expires.
 type expiry struct {
 	version client.Version
-	after   time.Duration // PX
-	due     time.Time     // earliest expiry, by the local clock
+	after   time.Duration // the key expires this long after the write
+	due     time.Time     // earliest time of the expiry, by the local clock
 
-	// replaced holds the versions of a watched key's earlier writes, whose notifications may still
-	// arrive.
+	// replaced has the versions of earlier writes, if the key is watched: their notifications may
+	// still arrive.
 	replaced []client.Version
 }
 
 const (
-	// maxExpiries is the maximum number of keys whose expiry is recorded. The expiry of any other
-	// key is reported as a deletion.
+	// maxExpiries is the maximum number of keys in expiries.written. The expiry of any other key is
+	// reported as a deletion.
 	maxExpiries = 1 << 16
-	// maxReplaced is how many later writes of a key may be acknowledged before the notification
-	// of an earlier one arrives. An even later notification counts as a SET without an expiry.
+	// maxReplaced is the maximum length of expiry.replaced. If the notification of a write comes
+	// after more than maxReplaced later writes, it counts as a SET without an expiry.
 	maxReplaced = 256
 	// maxLateness is how long after its due time an expiry is still expected.
 	maxLateness = time.Minute
-	// answerTimeout is how long a notification waits for the replies to writes in flight. A reply
-	// shows whether the notification is about that write. The store sends both at the same time.
-	answerTimeout = time.Second
+	// replyTimeout is how long a notification waits for the replies to writes in flight. The version
+	// in a reply shows whether the notification is about that write.
+	replyTimeout = time.Second
 )
 
 func newExpiries() *expiries {
@@ -65,7 +65,7 @@ func (x *expiries) begin(key string, after time.Duration, watched bool) *expirin
 	return w
 }
 
-// finish records the result of a SET. r is nil if the SET was not sent or not answered.
+// finish records the reply to a SET. r is nil if the SET was not sent or got no reply.
 func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	defer close(w.done)
 	x.mu.Lock()
@@ -79,7 +79,7 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	if !ok || !set.Applied || set.Version.IsZero() {
 		return
 	}
-	if known && before.version.Compare(set.Version) >= 0 { // a later write has finished first
+	if known && before.version.Compare(set.Version) >= 0 { // the reply to a later write came first
 		if w.watched {
 			before.replaced = append(before.replaced, set.Version)
 			x.written[key] = before
@@ -110,14 +110,14 @@ func (x *expiries) sweep(now time.Time) {
 	}
 }
 
-// last returns the latest write that gave key an expiry. It first waits up to answerTimeout for
-// the replies to the writes of key that are in flight.
+// last returns the last write that gave key an expiry. It first waits up to replyTimeout for the
+// replies to writes of key in flight.
 func (x *expiries) last(key string) (e expiry, known bool) {
 	x.mu.Lock()
 	inflight := slices.Clone(x.inflight[key])
 	x.mu.Unlock()
 	if len(inflight) > 0 {
-		limit, cancel := context.WithTimeout(context.Background(), answerTimeout)
+		limit, cancel := context.WithTimeout(context.Background(), replyTimeout)
 		defer cancel()
 		for _, w := range inflight {
 			select {
@@ -138,18 +138,18 @@ func (x *expiries) expires(key string, version client.Version) bool {
 	return known && !version.IsZero() && (e.version.Equal(version) || slices.ContainsFunc(e.replaced, version.Equal))
 }
 
-// expired reports whether a deletion is an expiry. newest is the version in the latest earlier
-// notification of the key, deletion is the version of the deletion, and at is the local time when
-// the notification of the deletion arrived.
+// expired reports whether a deletion is the expiry of a recorded write. newest is the version in the
+// notification before the deletion, deletion is the version in the notification of the deletion, and
+// at is the local time when the latter arrived.
 //
-// The notification of a deletion has the deleted version, a later one, or none. A later version is
-// compared with the version of the write, because both come from the store's clock.
+// The notification of a deletion has the deleted version, a later version, or none. A later version is
+// the time of the deletion by the store's clock, so it is compared with the version of the write.
 func (x *expiries) expired(key string, newest, deletion client.Version, at time.Time) (is bool) {
 	e, known := x.last(key)
 	if !known {
 		return false
 	}
-	over := true // the write was deleted or replaced
+	over := true // the record of the write is no longer needed
 	switch order := deletion.Compare(e.version); {
 	case newest.Compare(e.version) > 0:
 	case order > 0:
@@ -157,7 +157,7 @@ func (x *expiries) expired(key string, newest, deletion client.Version, at time.
 	case order == 0:
 		is = !at.Before(e.due)
 	case !deletion.IsZero():
-		over = false // an earlier version was deleted
+		over = false // a version before the write was deleted
 	default:
 		is = !at.Before(e.due)
 		over = is || newest.Equal(e.version)

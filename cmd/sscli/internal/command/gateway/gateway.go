@@ -1,9 +1,9 @@
 // Package gateway is the command `sscli gateway`, which serves a broker's state store to Redis
 // clients.
 //
-// [New] returns the command. Package redis implements the Redis commands. This package has the
-// [redis.Backend] that sends requests to the store, the watches that turn notifications into keyspace
-// events, and the flags.
+// [New] returns the command. Package redis implements the Redis commands. This package has the flags,
+// the [redis.Backend] that sends requests to the store (backend.go), and the watches that turn
+// notifications of the store into keyspace events (watch.go, expiry.go).
 package gateway
 
 import (
@@ -39,7 +39,7 @@ type flags struct {
 	log                 requestlog.Flags
 }
 
-// New returns the command.
+// New returns the command `sscli gateway`.
 func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -90,8 +90,8 @@ loopback requires --users, --tls-client-ca or --redis-insecure.`,
 	return cmd
 }
 
-// prepare checks the flags. It returns the address to listen on, the server's options, and the TLS
-// configuration, which is nil for plain TCP. command says whether the user gave a CMD.
+// prepare checks the flags. It returns the address to listen on, the options of the server, and the
+// TLS configuration, which is nil for plain TCP. command reports whether the user gave a CMD.
 func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig *tls.Config, err error) {
 	listen = cmp.Or(string(f.listen), "127.0.0.1:6379")
 	if f.listen == "" && command {
@@ -121,7 +121,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 			Hint: "--users FILE, or --redis-insecure to allow it",
 		}
 	}
-	return listen, o, tlsConfig, nil // listening reports a wrong address
+	return listen, o, tlsConfig, nil // net.Listen will report an error in listen
 }
 
 // tls returns the TLS configuration, or nil for plain TCP.

@@ -12,13 +12,13 @@ import (
 
 // A keyWatch is the watch of one key, for clients that subscribed to that key by name.
 type keyWatch struct {
-	begun  chan struct{} // closed when the store has confirmed the watch or err is set
-	err    error
-	ctx    context.Context // ends with Unwatch
+	begun  chan struct{}   // closed when the store has confirmed the watch, or err is set
+	err    error           // why the watch did not begin
+	ctx    context.Context // Unwatch cancels it
 	cancel context.CancelFunc
 }
 
-// Watch watches a key, unless it is watched already.
+// Watch watches a key, unless it is already watched.
 func (b *backend) Watch(ctx context.Context, key []byte) error {
 	name := string(key)
 	if slices.Contains(b.listed, name) {
@@ -70,7 +70,7 @@ func (b *backend) Unwatch(key []byte) {
 	}
 }
 
-// isWatched reports whether the changes of a key are reported.
+// isWatched reports whether the gateway watches a key.
 func (b *backend) isWatched(key string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,8 +86,8 @@ func (b *backend) forget(key string, k *keyWatch) {
 	}
 }
 
-// watchListed watches the keys of --watch until the backend is closed. It returns when the store
-// has confirmed the watch.
+// watchListed watches the keys of --watch until the backend is closed. It returns once the store has
+// confirmed the watch.
 func (b *backend) watchListed(ctx context.Context) error {
 	w, err := b.session.Watch(ctx, b.listed, client.WatchOptions{})
 	if err != nil {
@@ -107,7 +107,7 @@ func (b *backend) watchListed(ctx context.Context) error {
 				}
 				return err
 			})
-			b.lostListed("the watch was interrupted") // clients may have subscribed since
+			b.lostListed("the watch was interrupted") // also for clients that subscribed meanwhile
 		}
 	})
 	return nil
@@ -128,7 +128,7 @@ func (b *backend) closeWatch(w *client.Watch) {
 // report passes the changes of a watch to the server until the watch or ctx ends, and returns the
 // cause.
 func (b *backend) report(ctx context.Context, w *client.Watch) error {
-	newest := make(map[string]client.Version) // by key; no entry = the key is missing
+	newest := make(map[string]client.Version) // the version in the last notification of each key
 	for {
 		e, err := w.Next(ctx)
 		if err != nil {
@@ -159,7 +159,7 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 	}
 }
 
-// gap describes the period in which changes were or may have been missed.
+// gap describes the period in which changes were missed or may have been.
 func gap(e client.Event) string {
 	const clock = "15:04:05.000Z"
 	may := "changes may have been missed"
