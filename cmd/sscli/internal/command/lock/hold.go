@@ -51,8 +51,8 @@ The printed token stays valid while the lock is held.`,
 	return cmd
 }
 
-// newHolder returns the options of a command that holds a lock. Without --holder it generates a
-// unique holder name, user@host:pid:random, which lets a person find the process.
+// newHolder returns the options of a command that holds a lock. Without --holder, it generates a
+// unique name of the holder, user@host:pid:random, by which people can find the process.
 func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	o, err := f.options()
 	if err != nil || len(o.Holder) > 0 {
@@ -72,12 +72,12 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	return o, nil
 }
 
-// acquire acquires a lock that is then renewed in the background. While it waits, it prints who holds
-// the lock. Once the lock is held, it prints nothing and calls onTrouble with the error of each
-// failed renewal, and with nil when a renewal succeeds again.
+// acquire acquires a lock, which the session then renews in the background. While acquire waits, it
+// prints who holds the lock. After that, onTrouble is called with the error of each failed renewal,
+// and with nil when a renewal succeeds again.
 func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
 	reportWaiting(a, &o)
-	waiting, held, onLease := o.OnTrouble, false, o.OnLease // the callbacks are called one at a time
+	waiting, held, onLease := o.OnTrouble, false, o.OnLease // held needs no lock: one callback runs at a time
 	o.OnLease = func(l client.Lease) {
 		held = true
 		if onLease != nil {
@@ -94,9 +94,9 @@ func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o 
 	return s.Lock(ctx, name, o)
 }
 
-// Hold acquires a lock for another sscli command, and renews it until release is called. It waits
-// while another client holds the lock, and prints nothing once the lock is held. Its errors are those
-// of `lock hold`.
+// Hold acquires a lock for another command of sscli, and renews it until release is called. While
+// another client holds the lock, Hold waits and prints who holds it. Its errors are those of
+// `lock hold`.
 func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
 	f := lockFlags{name: name, conflict: fault.CodeNo}
 	o, err := f.newHolder(a)
@@ -118,7 +118,7 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	}
 	defer func() {
 		lost := errors.Is(err, client.ErrLockLost)
-		if lost { // print it now, because the release takes time
+		if lost { // print the error before the release, which takes time
 			err = &fault.ExitError{Code: a.Fault(err), Err: err}
 		}
 		released := releaseLock(a, s, l, so.Timeout)
@@ -141,21 +141,21 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	return context.Cause(ctx)
 }
 
-// A reporter prints what happens while a lock is held, so that a slow standard error does not delay
-// renewals or deadlines.
+// A reporter prints messages while a lock is held. It prints them in a goroutine of its own, so that a
+// slow standard error does not delay renewals or deadlines.
 type reporter struct {
-	app    *app.App
-	end    string          // tells the user what happens if the lock cannot be renewed in time
-	prints chan func()     // functions for run to call, each of which prints a message
-	outage outage.Reporter // owned by run
-	lock   *client.Lock    // set before run
+	app     *app.App
+	failure string          // what happens if the lock is not renewed in time
+	prints  chan func()     // functions that print a message, for run
+	outage  outage.Reporter // only run uses it
+	lock    *client.Lock    // set before run
 }
 
-func newReporter(a *app.App, end string) *reporter {
-	return &reporter{app: a, end: end, prints: make(chan func(), 16), outage: outage.Reporter{Notify: a.Notify}}
+func newReporter(a *app.App, failure string) *reporter {
+	return &reporter{app: a, failure: failure, prints: make(chan func(), 16), outage: outage.Reporter{Notify: a.Notify}}
 }
 
-// print passes f, which prints a message, to run. It drops f if too many messages are waiting.
+// print makes run call f, which prints a message. It drops f if too many messages are waiting.
 func (r *reporter) print(f func()) {
 	select {
 	case r.prints <- f:
@@ -165,18 +165,17 @@ func (r *reporter) print(f func()) {
 
 func (r *reporter) warn(text string) { r.print(func() { r.app.Warn(text, "") }) }
 
-// trouble prints the error of a renewal, or that renewals succeed again if err is nil.
+// trouble prints the error of a renewal. If err is nil, it prints that renewals succeed again.
 func (r *reporter) trouble(err error) {
 	r.print(func() { r.outage.Report(err, r.retrying()) })
 }
 
-// retrying says what happens while the lock cannot be renewed: sscli tries again, until work under
-// the lock must stop.
+// retrying says that sscli tries again to renew the lock, and what happens if it cannot.
 func (r *reporter) retrying() string {
-	return fmt.Sprintf("trying again, %s in %v", r.end, termIn(r.lock))
+	return fmt.Sprintf("trying again, %s in %v", r.failure, termIn(r.lock))
 }
 
-// run prints messages until over is closed. During an outage it also prints how long the outage has
+// run prints messages until over is closed. During an outage, it also prints how long the outage has
 // lasted, until the lock is lost.
 func (r *reporter) run(over <-chan struct{}) {
 	tick := time.NewTicker(outage.Interval)
@@ -200,18 +199,18 @@ func termIn(l *client.Lock) time.Duration {
 	return max(l.Lease().TermIn(), 0).Round(100 * time.Millisecond)
 }
 
-// releaseLock releases a lock, even after a signal, and prints a warning if it cannot. It returns
-// nil for a lock that is known to be lost. It does not try to release a lost lock without a
-// connection.
+// releaseLock releases a lock, even after a signal, and prints a warning if it cannot. If the lock is
+// known to be lost, releaseLock returns nil. If it may be lost and there is no connection, releaseLock
+// does not wait for one.
 func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
 	cause := context.Cause(l.Context())
 	lost := errors.Is(cause, client.ErrLockLost)
-	late := l.Lease().TermIn() <= 0 // the lock may be lost already
+	late := l.Lease().TermIn() <= 0 // the lock may already be lost
 	limit := min(twoTimeouts(timeout), l.Timing().Interval+2*time.Second+timeout)
 	switch {
 	case (lost || late) && s.Err() != nil:
 		limit = 0
-	case late: // the lock is about to expire, and the command should end
+	case late: // the lock is about to expire anyway
 		limit = min(limit, time.Second)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -238,7 +237,7 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Dur
 	return err
 }
 
-// showLease shows the lease of a lock in one line of the terminal, until end is called.
+// showLease shows the lease of a lock in one line of the terminal. end stops that.
 func showLease(a *app.App, l *client.Lock) (end func()) {
 	if a.Output != "human" {
 		return func() {}
@@ -247,7 +246,7 @@ func showLease(a *app.App, l *client.Lock) (end func()) {
 	_, end = a.Live(100*time.Millisecond, func() string {
 		lease := l.Lease()
 		ttl := l.Timing().TTL
-		left := lease.UntilIn() + ttl - lease.Until.Sub(lease.Sent) // Until has a margin
+		left := lease.UntilIn() + ttl - lease.Until.Sub(lease.Sent) // Until is earlier than the expiry
 		return leaseText(l.Name(), lease.Sent.After(first.Sent), ttl-left, left)
 	})
 	return end
@@ -266,7 +265,7 @@ func leaseText(name string, renewed bool, ago, left time.Duration) string {
 	return fmt.Sprintf("lock %s: %s %s ago, %s", format.Brief(name), what, tenths(ago), expires)
 }
 
-// tenths formats a duration with exactly one decimal, so that a live line does not flicker: 11.0s.
+// tenths formats a duration with exactly one decimal (11.0s), so that a live line does not flicker.
 func tenths(d time.Duration) string {
 	d = d.Truncate(100 * time.Millisecond)
 	if d < time.Minute {

@@ -1,12 +1,13 @@
 // Package lock is the command `sscli lock`. [New] returns the command with its subcommands.
 //
-// The subcommands parse flags, connect and print. client.Session implements locks: Lock, AcquireLock,
-// RenewLock and ReleaseLock. `lock run` starts its child command with package process, whose guard
-// ends the child in time even if sscli is killed. It keeps the fencing token in a file of package
-// fence. Package lock/status implements `lock status` and `lock list`, package lock/trace `lock trace`.
+// The subcommands parse flags, connect and print. The locks themselves are methods of client.Session:
+// Lock, AcquireLock, RenewLock and ReleaseLock. `lock run` starts its command with package process,
+// whose guard ends the command in time even if sscli is killed, and keeps the fencing token in a file
+// of package fence. Package lock/status has `lock status` and `lock list`, and package lock/trace has
+// `lock trace`.
 //
-// Flags are checked before anything is sent. Errors of locks have distinct exit codes: 1 or
-// --conflict-exit-code for a busy lock, 8 for a lost one, 11 for an unknown outcome.
+// The exit code is 1 (or --conflict-exit-code) for a busy lock, 8 for a lost lock, and 11 for an
+// unknown outcome.
 package lock
 
 import (
@@ -31,7 +32,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the lock command.
+// New returns the command `sscli lock`.
 func New(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:     "lock",
@@ -49,7 +50,7 @@ token.`,
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
-	conflict                 int // exit code when another holds the lock
+	conflict                 int // exit code if another holds the lock
 	name                     string
 }
 
@@ -63,12 +64,12 @@ func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", fault.CodeNo, "exit with `N` when another holds the lock")
 }
 
-// bindHolder binds --holder for the commands that need the holder's name.
+// bindHolder binds --holder, for the commands that do not generate the name of the holder.
 func (f *lockFlags) bindHolder(fs *pflag.FlagSet) {
 	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+fence.HolderVariable+"]")
 }
 
-// bindHold binds the flags of the commands that acquire a lock and renew it. grace is the help
+// bindHold binds the flags of the commands that acquire a lock and renew it. grace is the usage text
 // of --grace.
 func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
 	f.bindTTL(fs)
@@ -77,7 +78,7 @@ func (f *lockFlags) bindHold(fs *pflag.FlagSet, grace string) {
 	fs.Var(&f.grace, "grace", grace+" (default: a quarter of the TTL, at most 5s)")
 }
 
-// options checks the flags and returns their values.
+// options checks the flags, and returns them as options.
 func (f *lockFlags) options() (o client.LockOptions, err error) {
 	if o.TTL, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
 		return o, err
@@ -95,7 +96,7 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 		return o, fault.Usagef("--conflict-exit-code %d: must be 0 to 255", f.conflict)
 	}
 	if f.grace != "" && o.Grace == 0 {
-		o.Grace = -1 // no grace; 0 would mean the default
+		o.Grace = -1 // 0 would mean the default
 	}
 	o.Try = f.try || f.wait != "" && o.Wait == 0
 	if f.holder != "" {
@@ -107,7 +108,7 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 	return o, nil
 }
 
-// knownHolder returns the options of a command that needs the holder's name, from --holder or the
+// knownHolder returns the options of a command that gets the name of the holder from --holder or the
 // environment.
 func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	if f.holder == "" {
@@ -120,7 +121,7 @@ func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	return f.options()
 }
 
-// reportWaiting makes an acquisition print who holds the lock, and the errors of its requests.
+// reportWaiting sets callbacks in o that print who holds the lock, and the errors of requests.
 func reportWaiting(a *app.App, o *client.LockOptions) {
 	var began time.Time
 	o.OnWait = func(s client.LockStatus) {
@@ -133,8 +134,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
 }
 
-// waitingFor describes the wait for a lock: its name, its holder, and when the holder acquired or
-// last renewed it, by the store's clock.
+// waitingFor describes the wait for a lock: the lock, its holder, and when the holder acquired or last
+// renewed it, by the store's clock.
 func waitingFor(s client.LockStatus, waited time.Duration) string {
 	text := "waiting for lock " + format.Brief(s.Name)
 	if waited >= time.Second {
@@ -146,11 +147,11 @@ func waitingFor(s client.LockStatus, waited time.Duration) string {
 	if at := s.Token.Time(); s.Holder != nil && !s.Token.IsZero() {
 		text += fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
 	}
-	return text + maybeNoLock(s, true)
+	return text + ordinaryKeyNote(s, true)
 }
 
-// lockError adds the lock's name and a hint to an error. A busy lock has the exit code of
-// --conflict-exit-code.
+// lockError adds the name of the lock and a hint to an error. For a busy lock, the error has the exit
+// code of --conflict-exit-code.
 func (f *lockFlags) lockError(a *app.App, err error) error {
 	lost, unanswered := errors.AsType[*client.LostAnswerError](err)
 	unknown, ok := errors.AsType[*client.LockUnknownError](err)
@@ -173,14 +174,14 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefShWord(f.name) + " shows who holds the lock"}
 	default:
 		if e, ok := errors.AsType[*signals.Interrupted](err); ok {
-			err = e // leave out the request that was interrupted
+			err = e // do not mention the interrupted request
 		}
 	}
 	return fault.About(f.name, fmt.Errorf("lock %s: %w", format.Brief(f.name), err))
 }
 
-// notLock explains the refusal of a request without a token: its key cannot be a lock, because locks
-// are never written with a token.
+// notLock explains why the store refused a lock request: the key was written with a fencing token, and
+// lock requests have none.
 func (f *lockFlags) notLock(err error) error {
 	name := format.BriefShWord(f.name)
 	return &fault.NextError{
@@ -190,8 +191,8 @@ func (f *lockFlags) notLock(err error) error {
 	}
 }
 
-// busyError adds to the error of a busy lock the time when the holder acquired or last renewed the
-// lock, if the lock's token is known.
+// busyError adds a hint to the error of a busy lock, and the time when the holder acquired or last
+// renewed the lock.
 func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
 	if ok && e.Waited == 0 {
@@ -201,10 +202,10 @@ func busyError(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; acquired or renewed at %s (%s)%s", err, e.Status.Token,
-		format.Age(time.Since(e.Status.Token.Time())), maybeNoLock(e.Status, e.Waited > 0))
+		format.Age(time.Since(e.Status.Token.Time())), ordinaryKeyNote(e.Status, e.Waited > 0))
 }
 
-// result returns the output for a lease. o comes from options.
+// result returns the result of a subcommand, with a lease.
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing()
 	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: app.Version(lease.Token), TTL: t.TTL}

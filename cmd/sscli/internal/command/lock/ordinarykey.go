@@ -12,15 +12,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// longLease is the time without a renewal after which a key is suspected of having no expiry. A holder
+// longLease is the time without a renewal after which a key may be one that does not expire. A holder
 // renews its lock three times per lease, and few leases are longer than three minutes.
 const longLease = time.Minute
 
-// maybeNoLock says why a key that looks like a held lock may be an ordinary key, which nobody releases
-// and which does not expire. It returns "" if there is no such sign. The store says neither what a key
-// is for nor whether it expires. A plain word such as alice may be a holder's name, so it counts as a
-// sign only if waits is true: the user waits for the lock.
-func maybeNoLock(s client.LockStatus, waits bool) string {
+// ordinaryKeyNote returns a note for the user if what looks like a held lock may be an ordinary key,
+// which nobody releases and which does not expire; otherwise "". The store does not say which keys are
+// locks, so the note guesses from the value and the age. A plain word such as alice may be the name of
+// a holder. The note mentions such a value only if the user waits for the lock (waits).
+func ordinaryKeyNote(s client.LockStatus, waits bool) string {
 	age := time.Since(s.Token.Time())
 	switch {
 	case s.Holder == nil:
@@ -33,7 +33,7 @@ func maybeNoLock(s client.LockStatus, waits bool) string {
 	return ""
 }
 
-// mayBeHolder reports whether a value may be the name of a holder: one word that is not JSON, or a whole
+// mayBeHolder reports whether a value may be the name of a holder: one word that is not JSON, or a
 // number such as the id of a job.
 func mayBeHolder(value []byte) bool {
 	text := string(value)
@@ -42,6 +42,6 @@ func mayBeHolder(value []byte) bool {
 	return isWord && (isInteger || !json.Valid(value))
 }
 
-// isUnique reports whether a holder's name looks unique: it contains a digit, or the separator between a
-// client id and a session, or between a user and a host.
+// isUnique reports whether the name of a holder looks unique: it has a digit, or a separator of parts
+// such as a user and a host.
 func isUnique(value []byte) bool { return bytes.ContainsAny(value, "0123456789:@") }

@@ -20,7 +20,7 @@ func TestMayBeHolder(t *testing.T) {
 	}
 }
 
-func TestMaybeNoLock(t *testing.T) {
+func TestOrdinaryKeyNote(t *testing.T) {
 	token := func(age time.Duration) client.Version {
 		return client.Version{Wall: time.Now().Add(-age).UnixMilli(), Node: "StateStore"}
 	}
@@ -36,12 +36,12 @@ func TestMaybeNoLock(t *testing.T) {
 		{"job-7", false, 3 * time.Minute, "not renewed for 3m0s: the lease is longer, or this is an ordinary key without expiry"},
 		{"21.5", false, time.Second, `this may be an ordinary key and no lock: "21.5" does not look like the name of a holder`},
 	} {
-		got := maybeNoLock(client.LockStatus{Name: "a", Held: true, Holder: []byte(test.holder), Token: token(test.age)}, test.waits)
+		got := ordinaryKeyNote(client.LockStatus{Name: "a", Held: true, Holder: []byte(test.holder), Token: token(test.age)}, test.waits)
 		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s after %v: %q, want %q", test.holder, test.age, got, test.want)
 		}
 	}
-	if got := maybeNoLock(client.LockStatus{Name: "a", Held: true}, true); got != "" {
+	if got := ordinaryKeyNote(client.LockStatus{Name: "a", Held: true}, true); got != "" {
 		t.Errorf("an unknown holder: %q", got)
 	}
 }

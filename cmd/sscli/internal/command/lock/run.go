@@ -49,10 +49,10 @@ holder. An sscli in CMD connects to the same broker.`,
 	return cmd
 }
 
-// checkRun checks the operands of lock run: NAME, then the command after --. dash is the number
-// of operands before the --; -1 = there is no --.
+// checkRun checks the operands of lock run: NAME, and the command after --. dash is the number of
+// operands before the --, or -1 without one.
 func checkRun(args []string, dash int) error {
-	wrong := func(what string, name string, command []string) error {
+	usageError := func(what string, name string, command []string) error {
 		hint := "sscli lock run " + format.BriefShWord(name) + " --"
 		for _, word := range command {
 			hint += " " + format.BriefShWord(word)
@@ -62,22 +62,22 @@ func checkRun(args []string, dash int) error {
 	example := []string{"./deploy.sh"}
 	switch {
 	case len(args) == 0:
-		return wrong("missing NAME and -- CMD", "deploy", example)
+		return usageError("missing NAME and -- CMD", "deploy", example)
 	case dash == 0:
-		return wrong("missing NAME before --", "deploy", args)
+		return usageError("missing NAME before --", "deploy", args)
 	case len(args) == 1:
-		return wrong("missing -- CMD: the command to run under the lock", args[0], example)
+		return usageError("missing -- CMD: the command to run under the lock", args[0], example)
 	case dash < 0:
-		return wrong("missing -- before the command", args[0], args[1:])
+		return usageError("missing -- before the command", args[0], args[1:])
 	case dash == len(args):
-		return wrong("missing -- CMD: one lock, and after -- the command to run under it", args[0], args[1:])
+		return usageError("missing -- CMD: one lock, and after -- the command to run under it", args[0], args[1:])
 	case dash > 1:
-		return wrong(fmt.Sprintf("%d words before --: expected one NAME", dash), args[0], args[dash:])
+		return usageError(fmt.Sprintf("%d words before --: expected one NAME", dash), args[0], args[dash:])
 	}
 	return nil
 }
 
-// run acquires the lock, runs the command and releases the lock.
+// run runs the command while it holds the lock.
 func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err error) {
 	o, err := f.newHolder(a)
 	if err != nil {
@@ -134,19 +134,19 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 	return process.Environ(set, drop...)
 }
 
-// A lockRun is a command and the lock that it runs under. While the command runs, one goroutine
-// prints and another writes the fence file (refresh). So neither a slow standard error nor a slow
+// A lockRun is a command and the lock that it runs under. While the command runs, one goroutine prints
+// messages, and another writes the fence file (refresh). So neither a slow standard error nor a slow
 // disk delays renewals or deadlines.
 type lockRun struct {
 	*reporter
 	guarded *process.Guarded
 	file    *fence.File
-	held    bool        // the lock was acquired; owned by leased
-	tokens  chan string // passes the newest token to refresh
+	held    bool        // leased was called; only leased uses it
+	tokens  chan string // the newest token, for refresh
 }
 
-// run runs the command and releases the lock. It does not start the command if ctx has ended. While
-// the command runs, the signal that ends ctx is forwarded to the command.
+// run runs the command, unless ctx has ended, and releases the lock. The end of ctx does not end the
+// command, which gets the signal itself.
 func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
@@ -165,12 +165,12 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 		end, err = r.guarded.Run(append(env, fence.EnvFenceFile+"="+r.file.Path))
 	}
 	close(over)
-	helpers.Wait() // from here on only this goroutine prints
+	helpers.Wait() // now this goroutine may print
 	for len(r.prints) > 0 {
 		(<-r.prints)()
 	}
 	released := releaseLock(r.app, s, r.lock, so.Timeout)
-	lost := context.Cause(r.lock.Context()) // the release may have discovered the loss
+	lost := context.Cause(r.lock.Context()) // read it after the release, which may show that the lock was lost
 	if !errors.Is(lost, client.ErrLockLost) {
 		lost = nil // the release ended the context
 	}
@@ -180,8 +180,8 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	return r.outcome(end, err, lost, released)
 }
 
-// outcome returns the error of lock run. err says why the command did not run to its end, if it did
-// not.
+// outcome returns the error of lock run. err says why the command did not start or did not run to its
+// end, lost says why the lock was lost, and released is the error of the release.
 func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
 	switch {
@@ -204,8 +204,8 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	return fault.About(r.lock.Name(), err)
 }
 
-// refresh writes each new token to the fence file, and empties the file when the lock is
-// lost or the command has ended.
+// refresh writes each new token to the fence file. It empties the file when the lock is lost or the
+// command has ended.
 func (r *lockRun) refresh(over <-chan struct{}) {
 	for {
 		select {
@@ -224,8 +224,8 @@ func (r *lockRun) refresh(over <-chan struct{}) {
 	}
 }
 
-// leased is called with each new lease. It moves the deadline of the command and hands the new
-// token to refresh.
+// leased handles each new lease. It moves the deadline of the command, and passes the new token to
+// refresh.
 func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
 	if !r.held { // the command has not started yet
@@ -234,7 +234,7 @@ func (r *lockRun) leased(l client.Lease) {
 		}
 	} else {
 		select {
-		case <-r.tokens: // an older token, not written yet
+		case <-r.tokens: // discard an older token that refresh has not written
 		default:
 		}
 		r.tokens <- l.Token.String()
@@ -251,7 +251,7 @@ func (r *lockRun) leased(l client.Lease) {
 	r.held = true
 }
 
-// suspended is called before job control stops sscli and the command.
+// suspended warns the user before job control stops sscli and the command.
 func (r *lockRun) suspended() {
 	text := fmt.Sprintf("lock %s is not renewed while sscli is stopped: the command is ended in %v", format.Brief(r.lock.Name()), termIn(r.lock))
 	printed := make(chan struct{})
@@ -262,7 +262,7 @@ func (r *lockRun) suspended() {
 	<-printed
 }
 
-// lostWith adds to the error of a lost lock how its command ended.
+// lostWith adds how the command ended to the error of a lost lock.
 func lostWith(err error, end process.End) error {
 	if end.Killed {
 		return fmt.Errorf("%w; the command was ended", err)

@@ -15,8 +15,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A step acquires, renews or releases a lock for a script, which holds the lock between these
-// commands.
+// A step acquires, renews or releases a lock. The lock stays held after `lock acquire` ends.
 type step func(context.Context, *client.Session, client.LockOptions) (format.Lock, error)
 
 func newAcquire(a *app.App) *cobra.Command {
@@ -104,9 +103,9 @@ may have expired before the release.`,
 	return cmd
 }
 
-// runStep checks the flags, connects, runs a step and prints its result. A step
-// that waits for another holder has no time limit. Any other step, including connecting, may take two
-// timeouts: one for its request, and one to find out the outcome if there is no reply.
+// runStep checks the flags, connects, runs a step and prints its result. If waits is true, the step
+// waits for another holder without a time limit. Otherwise connecting and the step may take two
+// timeouts: one for the request, and one to find out the outcome if no reply comes.
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
 	f.name = args[0]
 	o, err := f.knownHolder(a)
@@ -135,14 +134,14 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 	})
 }
 
-// twoTimeouts returns the time until a request expires, which is the timeout rounded up to seconds,
-// plus one more timeout.
+// twoTimeouts returns the time for a request and for finding out its outcome. A request expires after
+// the timeout, rounded up to seconds.
 func twoTimeouts(timeout time.Duration) time.Duration {
 	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
 }
 
-// giveBack releases a lock whose token could not be printed, because nobody would know that the lock
-// is held. It works even after a signal, and takes at most the session's timeout.
+// giveBack releases a lock whose token could not be printed: nobody would know that the lock is held.
+// It works even after a signal, and takes at most the timeout of the session.
 func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions) error {
 	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
 		return fmt.Errorf("releasing the lock again: %w", err)
@@ -151,7 +150,7 @@ func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o
 	return nil
 }
 
-// notReleased adds a hint to the error of releasing a lock that the holder does not have.
+// notReleased adds a hint to the error of a release, if the holder does not have the lock.
 func notReleased(err error) error {
 	e, ok := errors.AsType[*client.NotHolderError](err)
 	switch {

@@ -1,5 +1,5 @@
-// Package status is the commands `sscli lock status` and `sscli lock list`: it reads locks, and
-// observes their renewals.
+// Package status has the commands `sscli lock status` and `sscli lock list`, which show who holds
+// locks, and how often the holders renew them.
 package status
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command lock status.
+// New returns the command `sscli lock status`.
 func New(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
@@ -73,7 +73,7 @@ lease may be longer than 90s.`,
 	return cmd
 }
 
-// NewList returns the command lock list.
+// NewList returns the command `sscli lock list`.
 func NewList(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
@@ -108,15 +108,15 @@ age is wrong by the difference between the local clock and the store's clock.`,
 	return cmd
 }
 
-// list prints the locks that the operands name. An operand may be a pattern for keys. Without operands,
-// list prints all keys that the store lists.
+// list prints the locks that the operands name or match. Without operands, it prints all keys that the
+// store lists.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
 	all := len(operands) == 0
 	if all {
 		operands = []string{"*"}
 	}
 	var names []string
-	named := make(map[string]bool) // by lock: true for an operand, false for a match of a pattern
+	named := make(map[string]bool) // true for an operand, and false for a match of a pattern
 	add := func(name string, isNamed bool) {
 		if _, known := named[name]; !known {
 			names = append(names, name)
@@ -152,13 +152,13 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		if r.err != nil {
 			err := lockError(r.status.Name, r.err)
 			if ctx.Err() != nil {
-				return err // every lock has this error
+				return err // all later locks have this error too
 			}
 			a.Refuse(&refused, err)
 			continue
 		}
 		if !r.status.Held && !named[r.status.Name] {
-			continue // released since the scan
+			continue // the lock was released after the scan
 		}
 		if !r.status.Held {
 			free = true
@@ -182,7 +182,8 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 	return cmp.Or(a.Flush(), refused, fault.NoIf(free))
 }
 
-// lockError adds the lock's name to an error, and leaves out the request that a signal interrupted.
+// lockError adds the name of a lock to an error. After a signal, it does not mention the interrupted
+// request.
 func lockError(name string, err error) error {
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 		err = e
@@ -196,8 +197,7 @@ type reading struct {
 	err    error
 }
 
-// readLocks reads the keys of locks. With more than one lock, it repeats each read whose reply was
-// lost.
+// readLocks reads the keys of locks. If there are several, it repeats each read whose reply was lost.
 func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
 	requests := make([]*client.InFlight, len(names))
@@ -226,8 +226,8 @@ func readLocks(ctx context.Context, a *app.App, s *client.Session, names []strin
 	return readings
 }
 
-// readAndObserve reads locks. If d is not 0, it then watches for d the locks that it could read, and
-// reads them again.
+// readAndObserve reads locks. If d is not 0, it then watches the readable ones for the time d, and
+// reads the locks again.
 func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) ([]reading, error) {
 	readings := readLocks(ctx, a, s, names)
 	if d == 0 {
@@ -262,11 +262,11 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 	return readings, nil
 }
 
-// errObserved is the cause that ends observing after the time of --observe.
+// errObserved is the cause of a context that ends after the time of --observe.
 var errObserved = errors.New("the time of --observe is over")
 
-// observeLocks watches locks for d, and returns the observer of each. An error means that the watch
-// ended early.
+// observeLocks watches locks for the time d, and returns an observer for each. An error means that the
+// watch ended early.
 func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) (map[string]*locklog.Observer, error) {
 	w, err := s.Watch(ctx, names, client.WatchOptions{})
 	if err != nil {

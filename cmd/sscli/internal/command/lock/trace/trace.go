@@ -1,7 +1,7 @@
-// Package trace is the command `sscli lock trace`: it prints what happens to locks.
+// Package trace is the command `sscli lock trace`, which prints what happens to locks.
 //
-// [New] builds the command. Package locklog turns the events of a watch, or of a recording, into
-// statements about locks; this package prints them, and decides when to end.
+// [New] makes the command. Package locklog turns the events of a watch, or of a recording, into
+// statements about locks. This package prints the statements, and decides when to end.
 package trace
 
 import (
@@ -45,7 +45,7 @@ type flags struct {
 	names       []string
 }
 
-// New returns the command.
+// New returns the command `sscli lock trace`.
 func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -110,7 +110,7 @@ func (f *flags) check() (err error) {
 	case f.count < 0:
 		return fault.Usagef("-n %d: must be 0 or more", f.count)
 	}
-	if f.svg != "" { // checked now, because at the end the trace would be lost
+	if f.svg != "" { // an error at the end would come too late
 		if _, err := os.Stat(filepath.Dir(string(f.svg))); err != nil {
 			return &fault.UsageError{Err: fmt.Errorf("--svg: %w", err)}
 		}
@@ -118,7 +118,7 @@ func (f *flags) check() (err error) {
 	return nil
 }
 
-// run prints what happens until something ends the trace, and then the chart.
+// run prints what happens to the locks and, when the trace ends, the chart.
 func run(ctx context.Context, a *app.App, f flags) error {
 	t := &tracer{app: a, f: f, outage: outage.Reporter{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
@@ -142,22 +142,22 @@ type tracer struct {
 	app     *app.App
 	f       flags
 	history *locklog.History
-	chart   *locklog.Chart // nil = no chart was asked for
-	merge   bool           // renewals of one holder share a line
-	began   bool           // a statement was printed or held back
-	ended   time.Time      // end of a recording; zero = now
+	chart   *locklog.Chart // nil without --timeline and --svg
+	merge   bool           // print the renewals of one holder as one line
+	began   bool           // there was a statement
+	ended   time.Time      // end of the recording; zero for a watch
 	changes int
 	outage  outage.Reporter
-	refused error  // why the first key that was dropped is no longer watched
-	endLine func() // clears the live line; nil = there is none
+	refused error  // why the store refused to watch a key; the first such error
+	endLine func() // clears the live line; nil if there is none
 
 	mu       sync.Mutex
-	renewals []format.LockEvent // for each lock, its last renewal, if not printed yet
+	renewals []format.LockEvent // the last renewal of each lock, if it is not printed
 }
 
 var (
 	errTimeOver     = errors.New("the time of --for is over")
-	errCountReached = errors.New("the changes of -n have come")
+	errCountReached = errors.New("the number of changes of -n is reached")
 )
 
 // watch handles the events of a watch.
@@ -190,7 +190,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 			return err
 		}
 		if e.Kind == client.EventError {
-			_ = t.app.Flush() // print the statements before the warning; the next Flush returns the error
+			_ = t.app.Flush() // print statements before the warning; the next Flush returns the error again
 			t.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
 			if t.refused == nil {
 				t.refused = e.Err
@@ -212,7 +212,7 @@ func (t *tracer) waiting() string {
 	case t.f.duration > 0:
 		return text + " for " + t.f.duration.String()
 	case t.f.count > 0:
-		return text // -n ends it, or a signal
+		return text // no need for Ctrl-C
 	}
 	return text + "; Ctrl-C ends"
 }
@@ -287,8 +287,8 @@ func (t *tracer) handle(e client.Event) error {
 	return nil
 }
 
-// print prints a statement. In the human form it holds back renewals, because the statement that ends
-// the hold says how many there were. Before any other statement about the lock, it prints the last
+// print prints a statement. In the human form it holds back renewals, because the statement at the end
+// of a hold has their number. If a statement about the lock does not, print first prints the last
 // renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
@@ -307,8 +307,8 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack keeps a renewal in place of the lock's previous one. For any other statement it forgets the
-// lock's last renewal, and returns it if it must be printed.
+// holdBack holds back a renewal, in place of the lock's previous one. Any other statement ends that:
+// holdBack returns the lock's last renewal if it must be printed before the statement.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -329,7 +329,7 @@ func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	return nil
 }
 
-// clearLine clears the live line.
+// clearLine clears the live line, if there is one.
 func (t *tracer) clearLine() {
 	if t.endLine != nil {
 		t.endLine()
@@ -337,7 +337,7 @@ func (t *tracer) clearLine() {
 	}
 }
 
-// line returns the live line, which shows the renewals that are held back.
+// line returns the text of the live line, which shows the renewals that are held back.
 func (t *tracer) line() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -348,7 +348,7 @@ func (t *tracer) line() string {
 	return strings.Join(parts, "  ")
 }
 
-// finish prints the renewals that are held back, why the trace ended, and the chart.
+// finish prints the renewals that are held back, the reason for the end, and the chart.
 func (t *tracer) finish(err error) error {
 	for _, e := range t.renewals {
 		if queued := t.app.Queue(e); queued != nil {
@@ -391,7 +391,7 @@ func (t *tracer) finish(err error) error {
 	return t.draw(err)
 }
 
-// draw writes the picture if --svg is set. It returns err, unless writing fails.
+// draw writes the picture of --svg. If it cannot, it returns that error, and otherwise err.
 func (t *tracer) draw(err error) error {
 	if t.f.svg == "" {
 		return err
