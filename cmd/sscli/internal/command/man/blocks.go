@@ -4,13 +4,13 @@ import "strings"
 
 // A Block is a part of a help text. One of its fields is set.
 type Block struct {
-	Prose   string      // a paragraph, on one line
-	Rows    [][2]string // a table: terms, and what they mean
+	Prose   string      // a paragraph, as one line
+	Rows    [][2]string // a table of terms and their meanings
 	Literal []string    // preformatted lines
 }
 
-// Blocks splits a help text. Prose begins at the left margin and has no two blanks in a row. Any
-// other paragraph is a table if each of its lines can be a part of one, else literal.
+// Blocks splits a help text. Lines that begin at the left margin and have no two blanks in a row are
+// prose. Other lines are a table if they can be one, and otherwise literal.
 func Blocks(text string) []Block {
 	var list []Block
 	for paragraph := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(text), "\t", "    "), "\n\n") {
@@ -53,7 +53,7 @@ func isLaidOut(lines []string, i int) bool {
 // on indented lines. It returns nil if the lines are not a table.
 func tableRows(lines []string) (rows [][2]string) {
 	for i, line := range lines {
-		// A flag without a short form is indented, so that all long forms are aligned.
+		// Help indents a flag that has no short form.
 		term, meaning, ok := strings.Cut(strings.TrimLeft(line, " "), "  ")
 		switch {
 		case strings.HasPrefix(line, " ") && !strings.HasPrefix(strings.TrimSpace(line), "--"):
@@ -73,7 +73,7 @@ func tableRows(lines []string) (rows [][2]string) {
 	return rows
 }
 
-// Outdent removes the blanks that all lines begin with, and blanks at the ends of lines.
+// Outdent removes the common indentation of lines, and blanks at their ends.
 func Outdent(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	indent := len(text)

@@ -4,8 +4,8 @@
 //
 //	err := man.WritePages(cmdline.NewRoot(a), "pages", man.Edition{Version: "1.2.3", Date: "2026-01-31"})
 //
-// [Blocks] splits a help text into prose, tables and literal lines; docs/commands.md is made with
-// it too. So a help text begins its prose at the left margin, and indents or aligns everything
+// [Blocks] splits a help text into prose, tables and literal lines, for the pages and for
+// docs/commands.md. So a help text begins prose at the left margin, and indents or aligns everything
 // else.
 package man
 
@@ -87,8 +87,7 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 	return nil
 }
 
-// Documented lists a command and all commands and topics below it that help shows, each command
-// before its subcommands.
+// Documented lists a command, and the commands and topics below it that help shows.
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -99,10 +98,10 @@ func Documented(cmd *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// PageName returns the name of the page of a command, without the section: sscli-lock-run.
+// PageName returns the name of a command's page without the section, such as sscli-lock-run.
 func PageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// section returns the section of the manual that a page is in.
+// section returns the section of a command's page.
 func section(cmd *cobra.Command) string {
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return "7"

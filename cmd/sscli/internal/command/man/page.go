@@ -12,7 +12,7 @@ import (
 func page(cmd *cobra.Command, e Edition) string {
 	var r roff
 	topic := cmd.IsAdditionalHelpTopicCommand()
-	// No hyphenation, and no blanks to justify lines.
+	// .nh turns off hyphenation, and .ad l turns off justification.
 	fmt.Fprintf(&r, ".TH \"%s\" \"%s\" %s %q \"sscli manual\"\n.nh\n.ad l\n",
 		escape(strings.ToUpper(PageName(cmd))), section(cmd), e.Date, strings.TrimSpace("sscli "+e.Version))
 	r.macro("SH", "NAME")
@@ -57,7 +57,7 @@ func page(cmd *cobra.Command, e Edition) string {
 	return r.String()
 }
 
-// commands lists the subcommands of a command in the groups of its help, and the topics.
+// commands adds the subcommands and topics of a command, grouped as in its help.
 func (r *roff) commands(cmd *cobra.Command) {
 	for i, g := range help.Groups(cmd) {
 		first := g.Commands[0]
@@ -76,7 +76,7 @@ func (r *roff) commands(cmd *cobra.Command) {
 	}
 }
 
-// options lists the flags of a command. The page of sscli also lists the flags that all commands share.
+// options adds the flags of a command. The page of sscli also has the flags that all commands share.
 func (r *roff) options(cmd *cobra.Command) {
 	flags := help.OwnFlags(cmd)
 	if !cmd.HasParent() {
@@ -98,7 +98,7 @@ func (r *roff) options(cmd *cobra.Command) {
 	}
 }
 
-// related returns references to the commands above a command and to the topics.
+// related returns references to the parents of a command and to the topics.
 func related(cmd *cobra.Command) []string {
 	root := cmd.Root()
 	pages := []string{reference(root)}
@@ -113,5 +113,5 @@ func related(cmd *cobra.Command) []string {
 	return pages
 }
 
-// reference returns the name and the section of the page of a command.
+// reference returns the name and the section of a command's page.
 func reference(cmd *cobra.Command) string { return bold(PageName(cmd)) + "(" + section(cmd) + ")" }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// A roff is a page in the man macros, see man(7).
+// A roff is a page, written with the macros of man(7).
 type roff struct{ strings.Builder }
 
-// macro adds a macro with its arguments.
+// macro adds a macro and its arguments, which it escapes.
 func (r *roff) macro(name string, args ...string) {
 	r.WriteString("." + name)
 	for _, arg := range args {
@@ -17,7 +17,7 @@ func (r *roff) macro(name string, args ...string) {
 	r.WriteByte('\n')
 }
 
-// text adds lines of escaped text.
+// text adds lines of text, which it escapes.
 func (r *roff) text(lines ...string) {
 	for _, line := range lines {
 		r.WriteString(escape(line) + "\n")
@@ -60,13 +60,13 @@ func bold(text string) string { return `\fB` + escape(text) + `\fR` }
 
 func italic(text string) string { return `\fI` + escape(text) + `\fR` }
 
-// escape returns a text in which nothing has a special meaning to a formatter. It also
-// escapes the ASCII characters that formatters would replace by typographic ones.
+// escape escapes a text for a formatter. That includes the ASCII characters that formatters replace by
+// typographic ones.
 func escape(text string) string {
 	special := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
 	var b strings.Builder
 	if strings.HasPrefix(text, ".") {
-		b.WriteString(`\&`) // or the line would be a request
+		b.WriteString(`\&`) // a line that begins with a dot would be a request
 	}
 	for _, c := range text {
 		switch with, ok := special[c]; {
