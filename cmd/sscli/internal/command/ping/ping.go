@@ -24,8 +24,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Key is the key that ping reads. It need not exist, and the client need not have access to it,
-// because a refusal is a reply of the store too.
+// Key is the key that ping reads. It need not exist, and the user need not be allowed to read it,
+// because a refusal is a reply too.
 const Key = "sscli/ping"
 
 // New returns the command `sscli ping`.
@@ -43,7 +43,7 @@ func New(a *app.App) *cobra.Command {
 	})
 }
 
-// Over returns the command for an existing session. timeout is for each request.
+// Over returns the command for an existing session. timeout applies to each request.
 func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
 		return a.Reach(ctx, f.wait, func(reached func()) error { return f.run(ctx, a, s, timeout, reached) })
@@ -56,7 +56,7 @@ type flags struct {
 	interval, wait time.Duration
 }
 
-// run calls reached and measures. With --wait, it first waits until the store answers.
+// run calls reached, and then measures. With --wait, it first makes sure that the store answers.
 func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
 	if f.wait > 0 {
 		if _, err := roundTrip(ctx, s, timeout); err != nil {
@@ -67,7 +67,7 @@ func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout t
 	return ping(ctx, a, s, timeout, f.count, f.interval)
 }
 
-// pingCommand returns the command, which calls run.
+// pingCommand returns a command that parses the flags and calls run.
 func pingCommand(run func(context.Context, flags) error) *cobra.Command {
 	var f flags
 	interval, waitFor := config.Text("200ms"), config.Text("")
@@ -104,8 +104,8 @@ why the last attempt failed.`,
 	return cmd
 }
 
-// ping measures and prints count round trips, and prints their summary. timeout is for each request.
-// The error is the last error of a request.
+// ping measures and prints count round trips, and prints their summary. timeout applies to each
+// request. The error is the last error of a request.
 func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
 	var answered []time.Duration
 	var bad error
@@ -161,8 +161,8 @@ func RoundTrip(ctx context.Context, s *client.Session) (time.Duration, error) {
 	return reply.RTT, err
 }
 
-// Summary returns the statistics of requests. sent is their number, and answered has the round trips
-// of those that were answered. It sorts answered.
+// Summary returns the statistics of round trips. sent is the number of requests, and answered has the
+// times of those with a reply. Summary sorts answered.
 func Summary(sent int, answered []time.Duration) format.PingSummary {
 	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
 	n := len(answered)
@@ -174,7 +174,7 @@ func Summary(sent int, answered []time.Duration) format.PingSummary {
 	for _, d := range answered {
 		total += d
 	}
-	// The 99th percentile is the smallest value that 99 of 100 do not exceed.
+	// The 99th percentile is the smallest value that at least 99 % of the values do not exceed.
 	s.Min, s.Max, s.Avg, s.P99 = answered[0], answered[n-1], total/time.Duration(n), answered[(n*99+99)/100-1]
 	return s
 }
