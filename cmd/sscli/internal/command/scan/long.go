@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// sortOrder returns how --sort compares keys; nil for the order of the store. known is false
-// if there is no such order.
+// sortOrder returns the comparison for --sort, or nil for the order of the store. known is false if
+// name is not an order.
 func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known bool) {
 	switch name {
 	case "":
@@ -29,14 +29,14 @@ func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known b
 	return nil, false
 }
 
-// wireVersion returns the version of a key; the zero Version if it is not known.
+// wireVersion returns the version of a key, or the zero Version if it is unknown.
 func wireVersion(k format.LongKey) client.Version {
 	v, _ := k.Version.(client.Version)
 	return v
 }
 
-// values prints the keys with the sizes, ages and first bytes of their values, or sorted by these. A
-// key that cannot be read is an error, and the others are still printed.
+// values reads the values of the keys too, for --long and for --sort by age or size. After an error
+// for one key, it still prints the others.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
 	store := bulkread.NewStore(a, s, a.Settings.Timeout)
 	l := listing{app: a, long: f.long}
@@ -87,21 +87,20 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 	return l.refused
 }
 
-// errLimit ends a reading after --limit keys.
+// errLimit ends values after --limit keys.
 var errLimit = errors.New("the limit is reached")
 
-// A listing prints keys. In the human form it prints the first window of keys together, and aligns all
-// columns by these.
+// A listing prints keys. In the human form, the first group of keys sets the widths of the columns.
 type listing struct {
 	app      *app.App
 	long     bool
 	n        int
-	measured bool
-	group    []format.LongKey
-	refused  error // the error of the first key that could not be read
+	measured bool             // the widths of the columns are set
+	group    []format.LongKey // keys that are not printed
+	refused  error            // the error of the first key that could not be read
 }
 
-// add adds a key, and prints the group if it is a window of keys.
+// add adds a key to the group, and prints the group if it is full.
 func (l *listing) add(k format.LongKey) error {
 	l.n++
 	if l.group = append(l.group, k); len(l.group) == bulkread.Window {
@@ -110,7 +109,7 @@ func (l *listing) add(k format.LongKey) error {
 	return nil
 }
 
-// flushAligned prints the group, unless there are not enough keys yet to align their columns.
+// flushAligned prints the group, except in the human form before the widths of the columns are set.
 func (l *listing) flushAligned() error {
 	if l.app.Output == "human" && !l.measured {
 		return nil

@@ -1,4 +1,4 @@
-// Package scan is the command `sscli scan`: it lists keys.
+// Package scan is the command `sscli scan`, which lists keys.
 package scan
 
 import (
@@ -23,9 +23,9 @@ import (
 // scanFlags are the flags and the operand of `scan`.
 type scanFlags struct {
 	pattern string
-	limit   int // -1 = no limit
+	limit   int // -1 means no limit
 	long    bool
-	sort    config.Text // age, size, key, or empty for the store's order
+	sort    config.Text // age, size, key, or empty for the order of the store
 }
 
 // New returns the verb `scan`.
@@ -61,12 +61,12 @@ sorted keys.`,
 		Example: "  sscli scan\n  sscli scan 'thermostat/*' --long\n  sscli scan --long --sort size --limit 10\n  sscli scan --limit 10 -o json",
 		Flags: func(fs *pflag.FlagSet) {
 			fs.IntVar(&f.limit, "limit", -1, "stop after `N` keys")
-			fs.Lookup("limit").DefValue = "0" // no limit; help shows no default
+			fs.Lookup("limit").DefValue = "0" // so that help shows no default
 			fs.BoolVarP(&f.long, "long", "l", false, "also print the size, the age and the first bytes of each value")
 			fs.Var(&f.sort, "sort", "sort by `ORDER`: age, size or key")
 		},
 		Parse: func(operands []repl.Word, _ verb.Source) (verb.Request, error) {
-			f := f // the pattern is this line's
+			f := f // several lines of a batch may share the verb
 			if len(operands) > 1 {
 				return verb.Request{}, fault.Usagef("%d patterns: expected one, in quotes so that the shell does not expand it to file names", len(operands))
 			}
@@ -93,7 +93,7 @@ sorted keys.`,
 	}
 }
 
-// names prints the keys: each page as it arrives, or with --sort all keys once all are known.
+// names prints the keys: each page as it arrives, or with --sort all keys at the end.
 func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) error {
 	n := 0
 	show := func(keys []string) error {
@@ -129,8 +129,8 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 	return nil
 }
 
-// informNone says that no key matches. For a pattern without wildcards, it suggests to append a *, and
-// for an MQTT topic filter it suggests the corresponding pattern.
+// informNone says that no key matches. If the pattern has no wildcard, it suggests appending a *. For
+// an MQTT topic filter, it suggests the corresponding pattern.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
 	if !utf8.ValidString(f.pattern) {
