@@ -25,8 +25,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// checkAttach returns a usage error for flags that configure the emulator's own broker. Some of
-// them configure the Redis port too.
+// checkAttach returns a usage error for flags that configure the emulator's own broker, unless they
+// also configure the Redis port and redis is true.
 func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return fault.Usagef("--attach together with a command: use only one of them")
@@ -49,8 +49,8 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	return nil
 }
 
-// checkListen returns a usage error for connection flags, which only --attach uses. It ignores
-// variables and contexts, because they are meant for other commands.
+// checkListen returns a usage error for connection flags, which serve uses only with --attach. It
+// ignores variables and contexts, because the user may have set those for other commands.
 func checkListen(fs *pflag.FlagSet) error {
 	for _, name := range config.ConnectionFlags() {
 		if !fs.Changed(name) {
@@ -93,7 +93,7 @@ func attach(ctx context.Context, a *app.App, f serveFlags) error {
 	return a.WithBroker(func(o client.Options) error { return attachTo(ctx, a, o, f, served) })
 }
 
-// attachTo does the work of attach. o are the options of the connection to the broker.
+// attachTo serves a store on the broker that o names.
 func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, served emulator.Options) error {
 	log, err := f.log.Open(a)
 	if err != nil {
@@ -116,7 +116,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return fmt.Errorf("attach: %w", err)
 	}
-	if err := alone(ctx, a, o); err != nil {
+	if err := checkAlone(ctx, a, o); err != nil {
 		return errors.Join(fmt.Errorf("attach: %w", err), attached.Close())
 	}
 	redisURL, err := f.redis.serve(attached, served)
@@ -136,10 +136,10 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	return err
 }
 
-// alone returns an error if another store answers requests on the broker. It sends a request from a
-// separate client: two answers mean two stores. If the request fails, it prints a note and returns nil.
-func alone(ctx context.Context, a *app.App, o client.Options) error {
-	const linger = 100 * time.Millisecond // for a second answer
+// checkAlone returns an error if another store answers requests on the broker. It sends a request from
+// a separate client, and counts the replies. If the request fails, it prints a note and returns nil.
+func checkAlone(ctx context.Context, a *app.App, o client.Options) error {
+	const linger = 100 * time.Millisecond // time for a second reply
 	var answers trace.Answers
 	o.ClientID, o.ResponseTopic, o.Trace = "", "", trace.Tee(o.Trace, answers.Add)
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -159,13 +159,14 @@ func alone(ctx context.Context, a *app.App, o client.Options) error {
 	return nil
 }
 
-// report warns of refused replies, at most once a second, until the store or ctx ends.
+// report warns about replies that the broker refused, at most once a second, until the store or ctx
+// ends.
 func report(ctx context.Context, a *app.App, attached *emulator.Attached) error {
 	refused := make(chan error, 1)
 	attached.OnRefused(func(err error) {
 		select {
 		case refused <- err:
-		default: // another refusal waits to be reported
+		default: // one refusal is enough for the next warning
 		}
 	})
 	next, pause := refused, (<-chan time.Time)(nil)
@@ -202,8 +203,8 @@ func attachOptions(ctx context.Context, o client.Options) mqtt.Options {
 		AwaitConnack: o.NoPipelining,
 	}
 	if o.TokenFile != "" || o.ReadToken != nil {
-		// A broker that ends the connection when the token expires gets the next token with
-		// the next connection.
+		// Data is called for each connection, so a connection that follows the expiry of a token
+		// has a new token.
 		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return o.Token(ctx) }}
 	}
 	return m

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// dataFlags name the file of the store, and the keys that it keeps.
+// dataFlags are the flags about the file that keeps the store.
 type dataFlags struct {
 	file     config.Text
 	persist  string
@@ -67,7 +67,7 @@ func dataError(err error) error {
 	return e
 }
 
-// checkData reads a data file, and with --data writes what is readable to a new file.
+// checkData checks a data file for damage. With --data, it writes what is readable to a new file.
 func checkData(a *app.App, f dataFlags) error {
 	name := string(f.check)
 	var report disk.Report

@@ -5,7 +5,6 @@
 //	sscli serve -- make integration-test
 //	sscli serve --attach -u mqtt://127.0.0.1:1883
 //
-// The URL is printed once the server accepts connections, so a script that has read it can
-// connect. The server ends when its command ends, or at a signal. Without --data, the keys are
-// then lost.
+// serve prints the URL when the server accepts connections, so that a script can wait for it. The
+// server ends when its command ends or a signal arrives. Without --data, its keys are lost then.
 package serve

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// limitFlags limit the work and the memory that clients can cause.
+// limitFlags are the flags that limit what clients may do.
 type limitFlags struct {
 	set    []string
 	refuse []string
@@ -26,7 +26,7 @@ func (f *limitFlags) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.refuse, "refuse-filter", nil, "topic `FILTER` that nobody may subscribe to; may be repeated")
 }
 
-// limitsHelp lists the limits of --limit.
+// limitsHelp is the part of the help that lists the limits of --limit.
 const limitsHelp = `--limit sets a limit of the broker: keep-alive=DURATION, the longest Keep Alive (default:
 any); receive-maximum (1024) and topic-alias-maximum (64); outbox (262144 packets) and
 outbox-bytes (256 MiB) of a connected client; queue (65536 messages) and queue-bytes (64
@@ -35,8 +35,8 @@ retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes that 
 make the broker keep (1 GiB), not counting the keys and values of the store; store, the
 bytes of these keys and values (default: any).`
 
-// limitsOf returns, by name, pointers to the options of the limits: a *time.Duration, *uint16 or *int
-// each.
+// limitsOf returns pointers to the limits in o by their names for --limit. Each is a *time.Duration,
+// a *uint16 or an *int.
 func limitsOf(o *emulator.Options) map[string]any {
 	return map[string]any{
 		"keep-alive":          &o.Limits.KeepAlive,

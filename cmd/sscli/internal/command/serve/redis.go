@@ -22,8 +22,8 @@ func (f *redisFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address of --redis that is not loopback")
 }
 
-// check returns a usage error for flags that exclude each other, and for a port that anybody
-// could use. login says that clients must log in.
+// check returns a usage error for flags that exclude each other, and for a port that anybody could
+// use. login reports whether clients must log in.
 func (f redisFlags) check(login bool) error {
 	if f.listen == "" {
 		if f.notify != "" || f.insecure {
@@ -44,7 +44,8 @@ func (f redisFlags) check(login bool) error {
 	return fault.Usagef("--redis %s: anybody who reaches that address could use the store: add --users, or --redis-insecure", f.listen)
 }
 
-// serve starts the port in front of an attached store.
+// serve starts the port of --redis in front of an attached store, and returns its URL, which is empty
+// without --redis.
 func (f redisFlags) serve(attached *emulator.Attached, o emulator.Options) (url string, err error) {
 	if f.listen == "" {
 		return "", nil

@@ -103,7 +103,7 @@ func New(a *app.App) *cobra.Command {
 		Use:         "serve [-- CMD...]",
 		Short:       "Run an emulator of the broker and its state store",
 		GroupID:     app.GroupServe,
-		Annotations: map[string]string{app.Offline: ""}, // --attach configures the connection itself
+		Annotations: map[string]string{app.Offline: ""}, // f.serve configures the connection of --attach
 		Long:        long,
 		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE:        func(cmd *cobra.Command, args []string) error { return f.serve(cmd, a, args) },
@@ -156,7 +156,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.skew, "skew", "0s", "set the store's clock ahead by `DURATION`; may be negative")
 	fs.StringVar(&f.latency, "latency", "0s", "process each request only after `DURATION`")
 	for _, none := range []string{"skew", "latency"} {
-		fs.Lookup(none).DefValue = "" // help leaves it out
+		fs.Lookup(none).DefValue = "" // so that help shows no default
 	}
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: no quota)")
 	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: no limit)")
@@ -200,8 +200,8 @@ func (f serveFlags) options() (emulator.Options, error) {
 	return o, f.redis.check(login)
 }
 
-// certificates sets the certificate that the server presents and, with --listen-client-ca, the CA
-// that must have signed the clients' certificates.
+// certificates sets the certificate of the server and, with --listen-client-ca, the CA of the clients'
+// certificates.
 func (f serveFlags) certificates(o *emulator.Options) error {
 	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
 		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: use one or the other")
@@ -309,7 +309,8 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	}
 }
 
-// warnExposed prints a warning for each file with secrets that other users may read.
+// warnExposed prints a warning for each file with secrets that other users may read. token is the file
+// of --sat-out.
 func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
@@ -335,7 +336,7 @@ func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []
 	return &fault.ExitError{Code: code}
 }
 
-// serving returns the result that shows how clients connect. token is the name of their token file.
+// serving returns the result that shows how clients connect. token is the file of --sat-out.
 func serving(a *app.App, f serveFlags, server *emulator.Server, token string) format.Serving {
 	s := format.Serving{URL: server.URL(), SATFile: token}
 	switch {
@@ -347,8 +348,8 @@ func serving(a *app.App, f serveFlags, server *emulator.Server, token string) fo
 		}
 	case f.cert != "":
 		s.CAFile = absolute(string(f.cert))
-		if said, ok := a.Env("SSCLI_CA_FILE"); ok && said != "" {
-			s.CAFile = said // for a certificate that is not its own CA
+		if file, ok := a.Env("SSCLI_CA_FILE"); ok && file != "" {
+			s.CAFile = file // the certificate may not be self-signed
 		}
 	}
 	s.Paste = append(s.Paste, config.Export("SSCLI_URL", s.URL))
@@ -370,7 +371,7 @@ func absolute(name string) string {
 	return name
 }
 
-// servedEnviron returns the environment of a child process, so that its clients connect to the server.
+// servedEnviron returns an environment for CMD in which clients connect to the server.
 func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []string {
 	address := strings.SplitAfter(ready.URL, "://")[1]
 	host, port, err := net.SplitHostPort(address)
@@ -400,7 +401,7 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []
 		set["REDIS_URL"] = url
 	}
 	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
-	if ready.SATFile != "" { // a token excludes every other login
+	if ready.SATFile != "" { // a token cannot be combined with another login
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
 	}
 	_, ours := a.Env("SSCLI_USERNAME")
