@@ -44,7 +44,7 @@ newline.`,
 	}
 }
 
-// Flags are the flags of `set`, which batch --load has too.
+// Flags are the flags of `set`. Other commands that write keys have some of them.
 type Flags struct {
 	fence.Flags
 	nx, nex, persist bool
@@ -62,7 +62,7 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.Flags.Bind(fs)
 }
 
-// parse reads the operands of `set`.
+// parse parses the operands of `set`.
 func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error) {
 	if len(operands) == 0 {
 		return verb.Request{}, fault.Usagef("missing KEY and VALUE")
@@ -73,7 +73,7 @@ func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error
 		return verb.Request{}, err
 	}
 	if len(rest) > 0 {
-		more := *f // a copy, to which the operands add options
+		more := *f // the operands add options for this request only
 		f = &more
 		if err := f.words(rest); err != nil {
 			return verb.Request{}, err
@@ -105,8 +105,7 @@ func resultNEX(c *client.Command, reply client.Result) (format.Result, bool, err
 	return result(c, reply, "differs")
 }
 
-// result turns the reply to a command into a result. reason says why the value was not stored, if
-// it was not.
+// result converts the reply to a command for printing. If the value was not stored, reason says why.
 func result(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
 	r := reply.(client.SetResult)
 	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
@@ -116,7 +115,7 @@ func result(c *client.Command, reply client.Result, reason string) (format.Resul
 	return shown, r.Applied, nil
 }
 
-// words parses options after the value in the protocol's spelling.
+// words parses the options after the value, such as NX and PX 1000.
 func (f *Flags) words(rest []repl.Word) error {
 	for len(rest) > 0 {
 		switch word := rest[0].Text; strings.ToUpper(word) {
@@ -151,7 +150,7 @@ func (f *Flags) words(rest []repl.Word) error {
 	return nil
 }
 
-// Options returns the options that the flags stand for. The error is a usage error.
+// Options checks the flags, and returns them as options. The error is a usage error.
 func (f *Flags) Options() (client.SetOptions, error) {
 	options := client.SetOptions{Persist: f.persist}
 	var err error
@@ -189,5 +188,5 @@ func (f *Flags) Options() (client.SetOptions, error) {
 	return options, err
 }
 
-// maxTTL is the longest time.Duration in whole milliseconds, 292 years.
+// maxTTL is the longest time.Duration in whole milliseconds, about 292 years.
 const maxTTL = time.Duration(1<<63-1) / time.Millisecond * time.Millisecond
