@@ -17,8 +17,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// complete returns the candidates for part, the word at the cursor: the shell's own words, and what
-// cobra completes. before holds the words before it.
+// complete is a [repl.Completer]. The candidates are the shell's own words and those of cobra.
 func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	if len(before) > 0 && strings.EqualFold(before[0].Text, "sscli") {
 		before = before[1:]
@@ -59,7 +58,8 @@ func dotOperands(words []repl.Word, part string) (found []repl.Candidate) {
 	return found
 }
 
-// completeCommand asks cobra, as the completion scripts of the user's shells do.
+// completeCommand gets candidates from cobra in the same way as the completion scripts of bash, zsh
+// and fish.
 func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candidate {
 	line := s.newLine()
 	root := newLineRoot(line)
@@ -69,7 +69,7 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 	root.SetErr(&bytes.Buffer{})
 	args := operand.Protect(append(slices.Clone(words), part))
 	if !part.Quoted {
-		args[len(words)] = part.Text // perhaps the beginning of a flag
+		args[len(words)] = part.Text // it may be the beginning of a flag
 	}
 	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, args...))
 	if err := root.Execute(); err != nil {
@@ -100,8 +100,8 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 	return found
 }
 
-// files lists the files whose names begin with part. A directory ends in a separator, and leaves
-// the word open.
+// files lists the files whose names begin with part. After a directory and its separator, the word may
+// continue.
 func files(part string) (found []repl.Candidate) {
 	dir, name := filepath.Split(part)
 	entries, err := os.ReadDir(cmp.Or(dir, "."))

@@ -11,25 +11,23 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A connection is the one connection that all lines of a shell share, with the settings that
-// every line starts from. It implements [app.Shell]. Lines run one after the other, so it needs
-// no lock.
+// A connection is the connection that all lines of a shell share, and the settings that every line
+// begins with. It implements [app.Shell]. Lines run one after the other, so it needs no lock.
 type connection struct {
 	settings config.Settings
 	options  client.Options
 	session  *client.Session // nil before the first connection
 	tap      tap
-	keys     keyMemory
-	locks    keyMemory // the locks that lines have named
+	keys     keyMemory // keys that lines have named, or that the store has listed
+	locks    keyMemory // locks that lines have named
 	noScan   bool      // the store has refused to list keys
 }
 
-// Session implements [app.Shell]: it returns the shell's session. It connects if there is no
-// session, or if a permanent error has ended the session, because the user may have fixed the cause.
+// Session implements [app.Shell]: it returns the session of the shell. It connects if there is no
+// session. It also connects again after a permanent error, because the user may have fixed the cause.
 func (c *connection) Session(ctx context.Context) (*client.Session, error) {
 	if c.session != nil && client.IsPermanent(c.session.Err()) {
-		// The session's error was already reported.
-		_ = c.session.Close()
+		_ = c.session.Close() // its error was already reported
 		c.session = nil
 	}
 	if c.session != nil {
@@ -42,11 +40,11 @@ func (c *connection) Session(ctx context.Context) (*client.Session, error) {
 	return s, err
 }
 
-// up reports whether the session is connected, as far as it knows.
+// up reports whether the session is connected, or has not yet noticed that it is not.
 func (c *connection) up() bool { return c.session != nil && c.session.Err() == nil }
 
-// Broker implements [app.Shell]: it returns the shell's options, with the timeout and the trace of
-// the line.
+// Broker implements [app.Shell]: it returns the options of the shell, with the timeout of the line, and
+// turns on the trace of the line.
 func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	if a.Refused != "" {
 		return client.Options{}, nil, &fault.UsageError{
@@ -64,7 +62,7 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	}
 	c.tap.line.Store(&printPacket)
 	o := c.options
-	o.ClientID = "" // for a second connection, which cannot share the shell's id
+	o.ClientID = "" // a second connection with the shell's client id would end the first
 	if a.Settings.Timeout > 0 {
 		o.Timeout = a.Settings.Timeout
 	}
@@ -74,13 +72,13 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	}, nil
 }
 
-// A tap turns the trace of a connection on and off. It may be used by several goroutines.
+// A tap passes on the packets of a connection. Several goroutines may use it.
 type tap struct {
-	always func(mqtt.Event)                 // gets every packet; may be nil
-	line   atomic.Pointer[func(mqtt.Event)] // gets the packets during a line; holds nil between lines
+	always func(mqtt.Event)                 // called for every packet; may be nil
+	line   atomic.Pointer[func(mqtt.Event)] // called for the packets during a line; nil between lines
 }
 
-// print receives the trace events of the connection.
+// print is the trace function of the connection.
 func (t *tap) print(e mqtt.Event) {
 	if t.always != nil {
 		t.always(e)

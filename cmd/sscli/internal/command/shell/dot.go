@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// dots lists the commands of the shell itself: usage, and what the command does.
+// dots lists the usage and the help of each dot-command.
 func dots() [][2]string {
 	return [][2]string{
 		{".exit", "leave the shell"},

@@ -7,14 +7,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 )
 
-// shellHelp says how to edit and leave, in `help` and in `sscli shell --help`.
+// shellHelp says how to edit lines and leave the shell. It is part of `help` and `sscli shell --help`.
 const shellHelp = `An open quote continues on the next line. Tab completes commands, flags and keys. Ctrl-R
 searches the history. Ctrl-C ends a command or clears the line, Ctrl-D leaves.
 An entry that begins with a space, or holds a value over 256 bytes, is not kept in the
 history.
 `
 
-// overview prints all commands, directives and dot-commands: `help` without a topic.
+// overview prints what the shell understands, for `help` without a topic.
 func (s *shell) overview() error {
 	var b strings.Builder
 	write := func(title string, rows [][2]string) {

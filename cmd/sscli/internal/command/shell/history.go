@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// historyFile returns the name of the history file; empty for no history.
+// historyFile returns the name of the history file, or "" if the history is not to be saved.
 func historyFile(env func(string) (string, bool)) string {
 	if name, ok := env("SSCLI_HISTFILE"); ok {
 		return name
@@ -20,11 +20,11 @@ func historyFile(env func(string) (string, bool)) string {
 	return ""
 }
 
-// maxKept is the longest word, in bytes, of an entry that is kept in the history.
+// maxKept is the maximum length, in bytes, of a word in the history and of a remembered key.
 const maxKept = 256
 
-// keep reports whether to keep an entry in the history. It does not keep entries that begin with a
-// space, or contain a long word or something that looks like a password.
+// keep reports whether to keep an entry in the history. It returns false for an entry that begins with
+// a space, or has a word that is long or looks like a password.
 func keep(text string) bool {
 	if strings.HasPrefix(text, " ") {
 		return false
@@ -35,7 +35,7 @@ func keep(text string) bool {
 			return true
 		}
 		words := line.Words
-		if len(words) == 0 { // the line has an error: look at its fields
+		if len(words) == 0 { // the line has an error, but may still have a password
 			for _, field := range strings.Fields(line.Text) {
 				words = append(words, repl.Word{Text: field})
 			}
@@ -50,7 +50,7 @@ func keep(text string) bool {
 	}
 }
 
-// hasPassword reports whether a word holds a URL with a password.
+// hasPassword reports whether a word contains a URL with a password.
 func hasPassword(word string) bool {
 	_, rest, ok := strings.Cut(word, "://")
 	if !ok {

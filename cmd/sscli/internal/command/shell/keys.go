@@ -11,20 +11,20 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A keyMemory holds the keys that were named or seen in a shell, for completion.
+// A keyMemory remembers keys for completion.
 type keyMemory map[string]bool
 
-// maxRemembered limits the number of keys in a keyMemory.
+// maxRemembered is the maximum number of keys in a keyMemory.
 const maxRemembered = 10_000
 
-// add remembers a key, unless it is empty or too long, or there are too many.
+// add adds a key, unless the key is empty or too long, or the memory is full.
 func (m keyMemory) add(key string) {
 	if key != "" && len(m) < maxRemembered && len(key) <= maxKept {
 		m[key] = true
 	}
 }
 
-// RememberKey implements [app.Shell]: it remembers keys for completion.
+// RememberKey implements [app.Shell].
 func (c *connection) RememberKey(keys ...string) {
 	for _, key := range keys {
 		c.keys.add(key)
@@ -37,8 +37,8 @@ func (m keyMemory) with(prefix string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
 }
 
-// KeysWith implements [app.Shell]: it returns the keys that begin with prefix, both the keys seen
-// so far and the store's, if it has SCAN.
+// KeysWith implements [app.Shell]: it returns keys that begin with prefix, both remembered keys and, if
+// the broker has SCAN, keys of the store.
 func (c *connection) KeysWith(prefix string) (keys []string, all bool) {
 	listed, all := c.scan(prefix)
 	keys = append(c.keys.with(prefix), listed...)
@@ -46,8 +46,8 @@ func (c *connection) KeysWith(prefix string) (keys []string, all bool) {
 	return slices.Compact(keys), all
 }
 
-// LocksWith implements [app.Shell]: it returns the locks that lines have named and that begin with
-// prefix. If there are none, it returns keys, because any key may be a lock.
+// LocksWith implements [app.Shell]: it returns the remembered locks that begin with prefix. If there
+// are none, it returns keys, because any key may be a lock.
 func (c *connection) LocksWith(prefix string) (names []string, all bool) {
 	if found := c.locks.with(prefix); len(found) > 0 {
 		return found, true
@@ -55,8 +55,9 @@ func (c *connection) LocksWith(prefix string) (names []string, all bool) {
 	return c.KeysWith(prefix)
 }
 
-// scan asks the store for keys (protocol.md 9). If it cannot get a list, because there is no connection
-// or no SCAN, all is true: the shell knows only the keys seen so far. Completion prints no errors.
+// scan lists the keys of the store that begin with prefix (protocol.md 9). all is false if there may be
+// more. Without a connection or SCAN, scan returns no keys, and all is true because nothing more can be
+// listed. It returns no error, because completion prints none.
 func (c *connection) scan(prefix string) (keys []string, all bool) {
 	if c.noScan || !c.up() {
 		return nil, true

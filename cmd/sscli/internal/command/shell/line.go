@@ -61,11 +61,11 @@ func (s *shell) entry(ctx context.Context, text string) error {
 	}
 }
 
-// Slow is the minimum duration of a command for which the shell prints how long the command took.
+// Slow is the duration from which on the shell prints how long a command took.
 const Slow = 500 * time.Millisecond
 
-// command calls do with a context that Ctrl-C ends, and prints its error, its exit code, and how
-// long it took if it was slow.
+// command calls do with a context that Ctrl-C ends. Then it prints the error and the exit code and, if
+// the command was slow, how long it took.
 func (s *shell) command(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -107,13 +107,14 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 	return err
 }
 
-// words runs the words of a line: a word of the shell, a directive, or a command.
+// words runs the words of a line, which may be a command, a directive, or a command of the shell
+// itself.
 func (s *shell) words(ctx context.Context, words []repl.Word) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	if strings.EqualFold(words[0].Text, "sscli") && len(words) > 1 {
-		words = words[1:] // as in the examples of help
+		words = words[1:] // the user may copy an example of the help
 	}
 	name := strings.ToLower(words[0].Text)
 	switch {
@@ -129,17 +130,17 @@ func (s *shell) words(ctx context.Context, words []repl.Word) error {
 	return s.execute(ctx, words)
 }
 
-// A leaveError ends the shell with an exit code. It is not printed.
+// A leaveError ends the shell with an exit code. The shell does not print it.
 type leaveError struct{ code int }
 
 func (e *leaveError) Error() string { return "the shell ends" }
 
-// isLeave reports whether a word ends the shell. Case does not matter.
+// isLeave reports whether a word, in any case, is exit or quit.
 func isLeave(word string) bool {
 	return strings.EqualFold(word, "exit") || strings.EqualFold(word, "quit")
 }
 
-// leave runs exit [CODE] and quit [CODE].
+// leave returns the leaveError for the words exit [CODE] or quit [CODE], or a usage error.
 func leave(words []repl.Word) error {
 	if len(words) == 1 {
 		return &leaveError{}
@@ -162,7 +163,7 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {
 		s.conn.locks.add(operand.Unprotect(cmd.Flags().Args())[0])
 	}
-	s.timed = !takesItsTime(cmd)
+	s.timed = !waitsByDesign(cmd)
 	u, ok := errors.AsType[*fault.UsageError](err)
 	if _, advised := fault.Advice(err); ok && !advised {
 		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
@@ -176,18 +177,19 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	return err
 }
 
-// takesItsTime reports whether the user decides how long a command runs, so that timing it is useless.
-func takesItsTime(cmd *cobra.Command) bool {
+// waitsByDesign reports whether a command runs for as long as the user wants. The shell does not print
+// how long such a command took.
+func waitsByDesign(cmd *cobra.Command) bool {
 	path := strings.Fields(cmd.CommandPath())
 	return len(path) > 1 && slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 }
 
-// newLine returns the application that runs a line, with the shell's streams and connection.
+// newLine returns an application for a line, with the streams and the connection of the shell.
 func (s *shell) newLine() *app.App {
 	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn}
 }
 
-// noInput is the standard input of a line: the shell reads the real one.
+// noInput is the standard input of a line, because the shell itself reads the real standard input.
 type noInput struct{}
 
 // Read returns a usage error.

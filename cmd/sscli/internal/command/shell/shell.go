@@ -1,20 +1,20 @@
 // Package shell is the interactive shell: `sscli shell`, or sscli without arguments on a terminal.
 //
-// [New] makes the command. Package repl edits and splits the lines; this package runs them:
+// [New] makes the command. Package repl edits and splits the lines, and this package runs them:
 //
-//   - shell.go talks to the user: it greets, prompts, and reports a lost connection.
-//   - line.go runs an entry: each line gets a new tree of commands (newLineRoot) and an
+//   - shell.go has the dialogue with the user: greeting, prompt, and lost connections.
+//   - line.go runs an entry. Each line gets a new tree of commands (newLineRoot) and an
 //     application of its own (newLine), with the connection and the settings of the shell.
-//   - connection.go holds the one connection that all lines share. If it was lost, the next
+//   - connection.go has the connection that all lines share. If the connection was lost, the next
 //     command that needs it connects again.
 //   - complete.go and keys.go complete words on Tab.
 //   - dot.go has the commands of the shell itself (.output, .trace), help.go prints the
-//     overview, and history.go decides which lines the history keeps.
+//     overview, and history.go decides which entries the history keeps.
 //
-// A command runs in a shell as it does on the command line, with the same results and exit
-// codes. There are three differences: the shell reads the terminal, so a command cannot read
-// standard input; a line cannot change the connection; serve and shell are refused. Ctrl-C ends
-// the running command; a third Ctrl-C during the same command ends the shell.
+// A command has the same results and exit codes as on the command line, with three differences: a
+// command cannot read standard input, because the shell reads the terminal; a line cannot change the
+// connection; and serve, forward and shell cannot run. Ctrl-C ends the running command. A third Ctrl-C
+// during the same command ends the shell.
 package shell
 
 import (
@@ -65,8 +65,8 @@ The flags of sscli shell apply to every line. A line may have its own --output, 
 	}
 }
 
-// An editor reads entries from the user: [repl.Terminal], or [repl.LineReader] on a terminal
-// that cannot edit.
+// An editor reads entries from the user. It is a [repl.Terminal], or a [repl.LineReader] if the
+// terminal can only print.
 type editor interface {
 	ReadEntry(ctx context.Context, prompt string) (string, error)
 	Interrupt() bool
@@ -82,27 +82,26 @@ type shell struct {
 	editor  editor
 	history *repl.History
 
-	line  *app.App // the application of the last command line
-	told  error    // the loss of the connection that the user was told about; nil = none
-	timed bool     // print how long the last command took, if it was slow
+	line     *app.App // the application of the last command
+	reported error    // the last connection loss that was reported; nil while connected
+	timed    bool     // print how long the last command took, if it was slow
 
 	mu      sync.Mutex
-	cancel  context.CancelCauseFunc // of the command that runs; nil at the prompt
-	pressed int                     // how often Ctrl-C was pressed during that command
-	early   bool                    // Ctrl-C was pressed between the entry and its command
+	cancel  context.CancelCauseFunc // cancels the running command; nil at the prompt
+	pressed int                     // how often Ctrl-C was pressed during the running command
+	early   bool                    // Ctrl-C was pressed after the entry and before its command
 }
 
 func runShell(ctx context.Context, a *app.App) error {
 	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
-	// The trace on the terminal is for commands; a file gets everything.
-	a.Settings.Trace = false
+	a.Settings.Trace = false // on the terminal, only the packets during commands are printed
 	return a.WithBroker(func(o client.Options) error {
 		c.options = o
 		return talk(ctx, a, c)
 	})
 }
 
-// talk talks to the user until the user leaves.
+// talk runs the shell with a connection that greet opens.
 func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 	c.tap.always = c.options.Trace
 	c.options.Trace = c.tap.print
@@ -126,7 +125,7 @@ func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 	return s.run(ctx)
 }
 
-// newEditor returns an editor that suits the terminal.
+// newEditor returns an editor for the kind of terminal that TERM names.
 func (s *shell) newEditor() (editor, error) {
 	in := s.app.Stdin.(*os.File)
 	if kind, _ := s.app.Env("TERM"); kind == "dumb" || kind == "" && runtime.GOOS != "windows" {
@@ -135,7 +134,7 @@ func (s *shell) newEditor() (editor, error) {
 	return repl.NewTerminal(repl.TerminalOptions{In: in, Out: s.app.Stdout, History: s.history, Complete: s.complete})
 }
 
-// interrupted handles a Ctrl-C that the editor does not.
+// interrupted handles a Ctrl-C that arrives as a signal and not as a key.
 func (s *shell) interrupted() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,12 +142,11 @@ func (s *shell) interrupted() {
 		s.early = !s.editor.Interrupt()
 		return
 	}
-	// End the line on which the terminal shows ^C.
-	fmt.Fprintln(s.app.Stderr)
+	fmt.Fprintln(s.app.Stderr) // end the line on which the terminal shows ^C
 	stop := &signals.Interrupted{Signal: syscall.SIGINT}
 	s.cancel(stop)
 	if s.pressed++; s.pressed == 3 {
-		stop.Reraise() // the command has ignored the earlier ones
+		stop.Reraise() // the command ignores the end of its context
 	}
 }
 
@@ -189,7 +187,7 @@ func (s *shell) run(ctx context.Context) error {
 	}
 }
 
-// greet connects, and prints what the shell is connected to.
+// greet connects, and prints the broker that the shell is connected to.
 func (s *shell) greet(ctx context.Context) {
 	c := s.conn
 	limited, cancel := context.WithTimeout(ctx, c.options.Timeout)
@@ -218,7 +216,7 @@ func (s *shell) greet(ctx context.Context) {
 	fmt.Fprintf(s.app.Stderr, "sscli: %s\nType help for a list of commands, Ctrl-D to leave.\n", format.Escape(text))
 }
 
-// name returns the name of the connection, for the prompt.
+// name returns the context or the address of the broker, for the prompt.
 func (s *shell) name() string {
 	if s.conn.settings.Embedded {
 		return "embedded"
@@ -226,7 +224,7 @@ func (s *shell) name() string {
 	return cmp.Or(s.conn.settings.Context, s.conn.settings.Address)
 }
 
-// prompt returns the prompt, which says whether there is a connection.
+// prompt returns the prompt, which shows whether the shell is connected.
 func (s *shell) prompt() string {
 	if s.conn.up() {
 		return s.name() + "> "
@@ -234,31 +232,31 @@ func (s *shell) prompt() string {
 	return s.name() + " (not connected)> "
 }
 
-// reportLoss prints that the connection was lost or is back, unless it has already done so.
+// reportLoss prints once that the connection was lost, and once that it is back.
 func (s *shell) reportLoss() {
 	if s.conn.session == nil {
 		return
 	}
 	err := s.conn.session.Err()
 	if err == nil {
-		if s.told != nil {
-			s.told = nil
+		if s.reported != nil {
+			s.reported = nil
 			s.app.Warn("reconnected", "")
 		}
 		return
 	}
-	if s.told == nil {
+	if s.reported == nil {
 		f := fault.Of(err)
 		if !client.IsPermanent(err) {
 			f.Hint = ""
 		}
 		s.app.Warn(f.Message+"; the next command reconnects", f.Hint)
 	}
-	s.told = err
+	s.reported = err
 }
 
-// watchConnection reports a loss while a line is being edited, until the returned function is
-// called.
+// watchConnection reports a loss of the connection while the user edits an entry. The function that it
+// returns ends that.
 func (s *shell) watchConnection() func() {
 	if !s.conn.up() {
 		return func() {}
