@@ -22,25 +22,25 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
-// A live is top while it runs. The goroutine of loop owns the model and the maps; the others send
-// it functions that change them.
+// A live is a running top. Only the goroutine of loop uses the model and the maps. Other goroutines
+// send it functions that change them.
 type live struct {
 	session *client.Session
 	model   *model
 	packets *trace.KeyLog
-	limit   int // maximum number of watched keys that a scan found
+	limit   int // maximum number of watched keys, except operands
 
 	named   map[string]bool          // keys that are operands
-	watched map[string]*client.Watch // by key; nil = the watch is being made, or was refused
-	pending []byte                   // bytes of an incomplete key sequence
+	watched map[string]*client.Watch // watches by key; nil before the watch is confirmed, or if it was refused
+	pending []byte                   // an incomplete escape sequence from the keyboard
 
 	changes chan func()
 	jobs    chan terminal.Job
 	running sync.WaitGroup
-	end     context.CancelCauseFunc // ends top with an error; errQuit ends it without one
+	end     context.CancelCauseFunc // ends top with an error, or without one by errQuit
 }
 
-// errQuit says that the user quit.
+// errQuit ends top because the user quits.
 var errQuit = errors.New("quit")
 
 func newLive(s *client.Session, m *model, packets *trace.KeyLog, named map[string]bool, limit int) *live {
@@ -85,7 +85,7 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 		l.watch(ctx, key)
 	}
 	if len(l.model.patterns) > 0 {
-		// Not NewStore: the screen has no room for messages about outages.
+		// NewStore would print messages about outages over the screen.
 		store := &bulkread.Store{Session: l.session, RetryFor: cmp.Or(a.Settings.RetryFor, a.Settings.Timeout)}
 		l.start(ctx, func() error { return l.scan(ctx, store) })
 	}
@@ -95,7 +95,7 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 	return nil
 }
 
-// start runs f in a goroutine, which run waits for. An error or a panic of f ends top.
+// start calls f in a goroutine that run waits for. An error or a panic of f ends top.
 func (l *live) start(ctx context.Context, f func() error) {
 	l.running.Go(func() {
 		defer func() {
@@ -109,7 +109,7 @@ func (l *live) start(ctx context.Context, f func() error) {
 	})
 }
 
-// change makes the goroutine of loop call f. It returns false if ctx ended first.
+// change makes the goroutine of loop call f. It returns false if ctx ends first.
 func (l *live) change(ctx context.Context, f func()) bool {
 	select {
 	case l.changes <- f:
@@ -119,10 +119,11 @@ func (l *live) change(ctx context.Context, f func()) bool {
 	}
 }
 
-// frameInterval is the shortest time between two screens.
+// frameInterval is the minimum time between two redraws.
 const frameInterval = 100 * time.Millisecond
 
-// loop calls the functions passed to change, and draws, until ctx ends. It returns the cause.
+// loop draws the screen and calls the functions passed to change, until ctx ends. It returns the cause
+// of ctx.
 func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
@@ -133,7 +134,7 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
-			if dirty || time.Since(drawn) >= time.Second { // ages change
+			if dirty || time.Since(drawn) >= time.Second { // the screen shows ages
 				dirty, drawn = false, time.Now()
 				l.draw(s)
 			}
@@ -144,7 +145,7 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 			switch job {
 			case terminal.JobStop:
 				l.check(s.Suspend())
-			case terminal.JobContinued: // perhaps after SIGSTOP, which cannot be caught
+			case terminal.JobContinued: // also after SIGSTOP, which sends no JobStop
 				l.check(s.Enter())
 			}
 		}
@@ -152,14 +153,14 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 	}
 }
 
-// check ends top if err says that the terminal is gone.
+// check ends top if there is an error in drawing on the terminal.
 func (l *live) check(err error) {
 	if err != nil {
 		l.end(fault.Output(err))
 	}
 }
 
-// typed handles what the user typed.
+// typed handles input from the keyboard.
 func (l *live) typed(s *screen.Screen, b []byte) {
 	var keys []screen.Key
 	keys, l.pending = screen.ParseKeys(append(l.pending, b...))
@@ -213,7 +214,7 @@ func (l *live) scan(ctx context.Context, store *bulkread.Store) error {
 	}
 }
 
-// hasNoScan reports whether an error says that the broker has no SCAN.
+// hasNoScan reports whether err means that the broker has no SCAN.
 func hasNoScan(err error) bool {
 	refused, ok := errors.AsType[*wire.StoreError](err)
 	return ok && refused.Kind() == wire.ErrorUnknownCommand
@@ -253,7 +254,7 @@ func (l *live) scanned(ctx context.Context, keys []string, err error) {
 	l.forget()
 }
 
-// forget drops keys that were deleted more than a minute ago, unless they are operands.
+// forget removes keys that were deleted more than a minute ago, except operands.
 func (l *live) forget() {
 	for key, w := range l.watched {
 		r := l.model.rows[key]
@@ -272,9 +273,8 @@ func (l *live) watch(ctx context.Context, key string) {
 	l.start(ctx, func() error { return l.follow(ctx, key) })
 }
 
-// follow watches a key and handles its events, until ctx ends. If the watch cannot be made, follow
-// tries again for an operand, unless the store refuses it. Other keys are left to the next scan. An
-// error ends top.
+// follow watches a key and handles its events until ctx ends. If an operand cannot be watched, follow
+// tries again, unless the store has refused. For other keys, the next scan tries again.
 func (l *live) follow(ctx context.Context, key string) error {
 	w, err := l.session.Watch(ctx, []string{key}, client.WatchOptions{})
 	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}, client.WatchOptions{}) {
@@ -291,7 +291,7 @@ func (l *live) follow(ctx context.Context, key string) error {
 	for {
 		e, err := w.Next(ctx)
 		switch {
-		case errors.Is(err, client.ErrClosed): // by forget
+		case errors.Is(err, client.ErrClosed): // forget has closed the watch
 			return nil
 		case fault.IsA[*wire.StoreError](err):
 			l.change(ctx, func() { l.unwatched(key, err) })
@@ -313,6 +313,6 @@ func (l *live) unwatched(key string, err error) {
 	}
 	row.err = fault.Message(err)
 	if !l.named[key] {
-		delete(l.watched, key) // the next scan finds it
+		delete(l.watched, key) // so that the next scan tries again
 	}
 }

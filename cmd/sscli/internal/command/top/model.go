@@ -17,32 +17,32 @@ import (
 type model struct {
 	title    string // the URL of the store, or embedded
 	patterns []string
-	interval time.Duration // time between scans; 0 = no scans
+	interval time.Duration // time between scans; 0 means no scans
 
 	rows  map[string]*row
-	trace bool // rows collect packets
+	trace bool // collect packets
 
-	scanned   time.Time // when the last scan was complete; zero = none yet
-	scanErr   string    // why the last scan failed; empty = it succeeded
+	scanned   time.Time // end of the last successful scan; zero before the first
+	scanErr   string    // why the last scan failed; empty if it succeeded
 	noScan    bool      // the broker has no SCAN
-	unwatched int       // number of keys above the limit, which are not watched
-	outage    string    // why the connection was lost; empty = it is up
+	unwatched int       // number of keys that are not watched because of the limit
+	outage    string    // why the connection was lost; empty while connected
 	outageAt  time.Time
 
 	order     order
 	reversed  bool
 	filter    string
-	filtering bool   // the filter is being typed
-	selected  string // key
+	filtering bool   // the user is typing the filter
+	selected  string // the selected key
 	first     int    // index of the first row on the screen
-	open      string // the key whose details are shown
+	open      string // the key whose details are shown, if isOpen
 	isOpen    bool
-	scroll    int // lines of the details above the screen
-	help      bool
-	page      int // rows on the screen, for PageUp and PageDown
+	scroll    int  // number of lines of the details above the screen
+	help      bool // the help is shown
+	page      int  // number of rows on the screen, for PageUp and PageDown
 }
 
-// An order says how the rows are sorted.
+// An order is a way to sort the rows.
 type order int
 
 const (
@@ -59,53 +59,53 @@ type row struct {
 	found   bool
 	value   []byte
 	version client.Version
-	changed time.Time // when it was last seen to change, by the local clock; zero = never
+	changed time.Time // time of the last change since top began, by the local clock; zero if there was none
 	err     string    // why the key is not watched
 
 	writes rate
 
-	// A key whose value is written again and again is probably a lock, and the value its holder.
+	// A key whose value is written again and again is probably a lock, and the value is its holder.
 	renewed  time.Time     // time of the last renewal, by the local clock
 	renewals int           // number of renewals since the last other event
 	longest  time.Duration // longest time between two renewals
 
 	history []change
 	packets []string
-	trace   bool // packets are collected; false in a shell, whose connection is older than top
+	trace   bool // packets are collected; false in a shell, which connected before top began
 }
 
-// A change is an entry of a key's history.
+// A change is an entry in the history of a key.
 type change struct {
 	time    time.Time
-	op      string // initial, set, delete, resync or gap
+	op      string // the kind of the event
 	version client.Version
 	value   []byte // the beginning of the value
-	size    int    // of the whole value, in bytes
+	size    int    // size of the whole value, in bytes
 	found   bool
 	note    string
 }
 
-// maxLine is how many bytes of a value are formatted for one line: more than a terminal is wide.
+// maxLine is the maximum number of bytes of a value to format for one line. No terminal shows more.
 const maxLine = 4 << 10
 
 func beginning(value []byte) []byte { return value[:min(len(value), maxLine)] }
 
-// The maximum numbers of changes and packets kept for one key.
+// The maximum numbers of changes and packets of a row.
 const (
 	maxHistory = 200
 	maxPackets = 200
 )
 
-// rateSeconds is the time over which the rate of writes is averaged.
+// rateSeconds is the number of seconds that a rate averages.
 const rateSeconds = 10
 
 // A rate counts the writes in each of the last seconds.
 type rate struct {
-	counts [rateSeconds]int // by second, modulo rateSeconds
-	second int64            // of the newest count
+	counts [rateSeconds]int // indexed by Unix time modulo rateSeconds
+	second int64            // Unix time of the newest count
 }
 
-// advance drops counts older than rateSeconds.
+// advance removes counts that are older than rateSeconds.
 func (r *rate) advance(now time.Time) {
 	second := now.Unix()
 	for n := min(second-r.second, rateSeconds); n > 0; n-- {
@@ -140,7 +140,7 @@ func (m *model) add(key string) *row {
 	return r
 }
 
-// noteTrouble notes the newest error of an outage.
+// noteTrouble records the newest error of an outage, if there is an outage.
 func (m *model) noteTrouble(err error) {
 	if m.outage != "" && err != nil {
 		m.outage = fault.Message(err)
@@ -212,9 +212,9 @@ func (r *row) countRenewal(e client.Event) {
 
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// lease estimates the lease of a lock, which the store does not reveal. every is the longest time
-// between two renewals. left falls from 1 at a renewal to 0 after three times every. isLock is false
-// until the same value has been rewritten twice.
+// lease estimates the lease of a lock, because the store does not reveal it. every is the longest time
+// between two renewals. left is 1 at a renewal, and 0 when three times every has passed. isLock is
+// false until the same value has been written again twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
@@ -225,7 +225,7 @@ func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bo
 
 func keepLast[T any](all []T, n int) []T { return slices.Delete(all, 0, max(len(all)-n, 0)) }
 
-// shown returns the rows that pass the filter, in order.
+// shown returns the rows that match the filter, sorted.
 func (m *model) shown(now time.Time) []*row {
 	var rows []*row
 	for _, r := range m.rows {
@@ -250,13 +250,13 @@ func (m *model) shown(now time.Time) []*row {
 	return rows
 }
 
-// handleKey handles a typed key, and reports whether the user quits.
+// handleKey handles a key press, and reports whether the user quits.
 func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
 	switch {
 	case m.filtering:
 		m.editFilter(k)
 	case m.help:
-		m.help = false // any key
+		m.help = false // after any key press
 	case k == 'q' && !m.isOpen:
 		return true
 	case k == '?' || k == 'h':
@@ -266,7 +266,7 @@ func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
 		case screen.KeyEscape, screen.KeyEnter, screen.KeyBackspace, 'q':
 			m.isOpen = false
 		}
-		m.scroll = max(m.scroll+m.distance(k), 0) // viewOpen bounds it by the last line
+		m.scroll = max(m.scroll+m.distance(k), 0) // viewOpen applies the upper limit
 	default:
 		m.handleTableKey(k, now)
 	}
@@ -310,7 +310,7 @@ func (m *model) handleTableKey(k screen.Key, now time.Time) {
 	}
 }
 
-// distance returns by how many lines a typed key moves the selection; negative = up.
+// distance returns the number of lines by which a key press moves down, or up if it is negative.
 func (m *model) distance(k screen.Key) int {
 	const toEnd = 1 << 30
 	switch k {
@@ -330,7 +330,7 @@ func (m *model) distance(k screen.Key) int {
 	return 0
 }
 
-// indexOfSelected returns the index of the selected row, or 0.
+// indexOfSelected returns the index of the selected row, or 0 if it is not in rows.
 func (m *model) indexOfSelected(rows []*row) int {
 	return max(slices.IndexFunc(rows, func(r *row) bool { return r.key == m.selected }), 0)
 }

@@ -3,9 +3,9 @@
 //	sscli top
 //	sscli top 'thermostat/*' setpoint
 //
-// [New] builds the command. A [model] holds the state of the keys and of the display. Events and typed
-// keys change the model, and [model.view] renders it as lines for a screen of any size. A model uses
-// neither network nor terminal: [live] connects it to a session and a screen.
+// [New] makes the command. A [model] has the state of the keys and of the display. Events and key
+// presses change the model, and [model.view] renders it as lines for a screen of any size. A model
+// uses no network and no terminal. A [live] connects it to a session and a screen.
 //
 // Each key has a client.Session.Watch. A scan every few seconds finds new keys, because the store
 // sends no notifications for keys that are not watched.
@@ -36,7 +36,7 @@ type flags struct {
 	limit int
 }
 
-// New returns the command.
+// New returns the command `sscli top`.
 func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// The minimum size of a screen. A smaller one shows only "too small".
+// The minimum size of a screen. On a smaller one, top shows only "too small".
 const (
 	minWidth  = 20
 	minHeight = 4
@@ -47,7 +47,7 @@ func cut(lines []screen.Line, width, height int) []screen.Line {
 	return lines
 }
 
-// head returns the first lines: the title, and any problems.
+// head returns the first lines of the screen: the title, and a problem if there is one.
 func (m *model) head(width int, now time.Time) []screen.Line {
 	text := format.Count(len(m.rows), "key")
 	if m.filter != "" {
@@ -85,7 +85,7 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 	return lines
 }
 
-// foot returns the last line: the keys that can be typed.
+// foot returns the last line of the screen, which says what the user can press.
 func (m *model) foot() screen.Line {
 	text := "q quit  / filter  s sort  Enter  ? help"
 	switch {
@@ -119,7 +119,7 @@ LEASE   A value that is written again is
   The lease itself cannot be read.
 `
 
-// textLines splits a text into lines. Its tabs become spaces.
+// textLines splits a text into lines, and replaces tabs by spaces.
 func textLines(text string) (lines []screen.Line) {
 	for line := range strings.Lines(text) {
 		lines = append(lines, screen.Line{Text: strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")})
@@ -135,7 +135,7 @@ const (
 	gap       = 2
 )
 
-// A layout has the widths of the columns; lease is 0 if there is no room for it.
+// A layout has the widths of columns. If lease is 0, there is no room for that column.
 type layout struct{ key, value, lease int }
 
 func newLayout(width int, rows []*row) layout {
@@ -153,7 +153,7 @@ func newLayout(width int, rows []*row) layout {
 	return l
 }
 
-// row joins cells. Numbers are aligned to the right.
+// row joins cells, and aligns numbers to the right.
 func (l layout) row(key, value, age, rate, lease string) string {
 	spaces := strings.Repeat(" ", gap)
 	text := screen.Pad(format.CutMiddle(key, l.key), l.key) + spaces + screen.Pad(value, l.value) + spaces + screen.PadLeft(age, ageWidth) + spaces + screen.PadLeft(rate, rateWidth)
@@ -163,7 +163,7 @@ func (l layout) row(key, value, age, rate, lease string) string {
 	return strings.TrimRight(text, " ")
 }
 
-// viewTable returns the table with the rows around the selected one.
+// viewTable returns the part of the table around the selected row.
 func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
 	rows := m.shown(now)
 	m.page = max(height-1, 1)
@@ -218,10 +218,10 @@ func (r *row) shownValue() string {
 	return format.ValueStart(beginning(r.value), len(r.value))
 }
 
-// age returns how long ago the key was written, by its version.
+// age returns the time since the key was written or deleted.
 func (r *row) age(now time.Time) string {
 	at := r.version.Time()
-	if !r.found { // the version of a deletion is the version of the deleted value
+	if !r.found { // the version is still the deleted value's
 		at = r.changed
 	}
 	if !r.read || at.IsZero() || r.found && r.version.IsZero() {
@@ -252,7 +252,7 @@ func (r *row) bar(now time.Time) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "] " + short(every)
 }
 
-// short formats a duration in as few characters as possible.
+// short formats a duration for a narrow column.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -280,8 +280,8 @@ func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
 	return lines[m.scroll:]
 }
 
-// maxValue is the maximum size in bytes of a value that is shown whole. It is limited because each
-// redraw formats the value again.
+// maxValue is the maximum size, in bytes, of a value that is shown whole. Each redraw formats the
+// value again, so larger values would be slow.
 const maxValue = 256 << 10
 
 func (r *row) details(width int, now time.Time) []screen.Line {
