@@ -10,20 +10,20 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A fieldView follows one field of the values of keys, for --field.
+// A fieldView tracks the field of --field in the values of keys.
 type fieldView struct {
 	app  *app.App
 	path jsonfield.Path
-	last map[string]lastField // by key; no entry = not known
+	last map[string]lastField // by key; without an entry, the field's value is unknown
 }
 
-// A lastField is the last value of a field.
+// A lastField is the last known value of a field.
 type lastField struct {
 	value   jsonfield.Value
-	notJSON bool // the key's value was not JSON, and the user was told
+	notJSON bool // the value of the key was not JSON, and the user was warned
 }
 
-// newFieldView returns a fieldView for a path; nil for an empty path.
+// newFieldView returns a fieldView for a path, or nil if the path is empty.
 func newFieldView(a *app.App, path string) (*fieldView, error) {
 	if path == "" {
 		return nil, nil
@@ -35,20 +35,20 @@ func newFieldView(a *app.App, path string) (*fieldView, error) {
 	return &fieldView{app: a, path: p, last: make(map[string]lastField)}, nil
 }
 
-// compare handles the next event. It returns the change of the field, an event for --until whose
-// value is the field, and whether the event must be shown.
+// compare compares the field in an event with its last value. shown is the change of the field, field
+// is an event for --until with the field as its value, and isNew reports whether to show the event.
 func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field client.Event, isNew bool) {
 	shown.Path = f.path.String()
 	switch e.Kind {
 	case client.EventInitial, client.EventFound, client.EventResync, client.EventSet, client.EventDelete:
 	default:
-		return format.FieldChange{}, e, true // it is not about a value
+		return format.FieldChange{}, e, true // such an event has no value
 	}
 	before, known := f.last[e.Key]
 	shown.Old = before.value.String()
 	if e.Kind == client.EventSet && !e.HasValue {
 		delete(f.last, e.Key)
-		return shown, client.Event{Kind: client.EventOther}, true // the value is not known
+		return shown, client.Event{Kind: client.EventOther}, true // the notification had no value
 	}
 	var now lastField
 	if e.HasValue {

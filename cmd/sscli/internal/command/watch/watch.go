@@ -1,13 +1,13 @@
-// Package watch is the command `sscli watch`: it prints the changes of keys, or runs a
-// command for each.
+// Package watch is the command `sscli watch`, which prints the changes of keys, or runs a command for
+// each change.
 //
 //	sscli watch setpoint
 //	sscli watch config -- ./reload.sh
 //
-// [New] builds the command. Events come from client.Session.Watch, which documents what a watch
-// guarantees. This package decides when the watch ends, and with which exit code. Commands run one at
-// a time, in the order of the events, while up to --buffer events wait. The watch ends at once when
-// standard output is closed.
+// [New] makes the command. Events come from client.Session.Watch, which documents what a watch
+// guarantees. This package decides when the watch ends, and with which exit code. It runs commands one
+// at a time, in the order of the events, while up to --buffer events wait. When standard output is
+// closed, the watch ends at once.
 package watch
 
 import (
@@ -36,7 +36,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An end names the flag that ended a watch. It is the word that [format.End] shows.
+// An end is the error of a watch that ended as a flag demands. It is the flag's name, which
+// [format.End] prints.
 type end string
 
 func (e end) Error() string { return "ended by --" + string(e) }
@@ -60,7 +61,7 @@ type flags struct {
 	show                 format.Show
 }
 
-// New returns the command.
+// New returns the command `sscli watch`.
 func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -123,7 +124,7 @@ the watch, and fg continues both.`,
 	return cmd
 }
 
-// options parses durations and checks numbers.
+// options checks the flags, and returns them as options. forDur is the value of --for.
 func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error) {
 	for _, d := range []struct {
 		flag string
@@ -198,7 +199,8 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	})
 }
 
-// watch shows the events of keys until the watch ends. forDur is the value of --for; 0 = no limit.
+// watch shows the events of keys until the watch ends. forDur is the value of --for, or 0 without
+// --for.
 func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, options client.WatchOptions, forDur time.Duration) error {
 	a := v.app
 	ctx, stop := terminal.UntilClosed(ctx, a.Stdout)
@@ -208,7 +210,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 		err = fault.DescribeScan(client.Scan(unlisted.Pattern, nil), unlisted.Err)
 	}
 	if err == nil {
-		// --for begins when the watch is confirmed; before that, the timeout counts.
+		// The time of --for begins when the store has confirmed the watch.
 		if forDur > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, endFor)
@@ -221,7 +223,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 		for _, key := range keys {
 			rows = append(rows, format.Event{Op: string(client.EventInitial), Key: key})
 		}
-		a.Out.Measure(rows...) // to align their columns
+		a.Out.Measure(rows...) // so that the columns of all keys are aligned
 		err = v.run(ctx, w)
 		if closed := w.Close(); closed != nil {
 			a.Note("the store was not told that the watch has ended: " + closed.Error())
@@ -240,17 +242,17 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 type viewer struct {
 	app     *app.App
 	f       flags
-	field   *fieldView // nil = no --field
+	field   *fieldView // nil without --field
 	until   condition
 	command []string
 	runner  *process.Runner
 	changes int
-	refused error // why the first key that was dropped is no longer watched
+	refused error // why the store refused to watch a key; the first such error
 	outage  outage.Reporter
-	result  format.Event // the event that is being shown
+	result  format.Event // reused for each event
 }
 
-// run shows events until something ends the watch, and says what ended it.
+// run shows events until the watch ends, and prints the reason for the end.
 func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	err := v.loop(ctx, w)
 	if errors.Is(err, terminal.ErrClosed) {
@@ -266,11 +268,10 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 	return err
 }
 
-// loop handles events until something ends the watch, and returns that as an error.
+// loop shows events until the watch ends, and returns the reason as an error.
 func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 	for {
-		// Events that have already arrived share a write.
-		if !w.Ready() {
+		if !w.Ready() { // print the events that have arrived together with one write
 			if err := v.app.Flush(); err != nil {
 				return err
 			}
@@ -281,8 +282,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 		}
 		switch e.Kind {
 		case client.EventOther, client.EventError:
-			// A warning follows, which must come after the events before it.
-			if err := v.app.Flush(); err != nil {
+			if err := v.app.Flush(); err != nil { // print earlier events before the warning
 				return err
 			}
 		}
@@ -307,9 +307,9 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 	}
 }
 
-// handle shows an event, and returns an error if it ends the watch.
+// handle shows an event, and returns an error if the event ends the watch.
 func (v *viewer) handle(e client.Event) error {
-	checked, shown := e, format.FieldChange{} // checked is for --until
+	checked, shown := e, format.FieldChange{} // --until checks checked
 	if v.field != nil {
 		var isNew bool
 		if shown, checked, isNew = v.field.compare(e); !isNew {
@@ -337,7 +337,7 @@ func (v *viewer) handle(e client.Event) error {
 	return nil
 }
 
-// endReason returns the word for what ended a watch.
+// endReason returns the reason for the end of a watch, for [format.End].
 func endReason(err error) string {
 	if e, ok := errors.AsType[end](err); ok {
 		return string(e)
@@ -355,7 +355,7 @@ func endReason(err error) string {
 	return "error"
 }
 
-// show prints an event, or runs the command for it. field is the change of --field.
+// show prints an event, or runs the command for it. field is the change of the field of --field.
 func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	if e.Kind == client.EventInitial && v.f.noInitial {
 		return nil
