@@ -40,7 +40,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 	}
 }
 
-// Request returns a request with any words. Its reply is shown as it is.
+// Request returns a request with the given words, whose reply is shown as it is.
 func Request(words []string, options client.WriteOptions) verb.Request {
 	return verb.Request{
 		Commands: []client.Command{client.Call(words, options)},
@@ -56,7 +56,7 @@ func Request(words []string, options client.WriteOptions) verb.Request {
 	}
 }
 
-// shownValue turns a RESP3 value into one that can be printed.
+// shownValue converts a RESP3 value for printing.
 func shownValue(v wire.Value) format.Value {
 	out := format.Value{Kind: format.Kind(v.Kind), Text: v.Text, Int: v.Int}
 	for _, item := range v.Items {

@@ -1,7 +1,5 @@
-// Package hlc is the command `sscli hlc`: it prints, parses and compares versions and fencing tokens
-// without a broker.
-//
-// [New] makes the command. Package wire knows the format.
+// Package hlc is the command `sscli hlc`, which prints, parses and compares versions and fencing
+// tokens without a broker. Package wire has their format.
 package hlc
 
 import (

@@ -1,5 +1,5 @@
-// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. The package is not
-// named import because that is a Go keyword. Package batch loads the lines.
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. The package name
+// differs because import is a Go keyword. Package batch loads the lines.
 package importcmd
 
 import (
@@ -94,9 +94,8 @@ show whether a fencing token passes.`,
 	return cmd
 }
 
-// stopped says where an import stopped, and how many later lines are done. All lines in flight
-// have their results when it is called. A line is done if it was applied or its key already
-// exists.
+// stopped says where an import stopped, and how many later lines are done: applied, or left alone
+// because the key exists.
 func stopped(sum format.BatchSummary) string {
 	later := 0
 	for _, r := range sum.Ahead {
@@ -107,7 +106,7 @@ func stopped(sum format.BatchSummary) string {
 	}
 	outcome := "was refused"
 	if sum.Unknown > 0 || sum.Refused == 0 {
-		outcome = "failed" // its error says how
+		outcome = "failed" // the error of the line says how
 	}
 	were := "were"
 	if later == 1 {
@@ -116,7 +115,7 @@ func stopped(sum format.BatchSummary) string {
 	return fmt.Sprintf("line %d %s; %s %s done already", sum.Resume, outcome, format.Count(later, "later line"), were)
 }
 
-// dryRunFile prints what an import of a file, or of standard input (-), would do.
+// dryRunFile prints what an import of the file from, or of standard input ("-"), would do.
 func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOptions, onlyNew bool) error {
 	source := a.Stdin
 	if from != "-" {
@@ -164,8 +163,8 @@ type plan struct {
 	refused error // the error of the first key that could not be read
 }
 
-// add prints what the import would do with one line. now is what the store holds, now.Old is
-// the line.
+// add prints what the import would do with one line. now is what the store holds, and now.Old is the
+// line.
 func (p *plan) add(now bulkread.Entry) error {
 	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version)}
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the hidden verb `keynotify`. The registration ends with the connection.
+// New returns the hidden verb `keynotify`. The store drops the registration when the connection ends.
 func New() verb.Verb {
 	return verb.Verb{
 		Use:     "keynotify KEY [STOP]",

@@ -31,7 +31,7 @@ records no commit, except with -buildvcs=true. sscli --version prints the same.`
 	}
 }
 
-// Of fills in build data that the linker did not set from what the Go command recorded.
+// Of completes the build data that the linker has set with the data that the Go command has recorded.
 func Of(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if b.Version != "" {
@@ -43,8 +43,8 @@ func Of(b format.Build) format.Build {
 	return b
 }
 
-// recorded fills in b from the data that the Go command stored in the binary. Only go build and go
-// install in a checkout store the commit.
+// recorded adds the data that the Go command has recorded in the binary to b. The commit is recorded
+// only by go build and go install in a checkout.
 func recorded(b format.Build, info *debug.BuildInfo) format.Build {
 	b.Version = info.Main.Version
 	for _, s := range info.Settings {
