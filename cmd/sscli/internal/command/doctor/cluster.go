@@ -62,7 +62,7 @@ func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
 	var major, minor int
 	if n, _ := fmt.Sscanf(local.Client.Version, "v%d.%d", &major, &minor); n == 2 && (major < 1 || major == 1 && minor < 24) {
 		check.Status = format.Warn
-		check.Message += ": kubectl create token is in 1.24 and newer"
+		check.Message += ": kubectl create token needs 1.24 or newer"
 		check.Hint = "install a newer kubectl, or use a login of your own with --sat-file, --username or --cert-file"
 	}
 	if err := c.print(check); err != nil {
@@ -77,7 +77,6 @@ func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
 	return c.pass("cluster", time.Since(began), strings.TrimSpace("the API server answers, Kubernetes "+server.Version))
 }
 
-// service checks that the target of the port-forward exists.
 func (c *checkup) service(ctx context.Context, way *via.Way, check *format.Check) error {
 	v := c.a.Settings.Via
 	out, err := way.Kubectl(ctx, "get", v.Resource, "--output=name")
@@ -124,7 +123,7 @@ func (c *checkup) clusterToken(ctx context.Context, way *via.Way, check *format.
 	claims := jwt.RegisteredClaims{}
 	if _, _, err := jwt.NewParser().ParseUnverified(string(token), &claims); err != nil {
 		check.Status = format.Warn
-		check.Message += ", but it is no JSON Web Token"
+		check.Message += ", but it is not a JSON Web Token"
 		return nil
 	}
 	check.Facts = append(check.Facts, format.Fact{Name: "audience", Value: strings.Join(claims.Audience, ", ")})

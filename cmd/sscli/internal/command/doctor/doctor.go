@@ -88,7 +88,6 @@ type checkup struct {
 	unknown  mqtt.Message // the reply to SCAN, if the broker does not know it; otherwise zero
 }
 
-// run runs a checkup and prints its summary.
 func run(ctx context.Context, a *app.App, write bool) error {
 	a.Signals.Arm()
 	c := &checkup{a: a, prefix: scratchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}

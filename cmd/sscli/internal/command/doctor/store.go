@@ -31,7 +31,6 @@ func (c *checkup) read(ctx context.Context) error {
 	return c.print(check)
 }
 
-// roundTrip measures the round trip to the store.
 func (c *checkup) roundTrip(ctx context.Context) error {
 	const roundTrips = 10
 	var took []time.Duration

@@ -115,7 +115,7 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	}
 	if editor := filepath.Base(command[0]); isFullScreen(editor) && a.Shell == nil && !a.OnTerminal() {
 		return &fault.UsageError{
-			Err:  fmt.Errorf("the editor %s needs a terminal, and standard input or output is none", format.Path(editor)),
+			Err:  fmt.Errorf("the editor %s needs a terminal, and standard input or output is not a terminal", format.Path(editor)),
 			Hint: getAndSet(key),
 		}
 	}
@@ -156,7 +156,6 @@ type editing struct {
 	file   string // the file for the editor, alone in its directory
 }
 
-// run edits the value and stores it.
 func (e *editing) run(ctx context.Context) (err error) {
 	if e.before, err = guard.Read(ctx, e.session, e.key, e.options.Timeout); err != nil {
 		return err
@@ -164,7 +163,7 @@ func (e *editing) run(ctx context.Context) (err error) {
 	var ok bool
 	if e.doc, ok = newDocument(e.before.Value); !ok {
 		return &fault.UsageError{
-			Err:  fmt.Errorf("the value of %s is not text, an editor may damage it", format.BriefWord(e.key)),
+			Err:  fmt.Errorf("the value of %s is not text, so an editor may damage it", format.BriefWord(e.key)),
 			Hint: getAndSet(e.key),
 		}
 	}
@@ -286,7 +285,6 @@ func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err erro
 	return false, refused
 }
 
-// store writes the value, unless the key has changed since it was read.
 func (e *editing) store(ctx context.Context, value []byte) error {
 	w := guard.Write{
 		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: guard.StateOf(e.before),
