@@ -23,7 +23,6 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// defaultInflight is the number of writes in flight without --inflight.
 const defaultInflight = 64
 
 // New returns the command `sscli import`.
@@ -42,9 +41,9 @@ were missing (found is false) are skipped. Every key gets a new version. Other k
 left alone. FILE may also be the statestore.json of Microsoft's development environment
 for WASM modules.
 
-If a line has a version, import reads its key before the write. At the end a warning says
-how many values were overwritten by other ones although their version was newer, and was
-older than the import's first write; --dry-run counts them before.
+If a line has a version, import reads its key before the write. At the end, a warning says
+how many overwritten values were different and had a newer version than their line, not
+counting values that the import itself wrote. --dry-run counts them in advance.
 
 The first error stops the import and gives the exit code. Up to --inflight later lines may
 be in flight at that time; import completes them. stderr shows the line to continue from
@@ -52,8 +51,8 @@ be in flight at that time; import completes them. stderr shows the line to conti
 line is reported as applied, refused or unknown, as in a batch.
 
 The result is one line with the number of keys. The raw form has six numbers, separated by
-tabs: the lines that were applied, exist already (--only-new), were refused, are unknown
-and were skipped, and the line to continue from, or 0.
+tabs. Five count the lines that were applied, left alone (--only-new), refused, of unknown
+outcome, and skipped. The last is the line to continue from, or 0.
 
 --dry-run sends no write. It reads each key and prints what would happen: create, replace,
 same (the key holds this value already, and would get a new version), exists (--only-new
@@ -155,7 +154,6 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 	})
 }
 
-// A plan counts and prints what an import would do.
 type plan struct {
 	app     *app.App
 	onlyNew bool

@@ -266,7 +266,6 @@ func (l *live) forget() {
 	}
 }
 
-// watch starts watching a key.
 func (l *live) watch(ctx context.Context, key string) {
 	l.watched[key] = nil
 	l.model.add(key)

@@ -42,7 +42,6 @@ type model struct {
 	page      int  // number of rows on the screen, for PageUp and PageDown
 }
 
-// An order is a way to sort the rows.
 type order int
 
 const (
@@ -147,7 +146,6 @@ func (m *model) noteTrouble(err error) {
 	}
 }
 
-// handleEvent handles an event of a watch.
 func (m *model) handleEvent(e client.Event) {
 	switch e.Kind {
 	case client.EventDown:

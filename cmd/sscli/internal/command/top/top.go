@@ -51,9 +51,9 @@ An operand with *, ? or [ is a pattern, as in scan. The store sends no notificat
 keys, so top scans for them every 5s (--every). With a broker that has no SCAN, top shows
 only keys that are named.
 
-Keys: arrows select, Enter opens a key with its history since top started, its value and
-its packets, / filters, s sorts, ? lists all keys, q goes back or quits. Ctrl-Z suspends
-top, fg resumes it.
+Arrows select a key. Enter opens it: its value, its packets, and its history since top
+started. / filters, s sorts, ? shows help, q goes back or quits. Ctrl-Z suspends top, and
+fg resumes it.
 
 If the same value is written to a key again and again, top takes the key for a lock and
 the value for its holder. The bar is full at a renewal, and empty after three times the
