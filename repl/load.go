@@ -225,7 +225,6 @@ func bytesOf(name string, text, encoded member) (value []byte, ok bool, err erro
 	return []byte{}, false, nil
 }
 
-// kindOf names the type of a JSON value.
 func kindOf(kind jsontext.Kind) string {
 	switch kind {
 	case '"':

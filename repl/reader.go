@@ -38,7 +38,6 @@ type Reader struct {
 	ended    bool // a line was too long, so nothing more is read
 }
 
-// readSize is the size of a Reader's buffer in bytes.
 const readSize = 32 << 10
 
 // NewReader returns a Reader that reads from r.
@@ -81,7 +80,7 @@ func (r *Reader) NextText() (Line, error) {
 	}
 }
 
-// Lines returns the number of physical lines read so far.
+// Lines returns the number of physical lines that were read.
 func (r *Reader) Lines() int { return r.number }
 
 // logical reads a logical line, which may have no words.

@@ -194,7 +194,6 @@ func (s *screen) erase(b *bytes.Buffer) {
 	s.forget()
 }
 
-// remove erases the drawn line from the terminal.
 func (s *screen) remove() {
 	s.fit()
 	var b bytes.Buffer
@@ -209,7 +208,6 @@ func (s *screen) leave(prompt string, line []rune, mark string) {
 	s.forget()
 }
 
-// clear clears the terminal.
 func (s *screen) clear() {
 	s.forget()
 	s.write([]byte("\x1b[H\x1b[2J"))

@@ -63,7 +63,6 @@ type search struct {
 	missed bool   // no entry contains the query
 }
 
-// A readResult is the result of reading a line or an entry.
 type readResult struct {
 	text string
 	err  error

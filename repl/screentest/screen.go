@@ -121,7 +121,6 @@ func (s *Screen) down() {
 	s.top = max(s.top, s.row-s.height+1)
 }
 
-// columns returns the number of columns that a character takes.
 func columns(r rune) int {
 	switch kind := width.LookupRune(r).Kind(); {
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf), r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff:

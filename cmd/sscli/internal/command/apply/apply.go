@@ -25,7 +25,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
-// flags are the flags of the command.
 type flags struct {
 	prefix, prune, every config.Text
 	dryRun, diff         bool
@@ -90,7 +89,6 @@ value is unchanged, even if its ttl or persist differs from the source.`,
 	return cmd
 }
 
-// run runs the command.
 func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if len(names) == 0 {
 		return fault.Usagef("missing SOURCE: expected a file, a directory or a manifest")
@@ -122,7 +120,6 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	})
 }
 
-// check checks the flags.
 func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	if every, err = usage.PositiveDuration("--every", f.every); err != nil {
 		return 0, err

@@ -84,7 +84,6 @@ func (r *round) run(ctx context.Context) (err error) {
 	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
 
-// findStale finds the keys to prune, and asks whether to delete them.
 func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
 	seen := make(map[string]bool)
 	err := bulkread.Scan(string(r.flags.prune))(ctx, store, func(e bulkread.Entry) error {
@@ -225,7 +224,6 @@ func (r *round) recoverLost(ctx context.Context) {
 	verb.Recover(ctx, answers, r.timeout, r.session.ReadBack)
 }
 
-// finish prints and counts the result of an item.
 func (r *round) finish(ctx context.Context, it *item) error {
 	if it.Warning != "" {
 		if err := r.app.Flush(); err != nil { // print earlier results before the warning
@@ -274,7 +272,6 @@ func (r *round) finish(ctx context.Context, it *item) error {
 	return r.app.Queue(result)
 }
 
-// count counts an action for the summary.
 func (r *round) count(action string) {
 	switch action {
 	case created:

@@ -117,7 +117,6 @@ its value. Keys that were missing (found is false) are skipped.`,
 	return cmd
 }
 
-// newBatch returns a batch that is ready to run.
 func newBatch(a *app.App, f batchFlags) *batch {
 	b := &batch{app: a, flags: f, stderr: a.Stderr}
 	b.verbs = b.lineVerbs()
@@ -290,7 +289,6 @@ func (b *batch) flush() bool {
 	return b.unwritten == nil
 }
 
-// sequential runs one line after the other.
 func (b *batch) sequential(ctx context.Context, lines <-chan lineinput.Line) {
 	for {
 		line, ok := lineinput.Next(ctx, lines)
@@ -333,7 +331,6 @@ func (b *batch) echo(line lineinput.Line) {
 // errNothing is the error for a line of --load whose key was missing when it was exported.
 var errNothing = errors.New("nothing to load")
 
-// line parses and runs one line.
 func (b *batch) line(ctx context.Context, line lineinput.Line) error {
 	b.app.Line = line.Number
 	t, err := b.parse(line)

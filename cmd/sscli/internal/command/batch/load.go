@@ -35,7 +35,6 @@ func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum form
 	return b.summary.result, b.ran, err
 }
 
-// checkRange checks --inflight and --from-line.
 func checkRange(inflight, from int) error {
 	if inflight < 1 || inflight > maxInflight {
 		return fault.Usagef("--inflight %d: must be 1 to %d", inflight, maxInflight)

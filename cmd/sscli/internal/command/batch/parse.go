@@ -59,7 +59,6 @@ func (t *task) sends() bool {
 	return t.run == nil && len(t.req.Commands) == 1 && t.req.Run == nil && !t.req.Alone && !t.req.Force
 }
 
-// parse parses a line.
 func (b *batch) parse(line lineinput.Line) (t task, err error) {
 	switch {
 	case line.Err != nil:
@@ -78,7 +77,6 @@ func (b *batch) parse(line lineinput.Line) (t task, err error) {
 	return b.parseWords(line.Words)
 }
 
-// parseWords parses the words of a line.
 func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	name, operands := words[0].Text, words[1:]
 	if known := b.verb(name); known != nil {
@@ -127,7 +125,6 @@ func (b *batch) verb(name string) *lineVerb {
 	return b.verbs[strings.ToLower(name)]
 }
 
-// runWords runs the command of a directive.
 func (b *batch) runWords(ctx context.Context, words []repl.Word) error {
 	t, err := b.parseWords(words)
 	if err != nil {
@@ -136,7 +133,6 @@ func (b *batch) runWords(ctx context.Context, words []repl.Word) error {
 	return b.do(ctx, t)
 }
 
-// names lists the commands that can run in a batch.
 func (b *batch) names() string {
 	names := []string{"hlc", "ping", "version"}
 	for _, usage := range directive.Usages() {

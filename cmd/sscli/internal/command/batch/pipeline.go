@@ -228,7 +228,6 @@ func (l *pendingLine) await() (lost bool) {
 	return l.Lost() != nil
 }
 
-// finish prints the result of a line.
 func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 	p.echo(l.line)
 	p.app.Line = l.line.Number

@@ -22,7 +22,6 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// progressInterval is the time between two updates of a line of progress.
 const progressInterval = 200 * time.Millisecond
 
 // showProgress shows the progress of the batch, unless results are printed on the terminal or lines

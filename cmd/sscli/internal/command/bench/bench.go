@@ -34,7 +34,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
-// benchFlags are the flags of `sscli bench`.
 type benchFlags struct {
 	clients, inflight, size, keys int
 	count                         int64 // number of requests; 0 means no limit
@@ -162,7 +161,6 @@ func (b *benchmark) command(verb string, key string) client.Command {
 	return client.Set(key, b.value, client.SetOptions{TTL: (b.length + keyLifetime).Truncate(time.Millisecond)})
 }
 
-// run connects, writes the keys, measures, prints, and deletes the keys.
 func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
 	defer func() {
 		for _, s := range b.sessions {

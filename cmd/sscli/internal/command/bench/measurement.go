@@ -33,7 +33,6 @@ func (m *measurement) add(took time.Duration, err error) {
 	_ = m.latency.RecordValue(min(max(took, time.Microsecond), maxLatency).Microseconds()) // the value is in range
 }
 
-// result returns the measurement for printing.
 func (m *measurement) result(verb string, elapsed time.Duration) format.Bench {
 	r := format.Bench{Verb: verb, Count: m.latency.TotalCount(), Errors: m.errors, Elapsed: elapsed}
 	if r.Count == 0 {

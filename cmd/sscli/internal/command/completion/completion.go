@@ -58,7 +58,6 @@ func powershell(root *cobra.Command, w io.Writer, descriptions bool) error {
 	return root.GenPowerShellCompletion(w)
 }
 
-// script returns the command that writes the completions for a shell.
 func script(a *app.App, shell, more, example string, write writer) *cobra.Command {
 	var bare bool
 	cmd := &cobra.Command{

@@ -62,7 +62,6 @@ func contextFile(a *app.App, cmd *cobra.Command) (string, error) {
 	return file, nil
 }
 
-// shownContext returns a context for printing.
 func shownContext(op, name string, all config.Contexts) format.Context {
 	c := all.Named[name]
 	shown := format.Context{Op: op, Name: name, Chosen: name != "" && name == all.Chosen, Protected: c.Protected, Broker: c.Broker()}
@@ -279,7 +278,6 @@ NAME, of a command with -c NAME. The source is a flag, a variable, or a context.
 	}
 }
 
-// effective lists the effective settings, including defaults.
 func effective(a *app.App, cmd *cobra.Command) []format.Setting {
 	settings := a.Settings.Effective()
 	add := func(flag, value string) {

@@ -54,7 +54,6 @@ func (f *readFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.separator, "separator", "`CHARACTER` between the cells of CSV, or tab (default: a comma)")
 }
 
-// options returns the options for reading a file.
 func (f *readFlags) options(name string) (o records.Options, err error) {
 	if o.Types, err = records.ParseTypes(string(f.types)); err != nil {
 		return o, fault.Usagef("--types %w", err)
@@ -141,7 +140,6 @@ func notDataset(key string, err error) error {
 	return &fault.DatasetError{Err: invalid, Hint: "sscli get " + format.ShWord(key) + " shows the value; sscli dataset load " + format.ShWord(key) + " FILE replaces it"}
 }
 
-// stored returns the options for reading the value of a key.
 func stored(key string) records.Options {
 	return records.Options{Name: format.BriefWord(key), Stored: true}
 }

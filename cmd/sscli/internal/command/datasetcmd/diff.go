@@ -82,7 +82,6 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 	return fault.NoIf(counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered)
 }
 
-// changeOf returns the result for a change.
 func changeOf(key string, c dataset.Change) format.DatasetChange {
 	r := format.DatasetChange{Key: key, Change: "changed", OldLine: c.Old.Line, Line: c.New.Line, Old: c.Old.JSON, New: c.New.JSON}
 	switch {

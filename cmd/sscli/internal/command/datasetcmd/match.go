@@ -103,7 +103,6 @@ func (m *matching) run(ctx context.Context, words []string) error {
 	return no
 }
 
-// query returns the query for the arguments and --on.
 func (m *matching) query(words []string) (q dataset.Query, err error) {
 	switch {
 	case m.message == "" && len(m.on) > 0:
@@ -174,7 +173,6 @@ func (m *matching) dataset(ctx context.Context) ([]byte, error) {
 	return value, cmp.Or(err, fault.NoIf(!found))
 }
 
-// maxNear is the maximum number of near misses to print.
 const maxNear = 5
 
 // find prints the first record that matches the query, or near misses. message is the line number of

@@ -49,7 +49,6 @@ written as JSON. -o json prints an object for each record, with its line number.
 	return cmd
 }
 
-// forms lists the values of show's --output.
 func forms() []string { return []string{"wide", "csv", "jsonl", "human", "raw", "json", "template="} }
 
 // A form is the value of show's --output.
@@ -180,7 +179,6 @@ func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all b
 
 func width(text string) int { return format.Columns(format.Escape(text)) }
 
-// fill sets the cells of a record.
 func (t *table) fill(r *format.DatasetRecord) error {
 	r.Titles, r.Cells = t.columns, make([]format.DatasetCell, len(t.columns))
 	for f, err := range records.Fields(r.Record) {

@@ -215,11 +215,11 @@ func (d *differ) compare(now bulkread.Entry) error {
 	}
 	found := Difference(now.Key, old.GetResult, now.GetResult)
 	switch found.Change {
-	case Added:
+	case added:
 		d.sum.Added++
-	case Removed:
+	case removed:
 		d.sum.Removed++
-	case Changed:
+	case changed:
 		d.sum.Changed++
 	default:
 		if old.Found {
@@ -232,9 +232,9 @@ func (d *differ) compare(now bulkread.Entry) error {
 
 // The values of Change in a [format.Difference].
 const (
-	Added   = "added"
-	Removed = "removed"
-	Changed = "changed"
+	added   = "added"
+	removed = "removed"
+	changed = "changed"
 )
 
 // Difference compares two states of a key. Change is empty if they are equal.
@@ -251,11 +251,11 @@ func Difference(key string, old, now client.GetResult) format.Difference {
 	}
 	switch {
 	case !old.Found:
-		d.Change = Added
+		d.Change = added
 	case !now.Found:
-		d.Change = Removed
+		d.Change = removed
 	default:
-		d.Change = Changed
+		d.Change = changed
 		d.Fields = jsonfield.Changes(d.Old, d.New)
 	}
 	return d

@@ -100,7 +100,6 @@ cannot be known.`,
 	return cmd
 }
 
-// explain reads the facts and prints the verdict.
 func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error {
 	a.RememberKey(f.key)
 	if f.asked {

@@ -138,7 +138,6 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 	})
 }
 
-// An exporter prints entries.
 type exporter struct {
 	app    *app.App
 	out    *format.Printer

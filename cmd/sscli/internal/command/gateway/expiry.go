@@ -19,7 +19,6 @@ type expiries struct {
 	swept    time.Time                   // time of the last sweep
 }
 
-// An expiringWrite is a SET with an expiry.
 type expiringWrite struct {
 	began   time.Time
 	after   time.Duration // the key expires this long after the write

@@ -124,7 +124,6 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 	return listen, o, tlsConfig, nil // net.Listen will report an error in listen
 }
 
-// tls returns the TLS configuration, or nil for plain TCP.
 func (f flags) tls() (*tls.Config, error) {
 	switch {
 	case (f.cert == "") != (f.key == ""):
@@ -200,7 +199,6 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 	})
 }
 
-// runCommand runs CMD with REDIS_URL set to the gateway's URL.
 func runCommand(command []string, url string) error {
 	runner := process.NewRunner()
 	defer runner.Close()

@@ -109,7 +109,6 @@ func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options,
 	return l, func() error { return f.lockError(a, releaseLock(a, s, l, so.Timeout)) }, nil
 }
 
-// hold holds a lock until ctx ends or the lock is lost.
 func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, o client.LockOptions) (err error) {
 	r := newReporter(a, "the lock counts as lost")
 	l, err := acquire(ctx, a, s, f.name, o, r.trouble)

@@ -205,7 +205,6 @@ func busyError(err error) error {
 		format.Age(time.Since(e.Status.Token.Time())), ordinaryKeyNote(e.Status, e.Waited > 0))
 }
 
-// result returns the result of a subcommand, with a lease.
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {
 	t, _ := o.Timing()
 	return format.Lock{Op: op, Name: f.name, Holder: string(o.Holder), Token: app.Version(lease.Token), TTL: t.TTL}

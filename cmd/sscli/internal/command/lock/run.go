@@ -122,7 +122,6 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	})
 }
 
-// lockedEnviron returns the environment of a command that runs under a lock.
 func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 	s := a.Settings
 	if s.Embedded {

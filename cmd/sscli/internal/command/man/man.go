@@ -101,7 +101,6 @@ func Documented(cmd *cobra.Command) []*cobra.Command {
 // PageName returns the name of a command's page without the section, such as sscli-lock-run.
 func PageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
-// section returns the section of a command's page.
 func section(cmd *cobra.Command) string {
 	if cmd.IsAdditionalHelpTopicCommand() {
 		return "7"

@@ -113,5 +113,4 @@ func related(cmd *cobra.Command) []string {
 	return pages
 }
 
-// reference returns the name and the section of a command's page.
 func reference(cmd *cobra.Command) string { return bold(PageName(cmd)) + "(" + section(cmd) + ")" }

@@ -31,14 +31,12 @@ func (r *roff) item(term, meaning string) {
 	r.text(meaning)
 }
 
-// literal adds preformatted lines.
 func (r *roff) literal(lines []string) {
 	r.WriteString(".RS 4\n.nf\n")
 	r.text(lines...)
 	r.WriteString(".fi\n.RE\n")
 }
 
-// blocks adds the blocks of a help text.
 func (r *roff) blocks(list []Block) {
 	for i, b := range list {
 		if b.Rows == nil && i > 0 {

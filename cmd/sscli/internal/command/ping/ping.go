@@ -50,7 +50,6 @@ func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
 	})
 }
 
-// flags are the flags of the command.
 type flags struct {
 	count          int
 	interval, wait time.Duration

@@ -20,7 +20,6 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// scanFlags are the flags and the operand of `scan`.
 type scanFlags struct {
 	pattern string
 	limit   int // -1 means no limit

@@ -81,7 +81,6 @@ func checkListen(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// attach serves a store on the broker that the connection flags name.
 func attach(ctx context.Context, a *app.App, f serveFlags) error {
 	served, err := f.options()
 	if err != nil {
@@ -186,7 +185,6 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 	}
 }
 
-// attachOptions returns the options of the connection of --attach.
 func attachOptions(ctx context.Context, o client.Options) mqtt.Options {
 	m := mqtt.Options{
 		Address:   o.Address,

@@ -15,7 +15,6 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// dataFlags are the flags about the file that keeps the store.
 type dataFlags struct {
 	file     config.Text
 	persist  string

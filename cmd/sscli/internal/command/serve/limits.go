@@ -15,7 +15,6 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// limitFlags are the flags that limit what clients may do.
 type limitFlags struct {
 	set    []string
 	refuse []string

@@ -9,7 +9,6 @@ import (
 	"github.com/sscli/sscli/redis"
 )
 
-// redisFlags configure the port for Redis clients.
 type redisFlags struct {
 	listen   config.Text
 	notify   config.Text

@@ -46,7 +46,6 @@ type serveFlags struct {
 	log                         requestlog.Flags
 }
 
-// long is the long help of the command.
 const long = `Run an MQTT 5 broker with a state store, for development and tests. serve prints the
 broker's URL when it is ready. The data is lost when serve ends, unless --data names a
 file to keep it.
@@ -141,7 +140,6 @@ func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error 
 	return attach(cmd.Context(), a, *f)
 }
 
-// bind defines the flags.
 func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.listen, "listen", "`HOST:PORT` to listen on; port 0 means any free port (default 127.0.0.1:1883, with TLS 127.0.0.1:8883, with CMD 127.0.0.1:0)")
 	fs.Var(&f.selfSigned, "self-signed", "`DIR` with certificates for TLS, which are created if they are missing")
@@ -167,7 +165,6 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 }
 
-// options returns the options of the emulator.
 func (f serveFlags) options() (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}

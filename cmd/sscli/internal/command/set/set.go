@@ -62,7 +62,6 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.Flags.Bind(fs)
 }
 
-// parse parses the operands of `set`.
 func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error) {
 	if len(operands) == 0 {
 		return verb.Request{}, fault.Usagef("missing KEY and VALUE")

@@ -31,7 +31,6 @@ func (c *connection) RememberKey(keys ...string) {
 	}
 }
 
-// with returns the remembered keys that begin with prefix.
 func (m keyMemory) with(prefix string) []string {
 	keys := slices.Sorted(maps.Keys(m))
 	return slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })

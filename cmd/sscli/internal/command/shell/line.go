@@ -197,7 +197,6 @@ func (noInput) Read([]byte) (int, error) {
 	return 0, fault.Usagef(`the shell itself reads standard input: use -f FILE, or "-" in quotes for the value -`)
 }
 
-// newLineRoot returns the tree of commands for a line.
 func newLineRoot(line *app.App) *cobra.Command {
 	root := cmdline.NewRoot(line)
 	for _, name := range config.ConnectionFlags() {

@@ -125,7 +125,6 @@ func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 	return s.run(ctx)
 }
 
-// newEditor returns an editor for the kind of terminal that TERM names.
 func (s *shell) newEditor() (editor, error) {
 	in := s.app.Stdin.(*os.File)
 	if kind, _ := s.app.Env("TERM"); kind == "dumb" || kind == "" && runtime.GOOS != "windows" {

@@ -238,7 +238,6 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 	return err
 }
 
-// A viewer shows the events of a watch.
 type viewer struct {
 	app     *app.App
 	f       flags

@@ -104,7 +104,6 @@ func (c *checking) note(file, line int, message string) {
 	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
 }
 
-// readFiles reads the definitions.
 func (c *checking) readFiles() error {
 	for i, name := range c.names {
 		text, err := os.ReadFile(name)
@@ -222,7 +221,6 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 	return nil
 }
 
-// A wantedField is a field that a definition names.
 type wantedField struct {
 	use
 	dataflow.Field
@@ -270,7 +268,6 @@ func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 	}
 }
 
-// fromStore returns a source that reads keys from the store.
 func (c *checking) fromStore(s *client.Session, o client.Options) source {
 	return func(ctx context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
 		hint := "sscli dataset load " + format.ShWord(key) + " FILE"
@@ -285,7 +282,6 @@ func (c *checking) fromStore(s *client.Session, o client.Options) source {
 	}
 }
 
-// fromDirectory returns a source that reads the files of a directory.
 func (c *checking) fromDirectory(dir string) source {
 	return func(_ context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
 		file, o, err := records.OpenKey(dir, key)

@@ -33,7 +33,6 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// flags are the flags of lock trace, and its operands.
 type flags struct {
 	guards      []string
 	ttl, forDur config.Text
@@ -137,7 +136,6 @@ func run(ctx context.Context, a *app.App, f flags) error {
 	return t.finish(err)
 }
 
-// A tracer prints statements about locks.
 type tracer struct {
 	app     *app.App
 	f       flags
@@ -160,7 +158,6 @@ var (
 	errCountReached = errors.New("the number of changes of -n is reached")
 )
 
-// watch handles the events of a watch.
 func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	ctx, stop := terminal.UntilClosed(ctx, t.app.Stdout)
 	defer stop()
@@ -217,7 +214,6 @@ func (t *tracer) waiting() string {
 	return text + "; Ctrl-C ends"
 }
 
-// read handles the events of a recording.
 func (t *tracer) read(ctx context.Context) error {
 	name, in := string(t.f.from), t.app.Stdin
 	if name == "-" {
@@ -264,7 +260,6 @@ func (t *tracer) read(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// handle prints the statement for an event.
 func (t *tracer) handle(e client.Event) error {
 	statement, ok := t.history.See(e)
 	if !ok {
