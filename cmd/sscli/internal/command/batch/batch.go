@@ -296,7 +296,12 @@ func (b *batch) sequential(ctx context.Context, lines <-chan lineinput.Line) {
 			return
 		}
 		b.echo(line)
-		if !b.report(ctx, line, b.line(ctx, line)) {
+		b.app.Line = line.Number
+		t, err := b.parse(line)
+		if err == nil {
+			err = b.do(ctx, t)
+		}
+		if !b.report(ctx, line, err) {
 			return
 		}
 	}
@@ -330,15 +335,6 @@ func (b *batch) echo(line lineinput.Line) {
 
 // errNothing is the error for a line of --load whose key was missing when it was exported.
 var errNothing = errors.New("nothing to load")
-
-func (b *batch) line(ctx context.Context, line lineinput.Line) error {
-	b.app.Line = line.Number
-	t, err := b.parse(line)
-	if err != nil {
-		return err
-	}
-	return b.do(ctx, t)
-}
 
 // do runs a task. If the task writes in a protected context, do asks first.
 func (b *batch) do(ctx context.Context, t task) error {

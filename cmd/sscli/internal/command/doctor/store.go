@@ -35,7 +35,7 @@ func (c *checkup) roundTrip(ctx context.Context) error {
 	const roundTrips = 10
 	var took []time.Duration
 	for range roundTrips {
-		rtt, err := ping.RoundTrip(ctx, c.s)
+		rtt, err := ping.RoundTrip(ctx, c.s, c.o.Timeout)
 		if err != nil {
 			return c.fail(ctx, "round trip", fault.Describe(client.Get(ping.Key), err))
 		}

@@ -55,17 +55,6 @@ type flags struct {
 	interval, wait time.Duration
 }
 
-// run calls reached, and then measures. With --wait, it first makes sure that the store answers.
-func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
-	if f.wait > 0 {
-		if _, err := roundTrip(ctx, s, timeout); err != nil {
-			return fmt.Errorf("ping: %w", err)
-		}
-	}
-	reached()
-	return ping(ctx, a, s, timeout, f.count, f.interval)
-}
-
 // pingCommand returns a command that parses the flags and calls run.
 func pingCommand(run func(context.Context, flags) error) *cobra.Command {
 	var f flags
@@ -103,18 +92,25 @@ why the last attempt failed.`,
 	return cmd
 }
 
-// ping measures and prints count round trips, and prints their summary. timeout applies to each
-// request. The error is the last error of a request.
-func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, count int, interval time.Duration) error {
+// run measures and prints round trips, and prints their summary. With --wait, it first makes sure that
+// the store answers. It calls reached before the measurement. timeout applies to each request. The
+// error is the last error of a request.
+func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
+	if f.wait > 0 {
+		if _, err := RoundTrip(ctx, s, timeout); err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+	}
+	reached()
 	var answered []time.Duration
 	var bad error
-	sent := 0
+	sent, count := 0, f.count
 	for ctx.Err() == nil && sent < count {
-		if sent > 0 && !wait.For(ctx, interval) {
+		if sent > 0 && !wait.For(ctx, f.interval) {
 			break
 		}
 		sent++
-		rtt, err := roundTrip(ctx, s, timeout)
+		rtt, err := RoundTrip(ctx, s, timeout)
 		result := format.Ping{Seq: sent, Key: Key, RTT: rtt}
 		switch {
 		case err == nil:
@@ -143,17 +139,12 @@ func ping(ctx context.Context, a *app.App, s *client.Session, timeout time.Durat
 	return nil
 }
 
-// roundTrip is [RoundTrip] with a timeout.
-func roundTrip(ctx context.Context, s *client.Session, timeout time.Duration) (time.Duration, error) {
+// RoundTrip measures one round trip.
+func RoundTrip(ctx context.Context, s *client.Session, timeout time.Duration) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return RoundTrip(limited, s)
-}
-
-// RoundTrip measures one round trip.
-func RoundTrip(ctx context.Context, s *client.Session) (time.Duration, error) {
 	began := time.Now()
-	reply, err := s.Get(ctx, Key)
+	reply, err := s.Get(limited, Key)
 	if fault.IsA[*wire.StoreError](err) {
 		return time.Since(began), nil
 	}
