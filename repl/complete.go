@@ -17,14 +17,14 @@ type Candidate struct {
 	Flag bool   // a flag, whose leading minus is not quoted
 }
 
-// A Completer returns the candidates for the word under the cursor. before are the words
-// before it on the line, and part is the part of it before the cursor.
+// A Completer returns the candidates for the word under the cursor. before has the words of
+// the line before that word, and part is the beginning of the word, up to the cursor.
 type Completer func(before []Word, part Word) []Candidate
 
-// under parses the text before the cursor. It returns the complete words of the last line,
+// atCursor parses the text before the cursor. It returns the complete words of the last line,
 // the beginning of the word under the cursor, and that word's offset in the text. ok is
 // false if nothing can be completed: in a comment or after a syntax error.
-func under(text string) (before []Word, part Word, start int, ok bool) {
+func atCursor(text string) (before []Word, part Word, start int, ok bool) {
 	var s splitter
 	base, rest := 0, text // base is the offset of the current logical line
 	for {
@@ -75,7 +75,7 @@ func under(text string) (before []Word, part Word, start int, ok bool) {
 // complete completes the last word of line, which ends at the cursor. text replaces
 // line[start:]. If that changes nothing, show has the candidates to list.
 func complete(line string, candidates Completer) (start int, text string, show []Candidate) {
-	before, part, start, ok := under(line)
+	before, part, start, ok := atCursor(line)
 	if !ok {
 		return len(line), "", nil
 	}
@@ -132,9 +132,9 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// listed lays out the candidates in rows for a terminal of the given width: one per row if
-// any has help, else in columns.
-func listed(candidates []Candidate, width int) string {
+// listing returns the candidates as rows for a terminal of the given width: one candidate a
+// row if any has help, and otherwise in columns.
+func listing(candidates []Candidate, width int) string {
 	const maxListed = 100
 	more := ""
 	if len(candidates) > maxListed {

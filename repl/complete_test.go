@@ -31,7 +31,7 @@ func TestUnder(t *testing.T) {
 		{line: `get "\q" b`, no: true},
 		{line: "get 'a\nb", no: true},
 	} {
-		before, part, start, ok := under(tt.line)
+		before, part, start, ok := atCursor(tt.line)
 		if ok == tt.no {
 			t.Errorf("%q: ok is %v", tt.line, ok)
 		}
@@ -77,7 +77,7 @@ func FuzzComplete(f *testing.F) {
 	f.Add("set a \"", "-é", "\xff")
 	f.Add("get a; ", "b", "")
 	f.Fuzz(func(t *testing.T, line, one, other string) {
-		if _, _, _, ok := under(line); !ok {
+		if _, _, _, ok := atCursor(line); !ok {
 			return
 		}
 		start, text, _ := complete(line, func([]Word, Word) []Candidate { return []Candidate{{Text: one}} })
@@ -114,11 +114,11 @@ func TestListed(t *testing.T) {
 		{[]Candidate{{Text: "get", Help: "Print values"}, {Text: "set"}}, 80, "get  Print values\r\nset\r\n"},
 		{[]Candidate{{Text: "get", Help: "Print values\x1b"}, {Text: "set"}}, 16, "get  Print val…\r\nset\r\n"},
 	} {
-		if got := listed(tt.candidates, tt.width); got != tt.want {
+		if got := listing(tt.candidates, tt.width); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
-	if got := listed(make([]Candidate, 102), 80); !strings.HasSuffix(got, "... and 2 more\r\n") {
+	if got := listing(make([]Candidate, 102), 80); !strings.HasSuffix(got, "... and 2 more\r\n") {
 		t.Errorf("got %q", got)
 	}
 }

@@ -27,7 +27,7 @@ type screen struct {
 
 // A layout is a line split into terminal rows, and the cursor's position.
 type layout struct {
-	rows        [][]byte // a row without CR LF at its end is full, so the terminal wraps there
+	rows        [][]byte // each ends with CR LF, unless it is full and the terminal wraps it
 	row, column int      // of the cursor
 
 	width int    // of the terminal
@@ -184,7 +184,7 @@ func (s *screen) window(l layout) (first, last int) {
 	return first, first + s.height - 1
 }
 
-// erase appends to b what erases the drawn line and returns the cursor to its beginning.
+// erase appends to b the sequences that erase the drawn line, and forgets the line.
 func (s *screen) erase(b *bytes.Buffer) {
 	b.WriteByte('\r')
 	if s.above > 0 {

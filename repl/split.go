@@ -62,7 +62,7 @@ type splitter struct {
 	escape bool   // the last byte was a backslash in double quotes
 	pos    int    // offset of the current physical line in the logical line
 	at     int    // offset of the open quote in the logical line
-	err    error  // the first error; the rest of the line is still read
+	err    error  // the first error; later bytes are still processed
 }
 
 // line reads the next physical line, with its line end.
@@ -174,8 +174,8 @@ func (s *splitter) finish() ([]Word, error) {
 	return s.words, nil
 }
 
-// isOperator reports whether a word is an operator of sh, or ends in a semicolon. As an
-// operand it would do harm: del a ; get b would delete b.
+// isOperator reports whether a word is an operator of sh, or ends in a semicolon. Such a word
+// must not be taken for an operand: del a ; get b would delete b.
 func isOperator(w Word) bool {
 	if w.Quoted || w.Text == "" {
 		return false

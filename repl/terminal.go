@@ -90,8 +90,8 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 		}{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
-		// Without a terminal, readline does not draw; with width 0, it does not complete
-		// or search. Terminal does all three.
+		// So that readline does not draw (not a terminal), and does not complete or search
+		// (width 0). Terminal does all three.
 		FuncIsTerminal:         func() bool { return false },
 		FuncGetWidth:           func() int { return 0 },
 		FuncOnWidthChanged:     func(func()) {},
@@ -212,7 +212,7 @@ func (t *Terminal) Interrupt() bool {
 	return !t.entered
 }
 
-// SetPrompt changes the prompt, also while a line is being edited.
+// SetPrompt changes the prompt, even while a line is being edited.
 func (t *Terminal) SetPrompt(prompt string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -334,8 +334,8 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed draws the line after each key. It returns the line to continue with, and whether
-// that differs from readline's line. Key 0 means that an entry begins.
+// changed draws the line after readline has handled a key. It returns the line to continue
+// with, and whether readline must adopt that line. Key 0 means that an entry begins.
 func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -395,7 +395,7 @@ func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	whole := append(head, line[cursor:]...)
 	if len(candidates) > 0 && t.reading {
 		t.screen.leave(t.prompt, line, "")
-		t.screen.write([]byte(listed(candidates, t.screen.width)))
+		t.screen.write([]byte(listing(candidates, t.screen.width)))
 	}
 	return whole, len(head)
 }

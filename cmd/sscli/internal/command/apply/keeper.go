@@ -17,8 +17,8 @@ import (
 // A keeper repeats a plan at an interval. It begins the next round early if a watched key no longer
 // holds what the last round left there.
 //
-// Each round starts a new watch. So if the store restarts while its broker keeps running, and forgets
-// the watches, the next round registers them again.
+// Each round starts a new watch. So if the store forgets the watches, because it restarts while its
+// broker keeps running, the next round registers them again.
 type keeper struct {
 	*plan
 	every time.Duration
@@ -38,8 +38,8 @@ const (
 	// minPause is the minimum time between the starts of two rounds, unless the interval is
 	// shorter. It limits the load when another client keeps writing the same keys.
 	minPause = time.Second
-	// quietTime is the time without changes after which a round begins, so that it handles
-	// changes that come together.
+	// quietTime is how long a round waits for further changes after a change, so that one round
+	// handles changes that come together.
 	quietTime = 50 * time.Millisecond
 )
 
@@ -176,7 +176,7 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	for w != nil && w.Ready() {
 		e, err := w.Next(ctx)
 		if err != nil {
-			return false // Next returns it again
+			return false // wait calls Next, which returns the error again
 		}
 		switch e.Kind {
 		case client.EventDown:
@@ -192,7 +192,7 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	return down
 }
 
-// errDue is the error of next when its time has come.
+// errDue means that no event arrived in time.
 var errDue = errors.New("the next round is due")
 
 // next returns the next event, or errDue if no event arrives before until.

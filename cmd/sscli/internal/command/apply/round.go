@@ -45,11 +45,11 @@ const (
 	conflict  = "conflict"
 )
 
-// An item is a key of a round, what it held, and what was done.
+// An item is one key of a round, and what the round does with it.
 type item struct {
 	key     string
 	was     client.GetResult // what the key held when it was read
-	want    client.GetResult // what the key should hold; not found = delete it
+	want    client.GetResult // what the key should hold; if not Found, the key is to be deleted
 	action  string           // one of the constants above
 	command client.Command   // the write; not used for an unchanged key
 
@@ -144,8 +144,8 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 	return cmp.Or(err, r.app.Flush())
 }
 
-// compare returns the item that makes a key as the sources have it. It returns nil if the sources only
-// record that the key was missing when they were exported.
+// compare returns the item for a key of the sources. It returns nil if the sources only record that
+// the key was missing when they were exported.
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
@@ -172,8 +172,8 @@ func (r *round) remove(now bulkread.Entry) *item {
 	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.write)}
 }
 
-// add queues the write of an item. Then it finishes the first items while they have a result or too
-// many are pending.
+// add queues the write of an item. Then it finishes earlier items that have a result, and further ones
+// if too many are pending.
 func (r *round) add(ctx context.Context, it *item) error {
 	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
 		it.f, it.Err = r.pipe.Queue(ctx, it.command)
@@ -212,7 +212,7 @@ func (r *round) finishFirst(ctx context.Context) error {
 }
 
 // recoverLost waits for all pending writes, and finds out whether those without a reply were applied.
-// One lost reply usually means that more are lost, and reading back many keys at once is faster.
+// If one reply is lost, others usually are too, and it is faster to read back all keys at once.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {

@@ -34,7 +34,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// batchFlags are the flags of `sscli batch`, and what [Load] adds. Set and Newer need load.
+// batchFlags are the flags of `sscli batch`, and the options of [Load]. Set and Newer require load.
 type batchFlags struct {
 	LoadOptions
 	echo, load bool
@@ -241,7 +241,7 @@ type batch struct {
 	session *client.Session
 	timeout time.Duration // of each request
 	in      verb.Source   // reads values from files and standard input
-	stderr  io.Writer     // standard error; while progress is shown, prints above it
+	stderr  io.Writer     // standard error, or a writer that prints above the line of progress
 	summary summary
 
 	ran       bool  // run was called
@@ -280,8 +280,8 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	return b.summary.no
 }
 
-// flush writes the queued results, and reports whether all results so far were written. run prints the
-// error if not.
+// flush writes the queued results, and reports whether all results so far were written. If not, run
+// prints the error at the end.
 func (b *batch) flush() bool {
 	if err := b.app.Flush(); b.unwritten == nil {
 		b.unwritten = err

@@ -56,7 +56,7 @@ func (b *batch) lookUp(ctx context.Context, in <-chan lineinput.Line) (_ <-chan 
 	return lines, lookups, over
 }
 
-// over reports whether there is no GET to wait for.
+// over reports whether the reply to the GET has arrived, or will not come.
 func (l *lookup) over() bool { return l == nil || l.get == nil || l.get.Over() }
 
 // newer returns the version of the stored value, if it is newer than the version on the line and the

@@ -103,7 +103,7 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	return t, nil
 }
 
-// unknown returns the error for a line whose first word is no command of a batch. name is that word in
+// unknown returns the error for a line whose first word cannot run in a batch. name is that word in
 // lower case.
 func (b *batch) unknown(name string, words []repl.Word) error {
 	for _, cmd := range cmdline.NewRoot(b.app).Commands() {
@@ -120,7 +120,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 	return &fault.UsageError{Err: err, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
 }
 
-// verb returns the verb with a name in any case, or nil.
+// verb returns the verb with a name, or nil. It ignores case.
 func (b *batch) verb(name string) *lineVerb {
 	return b.verbs[strings.ToLower(name)]
 }
@@ -148,7 +148,8 @@ func (b *batch) names() string {
 	return format.List(names, "and")
 }
 
-// alone returns a function that runs cmd, which has no parent, with the operands and flags of a line.
+// alone returns a function that runs cmd outside of the tree of commands, with the operands and flags
+// of a line.
 func alone(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
 	return func(ctx context.Context) error {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -169,7 +170,7 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	if v.Flags != nil {
 		v.Flags(fs)
 	}
-	// In the raw form, the value alone would not show where it ends.
+	// In the raw form without --lines, nothing would separate a value from the next result.
 	if lines := fs.Lookup("lines"); lines != nil && b.app.Output == "raw" {
 		_ = lines.Value.Set("true") // cannot fail: the flag is a bool
 	}

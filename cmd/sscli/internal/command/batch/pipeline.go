@@ -15,7 +15,7 @@ import (
 // lastReplies is how long a batch waits for outstanding replies after a signal.
 const lastReplies = time.Second
 
-// A pendingLine is a line whose result is not printed.
+// A pendingLine is a line whose result has not been printed.
 type pendingLine struct {
 	line   lineinput.Line
 	before *lookup // what the key held before the line; may be nil
@@ -103,7 +103,7 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 	}
 	switch {
 	case l.Err != nil:
-		l.req = verb.Request{} // finish describes the errors of requests otherwise
+		l.req = verb.Request{} // otherwise finish would describe l.Err as an error of the request
 	case !l.sends():
 		if len(p.underWay) > 0 {
 			return false
@@ -207,7 +207,7 @@ func (p *pipeline) flushOrEnd() {
 }
 
 // recoverLost waits for the replies to lines, and finds out the outcomes of writes without a reply.
-// One lost reply usually means that more are lost, and reading back many keys at once is faster.
+// If one reply is lost, others usually are too, and it is faster to read back all keys at once.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
 	answers := make([]*verb.Answer, 0, len(lines))

@@ -92,7 +92,7 @@ const (
 	maxKeys    = 10_000_000
 	maxSize    = 256 << 20
 
-	// keyLifetime is how long after the measurement the keys expire.
+	// keyLifetime is how long the keys outlive the measurement if they cannot be deleted.
 	keyLifetime = 10 * time.Minute
 )
 
@@ -271,7 +271,7 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// work sends one request after the other until measuring ends. A request in flight is awaited, unless
+// work sends one request after the other until measuring ends. Then it waits for the last reply, unless
 // ctx ends too.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	for measuring.Err() == nil {

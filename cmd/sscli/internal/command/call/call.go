@@ -1,4 +1,4 @@
-// Package call is the command `sscli call`: it sends any request and prints the reply as it is.
+// Package call is the command `sscli call`, which sends any request and prints the reply.
 package call
 
 import (
@@ -40,7 +40,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 	}
 }
 
-// Request returns a request with the given words, whose reply is shown as it is.
+// Request returns a request with the given words. The printed result is the store's reply.
 func Request(words []string, options client.WriteOptions) verb.Request {
 	return verb.Request{
 		Commands: []client.Command{client.Call(words, options)},

@@ -121,8 +121,8 @@ __sscli_init_completion()
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
-			// If there are several candidates, cobra's script inserts their common prefix without
-			// quotes. It need not filter the candidates, because sscli does.
+			// For several candidates, cobra's script inserts their common prefix without quotes.
+			// This function adds the quotes. It need not filter candidates, because sscli does.
 			{`__sscli_handle_completion_types() {
 `, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
 __sscli_handle_quoted() {
@@ -160,7 +160,7 @@ __sscli_handle_completion_types() {
 		}
 	case "fish":
 		return [][2]string{
-			// fish removes the quotes of words, and eval would expand them.
+			// fish has removed the quotes of the words, so eval would expand them.
 			{`    set -l args (commandline -opc)
 `, `    set -l args (__sscli_words)
 `},

@@ -1,5 +1,5 @@
-// Package contextcmd is the command `sscli context`: it lists, shows, changes and chooses the named
-// connections of package config.
+// Package contextcmd is the command `sscli context`, which lists, shows, changes and chooses named
+// connections.
 //
 // [New] makes the command with its subcommands set, list, use, show and rm. None of them connects to
 // a broker. Package config reads and writes the file of contexts.

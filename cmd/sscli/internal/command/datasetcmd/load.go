@@ -21,7 +21,7 @@ import (
 )
 
 func newLoad(a *app.App) *cobra.Command {
-	l := loading{app: a}
+	l := loader{app: a}
 	var on pathFlag
 	cmd := &cobra.Command{
 		Use:   "load KEY FILE|-",
@@ -72,8 +72,8 @@ func keyThenFile(a *app.App) cobra.CompletionFunc {
 	}
 }
 
-// A loading is one run of `sscli dataset load`.
-type loading struct {
+// A loader sets a key to the records of a file.
+type loader struct {
 	app     *app.App
 	key     string
 	file    string
@@ -86,7 +86,7 @@ type loading struct {
 	value  string // the records of the file, as JSON Lines
 }
 
-func (l *loading) run(ctx context.Context) error {
+func (l *loader) run(ctx context.Context) error {
 	if err := client.Get(l.key).Check(); err != nil {
 		return &fault.UsageError{Err: err}
 	}
@@ -111,7 +111,7 @@ func (l *loading) run(ctx context.Context) error {
 }
 
 // readFile reads the records of the file into value and survey.
-func (l *loading) readFile(ctx context.Context) error {
+func (l *loader) readFile(ctx context.Context) error {
 	o, err := l.reader.options(l.file)
 	if err != nil {
 		return err
@@ -146,7 +146,7 @@ func (l *loading) readFile(ctx context.Context) error {
 }
 
 // store compares the records with the value of the key, prints the plan, and writes the key.
-func (l *loading) store(ctx context.Context, s *client.Session, o client.Options) error {
+func (l *loader) store(ctx context.Context, s *client.Session, o client.Options) error {
 	before, err := guard.Read(ctx, s, l.key, o.Timeout)
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ const (
 )
 
 // plan returns what load will do to a key that holds before.
-func (l *loading) plan(before client.GetResult, maxPacket int) format.DatasetPlan {
+func (l *loader) plan(before client.GetResult, maxPacket int) format.DatasetPlan {
 	p := format.DatasetPlan{
 		Key: l.key, Action: replace, Records: l.survey.Records, Bytes: len(l.value), MaxPacket: maxPacket, More: l.survey.More,
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 func newMatch(a *app.App) *cobra.Command {
-	m := matching{app: a}
+	m := matcher{app: a}
 	cmd := &cobra.Command{
 		Use:   "match KEY {FIELD=VALUE...|--message FILE --on FIELD}",
 		Short: "Find the record that a data flow would use",
@@ -55,8 +55,8 @@ match takes them as different, even 7 and 7.0.`,
 	return cmd
 }
 
-// A matching is one run of match.
-type matching struct {
+// A matcher finds the record that a data flow would use.
+type matcher struct {
 	app     *app.App
 	key     string
 	message config.Text
@@ -66,7 +66,7 @@ type matching struct {
 	from []dataset.Path // the field of the message for each condition of the query
 }
 
-func (m *matching) run(ctx context.Context, words []string) error {
+func (m *matcher) run(ctx context.Context, words []string) error {
 	query, err := m.query(words)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (m *matching) run(ctx context.Context, words []string) error {
 	return no
 }
 
-func (m *matching) query(words []string) (q dataset.Query, err error) {
+func (m *matcher) query(words []string) (q dataset.Query, err error) {
 	switch {
 	case m.message == "" && len(m.on) > 0:
 		return nil, fault.Usagef("--on without --message: expected FIELD=VALUE, or a file with messages")
@@ -156,7 +156,7 @@ func valueOf(text string) []byte {
 }
 
 // dataset reads the data set, as JSON Lines, from the store or from --data.
-func (m *matching) dataset(ctx context.Context) ([]byte, error) {
+func (m *matcher) dataset(ctx context.Context) ([]byte, error) {
 	if err := client.Get(m.key).Check(); err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
@@ -177,7 +177,7 @@ const maxNear = 5
 
 // find prints the first record that matches the query, or near misses. message is the line number of
 // the message, or 0 without one.
-func (m *matching) find(value []byte, q dataset.Query, message int) error {
+func (m *matcher) find(value []byte, q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string
 	later := 0

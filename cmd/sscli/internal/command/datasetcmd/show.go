@@ -63,8 +63,8 @@ func (f *form) Set(text string) error {
 	return nil
 }
 
-// String implements [pflag.Value]. It also is the value of the setting output, which cannot be csv or
-// jsonl, so String returns raw for them.
+// String implements [pflag.Value]. The setting output gets its value from String and cannot be csv or
+// jsonl, so String returns raw for these.
 func (f *form) String() string {
 	if *f == "csv" || *f == "jsonl" {
 		return "raw"

@@ -1,4 +1,4 @@
-// Package del is the command `sscli del`: it deletes keys.
+// Package del is the command `sscli del`, which deletes keys.
 package del
 
 import (
@@ -49,7 +49,7 @@ prints the keys, as scan does, and deletes nothing. --match needs a broker that 
 				if len(operands) > 0 || keysFrom.Given() || fence.Force {
 					return verb.Request{}, fault.Usagef("--match together with KEY, --keys-from or --force-fence: use only one of them")
 				}
-				m := matching{pattern: string(match), dryRun: dryRun, options: options}
+				m := matcher{pattern: string(match), dryRun: dryRun, options: options}
 				return verb.Request{Commands: []client.Command{client.Scan(m.pattern, nil)}, Run: m.run}, nil
 			}
 			if dryRun {

@@ -13,15 +13,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A matching deletes the keys that match a pattern.
-type matching struct {
+// A matcher deletes the keys that match a pattern.
+type matcher struct {
 	pattern string
 	dryRun  bool
 	options client.WriteOptions
 }
 
 // run lists the matching keys. With dryRun it prints them; otherwise it asks, and deletes them.
-func (m matching) run(ctx context.Context, a *app.App, s *client.Session) error {
+func (m matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 	var keys []string
 	for page, err := range s.Scan(ctx, m.pattern) {
 		if err != nil {
@@ -58,7 +58,7 @@ func (m matching) run(ctx context.Context, a *app.App, s *client.Session) error 
 	result := req.Result
 	req.Result = func(c *client.Command, r client.Result) (format.Result, bool, error) {
 		shown, _, err := result(c, r)
-		return shown, true, err // a key that another client deleted meanwhile is no "no"
+		return shown, true, err // if another client was faster, the exit code is still 0
 	}
 	return verb.DoOver(ctx, a, s, req, cmp.Or(a.Settings.Timeout, client.DefaultTimeout))
 }

@@ -1,4 +1,4 @@
-// Package doctor checks each step of a connection: `sscli doctor`.
+// Package doctor is the command `sscli doctor`, which checks each step of a connection.
 //
 // [New] makes the command. A checkup (doctor.go) runs the checks in this order, and prints each. It
 // ends at the first check that fails, and returns the exit code of that error:
@@ -126,7 +126,7 @@ func (c *checkup) runChecks(ctx context.Context, write bool) error {
 	return err
 }
 
-// print prints and counts a check. Like Emit, it returns an error if that is impossible.
+// print prints and counts a check. Its error means that standard output cannot be written.
 func (c *checkup) print(check format.Check) error {
 	switch check.Status {
 	case format.Pass:
@@ -153,7 +153,7 @@ func (c *checkup) skip(name, why string) error {
 // not printed again.
 func (c *checkup) fail(ctx context.Context, name string, err error, facts ...format.Fact) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // the signal, and not the connection, is why the check failed
+		return context.Cause(ctx) // the check ended because of a signal
 	}
 	f, _ := c.a.Explain(err)
 	if printErr := c.print(format.Check{Name: name, Status: format.Fail, Message: f.Message, Hint: f.Hint, Facts: facts}); printErr != nil {

@@ -28,8 +28,8 @@ type recorder struct {
 	answers   trace.Answers
 }
 
-// record makes r record the connection that is dialed with o, which record changes, and with the
-// context that record returns.
+// record sets up o, and returns a context. r then records the connection that is dialed with o and that
+// context.
 func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.first = make(map[string]string)

@@ -128,7 +128,7 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	}
 	a.RememberKey(key)
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) (err error) {
-		e := editing{app: a, session: s, options: o, key: key, command: command, source: source}
+		e := editRun{app: a, session: s, options: o, key: key, command: command, source: source}
 		if lockName != "" {
 			l, release, err := lock.Hold(ctx, a, s, o, lockName)
 			if err != nil {
@@ -141,8 +141,8 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 	})
 }
 
-// An editing is one run of the command.
-type editing struct {
+// An editRun is one run of `sscli edit`.
+type editRun struct {
 	app     *app.App
 	session *client.Session
 	options client.Options
@@ -156,7 +156,7 @@ type editing struct {
 	file   string // the file for the editor, alone in its directory
 }
 
-func (e *editing) run(ctx context.Context) (err error) {
+func (e *editRun) run(ctx context.Context) (err error) {
 	if e.before, err = guard.Read(ctx, e.session, e.key, e.options.Timeout); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (e *editing) run(ctx context.Context) (err error) {
 
 // writeFile writes the text for the editor to a new file that only this user can read. The name of the
 // file contains the beginning of the key.
-func (e *editing) writeFile() error {
+func (e *editRun) writeFile() error {
 	dir, err := os.MkdirTemp("", "sscli-edit-")
 	if err != nil {
 		return err
@@ -205,11 +205,11 @@ func (e *editing) writeFile() error {
 	return nil
 }
 
-func (e *editing) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
+func (e *editRun) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
 
 // keepFile adds the name of the file to err. If the text in the file is unchanged, keepFile removes
 // the file instead.
-func (e *editing) keepFile(err error) error {
+func (e *editRun) keepFile(err error) error {
 	text, readErr := os.ReadFile(e.file)
 	if readErr == nil && bytes.Equal(text, e.doc.text) {
 		return errors.Join(err, e.removeFile())
@@ -224,7 +224,7 @@ func (e *editing) keepFile(err error) error {
 }
 
 // edit runs the editor and returns the new value, or nil if nothing changed.
-func (e *editing) edit(ctx context.Context) ([]byte, error) {
+func (e *editRun) edit(ctx context.Context) ([]byte, error) {
 	runner := process.NewRunner()
 	defer runner.Close()
 	name := format.Path(e.command[0])
@@ -265,9 +265,9 @@ func (e *editing) edit(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// askAbout asks what to do with a text that is not JSON, although the old value was JSON. again means
-// to edit the text again. If neither again nor err is set, the text is to be written.
-func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err error) {
+// askAbout asks what to do with a text that is not JSON, although the old value was JSON: edit it again,
+// write it (again is false), or quit (an error).
+func (e *editRun) askAbout(ctx context.Context, bad error) (again bool, err error) {
 	refused := &fault.NotWrittenError{Why: fmt.Sprintf("the text is not JSON, as the value was: %v; nothing was written", bad)}
 	if !e.app.CanAsk() {
 		return false, refused
@@ -285,7 +285,7 @@ func (e *editing) askAbout(ctx context.Context, bad error) (again bool, err erro
 	return false, refused
 }
 
-func (e *editing) store(ctx context.Context, value []byte) error {
+func (e *editRun) store(ctx context.Context, value []byte) error {
 	w := guard.Write{
 		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: guard.StateOf(e.before),
 		Changed: func(now client.GetResult) error { return e.conflict(now, value) },
@@ -303,7 +303,7 @@ func (e *editing) store(ctx context.Context, value []byte) error {
 
 // conflict shows how the edited value differs from what the key holds now, and returns a
 // *fault.NotWrittenError.
-func (e *editing) conflict(now client.GetResult, value []byte) error {
+func (e *editRun) conflict(now client.GetResult, value []byte) error {
 	if now.Found {
 		e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
 	}

@@ -1,4 +1,4 @@
-// Package explain is the command `sscli explain`: it says whether the store would refuse a write
+// Package explain is the command `sscli explain`, which says whether the store would refuse a write
 // because of its fencing token, and why.
 //
 // [New] makes the command. It reads the key and then the lock, and facts.verdict (verdict.go) decides.

@@ -154,8 +154,8 @@ func (f facts) parse() string {
 	return "sscli hlc parse " + format.ShWord(f.token.String()) + " shows its time; use the token exactly as the lock's reply gave it"
 }
 
-// isAhead reports whether the token is too far ahead of the store's clock. The store's clock is not
-// known, but it is not behind the newest version that was read.
+// isAhead reports whether the token is too far ahead of the store's clock. That clock is at least as
+// late as the newest version that was read, and is taken to be at least as late as the local clock.
 func (f facts) isAhead() bool {
 	clock := f.now
 	for _, v := range []client.Version{f.version, f.lockToken} {

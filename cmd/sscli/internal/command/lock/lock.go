@@ -1,9 +1,9 @@
 // Package lock is the command `sscli lock`. [New] returns the command with its subcommands.
 //
-// The subcommands parse flags, connect and print. The locks themselves are methods of client.Session:
-// Lock, AcquireLock, RenewLock and ReleaseLock. `lock run` starts its command with package process,
-// whose guard ends the command in time even if sscli is killed, and keeps the fencing token in a file
-// of package fence. Package lock/status has `lock status` and `lock list`, and package lock/trace has
+// The subcommands parse flags, connect and print. The methods Lock, AcquireLock, RenewLock and
+// ReleaseLock of client.Session do the rest. `lock run` starts its command with package process, whose
+// guard ends the command in time even if sscli is killed, and keeps the fencing token in a file of
+// package fence. Package lock/status has `lock status` and `lock list`, and package lock/trace has
 // `lock trace`.
 //
 // The exit code is 1 (or --conflict-exit-code) for a busy lock, 8 for a lost lock, and 11 for an

@@ -140,8 +140,8 @@ func twoTimeouts(timeout time.Duration) time.Duration {
 	return (timeout + time.Second - 1).Truncate(time.Second) + timeout
 }
 
-// giveBack releases a lock whose token could not be printed: nobody would know that the lock is held.
-// It works even after a signal, and takes at most the timeout of the session.
+// giveBack releases a lock whose token could not be printed, because nobody would know that the lock is
+// held. It works even after a signal, and takes at most the timeout of the session.
 func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions) error {
 	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
 		return fmt.Errorf("releasing the lock again: %w", err)

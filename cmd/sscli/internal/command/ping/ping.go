@@ -3,7 +3,7 @@
 // [New] makes a command that connects. [Over] makes a command that uses an existing session. [RoundTrip]
 // measures one round trip, and [Summary] computes the statistics of several.
 //
-// A round trip is a GET of [Key]. It includes the broker and the store, but not the connection.
+// A round trip is a GET of [Key]. Its time includes the broker and the store, but not connecting.
 package ping
 
 import (

@@ -138,7 +138,7 @@ func (f scanFlags) informNone(a *app.App) {
 	pattern := app.Pattern(f.pattern)
 	if typed, ok := suggest.Quoted(pattern); ok && pattern != "" && pattern != f.pattern {
 		text += "; the wildcard of patterns is *: scan " + typed
-	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // quotes do not change it
+	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // it needs no quotes
 		text += "; keys that begin with it: scan '" + f.pattern + "*'"
 	}
 	a.Inform(text)

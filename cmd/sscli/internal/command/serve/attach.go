@@ -201,8 +201,7 @@ func attachOptions(ctx context.Context, o client.Options) mqtt.Options {
 		AwaitConnack: o.NoPipelining,
 	}
 	if o.TokenFile != "" || o.ReadToken != nil {
-		// Data is called for each connection, so a connection that follows the expiry of a token
-		// has a new token.
+		// Data is called for each connection, so a later connection does not use an expired token.
 		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return o.Token(ctx) }}
 	}
 	return m

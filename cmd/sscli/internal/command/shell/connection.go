@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// A connection is the connection that all lines of a shell share, and the settings that every line
-// begins with. It implements [app.Shell]. Lines run one after the other, so it needs no lock.
+// A connection has the session that all lines of a shell share, and the settings that every line begins
+// with. It implements [app.Shell]. Lines run one after the other, so it needs no lock.
 type connection struct {
 	settings config.Settings
 	options  client.Options

@@ -61,7 +61,7 @@ func (s *shell) entry(ctx context.Context, text string) error {
 	}
 }
 
-// Slow is the duration from which on the shell prints how long a command took.
+// Slow is the minimum duration of a command for the shell to print how long it took.
 const Slow = 500 * time.Millisecond
 
 // command calls do with a context that Ctrl-C ends. Then it prints the error and the exit code and, if
@@ -177,8 +177,8 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	return err
 }
 
-// waitsByDesign reports whether a command runs for as long as the user wants. The shell does not print
-// how long such a command took.
+// waitsByDesign reports whether a command runs for as long as the user wants, so that its duration is
+// of no interest.
 func waitsByDesign(cmd *cobra.Command) bool {
 	path := strings.Fields(cmd.CommandPath())
 	return len(path) > 1 && slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])

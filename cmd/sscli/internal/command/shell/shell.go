@@ -77,7 +77,7 @@ type editor interface {
 
 // A shell reads entries from the user and runs their lines.
 type shell struct {
-	app     *app.App // with the settings that every line begins with
+	app     *app.App // for the shell itself; each line has an application of its own
 	conn    *connection
 	editor  editor
 	history *repl.History
@@ -101,7 +101,7 @@ func runShell(ctx context.Context, a *app.App) error {
 	})
 }
 
-// talk runs the shell with a connection that greet opens.
+// talk runs the dialogue with the user until the user leaves.
 func talk(ctx context.Context, a *app.App, c *connection) (err error) {
 	c.tap.always = c.options.Trace
 	c.options.Trace = c.tap.print
@@ -254,9 +254,9 @@ func (s *shell) reportLoss() {
 	s.reported = err
 }
 
-// watchConnection reports a loss of the connection while the user edits an entry. The function that it
-// returns ends that.
-func (s *shell) watchConnection() func() {
+// watchConnection reports a loss of the connection while the user edits an entry. The caller must call
+// stop afterwards.
+func (s *shell) watchConnection() (stop func()) {
 	if !s.conn.up() {
 		return func() {}
 	}

@@ -50,6 +50,6 @@ func panicOnTerminal(t *testing.T, where string) {
 	if where == "other" { // of a watch: there is no session
 		named["key"], m = true, newModel("")
 	}
-	l := newLive(nil, m, trace.NewKeyLog(), named, 0)
+	l := newMonitor(nil, m, trace.NewKeyLog(), named, 0)
 	t.Fatal(l.run(context.Background(), a))
 }

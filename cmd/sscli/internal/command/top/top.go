@@ -5,7 +5,7 @@
 //
 // [New] makes the command. A [model] has the state of the keys and of the display. Events and key
 // presses change the model, and [model.view] renders it as lines for a screen of any size. A model
-// uses no network and no terminal. A [live] connects it to a session and a screen.
+// uses no network and no terminal. A [monitor] connects it to a session and a screen.
 //
 // Each key has a client.Session.Watch. A scan every few seconds finds new keys, because the store
 // sends no notifications for keys that are not watched.
@@ -130,7 +130,7 @@ func run(ctx context.Context, a *app.App, f flags, operands []string) error {
 		limited, cancel := context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 		return a.Connect(limited, o, func(s *client.Session) error {
-			return newLive(s, m, packets, named, f.limit).run(ctx, a)
+			return newMonitor(s, m, packets, named, f.limit).run(ctx, a)
 		})
 	})
 }

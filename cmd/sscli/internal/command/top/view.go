@@ -135,7 +135,7 @@ const (
 	gap       = 2
 )
 
-// A layout has the widths of columns. If lease is 0, there is no room for that column.
+// A layout has the widths of columns. lease is 0 if there is no room for that column.
 type layout struct{ key, value, lease int }
 
 func newLayout(width int, rows []*row) layout {

@@ -43,8 +43,8 @@ func Of(b format.Build) format.Build {
 	return b
 }
 
-// recorded adds the data that the Go command has recorded in the binary to b. The commit is recorded
-// only by go build and go install in a checkout.
+// recorded adds to b the data that the Go command has recorded in the binary. Only go build and go
+// install in a checkout record the commit.
 func recorded(b format.Build, info *debug.BuildInfo) format.Build {
 	b.Version = info.Main.Version
 	for _, s := range info.Settings {

@@ -36,8 +36,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An end is the error of a watch that ended as a flag demands. It is the flag's name, which
-// [format.End] prints.
+// An end is the name of the flag that ended a watch, as [format.End] prints it. It is an error so that
+// it can be the cause of a context.
 type end string
 
 func (e end) Error() string { return "ended by --" + string(e) }
@@ -308,7 +308,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 
 // handle shows an event, and returns an error if the event ends the watch.
 func (v *viewer) handle(e client.Event) error {
-	checked, shown := e, format.FieldChange{} // --until checks checked
+	checked, shown := e, format.FieldChange{} // checked is the event for --until
 	if v.field != nil {
 		var isNew bool
 		if shown, checked, isNew = v.field.compare(e); !isNew {
@@ -354,7 +354,7 @@ func endReason(err error) string {
 	return "error"
 }
 
-// show prints an event, or runs the command for it. field is the change of the field of --field.
+// show prints an event, or runs the command for it. field is how the field of --field changed.
 func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	if e.Kind == client.EventInitial && v.f.noInitial {
 		return nil

@@ -54,7 +54,7 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 		},
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := checking{app: a, names: args}
+			c := checker{app: a, names: args}
 			if err := c.readFiles(); err != nil {
 				return err
 			}
@@ -74,8 +74,8 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 	return cmd
 }
 
-// A checking is one run of check.
-type checking struct {
+// A checker checks definitions against data sets.
+type checker struct {
 	app   *app.App
 	names []string // the files to check
 
@@ -85,26 +85,26 @@ type checking struct {
 
 // A use is an entry of a file that names a data set.
 type use struct {
-	file int // index in checking.names
+	file int // index in checker.names
 	*dataflow.Dataset
 }
 
 // A finding is a problem in one of the files.
 type finding struct {
-	file int // index in checking.names
+	file int // index in checker.names
 	dataflow.Finding
 }
 
-func (c *checking) find(file, line int, message, hint string) {
+func (c *checker) find(file, line int, message, hint string) {
 	c.findings = append(c.findings, finding{file, dataflow.Finding{Line: line, Message: message, Hint: hint}})
 }
 
 // note prints a message on standard error. Unlike a finding, it does not affect the exit code.
-func (c *checking) note(file, line int, message string) {
+func (c *checker) note(file, line int, message string) {
 	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
 }
 
-func (c *checking) readFiles() error {
+func (c *checker) readFiles() error {
 	for i, name := range c.names {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -131,7 +131,7 @@ func (c *checking) readFiles() error {
 type source func(ctx context.Context, key string) (rows iter.Seq2[records.Record, error], hint string, err error)
 
 // run checks the data sets, and prints the findings.
-func (c *checking) run(ctx context.Context, from source) error {
+func (c *checker) run(ctx context.Context, from source) error {
 	keys := make(map[string][]use)
 	for _, u := range c.uses {
 		keys[u.Key] = append(keys[u.Key], u)
@@ -163,7 +163,7 @@ func (c *checking) run(ctx context.Context, from source) error {
 }
 
 // checkKey checks the records of a key against all uses of the key.
-func (c *checking) checkKey(ctx context.Context, key string, uses []use, from source) error {
+func (c *checker) checkKey(ctx context.Context, key string, uses []use, from source) error {
 	rows, hint, err := from(ctx, key)
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (c *checking) checkKey(ctx context.Context, key string, uses []use, from so
 			wanted = append(wanted, wantedField{use: u, Field: f})
 		}
 	}
-	surveys := []*dataset.Survey{{}} // the first has no On; the others belong to uses
+	surveys := []*dataset.Survey{{}} // the first is about the fields, the others are about the uses
 	for _, u := range uses {
 		surveys = append(surveys, &dataset.Survey{On: u.On})
 	}
@@ -242,7 +242,7 @@ func (w *wantedField) add(r records.Record) {
 }
 
 // report adds a finding if no record has the field, and prints a note if only some have it.
-func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
+func (c *checker) report(key string, w wantedField, all *dataset.Survey) {
 	line, path := w.Field.Line, format.Quote(w.Path.String())
 	switch {
 	case w.lacking.Count == 0:
@@ -256,7 +256,7 @@ func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 			names = append(names, f.Name)
 		}
 		if len(w.Path) > 1 && slices.Contains(names, w.Path[0]) {
-			names = nil // names has only outer fields, and the outer field is right
+			names = nil // names has only outer fields, and this one is spelled correctly
 		}
 		hint := "add the field to the records"
 		if near := suggest.Near(w.Path[0], names); len(near) > 0 {
@@ -268,7 +268,7 @@ func (c *checking) report(key string, w wantedField, all *dataset.Survey) {
 	}
 }
 
-func (c *checking) fromStore(s *client.Session, o client.Options) source {
+func (c *checker) fromStore(s *client.Session, o client.Options) source {
 	return func(ctx context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
 		hint := "sscli dataset load " + format.ShWord(key) + " FILE"
 		if err := client.Get(key).Check(); err != nil {
@@ -282,7 +282,7 @@ func (c *checking) fromStore(s *client.Session, o client.Options) source {
 	}
 }
 
-func (c *checking) fromDirectory(dir string) source {
+func (c *checker) fromDirectory(dir string) source {
 	return func(_ context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
 		file, o, err := records.OpenKey(dir, key)
 		if usage, ok := err.(*fault.UsageError); ok {

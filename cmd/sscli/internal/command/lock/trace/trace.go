@@ -209,7 +209,7 @@ func (t *tracer) waiting() string {
 	case t.f.duration > 0:
 		return text + " for " + t.f.duration.String()
 	case t.f.count > 0:
-		return text // no need for Ctrl-C
+		return text // -n ends the trace
 	}
 	return text + "; Ctrl-C ends"
 }

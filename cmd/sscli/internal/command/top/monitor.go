@@ -22,9 +22,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
-// A live is a running top. Only the goroutine of loop uses the model and the maps. Other goroutines
+// A monitor runs top. Only the goroutine of loop uses the model and the maps. Other goroutines
 // send it functions that change them.
-type live struct {
+type monitor struct {
 	session *client.Session
 	model   *model
 	packets *trace.KeyLog
@@ -43,8 +43,8 @@ type live struct {
 // errQuit ends top because the user quits.
 var errQuit = errors.New("quit")
 
-func newLive(s *client.Session, m *model, packets *trace.KeyLog, named map[string]bool, limit int) *live {
-	return &live{
+func newMonitor(s *client.Session, m *model, packets *trace.KeyLog, named map[string]bool, limit int) *monitor {
+	return &monitor{
 		session: s, model: m, packets: packets, named: named, limit: limit,
 		watched: make(map[string]*client.Watch), changes: make(chan func(), 256), jobs: make(chan terminal.Job),
 	}
@@ -52,7 +52,7 @@ func newLive(s *client.Session, m *model, packets *trace.KeyLog, named map[strin
 
 // run shows the keys until the user quits or an error ends top. It restores the terminal, even
 // after a panic.
-func (l *live) run(ctx context.Context, a *app.App) (err error) {
+func (l *monitor) run(ctx context.Context, a *app.App) (err error) {
 	ctx, l.end = context.WithCancelCause(ctx)
 	defer func() {
 		l.end(nil)
@@ -96,7 +96,7 @@ func (l *live) run(ctx context.Context, a *app.App) (err error) {
 }
 
 // start calls f in a goroutine that run waits for. An error or a panic of f ends top.
-func (l *live) start(ctx context.Context, f func() error) {
+func (l *monitor) start(ctx context.Context, f func() error) {
 	l.running.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -110,7 +110,7 @@ func (l *live) start(ctx context.Context, f func() error) {
 }
 
 // change makes the goroutine of loop call f. It returns false if ctx ends first.
-func (l *live) change(ctx context.Context, f func()) bool {
+func (l *monitor) change(ctx context.Context, f func()) bool {
 	select {
 	case l.changes <- f:
 		return true
@@ -124,7 +124,7 @@ const frameInterval = 100 * time.Millisecond
 
 // loop draws the screen and calls the functions passed to change, until ctx ends. It returns the cause
 // of ctx.
-func (l *live) loop(ctx context.Context, s *screen.Screen) error {
+func (l *monitor) loop(ctx context.Context, s *screen.Screen) error {
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
 	drawn := time.Now()
@@ -153,15 +153,15 @@ func (l *live) loop(ctx context.Context, s *screen.Screen) error {
 	}
 }
 
-// check ends top if there is an error in drawing on the terminal.
-func (l *live) check(err error) {
+// check ends top if err, from drawing on the terminal, is not nil.
+func (l *monitor) check(err error) {
 	if err != nil {
 		l.end(fault.Output(err))
 	}
 }
 
 // typed handles input from the keyboard.
-func (l *live) typed(s *screen.Screen, b []byte) {
+func (l *monitor) typed(s *screen.Screen, b []byte) {
 	var keys []screen.Key
 	keys, l.pending = screen.ParseKeys(append(l.pending, b...))
 	for _, k := range keys {
@@ -181,7 +181,7 @@ func (l *live) typed(s *screen.Screen, b []byte) {
 }
 
 // draw draws the model, including the newest packets.
-func (l *live) draw(s *screen.Screen) {
+func (l *monitor) draw(s *screen.Screen) {
 	for _, p := range l.packets.Drain() {
 		if r := l.model.rows[p.Key]; r != nil {
 			r.packets = keepLast(append(r.packets, p.Text), maxPackets)
@@ -198,7 +198,7 @@ func (l *live) draw(s *screen.Screen) {
 }
 
 // scan scans for new keys at each interval, until ctx ends.
-func (l *live) scan(ctx context.Context, store *bulkread.Store) error {
+func (l *monitor) scan(ctx context.Context, store *bulkread.Store) error {
 	for {
 		var keys []string
 		var err error
@@ -221,7 +221,7 @@ func hasNoScan(err error) bool {
 }
 
 // scanned handles the keys and the error of a scan.
-func (l *live) scanned(ctx context.Context, keys []string, err error) {
+func (l *monitor) scanned(ctx context.Context, keys []string, err error) {
 	m := l.model
 	m.scanErr = ""
 	switch {
@@ -255,7 +255,7 @@ func (l *live) scanned(ctx context.Context, keys []string, err error) {
 }
 
 // forget removes keys that were deleted more than a minute ago, except operands.
-func (l *live) forget() {
+func (l *monitor) forget() {
 	for key, w := range l.watched {
 		r := l.model.rows[key]
 		if w != nil && !l.named[key] && r.read && !r.found && time.Since(r.changed) > time.Minute {
@@ -266,7 +266,7 @@ func (l *live) forget() {
 	}
 }
 
-func (l *live) watch(ctx context.Context, key string) {
+func (l *monitor) watch(ctx context.Context, key string) {
 	l.watched[key] = nil
 	l.model.add(key)
 	l.start(ctx, func() error { return l.follow(ctx, key) })
@@ -274,7 +274,7 @@ func (l *live) watch(ctx context.Context, key string) {
 
 // follow watches a key and handles its events until ctx ends. If an operand cannot be watched, follow
 // tries again, unless the store has refused. For other keys, the next scan tries again.
-func (l *live) follow(ctx context.Context, key string) error {
+func (l *monitor) follow(ctx context.Context, key string) error {
 	w, err := l.session.Watch(ctx, []string{key}, client.WatchOptions{})
 	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}, client.WatchOptions{}) {
 		if client.IsPermanent(err) {
@@ -303,7 +303,7 @@ func (l *live) follow(ctx context.Context, key string) error {
 }
 
 // unwatched shows why a key is not watched.
-func (l *live) unwatched(key string, err error) {
+func (l *monitor) unwatched(key string, err error) {
 	l.watched[key] = nil
 	row := l.model.add(key)
 	if refused, ok := errors.AsType[*wire.StoreError](err); ok {
