@@ -17,7 +17,7 @@ type screen struct {
 	w    io.Writer
 	size func() (width, height int)
 
-	// What is drawn now. above and below count its rows above and below the cursor.
+	// The line that is drawn now, and the number of its rows above and below the cursor.
 	width, height int
 	above, below  int
 	prompt        string

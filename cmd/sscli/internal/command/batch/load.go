@@ -17,7 +17,7 @@ type LoadOptions struct {
 	Inflight  int       // maximum number of lines in flight, at least 1
 	From      int       // number of the first line to run, from 1
 	KeepGoing bool      // continue after an error
-	Newer     bool      // count the keys that held a newer version than their line
+	Newer     bool      // count the overwritten values that were newer than their lines
 }
 
 // Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but

@@ -28,8 +28,8 @@ type recorder struct {
 	answers   trace.Answers
 }
 
-// record sets up o, and returns a context. r then records the connection that is dialed with o and that
-// context.
+// record adds hooks to o and to ctx. A connection that is dialed with o and the returned context is
+// recorded.
 func (r *recorder) record(ctx context.Context, o *client.Options) context.Context {
 	r.began, r.took = make(map[mqtt.Stage]time.Time), make(map[mqtt.Stage]time.Duration)
 	r.first = make(map[string]string)

@@ -1,5 +1,5 @@
-// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. The package name
-// differs because import is a Go keyword. Package batch loads the lines.
+// Package importcmd is the command `sscli import`, which sets keys from JSON Lines. It is not named
+// import, which is a Go keyword. Package batch loads the lines.
 package importcmd
 
 import (
@@ -22,8 +22,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
-
-const defaultInflight = 64
 
 // New returns the command `sscli import`.
 func New(a *app.App) *cobra.Command {
@@ -88,7 +86,7 @@ show whether a fencing token passes.`,
 	fs.BoolVar(&onlyNew, "only-new", false, "set only keys that do not exist (NX)")
 	fs.AddFlag(set.Lookup("fence"))
 	fs.BoolVar(&o.KeepGoing, "keep-going", false, "continue after an error")
-	fs.IntVar(&o.Inflight, "inflight", defaultInflight, "keep up to `N` writes in flight")
+	fs.IntVar(&o.Inflight, "inflight", 64, "keep up to `N` writes in flight")
 	fs.IntVar(&o.From, "from-line", 1, "begin with line `N`")
 	return cmd
 }

@@ -10,7 +10,7 @@ type Block struct {
 }
 
 // Blocks splits a help text. Lines that begin at the left margin and have no two blanks in a row are
-// prose. Other lines are a table if they can be one, and otherwise literal.
+// prose. Other lines are a table if tableRows can parse them, and otherwise literal.
 func Blocks(text string) []Block {
 	var list []Block
 	for paragraph := range strings.SplitSeq(strings.ReplaceAll(strings.TrimSpace(text), "\t", "    "), "\n\n") {

@@ -211,8 +211,8 @@ func (r *row) countRenewal(e client.Event) {
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
 // lease estimates the lease of a lock, because the store does not reveal it. every is the longest time
-// between two renewals. left is 1 at a renewal, and 0 when three times every has passed. isLock is
-// false until the same value has been written again twice.
+// between two renewals. left falls from 1 at a renewal to 0 after 3*every. isLock is true if the same
+// value was written again at least twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false

@@ -283,8 +283,7 @@ func (t *tracer) handle(e client.Event) error {
 }
 
 // print prints a statement. In the human form it holds back renewals, because the statement at the end
-// of a hold has their number. If a statement about the lock does not, print first prints the last
-// renewal.
+// of a hold has their number. Before a statement without that number, it prints the last renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
 		return t.app.Queue(e)
