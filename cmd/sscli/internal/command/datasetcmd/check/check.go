@@ -168,10 +168,13 @@ func (c *checker) checkKey(ctx context.Context, key string, uses []use, from sou
 	if err != nil {
 		return err
 	}
-	if rows == nil {
+	findForAll := func(message, hint string) {
 		for _, u := range uses {
-			c.find(u.file, u.Line, fmt.Sprintf("there is no data set %s: each rule that needs it is skipped", format.Quote(key)), hint)
+			c.find(u.file, u.Line, message, hint)
 		}
+	}
+	if rows == nil {
+		findForAll(fmt.Sprintf("there is no data set %s: each rule that needs it is skipped", format.Quote(key)), hint)
 		return nil
 	}
 	wanted := make([]wantedField, 0, len(uses))
@@ -192,9 +195,7 @@ func (c *checker) checkKey(ctx context.Context, key string, uses []use, from sou
 			err = surveys[i].Add(r)
 		}
 		if usage, ok := err.(*fault.UsageError); ok {
-			for _, u := range uses {
-				c.find(u.file, u.Line, fmt.Sprintf("the value of %s is not a data set: %v", format.Quote(key), usage), "sscli dataset load "+format.ShWord(key)+" FILE writes one")
-			}
+			findForAll(fmt.Sprintf("the value of %s is not a data set: %v", format.Quote(key), usage), "sscli dataset load "+format.ShWord(key)+" FILE writes one")
 			return nil
 		}
 		if err != nil {
@@ -205,9 +206,7 @@ func (c *checker) checkKey(ctx context.Context, key string, uses []use, from sou
 		}
 	}
 	if surveys[0].Records == 0 {
-		for _, u := range uses {
-			c.find(u.file, u.Line, fmt.Sprintf("the data set %s has no records: each rule that needs it is skipped", format.Quote(key)), hint)
-		}
+		findForAll(fmt.Sprintf("the data set %s has no records: each rule that needs it is skipped", format.Quote(key)), hint)
 		return nil
 	}
 	for _, w := range wanted {
