@@ -214,7 +214,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
 	c.packet(typeConnack<<4, connack)
 	c.connack = len(c.out)
-	c.connect, c.login.Password, c.login.Data = nil, nil, nil
+	c.connect, c.login.Password, c.login.Data, c.login.Username = nil, nil, nil, ""
 	b.stats.Clients++
 	b.changed = true
 	if b.opts.Connected != nil {
