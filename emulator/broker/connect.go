@@ -159,7 +159,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
-	cost := connectionOverhead
+	cost := c.fixedCost()
 	if p.hasWill {
 		if b.unawaited > b.opts.MaxBytes/maxUnawaited {
 			return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many wills to be published"})
@@ -197,8 +197,8 @@ func (c *Client) openSession(v Verdict) *Error {
 	}
 	s.client, c.session = c, s
 	c.ticket.LoggedIn()
-	c.reserved, c.overhead = 0, connectionOverhead
-	b.charge(connectionOverhead)
+	c.reserved, c.overhead = 0, c.fixedCost()
+	b.charge(c.overhead)
 	switch {
 	case p.version == version5:
 		s.expiry = p.props.number(propSessionExpiry)
