@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -180,7 +181,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 			return context.Cause(ctx)
 		}
 		a.mu.Lock()
-		a.engine.Expire()
+		a.engine.ExpireSome() // the timer fires at once if there are more
 		a.notify()
 		queue, full := a.queue, len(a.queue) > maxAttachedQueue
 		a.queue = nil
@@ -240,9 +241,20 @@ func (a *Attached) receive(m mqtt.Message) {
 		return
 	}
 	a.journal.admit()
+	a.expire()
 	response := a.engine.Do(&r, nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
+}
+
+// expire removes the keys that have expired. If they are many, it unlocks a.mu between steps.
+func (a *Attached) expire() {
+	for a.engine.ExpireSome() {
+		a.notify()
+		a.mu.Unlock()
+		runtime.Gosched()
+		a.mu.Lock()
+	}
 }
 
 // notify queues the pending notifications. It requires a.mu.

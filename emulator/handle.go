@@ -54,7 +54,8 @@ func (r *request) clone() *request {
 // handle processes a message to the request topic. It runs on the goroutine that reads from the
 // client. Unless the request or its reply is delayed, handle replies before it returns.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
-	if s.journal.admit(); !c.Connected() {
+	s.journal.admit()
+	if s.expire(); !c.Connected() {
 		return broker.Later
 	}
 	if wire.IsForbiddenResponseTopic(p.ResponseTopic) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -276,13 +277,19 @@ func (p *redisPort) Unwatch([]byte)                      {}
 // serverLock is the lock that Redis commands take on a [Server].
 type serverLock struct{ s *Server }
 
-// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. All commands
-// between Lock and Unlock are one atomic step and so have the same time. Besides, reading the clock
-// for each command would cost as much as finding its key.
+// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. If many keys
+// have expired, Lock unlocks the broker while it removes them. All commands between Lock and Unlock are
+// one atomic step and so have the same time. Besides, reading the clock for each command would cost as
+// much as finding its key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.stopped = l.s.now()
-	l.s.store.Expire()
+	for l.s.store.ExpireSome() {
+		l.Unlock()
+		runtime.Gosched()
+		l.s.broker.Lock()
+		l.s.stopped = l.s.now()
+	}
 }
 
 func (l serverLock) Unlock() {
@@ -363,7 +370,7 @@ type attachedLock struct{ a *Attached }
 // Lock locks the store and removes expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
-	l.a.engine.Expire()
+	l.a.expire()
 }
 
 func (l attachedLock) Unlock() {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -363,6 +364,16 @@ func (s *Server) after(d time.Duration, do func()) {
 	})
 }
 
+// expire removes the keys that have expired. If they are many, it unlocks the broker between steps.
+func (s *Server) expire() {
+	for !s.expiresAt.IsZero() && !s.now().Before(s.expiresAt) && s.store.ExpireSome() {
+		s.notify()
+		s.broker.Unlock()
+		runtime.Gosched()
+		s.broker.Lock()
+	}
+}
+
 // arm sets the timer for the next key that expires.
 func (s *Server) arm() {
 	due, ok := s.store.NextExpiry()
@@ -374,9 +385,9 @@ func (s *Server) arm() {
 	if ok {
 		s.expiry = s.at(due, func() {
 			s.expiresAt = time.Time{}
-			s.store.Expire()
+			s.store.ExpireSome()
 			s.notify()
-			s.arm()
+			s.arm() // at once, if more keys have expired
 		})
 	}
 }
