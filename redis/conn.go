@@ -61,6 +61,7 @@ type conn struct {
 	queuedBytes int
 	queuedArgs  int
 	looked      int                 // keys that the running transaction has looked at
+	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
