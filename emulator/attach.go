@@ -260,7 +260,7 @@ func (a *Attached) expire() {
 // notify queues the pending notifications. It requires a.mu.
 func (a *Attached) notify() {
 	for _, n := range a.engine.TakeNotifications() {
-		a.enqueue(a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
+		a.enqueue(a.message(n.Topic(), nil, bytes.Clone(n.Payload), n.Properties))
 	}
 }
 

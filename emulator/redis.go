@@ -287,11 +287,13 @@ type serverLock struct{ s *Server }
 // much as finding its key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
+	l.s.awaitNotify()
 	l.s.stopped = l.s.now()
 	for l.s.store.ExpireSome() {
 		l.Unlock()
 		runtime.Gosched()
 		l.s.broker.Lock()
+		l.s.awaitNotify()
 		l.s.stopped = l.s.now()
 	}
 }
