@@ -135,6 +135,9 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 }
 
 func (s *Store) answer(c *call) Response {
+	if hasManyWords(c.Payload) {
+		return s.refuse(c, wire.TextWrongArguments)
+	}
 	var err error
 	s.words, err = wire.AppendWords(s.words[:0], c.Payload)
 	if err != nil {

@@ -1188,3 +1188,18 @@ func TestManyRegistrations(t *testing.T) {
 		t.Errorf("%d bytes are still reserved", reserved)
 	}
 }
+
+// TestManyWords: a request of millions of words is refused before its words are read.
+func TestManyWords(t *testing.T) {
+	s := store.New(store.Options{})
+	for _, payload := range []string{"*1000000\r\n" + strings.Repeat("$0\r\n\r\n", 1_000_000), "*0000100\r\n$3\r\nGET\r\n"} {
+		request := &store.Request{ClientID: "a", Payload: []byte(payload)}
+		var got []byte
+		if n := testing.AllocsPerRun(3, func() { got = s.Do(request, got[:0]).Payload }); n > 5 || !strings.HasPrefix(string(got), "-ERR wrong number of arguments") {
+			t.Errorf("%.20q: %.60q, with %.0f allocations", payload, got, n)
+		}
+	}
+	if got := s.Do(&store.Request{Payload: []byte("*99\r\n$3\r\nGET\r\n")}, nil).Payload; string(got) != "-ERR syntax error\r\n" {
+		t.Errorf("%q", got)
+	}
+}
