@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,8 @@ type Attached struct {
 	journal *journal   // nil: the store is in memory only
 	port    *redisPort // nil: no Redis clients
 	queue   []mqtt.Message
+	queued  int           // bytes of the payloads in queue
+	watched int           // estimated memory of the registrations of KEYNOTIFY, in bytes
 	wake    chan struct{} // signals a message in the queue or a change of expiries; capacity 1
 	err     error         // why run ended
 
@@ -41,6 +44,13 @@ type Attached struct {
 
 const (
 	maxAttachedQueue = 1 << 16 // maximum number of replies and notifications that wait to be sent
+
+	// While more wait than these limits, or take more bytes, requests are refused. maxWatched bounds the
+	// registrations to about 40,000, so that a change with as many watchers does not exceed
+	// maxAttachedQueue.
+	maxWaiting      = maxAttachedQueue / 3
+	maxWaitingBytes = 256 << 20
+	maxWatched      = 16 << 20
 
 	// attachedRetry is the pause before reconnecting. It is short because brokers on a developer's
 	// machine restart quickly.
@@ -57,7 +67,11 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	a := &Attached{opts: opts, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	a := &Attached{wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	if opts.Reserve == nil {
+		opts.Reserve = a.reserve
+	}
+	a.opts = opts
 	changed := opts.Changed
 	opts.Changed = func(c *store.Change) {
 		a.port.changed(c)
@@ -180,10 +194,10 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 			return context.Cause(ctx)
 		}
 		a.mu.Lock()
-		a.engine.Expire()
+		a.engine.ExpireSome() // the timer fires at once if there are more
 		a.notify()
 		queue, full := a.queue, len(a.queue) > maxAttachedQueue
-		a.queue = nil
+		a.queue, a.queued = nil, 0
 		if at, ok := a.engine.NextExpiry(); ok {
 			timer.Reset(at.Sub(a.opts.Now()))
 		}
@@ -209,6 +223,9 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.queue = append(unsent, a.queue...)
+	for i := range unsent {
+		a.queued += len(unsent[i].Payload)
+	}
 	a.signal()
 }
 
@@ -240,16 +257,46 @@ func (a *Attached) receive(m mqtt.Message) {
 		return
 	}
 	a.journal.admit()
+	a.expire()
+	if len(a.queue) > maxWaiting || a.queued > maxWaitingBytes {
+		status := []store.Property{{Name: wire.PropStatus, Value: []byte(wire.StatusOK)}}
+		a.enqueue(a.message(m.ResponseTopic, m.Correlation, wire.AppendError(nil, wire.TextQuota), status))
+		return
+	}
 	response := a.engine.Do(&r, nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
 }
 
+// expire removes the keys that have expired. If they are many, it unlocks a.mu between steps.
+func (a *Attached) expire() {
+	for a.engine.ExpireSome() {
+		a.notify()
+		a.mu.Unlock()
+		runtime.Gosched()
+		a.mu.Lock()
+	}
+}
+
 // notify queues the pending notifications. It requires a.mu.
 func (a *Attached) notify() {
+	var payload, kept []byte // the notifications of a change share one copy
 	for _, n := range a.engine.TakeNotifications() {
-		a.enqueue(a.message(n.Topic, nil, bytes.Clone(n.Payload), n.Properties))
+		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
+			payload, kept = n.Payload, bytes.Clone(n.Payload)
+		}
+		a.enqueue(a.message(n.Topic(), nil, kept, n.Properties))
 	}
+}
+
+// reserve charges n more bytes to the registrations of KEYNOTIFY, or returns false if they would take
+// too many. It requires a.mu.
+func (a *Attached) reserve(n int) bool {
+	if n > 0 && a.watched+n > maxWatched {
+		return false
+	}
+	a.watched += n
+	return true
 }
 
 // enqueue queues a message as soon as all changes made so far are in the data file. It requires
@@ -264,6 +311,7 @@ func (a *Attached) enqueue(m mqtt.Message) {
 
 func (a *Attached) enqueueNow(m mqtt.Message) {
 	a.queue = append(a.queue, m)
+	a.queued += len(m.Payload)
 	a.signal()
 }
 

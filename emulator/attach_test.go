@@ -2,7 +2,9 @@ package emulator_test
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -139,4 +141,22 @@ func TestAttachedLiar(t *testing.T) {
 		eve.send(honest)
 		eve.expect("PUBACK 0x00", "PUBLISH "+topic+" q1 $-1")
 	}
+
+	// Registrations in many names, of one key, do not fill the memory.
+	key, refused := strings.Repeat("k", 30_000), ""
+	for i := 0; i < 1000 && refused == ""; i++ {
+		lie := eve.publication("KEYNOTIFY", key)
+		lie.Properties.User = append(lie.Properties.User, packets.User{Key: wire.PropSource, Value: fmt.Sprint("client", i)})
+		lie.Properties.ResponseTopic = "replies/of/anybody"
+		eve.send(lie)
+		for range 2 { // PUBACK and the reply
+			if p, ok := eve.receive().Content.(*packets.Publish); ok && string(p.Payload) != "+OK\r\n" {
+				refused = string(p.Payload)
+			}
+		}
+	}
+	if refused != "-ERR the quota has been exceeded\r\n" {
+		t.Errorf("1,000 registrations of a key of 30 KB: %q", refused)
+	}
+	eve.do("SET k v", "+OK")
 }

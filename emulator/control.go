@@ -128,6 +128,7 @@ func (s *Server) Do(req Request) Response {
 // answer does the same as Do, but does not wait for the data file.
 func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
+		s.awaitNotify()
 		r := s.store.Do(req.forStore(), nil)
 		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,8 @@ func (r *request) clone() *request {
 // handle processes a message to the request topic. It runs on the goroutine that reads from the
 // client. Unless the request or its reply is delayed, handle replies before it returns.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
-	if s.journal.admit(); !c.Connected() {
+	s.journal.admit()
+	if s.expire(); !c.Connected() {
 		return broker.Later
 	}
 	if wire.IsForbiddenResponseTopic(p.ResponseTopic) {
@@ -79,6 +81,9 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		// The counts change after decide returns, so Await must be woken again.
 		defer s.changed.Broadcast()
 		if !c.Connected() {
+			return broker.Later
+		}
+		if s.awaitNotify(); !c.Connected() {
 			return broker.Later
 		}
 	}
@@ -253,19 +258,58 @@ func (s *Server) reply(o *origin, m message) {
 // notify sends the store's pending notifications directly to the watchers. A watcher gets each
 // notification once, whether or not it has a subscription (protocol.md 1.2).
 func (s *Server) notify() {
-	for _, n := range s.store.TakeNotifications() {
+	notes, size := s.store.TakeNotifications(), 0
+	var payload, kept []byte // the notifications of a change share one copy
+	for i := range notes {
+		n := &notes[i]
 		c := s.broker.Client(n.ClientID)
-		if c == nil {
+		if c == nil || n.Ended() {
 			continue
 		}
+		if size > maxNotifyStep {
+			s.pauseNotify()
+			size = 0
+		}
+		size += notifyCost + 2*len(n.Key) + len(n.Payload)
 		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 		m := newMessage(nil, n.Payload, s.properties)
 		if !s.journal.pending() {
-			s.sendNotification(c, n.Topic, m.Message)
+			s.sendNotification(c, n.Topic(), m.Message)
 			continue
 		}
-		kept, size := m.clone()
-		s.journal.hold(size, func() { s.sendNotification(c, n.Topic, kept.Message) })
+		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
+			payload, kept = n.Payload, bytes.Clone(n.Payload)
+		}
+		m.Payload, m.Properties = kept, bytes.Clone(m.Properties)
+		topic := n.Topic()
+		s.journal.hold(len(topic)+len(m.Payload), func() { s.sendNotification(c, topic, m.Message) })
+	}
+	if s.notifying {
+		s.notifying = false
+		s.notified.Broadcast()
+	}
+}
+
+// A step of notify is at most about this many bytes, which takes a millisecond.
+const (
+	maxNotifyStep = 512 << 10
+	notifyCost    = 1000 // of a notification, in addition to its bytes
+)
+
+// pauseNotify lets other clients use the broker while notify sends many notifications. No request is
+// processed meanwhile, see awaitNotify, so that notifications are sent in the order of the changes.
+func (s *Server) pauseNotify() {
+	s.notifying = true
+	s.broker.Unlock()
+	runtime.Gosched()
+	s.broker.Lock()
+}
+
+// awaitNotify waits until notify has sent its notifications. Everything that uses the store calls it
+// first. It unlocks the broker while it waits.
+func (s *Server) awaitNotify() {
+	for s.notifying {
+		s.notified.Wait()
 	}
 }
 

@@ -121,7 +121,9 @@ func (s *Server) connected(c *broker.Client) { s.observeConnection(observe.Conne
 // continues (protocol.md 2.5).
 func (s *Server) disconnected(c *broker.Client) {
 	s.observeConnection(observe.Disconnect, c, whyEnded(c.Ended()))
-	s.store.Disconnect(c.ID)
+	if release := s.store.Disconnect(c.ID); release != nil {
+		s.broker.Later(release)
+	}
 	s.expireLogin(c, time.Time{})
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -106,6 +107,7 @@ func refused(text string) error {
 
 // Check checks whether ops are allowed by the rules, the fences of the keys and the quota of keys.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
+	limited := p.store.Room(math.MaxInt32) != ""
 	added := make(map[string]struct{})
 	room := 0 // number of keys that ops delete
 	for i := range ops {
@@ -119,6 +121,9 @@ func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
 		}
 		if err := refused(p.store.Fenced(op.Key)); err != nil && op.Fence == nil {
 			return err
+		}
+		if !limited {
+			continue
 		}
 		switch _, found := p.store.Lookup(op.Key); {
 		case op.Verb == redis.Set && !found:
@@ -276,13 +281,21 @@ func (p *redisPort) Unwatch([]byte)                      {}
 // serverLock is the lock that Redis commands take on a [Server].
 type serverLock struct{ s *Server }
 
-// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. All commands
-// between Lock and Unlock are one atomic step and so have the same time. Besides, reading the clock
-// for each command would cost as much as finding its key.
+// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. If many keys
+// have expired, Lock unlocks the broker while it removes them. All commands between Lock and Unlock are
+// one atomic step and so have the same time. Besides, reading the clock for each command would cost as
+// much as finding its key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
+	l.s.awaitNotify()
 	l.s.stopped = l.s.now()
-	l.s.store.Expire()
+	for l.s.store.ExpireSome() {
+		l.Unlock()
+		runtime.Gosched()
+		l.s.broker.Lock()
+		l.s.awaitNotify()
+		l.s.stopped = l.s.now()
+	}
 }
 
 func (l serverLock) Unlock() {
@@ -363,7 +376,7 @@ type attachedLock struct{ a *Attached }
 // Lock locks the store and removes expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
-	l.a.engine.Expire()
+	l.a.expire()
 }
 
 func (l attachedLock) Unlock() {

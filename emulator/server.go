@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"net"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -125,6 +126,8 @@ type Server struct {
 	changes   []Change      // the last ones, oldest first
 	expiry    *broker.Timer // removes the next key that expires; nil: no key expires
 	expiresAt time.Time     // when expiry is due; zero: never
+	notifying bool          // notify has unlocked the broker, see awaitNotify
+	notified  sync.Cond     // signals the end of notifying
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
@@ -157,7 +160,7 @@ func New(opts Options) (*Server, error) {
 		b.Authorize = s.mayUse
 	}
 	s.broker = broker.New(b)
-	s.changed.L = s.broker
+	s.changed.L, s.notified.L = s.broker, s.broker
 	so := store.Options{
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: opts.Authorize, Changed: s.note, Variants: opts.Variants,
 		Reserve: s.broker.Reserve, MaxBytes: opts.MaxStored,
@@ -358,9 +361,22 @@ func (s *Server) after(d time.Duration, do func()) {
 	}
 	s.counts.Delayed++
 	s.at(s.now().Add(d), func() {
+		s.awaitNotify()
 		s.counts.Delayed--
 		do()
 	})
+}
+
+// expire removes the keys that have expired. If they are many, it unlocks the broker between steps.
+func (s *Server) expire() {
+	s.awaitNotify()
+	for !s.expiresAt.IsZero() && !s.now().Before(s.expiresAt) && s.store.ExpireSome() {
+		s.notify()
+		s.broker.Unlock()
+		runtime.Gosched()
+		s.broker.Lock()
+		s.awaitNotify()
+	}
 }
 
 // arm sets the timer for the next key that expires.
@@ -373,10 +389,11 @@ func (s *Server) arm() {
 	s.expiry, s.expiresAt = nil, due
 	if ok {
 		s.expiry = s.at(due, func() {
+			s.awaitNotify()
 			s.expiresAt = time.Time{}
-			s.store.Expire()
+			s.store.ExpireSome()
 			s.notify()
-			s.arm()
+			s.arm() // at once, if more keys have expired
 		})
 	}
 }

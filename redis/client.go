@@ -178,9 +178,9 @@ func (c *conn) describe(of *conn) string {
 			flags += f.letter
 		}
 	}
-	request, unread, free := 0, 0, 0
+	request, all, free := 0, 0, 0
 	if c == of { // only the goroutine of a client may use its reader
-		request, unread, free = of.in.fullness()
+		request, all, free = of.inputSizes()
 	}
 	resp := 2
 	if of.pushes.Load() {
@@ -195,7 +195,7 @@ func (c *conn) describe(of *conn) string {
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
-		len(of.channels), len(of.patterns), len(of.shards), of.waiting.Load(), request+unread, free, request, smallBuffer, pending, smallBuffer+pending,
+		len(of.channels), len(of.patterns), len(of.shards), of.waiting.Load(), all, free, request, smallBuffer, pending, smallBuffer+pending,
 		command, of.userName(), resp, of.library[0], of.library[1])
 }
 

@@ -294,3 +294,20 @@ func TestGoRedis(t *testing.T) {
 		})
 	}
 }
+
+// TestPipelineSize: CLIENT INFO shows the bytes of the whole pipeline, and of the request itself, as
+// Redis does.
+func TestPipelineSize(t *testing.T) {
+	_, c := start(t, emulator.Options{})
+	info := string(redistest.Request("CLIENT", "INFO"))
+	pipeline := info + string(redistest.Request("PING")) + info
+	if _, err := c.Conn.Write([]byte(pipeline)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"qbuf=66 ", "PONG", "qbuf=66 "} {
+		got, err := c.Frame()
+		if err != nil || !strings.Contains(string(got), want) || want != "PONG" && !strings.Contains(string(got), " argv-mem=26 ") {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+}

@@ -17,15 +17,17 @@ import (
 // A conn is the connection of a client. Its fields belong to the goroutine that reads the
 // client's requests, unless their comment says how other goroutines may use them.
 type conn struct {
-	s      *Server
-	nc     net.Conn
-	socket *socket.Conn // nil: not a plain TCP connection
-	id     int64
-	who    Caller // others read it with Server.mu held
-	since  time.Time
-	in     requestReader
-	parsed [][][]byte // requests that parse has parsed
-	out    *output    // used by all goroutines
+	s       *Server
+	nc      net.Conn
+	socket  *socket.Conn // nil: not a plain TCP connection
+	id      int64
+	who     Caller // others read it with Server.mu held
+	since   time.Time
+	in      requestReader
+	parsed  [][][]byte // requests that parse has parsed
+	sizes   []int      // of those requests, in bytes
+	running int        // index of the running request in parsed
+	out     *output    // used by all goroutines
 
 	certified     string    // user that the connection itself proves, such as by a certificate; empty = none
 	onlyUser      string    // the only user that may log in, from the certificate; empty = any
@@ -61,6 +63,7 @@ type conn struct {
 	queuedBytes int
 	queuedArgs  int
 	looked      int                 // keys that the running transaction has looked at
+	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
@@ -136,7 +139,8 @@ func (c *conn) serve() error {
 func (c *conn) runAll() error {
 	for {
 		err := c.parse()
-		for _, args := range c.parsed {
+		for i, args := range c.parsed {
+			c.running = i
 			if c.last || c.out.closed.Load() {
 				return nil
 			}
@@ -167,7 +171,7 @@ func (c *conn) runAll() error {
 func (c *conn) forget() {
 	c.in.reuse()
 	clear(c.parsed)
-	c.parsed = c.parsed[:0]
+	c.parsed, c.sizes = c.parsed[:0], c.sizes[:0]
 	c.op[0] = Op{}
 }
 
@@ -185,6 +189,7 @@ func (c *conn) parse() (err error) {
 		var args [][]byte
 		if args, err = c.in.next(); err == nil {
 			c.parsed = append(c.parsed, args)
+			c.sizes = append(c.sizes, c.in.size)
 		}
 	}
 	if len(c.parsed) < worthPrefetch {
@@ -201,6 +206,19 @@ func (c *conn) parse() (err error) {
 	clear(keys)
 	c.s.keys = keys
 	return err
+}
+
+// inputSizes returns the length of the running request, and of all requests of the pipeline that have
+// been read, and the free bytes of the buffer.
+func (c *conn) inputSizes() (request, all, free int) {
+	all, free = c.in.fullness()
+	for i, size := range c.sizes {
+		if i == c.running {
+			request = size
+		}
+		all, free = all+size, free-size
+	}
+	return request, all, free
 }
 
 // lock locks the Local, if there is one, until unlock is called.

@@ -46,7 +46,11 @@ func runSetRange(c *conn, args [][]byte) error {
 	case offset > maxBulk || offset+int64(len(part)) > maxBulk:
 		return errTooLong
 	}
-	value := make([]byte, max(n, offset+int64(len(part))))
+	size := max(n, offset+int64(len(part)))
+	if err := c.mayWrite(int(size)); err != nil {
+		return err
+	}
+	value := make([]byte, size)
 	copy(value, old.Entry.Value)
 	copy(value[offset:], part)
 	err = c.edit(old, value, EncodingRaw, "setrange")
@@ -61,6 +65,9 @@ func runAppend(c *conn, args [][]byte) error {
 	}
 	if old.Yes && len(old.Entry.Value)+len(args[2]) > maxBulk {
 		return errTooLong
+	}
+	if err := c.mayWrite(len(old.Entry.Value)); err != nil {
+		return err
 	}
 	encoding := EncodingRaw
 	if !old.Yes {
@@ -163,6 +170,9 @@ func runSetBit(c *conn, args [][]byte) error {
 	}
 	was := bitAt(old.Entry.Value, at, mask)
 	if at >= len(old.Entry.Value) || was != on {
+		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
+			return err
+		}
 		value := make([]byte, max(len(old.Entry.Value), at+1))
 		copy(value, old.Entry.Value)
 		if value[at] &^= mask; on {

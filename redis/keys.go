@@ -40,15 +40,15 @@ func (c *conn) sendDel(op *Op) {
 }
 
 func runDel(c *conn, args [][]byte) error {
-	return c.count(opPerKey(Del, args[1:]), c.sendDel)
+	return c.countKeys(Del, args[1:], c.sendDel)
 }
 
-// count carries out operations and replies with the number of those that found their key. It calls
-// done after each operation. If that takes long, other clients may use the Local meanwhile.
-func (c *conn) count(ops []Op, done func(*Op)) error {
+// countKeys carries out an operation on each key and replies with the number of those that found their
+// key. It calls done after each operation. If that takes long, other clients may use the Local meanwhile.
+func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 	n := int64(0)
 	looked := 0
-	err := c.each(ops, func(op *Op) {
+	err := c.eachKey(verb, keys, func(op *Op) {
 		if op.Yes {
 			n++
 		}
@@ -61,8 +61,21 @@ func (c *conn) count(ops []Op, done func(*Op)) error {
 	return err
 }
 
+// deleteIf deletes a key if it has a value, and replies with the number of deleted keys.
+func (c *conn) deleteIf(key, value []byte) error {
+	n := int64(0)
+	err := c.each([]Op{{Verb: VDel, Key: key, Value: value}}, func(op *Op) {
+		if op.Yes {
+			n = 1
+		}
+		c.sendDel(op)
+	})
+	c.integer(n)
+	return err
+}
+
 func runDelIfEq(c *conn, args [][]byte) error {
-	return c.count([]Op{{Verb: VDel, Key: args[1], Value: args[2]}}, c.sendDel)
+	return c.deleteIf(args[1], args[2])
 }
 
 // runDelEx supports only the condition IFEQ.
@@ -71,13 +84,13 @@ func runDelEx(c *conn, args [][]byte) error {
 	case len(args) == 2:
 		return runDel(c, args)
 	case len(args) == 4 && equalFold(args[2], "ifeq"):
-		return c.count([]Op{{Verb: VDel, Key: args[1], Value: args[3]}}, c.sendDel)
+		return c.deleteIf(args[1], args[3])
 	default:
 		return errSyntax
 	}
 }
 
-func runExists(c *conn, args [][]byte) error { return c.count(opPerKey(Get, args[1:]), c.missed) }
+func runExists(c *conn, args [][]byte) error { return c.countKeys(Get, args[1:], c.missed) }
 
 func runType(c *conn, args [][]byte) error {
 	op, err := c.get(args[1])
@@ -101,6 +114,9 @@ func runRename(c *conn, args [][]byte) error {
 		err = errNoSuchKey
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.mayWrite(len(old.Entry.Value)); err != nil {
 		return err
 	}
 	value := bytes.Clone(old.Entry.Value)

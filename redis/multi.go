@@ -1,5 +1,7 @@
 package redis
 
+import "net"
+
 func multiCommands() []*command {
 	const flags = noScript | loadingOK | staleOK | atOnce | needsLocal
 	return []*command{
@@ -13,8 +15,9 @@ func multiCommands() []*command {
 
 // Limits on the commands that a transaction queues before EXEC.
 const (
-	maxAtomic      = 1 << 17 // arguments; also of an MSET. Other clients wait until EXEC or MSET ends
+	maxAtomic      = 1 << 15 // arguments; also of an MSET. Other clients wait until EXEC or MSET ends
 	maxQueuedBytes = 1 << 30 // bytes of arguments
+	maxWritten     = 8 << 20 // bytes of the values that the commands write
 )
 
 // queued is a command that waits for EXEC.
@@ -48,9 +51,14 @@ func runMulti(c *conn, _ [][]byte) error {
 
 // discard ends the transaction and forgets the watched keys.
 func (c *conn) discard() {
+	c.endQueue()
+	c.unwatch()
+}
+
+// endQueue ends the transaction.
+func (c *conn) endQueue() {
 	c.multi, c.abort, c.queue, c.queuedBytes, c.queuedArgs = false, false, nil, 0, 0
 	c.waiting.Store(-1)
-	c.unwatch()
 }
 
 func runDiscard(c *conn, _ [][]byte) error {
@@ -74,15 +82,30 @@ func runExec(c *conn, _ [][]byte) error {
 		return nil
 	}
 	queue, mark := c.queue, c.mark
-	c.discard()
+	c.endQueue()
 	c.array(len(queue))
-	c.executing, c.looked = true, 0
+	c.executing, c.looked, c.written = true, 0, 0
 	for _, q := range queue {
 		c.mark = len(c.w)
 		c.execute(q.cmd, q.args)
 		c.boundTransaction()
 	}
 	c.mark, c.executing = mark, false
+	c.unwatch()
+	return nil
+}
+
+var errManyWritten = &Error{Text: "the transaction would write more than 8 MiB of values"}
+
+// mayWrite returns an error if the running transaction may not write n more bytes of values, because other
+// clients wait until it ends.
+func (c *conn) mayWrite(n int) error {
+	if !c.executing || n == 0 {
+		return nil
+	}
+	if c.written += n; c.written > maxWritten {
+		return errManyWritten
+	}
 	return nil
 }
 
@@ -90,21 +113,28 @@ func runExec(c *conn, _ [][]byte) error {
 // sent in parts. The connection is then closed after the transaction.
 func (c *conn) boundTransaction() {
 	if len(c.w) > maxPending {
-		if !c.last {
-			c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
-		}
-		c.w, c.mark, c.muteFrom, c.last = nil, 0, 0, true
+		c.dropTransaction()
 	}
+}
+
+func (c *conn) dropTransaction() {
+	if !c.last {
+		c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
+	}
+	c.w, c.mark, c.muteFrom, c.last = nil, 0, 0, true
 }
 
 func runWatch(c *conn, args [][]byte) error {
 	if c.multi {
 		return &Error{Text: "WATCH inside MULTI is not allowed"}
 	}
-	if err := c.s.local.Check(&c.who, opPerKey(Get, args[1:])); err != nil {
+	if err := c.checkKeys(Get, args[1:]); err != nil {
 		return err
 	}
-	for _, key := range args[1:] {
+	for i, key := range args[1:] {
+		if err := c.growNames(i); err != nil {
+			return err
+		}
 		name := string(key)
 		if _, had := c.watched[name]; had {
 			continue
@@ -127,16 +157,36 @@ func runUnwatch(c *conn, _ [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// unwatch forgets the watched keys.
+// growNames is called before a command adds name i to the names of the connection. It returns an error if
+// the connection is closed or the memory for clients is exhausted.
+func (c *conn) growNames(i int) error {
+	if i%64 != 63 {
+		return nil
+	}
+	c.letOthersIn()
+	switch {
+	case c.out.closed.Load():
+		return net.ErrClosed
+	case !c.chargeInput(len(c.in.buf)):
+		return errMemory
+	}
+	return nil
+}
+
+// unwatch forgets the watched keys. If they are many, other clients may use the Local meanwhile.
 func (c *conn) unwatch() {
 	if len(c.watched) == 0 && !c.dirty.Load() {
 		return // nothing is watched, or the store is remote
 	}
 	if !c.locked {
-		c.s.local.Lock()
-		defer c.s.local.Unlock()
+		c.lock()
+		defer c.unlock()
 	}
+	n := 0
 	for key := range c.watched {
+		if n++; n%64 == 0 {
+			c.letOthersIn()
+		}
 		c.nameBytes -= len(key) + nameCost
 		delete(c.s.watched[key], c)
 		if len(c.s.watched[key]) == 0 {

@@ -51,6 +51,10 @@ const (
 
 // commit moves the replies to the output, or drops them if the connection is closed.
 func (c *conn) commit() {
+	if c.muted {
+		c.unmute() // replies of the running command are dropped now, and later ones too
+		defer c.mute()
+	}
 	if len(c.w) == 0 && !c.partial {
 		return
 	}

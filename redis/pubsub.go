@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"cmp"
+	"net"
 	"slices"
 	"strings"
 )
@@ -156,7 +157,10 @@ func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patter
 
 func runSubscribe(c *conn, args [][]byte) error {
 	c.startWriter()
-	for _, name := range args[1:] {
+	for i, name := range args[1:] {
+		if err := c.growNames(i); err != nil {
+			return err
+		}
 		if err := c.watchAndSubscribe(name); err != nil {
 			return err
 		}
@@ -172,7 +176,10 @@ func runPSubscribe(c *conn, args [][]byte) error {
 		return errExactKey
 	}
 	c.startWriter()
-	for _, pattern := range args[1:] {
+	for i, pattern := range args[1:] {
+		if err := c.growNames(i); err != nil {
+			return err
+		}
 		c.s.subscribe(c, &c.s.patterns, c.patterns, "psubscribe", pattern)
 	}
 	return nil
@@ -199,7 +206,10 @@ func runSSubscribe(c *conn, args [][]byte) error {
 		return errDenyBlocking
 	}
 	c.startWriter()
-	for _, name := range args[1:] {
+	for i, name := range args[1:] {
+		if err := c.growNames(i); err != nil {
+			return err
+		}
 		c.s.subscribe(c, &c.s.shards, c.shards, "ssubscribe", name)
 	}
 	return nil
@@ -384,15 +394,36 @@ func (c *conn) listChannels(r *roster, args [][]byte) error {
 	}
 	var names []string
 	c.s.mu.Lock()
+	n := len(r.subscribers)
+	c.s.mu.Unlock()
+	if err := c.look(n); err != nil {
+		return err
+	}
+	n = 0
+	c.s.mu.Lock()
 	for name := range r.subscribers {
+		if n++; n%64 == 0 {
+			c.s.mu.Unlock()
+			c.letOthersIn()
+			c.s.mu.Lock()
+		}
 		key, _, _ := cutChannel([]byte(name))
 		if (p == nil || p.match([]byte(name))) && (key == nil || c.mayRead(key)) {
 			names = append(names, name)
 		}
 	}
 	c.s.mu.Unlock()
+	if !c.executing {
+		c.unlock() // sorting may take long
+	}
 	slices.Sort(names)
-	return c.reply(names)
+	c.array(len(names))
+	for _, name := range names {
+		if c.text(name); !c.sendPart() {
+			return net.ErrClosed
+		}
+	}
+	return nil
 }
 
 func runPubSubNumSub(c *conn, args [][]byte) error { return c.countSubscribers(&c.s.channels, args) }
@@ -403,18 +434,21 @@ func runPubSubShardNumSub(c *conn, args [][]byte) error {
 
 // countSubscribers replies with the channels and the numbers of their subscribers.
 func (c *conn) countSubscribers(r *roster, args [][]byte) error {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
 	c.array(2 * len(args[2:]))
 	for _, name := range args[2:] {
 		c.bulk(name)
 		n := int64(0)
+		c.s.mu.Lock()
 		for _, sub := range r.subscribers[string(name)] {
 			if !sub.out.closed.Load() {
 				n++
 			}
 		}
+		c.s.mu.Unlock()
 		c.integer(n)
+		if !c.sendPart() {
+			return net.ErrClosed
+		}
 	}
 	return nil
 }

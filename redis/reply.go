@@ -37,7 +37,13 @@ func (c *conn) bool(b bool) {
 	c.integer(0)
 }
 
-func (c *conn) bulk(b []byte) { c.w = appendBulk(c.w, b) }
+func (c *conn) bulk(b []byte) {
+	if c.executing && (c.last || len(b) > maxPending) {
+		c.dropTransaction() // without a copy
+		return
+	}
+	c.w = appendBulk(c.w, b)
+}
 
 func (c *conn) text(s string) { c.w = appendBulk(c.w, s) }
 

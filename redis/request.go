@@ -57,10 +57,9 @@ func newRequestReader(memory int) requestReader {
 	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost+argCost)), maxBulk: min(maxBulk, memory)}
 }
 
-// fullness returns the lengths of the running request, of the unread bytes after it, and of the
-// free part of the buffer.
-func (r *requestReader) fullness() (request, unread, free int) {
-	return r.size, r.end - r.begin, len(r.buf) - (r.end - r.begin)
+// fullness returns the bytes in the buffer after the last request, and the free bytes.
+func (r *requestReader) fullness() (unread, free int) {
+	return r.end - r.begin, len(r.buf) - (r.end - r.begin)
 }
 
 // span is the offsets of an argument in its request.

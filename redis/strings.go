@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"time"
 )
@@ -41,6 +42,11 @@ func (c *conn) do(op Op) (Op, error) {
 // doInPlace is do without a copy of the outcome: the next operation overwrites it.
 func (c *conn) doInPlace(op *Op) *Op {
 	c.op[0] = *op
+	if c.executing && op.Verb == Set {
+		if c.op[0].Err = c.mayWrite(len(op.Value)); c.op[0].Err != nil {
+			return &c.op[0]
+		}
+	}
 	c.s.opts.Backend.Do(c.s.ctx, &c.who, c.op[:])
 	if c.s.local == nil {
 		c.version = c.op[0].Entry.Version
@@ -52,12 +58,20 @@ func (c *conn) doInPlace(op *Op) *Op {
 // each carries out operations and calls done after each, in their order. A Local carries out all
 // or none. Other clients may write between the reads of a reply that is sent in parts.
 func (c *conn) each(ops []Op, done func(*Op)) error {
-	local := c.s.local
-	if local != nil {
+	if local := c.s.local; local != nil {
 		if err := local.Check(&c.who, ops); err != nil {
 			return err
 		}
+		if err := c.mayWrite(sizeOfValues(ops)); err != nil {
+			return err
+		}
 	}
+	return c.eachChecked(ops, done)
+}
+
+// eachChecked is each without the check.
+func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
+	local := c.s.local
 	read := len(ops) > 0 && ops[0].Verb == Get
 	for len(ops) > 0 {
 		step := 1 // so that each event follows its own change
@@ -91,13 +105,49 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 	return nil
 }
 
-// opPerKey returns one operation for each key.
-func opPerKey(verb Verb, keys [][]byte) []Op {
-	ops := make([]Op, len(keys))
-	for i, key := range keys {
-		ops[i] = Op{Verb: verb, Key: key}
+// maxKeysInStep is the number of keys of one command for which there are operations at a time. Between
+// such steps, other clients may use the Local.
+const maxKeysInStep = 1000
+
+// eachKey carries out one operation for each key and calls done after each, in their order. A Local
+// carries out none if it would refuse one.
+func (c *conn) eachKey(verb Verb, keys [][]byte, done func(*Op)) error {
+	if err := c.checkKeys(verb, keys); err != nil {
+		return err
 	}
-	return ops
+	return c.inSteps(verb, keys, func(ops []Op) error { return c.eachChecked(ops, done) })
+}
+
+// checkKeys returns why the Local would refuse an operation on one of the keys.
+func (c *conn) checkKeys(verb Verb, keys [][]byte) error {
+	if c.s.local == nil {
+		return nil
+	}
+	return c.inSteps(verb, keys, func(ops []Op) error { return c.s.local.Check(&c.who, ops) })
+}
+
+// inSteps calls do with operations on the keys, for some keys at a time. Operations on all keys at once
+// could take ten times the memory of the request.
+func (c *conn) inSteps(verb Verb, keys [][]byte, do func(ops []Op) error) error {
+	ops := make([]Op, 0, min(len(keys), maxKeysInStep))
+	for some := range slices.Chunk(keys, maxKeysInStep) {
+		ops = ops[:0]
+		for _, key := range some {
+			ops = append(ops, Op{Verb: verb, Key: key})
+		}
+		if err := do(ops); err != nil {
+			return err
+		}
+		c.letOthersIn()
+	}
+	return nil
+}
+
+func sizeOfValues(ops []Op) (size int) {
+	for i := range ops {
+		size += len(ops[i].Value)
+	}
+	return size
 }
 
 // get reads a key for a command that does not write it.
@@ -138,7 +188,7 @@ func runGet(c *conn, args [][]byte) error {
 
 func runMGet(c *conn, args [][]byte) error {
 	c.array(len(args) - 1)
-	return c.each(opPerKey(Get, args[1:]), func(op *Op) {
+	return c.eachKey(Get, args[1:], func(op *Op) {
 		c.missed(op)
 		c.value(op)
 	})
@@ -420,7 +470,7 @@ func setPairs(args [][]byte) ([]Op, error) {
 
 func (c *conn) sendSet(op *Op) { c.event(classString, "set", op.Key) }
 
-var errManyPairs = &Error{Text: "more than 65535 keys cannot be set in one step"}
+var errManyPairs = &Error{Text: "more than 16383 keys cannot be set in one step"}
 
 // setAtomic is setPairs with a limit on the keys that a Local sets in one step.
 func (c *conn) setAtomic(args [][]byte) ([]Op, error) {

@@ -9,7 +9,7 @@ import (
 // A Login holds a client's credentials.
 type Login struct {
 	ClientID string
-	Username string // in CONNECT; nothing proves it yet
+	Username string // in CONNECT; nothing proves it yet. Empty if Again is true
 	Password []byte // nil: none
 
 	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none. Data comes
@@ -47,6 +47,7 @@ func (c *Client) authenticate() *Error {
 		b.Unlock()
 		v = b.opts.Login(c.login)
 		b.Lock()
+		c.login.Data = nil // may be large
 		if c.isClosing() {
 			return nil
 		}

@@ -5,6 +5,8 @@ package broker
 // buffer, the length of a string, and a fixed overhead for a structure, map or goroutine.
 const (
 	connectionOverhead   = 12 << 10 // of a client that has logged in
+	tlsOverhead          = 32 << 10 // of its TLS, with the buffer for a record of 16 KiB
+	webSocketOverhead    = 12 << 10
 	sessionOverhead      = 1000
 	subscriptionOverhead = 200
 	levelOverhead        = 350 // of a level of a filter or retained topic
@@ -158,6 +160,18 @@ func (c *Client) chargeReads(size int) bool {
 		return false
 	}
 	return true
+}
+
+// fixedCost returns the memory of a connection without its buffers.
+func (c *Client) fixedCost() int {
+	cost := connectionOverhead
+	if c.tls != nil {
+		cost += tlsOverhead
+	}
+	if c.ws != nil {
+		cost += webSocketOverhead
+	}
+	return cost
 }
 
 // chargeAlias charges the topics of Topic Aliases; n may be negative.

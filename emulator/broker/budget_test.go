@@ -272,3 +272,26 @@ func TestPublishToManyWithinBudget(t *testing.T) {
 		t.Errorf("the broker keeps %d bytes, its limit is %d", kept, most)
 	}
 }
+
+// TestUserNameMemory: the broker does not keep a user name that no login has proved.
+func TestUserNameMemory(t *testing.T) {
+	const clients = 200
+	s := start(t, broker.Options{})
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		s.Lock()
+		defer s.Unlock()
+		return int(m.HeapAlloc) - s.Stats().Kept
+	}
+	before := heap()
+	for i := range clients {
+		connect(t, s, fmt.Sprint("c", i), func(c *packets.Connect) {
+			c.UsernameFlag, c.Username = true, strings.Repeat("u", 60_000)
+		})
+	}
+	if each := (heap() - before) / clients; each > 30_000 {
+		t.Errorf("a client with a user name of 60 KB takes %d bytes more than are charged", each)
+	}
+}

@@ -159,7 +159,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
-	cost := connectionOverhead
+	cost := c.fixedCost()
 	if p.hasWill {
 		if b.unawaited > b.opts.MaxBytes/maxUnawaited {
 			return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many wills to be published"})
@@ -197,8 +197,8 @@ func (c *Client) openSession(v Verdict) *Error {
 	}
 	s.client, c.session = c, s
 	c.ticket.LoggedIn()
-	c.reserved, c.overhead = 0, connectionOverhead
-	b.charge(connectionOverhead)
+	c.reserved, c.overhead = 0, c.fixedCost()
+	b.charge(c.overhead)
 	switch {
 	case p.version == version5:
 		s.expiry = p.props.number(propSessionExpiry)
@@ -214,7 +214,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
 	c.packet(typeConnack<<4, connack)
 	c.connack = len(c.out)
-	c.connect, c.login.Password, c.login.Data = nil, nil, nil
+	c.connect, c.login.Password, c.login.Data, c.login.Username = nil, nil, nil, ""
 	b.stats.Clients++
 	b.changed = true
 	if b.opts.Connected != nil {

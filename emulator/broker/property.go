@@ -164,8 +164,15 @@ func (d *decoder) properties(p *properties, allowed propertySet) {
 	}
 }
 
+// maxProperties is the maximum length of the properties of a packet, in bytes. The broker is locked
+// while it reads them.
+const maxProperties = 256 << 10
+
 func (p *properties) decode(raw []byte, allowed propertySet) *Error {
 	p.raw, p.seen = raw, 0
+	if len(raw) > maxProperties {
+		return &Error{QuotaExceeded, "more properties than a packet may have"}
+	}
 	for at := 0; at < len(raw); {
 		kind := raw[at]
 		if !allowed.has(kind) { // MQTT 5, 2.2.2.2

@@ -206,9 +206,9 @@ type Message struct {
 }
 
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
-// Publish sends the message later, on another goroutine, and counts all of them as sent. If the
-// memory budget has no room for the copy that waits, Publish drops the message and counts all of
-// them as refused. It requires the lock.
+// including all members of shared subscriptions, Publish sends the message later, on another goroutine,
+// and counts all of them as sent. If the memory budget has no room for the copy that waits, Publish
+// drops the message and counts all of them as refused. It requires the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	r := b.lastRoute // successive replies usually have the same topic
 	if r == nil || r.topic != string(topic) || r.generation != b.generation {
@@ -221,7 +221,8 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
 	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
-	if n := len(r.targets); n > maxStepTargets {
+	if r.isLong() {
+		n := len(r.targets) + len(r.groups)
 		if !b.affords(own.cost()) {
 			return Delivered{Matched: n, Refused: n}
 		}

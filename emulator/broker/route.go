@@ -76,6 +76,21 @@ func (b *Broker) findTargets(r *route, origin *session) {
 			r.groups = append(r.groups, g)
 		}
 	})
+	for i := range r.targets {
+		if t := &r.targets[i]; len(t.ids) > 1 {
+			slices.Sort(t.ids)
+			t.ids = slices.Compact(t.ids)
+		}
+	}
+}
+
+// isLong reports whether delivery to all recipients takes long, so that it must be made in steps.
+func (r *route) isLong() bool {
+	n := len(r.targets) + len(r.groups)
+	for i := 0; n <= maxStepTargets && i < len(r.groups); i++ {
+		n += len(r.groups[i].members)
+	}
+	return n > maxStepTargets
 }
 
 // add adds a subscription to the target of its session. places are the targets' indexes; nil: the
@@ -92,11 +107,7 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 	t := &r.targets[i]
 	t.qos = max(t.qos, sub.qos)
 	t.asPublished = t.asPublished || sub.asPublished
-	for _, id := range sub.ids {
-		if !slices.Contains(t.ids, id) {
-			t.ids = append(t.ids, id)
-		}
-	}
+	t.ids = append(t.ids, sub.ids...) // findTargets removes repetitions
 }
 
 // Delivered counts the recipients of a message by outcome.
@@ -162,8 +173,10 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 	for _, g := range groups {
 		if steps {
 			b.yieldAfter(&locked)
+			sum.count(b.deliverShared(g, m, &locked))
+			continue
 		}
-		sum.count(b.deliverShared(g, m))
+		sum.count(b.deliverShared(g, m, nil))
 	}
 	if steps && len(targets) > maxDirectWrites {
 		b.yield()
@@ -173,8 +186,8 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 
 // deliverShared sends a message to one member of a shared subscription. It prefers members that can
 // receive the message at once, then connected ones, then ones whose session keeps the message. The
-// members take turns.
-func (b *Broker) deliverShared(g *group, m *message) outcome {
+// members take turns. If locked is not nil, deliverShared may unlock the broker, see yieldAfter.
+func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome {
 	last := notKept
 	for _, eligible := range []func(*subscription) bool{
 		func(sub *subscription) bool {
@@ -184,7 +197,10 @@ func (b *Broker) deliverShared(g *group, m *message) outcome {
 		func(sub *subscription) bool { return sub.session.client != nil },
 		func(sub *subscription) bool { return sub.session.client == nil },
 	} {
-		for range len(g.members) {
+		for i := range len(g.members) {
+			if locked != nil && i%maxStepTargets == maxStepTargets-1 {
+				b.yieldAfter(locked)
+			}
 			if len(g.members) == 0 {
 				return last
 			}

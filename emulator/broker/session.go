@@ -129,7 +129,7 @@ func (s *session) redistribute() {
 	for place := w.lo; place < w.hi; place++ {
 		s.b.yieldAfter(&locked)
 		if d := w.at(place); d.state == sent && d.group != nil && d.qos == 1 && d.msg != nil {
-			s.b.deliverShared(d.group, d.msg)
+			s.b.deliverShared(d.group, d.msg, &locked)
 		}
 	}
 	for w.lo < w.hi {
@@ -138,7 +138,7 @@ func (s *session) redistribute() {
 	for s.pending.len() > 0 {
 		s.b.yieldAfter(&locked)
 		if d := s.dequeue(); d.group != nil {
-			s.b.deliverShared(d.group, d.msg)
+			s.b.deliverShared(d.group, d.msg, &locked)
 		}
 	}
 }

@@ -22,11 +22,17 @@ type requestedFilter struct {
 	handling    byte // of retained messages
 }
 
-// maxFilters is the maximum number of topic filters in one packet.
-const maxFilters = 1 << 16
+// Limits of one SUBSCRIBE or UNSUBSCRIBE. The broker is locked while it reads the packet.
+const (
+	maxFilters     = 1 << 16
+	maxFilterBytes = 4 << 20
+)
 
 func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
 	d := decoder{body: body}
+	if len(body) > maxFilterBytes {
+		d.fail(&Error{QuotaExceeded, "longer topic filters than a packet may have"})
+	}
 	p.id = d.packetID()
 	if version == version5 {
 		allowed := subscribeProperties
@@ -205,7 +211,12 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 		return err
 	}
 	var codes []byte
+	locked := time.Now()
 	for _, r := range p.filters {
+		c.b.yieldAfter(&locked)
+		if c.session == nil {
+			return nil
+		}
 		code := byte(noSubscription)
 		if sub := c.session.subs[string(r.filter)]; sub != nil {
 			c.b.removeSubscription(sub)

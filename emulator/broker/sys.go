@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"time"
 )
@@ -31,9 +30,8 @@ func (b *Broker) countSys(filter string, n int) {
 // publishSys publishes the $SYS topics, and does so again after sysInterval.
 func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
-	b.refreshSys(sysPrefix)
-	for _, match := range b.retainedFor("$SYS/#", math.MaxUint64, func() {}) {
-		b.publishUnawaited(match.retained, nil)
+	for _, m := range b.refreshSys(sysPrefix) {
+		b.publishUnawaited(m, nil)
 	}
 }
 
@@ -41,10 +39,10 @@ func (b *Broker) publishSys() {
 const sysSequences = 16
 
 // refreshSys updates the retained messages of the $SYS topics for a new subscription, if its filter
-// is one of $SYS. These messages are not charged or counted.
-func (b *Broker) refreshSys(filter string) {
+// is one of $SYS, and returns them. These messages are not charged or counted.
+func (b *Broker) refreshSys(filter string) (messages []*message) {
 	if !strings.HasPrefix(filter, "$SYS") {
-		return
+		return nil
 	}
 	st := b.Stats()
 	for i, v := range []struct {
@@ -66,5 +64,7 @@ func (b *Broker) refreshSys(filter string) {
 		m := &message{topic: sysPrefix + "broker/" + v.topic, payload: fmt.Append(nil, v.value), retain: true, sequence: uint64(i)}
 		m.kept = m
 		b.tree.find(m.topic, true).retained = m
+		messages = append(messages, m)
 	}
+	return messages
 }

@@ -120,6 +120,16 @@ func (b *Broker) runTimers() {
 	}
 }
 
+// Later calls step, with the lock held, until it returns false. It unlocks the broker between the calls.
+// It requires the lock.
+func (b *Broker) Later(step func() (more bool)) {
+	b.later(func() {
+		for step() {
+			b.yield()
+		}
+	})
+}
+
 // later queues a long job, which runs on another goroutine after the jobs queued before. The job runs
 // with the lock held and calls yield between its steps.
 func (b *Broker) later(job func()) {

@@ -318,3 +318,19 @@ func TestWebSocketOrigins(t *testing.T) {
 		}
 	}
 }
+
+// TestWebSocketMemory: the buffers of a WebSocket are charged.
+func TestWebSocketMemory(t *testing.T) {
+	s, url := startWebSocket(t)
+	kept := func() int {
+		s.Lock()
+		defer s.Unlock()
+		return s.Stats().Kept
+	}
+	connect(t, s, "1")
+	plain := kept()
+	dialWebSocket(t, url, "2").hello()
+	if more := kept() - 2*plain; more < 8<<10 {
+		t.Errorf("a WebSocket is charged %d bytes more than a plain connection", more)
+	}
+}

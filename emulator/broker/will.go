@@ -47,7 +47,7 @@ func (s *session) publishWill() {
 // steps on another goroutine. origin is as for fanOut.
 func (b *Broker) publishUnawaited(m *message, origin *session) {
 	r := b.route([]byte(m.topic))
-	if n := len(r.targets); n <= maxStepTargets && n*m.cost() <= maxStepBytes {
+	if !r.isLong() && len(r.targets)*m.cost() <= maxStepBytes {
 		b.fanOut(m, r, origin, false)
 		return
 	}

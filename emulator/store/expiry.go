@@ -10,12 +10,27 @@ import (
 // Expire reads the clock, removes the keys that have expired and queues notifications of their
 // deletion (protocol.md 2.6, 2.7). Fenced keys expire too (protocol.md 4 row 17).
 func (s *Store) Expire() {
+	for s.ExpireSome() {
+	}
+}
+
+// maxExpired is the maximum number of keys that ExpireSome removes. It takes about a millisecond.
+const maxExpired = 1000
+
+// ExpireSome is like Expire, but removes at most 1,000 keys. It reports whether more keys may have
+// expired.
+func (s *Store) ExpireSome() (more bool) {
 	if now := s.opts.Now(); now != s.now { // requests that arrived together have the same time
 		s.now, s.millis, s.micros = now, now.UnixMilli(), now.UnixMicro()
 	}
-	for r := s.index.next(); r != 0 && s.index.entry(r).due(s.micros); r = s.index.next() {
+	for range maxExpired {
+		r := s.index.next()
+		if r == 0 || !s.index.entry(r).due(s.micros) {
+			return false
+		}
 		s.expire(r)
 	}
+	return true
 }
 
 func (s *Store) expire(r ref) {

@@ -167,7 +167,7 @@ func FuzzModel(f *testing.F) {
 				t.Errorf("%s: %d notifications of %d changes", s.do, len(notes), changes)
 			}
 			for _, n := range notes {
-				_, of, _ := wire.ParseNotifyTopic(n.Topic)
+				_, of, _ := wire.ParseNotifyTopic(n.Topic())
 				if string(n.Payload) == deleteNote {
 					if string(n.Version) != deleted[of] {
 						t.Errorf("%s: %s was deleted with the version %s, it was %s", s.do, of, n.Version, deleted[of])

@@ -22,12 +22,12 @@ func (s *Store) keyNotify(c *call) Response {
 	if text := s.check(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
-	_, watching := s.watching[c.ClientID][string(c.key)]
+	watching := s.watches(c.ClientID, c.key)
 	switch {
 	case stop && !watching:
 		return s.count(c, 0, causeNotWatched)
 	case stop:
-		s.unwatch(c.ClientID, string(c.key))
+		s.unwatch(s.watching[c.ClientID], string(c.key))
 	case watching && s.opts.Variants.RepeatedWatchZero:
 		return s.count(c, 0, causeWatched)
 	case !watching && len(c.key) > wire.MaxNotifyKey(c.ClientID):
@@ -36,6 +36,13 @@ func (s *Store) keyNotify(c *call) Response {
 		return s.refuse(c, wire.TextQuota)
 	}
 	return s.ok(c, "")
+}
+
+// A watcher is a client with registrations. A client that reconnects is another watcher.
+type watcher struct {
+	clientID string
+	keys     map[string]struct{}
+	ended    bool // the client has disconnected
 }
 
 // registrationOverhead is the estimated memory that a registration needs besides its key and client
@@ -47,25 +54,37 @@ func (s *Store) watch(clientID, key string) bool {
 	if s.opts.Reserve != nil && !s.opts.Reserve(registrationOverhead+len(key)+len(clientID)) {
 		return false
 	}
-	if s.watching[clientID] == nil {
-		s.watching[clientID] = make(map[string]struct{})
+	w := s.watching[clientID]
+	if w == nil {
+		w = &watcher{clientID: clientID, keys: make(map[string]struct{})}
+		s.watching[clientID] = w
 	}
-	s.watching[clientID][key] = struct{}{}
-	s.watchers[key] = append(s.watchers[key], clientID)
+	w.keys[key] = struct{}{}
+	s.watchers[key] = append(s.watchers[key], w)
 	s.registrations++
 	return true
 }
 
-func (s *Store) unwatch(clientID, key string) {
-	delete(s.watching[clientID], key)
-	if len(s.watching[clientID]) == 0 {
-		delete(s.watching, clientID)
+func (s *Store) watches(clientID string, key []byte) bool {
+	w := s.watching[clientID]
+	if w == nil {
+		return false
+	}
+	_, found := w.keys[string(key)]
+	return found
+}
+
+// unwatch removes a registration.
+func (s *Store) unwatch(w *watcher, key string) {
+	delete(w.keys, key)
+	if len(w.keys) == 0 && !w.ended {
+		delete(s.watching, w.clientID)
 	}
 	s.registrations--
 	if s.opts.Reserve != nil {
-		s.opts.Reserve(-registrationOverhead - len(key) - len(clientID))
+		s.opts.Reserve(-registrationOverhead - len(key) - len(w.clientID))
 	}
-	rest := slices.DeleteFunc(s.watchers[key], func(id string) bool { return id == clientID })
+	rest := slices.DeleteFunc(s.watchers[key], func(other *watcher) bool { return other == w })
 	if len(rest) == 0 {
 		delete(s.watchers, key)
 		return
@@ -73,11 +92,32 @@ func (s *Store) unwatch(clientID, key string) {
 	s.watchers[key] = rest
 }
 
-// Disconnect removes a client's registrations (protocol.md 2.5).
-func (s *Store) Disconnect(clientID string) {
-	for key := range s.watching[clientID] {
-		s.unwatch(clientID, key)
+// maxUnwatched is the maximum number of registrations that one step of Disconnect removes.
+const maxUnwatched = 1000
+
+// Disconnect ends a client's registrations (protocol.md 2.5). It returns nil, or a function that the
+// caller must call until it returns false: each call releases the memory of some registrations.
+func (s *Store) Disconnect(clientID string) (release func() (more bool)) {
+	w := s.watching[clientID]
+	if w == nil {
+		return nil
 	}
+	w.ended = true
+	delete(s.watching, clientID)
+	release = func() bool {
+		n := 0
+		for key := range w.keys {
+			if n++; n > maxUnwatched {
+				return true
+			}
+			s.unwatch(w, key)
+		}
+		return false
+	}
+	if release() {
+		return release
+	}
+	return nil
 }
 
 // Registrations returns the total number of KEYNOTIFY registrations.

@@ -5,11 +5,20 @@ import "github.com/sscli/sscli/client/wire"
 // A Notification is a NOTIFY message for one client.
 type Notification struct {
 	ClientID   string
-	Topic      string
+	Key        string
 	Payload    []byte
 	Version    []byte     // value of `__ts`; empty: there is no `__ts`
 	Properties []Property // the user properties, in order
+
+	watcher *watcher
 }
+
+// Topic returns the topic of the message. It is computed for each call, because the topics of a change
+// with a long key and many watchers would take gigabytes.
+func (n *Notification) Topic() string { return wire.NotifyTopic(n.ClientID, n.Key) }
+
+// Ended reports whether the client has disconnected since the change.
+func (n *Notification) Ended() bool { return n.watcher.ended }
 
 // queue holds the notifications that the caller has not taken yet. Its memory is reused.
 type queue struct {
@@ -89,9 +98,11 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 		q.properties = append(q.properties, Property{wire.PropTimestamp, note.Version})
 		note.Properties = q.properties[len(q.properties)-1 : len(q.properties) : len(q.properties)]
 	}
-	key := string(e.Key())
-	for _, id := range watchers {
-		note.ClientID, note.Topic = id, wire.NotifyTopic(id, key)
-		q.notes = append(q.notes, note)
+	note.Key = string(e.Key())
+	for _, w := range watchers {
+		if !w.ended {
+			note.ClientID, note.watcher = w.clientID, w
+			q.notes = append(q.notes, note)
+		}
 	}
 }

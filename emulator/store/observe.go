@@ -35,6 +35,9 @@ func (r Request) Event(at time.Time) observe.Event {
 		Op: observe.Request, Time: at, Client: r.ClientID, User: r.Username,
 		Fence: string(r.Fence), Clock: string(r.Timestamp), Sent: len(r.Payload),
 	}
+	if hasManyWords(r.Payload) {
+		return e
+	}
 	words, err := wire.ParseRequest(r.Payload)
 	if err != nil || len(words) == 0 {
 		return e

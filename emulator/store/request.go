@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/observe"
 )
@@ -28,6 +30,20 @@ func (r *Request) SetProperty(name, value []byte) {
 	case string(name) == wire.PropPersist:
 		r.Persist = string(value) == "true"
 	}
+}
+
+// maxWords is more words than any request has. A payload of 256 MB could have 40 million, which would
+// take a second and a gigabyte to read.
+const maxWords = 99
+
+// hasManyWords reports whether a payload is an array of more than maxWords elements.
+func hasManyWords(payload []byte) bool {
+	const digits = 2 // of maxWords
+	if len(payload) == 0 || wire.Kind(payload[0]) != wire.Array {
+		return false
+	}
+	header, _, _ := bytes.Cut(payload[1:min(len(payload), 100)], []byte{'\r'})
+	return len(bytes.TrimLeft(header, "0")) > digits && len(bytes.Trim(header, "0123456789")) == 0
 }
 
 // A call is a request that the store is answering.

@@ -53,8 +53,8 @@ type Store struct {
 	micros        int64     // now, in microseconds since the Unix epoch
 	clock         clock
 	index         *index
-	watchers      map[string][]string            // key to client ids, in the order of registration
-	watching      map[string]map[string]struct{} // client id to keys
+	watchers      map[string][]*watcher // by key, in the order of registration
+	watching      map[string]*watcher   // by client id
 	registrations int
 	queue         queue
 
@@ -104,8 +104,8 @@ func New(opts Options) *Store {
 	return &Store{
 		opts:     opts,
 		index:    newIndex(),
-		watchers: make(map[string][]string),
-		watching: make(map[string]map[string]struct{}),
+		watchers: make(map[string][]*watcher),
+		watching: make(map[string]*watcher),
 
 		bare: replyProperties(opts.Variants, false), versioned: versioned,
 		versionAt: slices.IndexFunc(versioned, func(p Property) bool { return p.Name == wire.PropTimestamp }),
@@ -135,6 +135,9 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 }
 
 func (s *Store) answer(c *call) Response {
+	if hasManyWords(c.Payload) {
+		return s.refuse(c, wire.TextWrongArguments)
+	}
 	var err error
 	s.words, err = wire.AppendWords(s.words[:0], c.Payload)
 	if err != nil {

@@ -743,8 +743,8 @@ func TestKeyNotifyLongKeys(t *testing.T) {
 			t.Errorf("%d notifications, want %d", len(notes), note)
 		}
 		for _, n := range notes {
-			if len(n.Topic) > 65535 || len(n.Topic) < 65534 {
-				t.Errorf("the topic has %d bytes", len(n.Topic))
+			if len(n.Topic()) > 65535 || len(n.Topic()) < 65534 {
+				t.Errorf("the topic has %d bytes", len(n.Topic()))
 			}
 		}
 		l.check(t, 1, step{do: "KEYNOTIFY " + key + " STOP", as: client, want: stop})
@@ -767,7 +767,7 @@ func TestExpiryOrder(t *testing.T) {
 	l.Expire()
 	var got []string
 	for _, n := range l.TakeNotifications() {
-		got = append(got, string(n.Version)+" "+n.Topic)
+		got = append(got, string(n.Version)+" "+n.Topic())
 	}
 	const topics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/63/command/notify/"
 	want := []string{later + " " + topics + "62", first + " " + topics + "61", "1696374425000:3:StateStore " + topics + "63"}
@@ -1149,5 +1149,57 @@ func TestGlob(t *testing.T) {
 		for key := range got {
 			t.Errorf("%q matches %q", tt.pattern, key)
 		}
+	}
+}
+
+// TestManyRegistrations: the registrations of a client that disconnects end at once, and their memory is
+// released in steps.
+func TestManyRegistrations(t *testing.T) {
+	reserved := 0
+	s := store.New(store.Options{Reserve: func(n int) bool { reserved += n; return true }})
+	notify := func(client, key string) {
+		t.Helper()
+		got := s.Do(&store.Request{ClientID: client, Payload: wire.AppendRequest(nil, wire.VerbKeyNotify, key)}, nil)
+		if string(got.Payload) != "+OK\r\n" {
+			t.Fatalf("%q", got.Payload)
+		}
+	}
+	const keys = 5000
+	for i := range keys {
+		notify("a", fmt.Sprint(i))
+	}
+	release := s.Disconnect("a")
+	if release == nil || s.Registrations() == 0 {
+		t.Fatal("all registrations were removed in one step")
+	}
+	for i := range keys {
+		s.Apply(store.Write{Key: fmt.Append(nil, i), Value: []byte("v")})
+	}
+	if got := s.TakeNotifications(); len(got) != 0 {
+		t.Errorf("%d notifications for a client that has disconnected", len(got))
+	}
+	notify("a", "1")
+	for release() {
+	}
+	if got := s.Registrations(); got != 1 {
+		t.Errorf("%d registrations, want 1", got)
+	}
+	if s.Disconnect("a") != nil || reserved != 0 {
+		t.Errorf("%d bytes are still reserved", reserved)
+	}
+}
+
+// TestManyWords: a request of millions of words is refused before its words are read.
+func TestManyWords(t *testing.T) {
+	s := store.New(store.Options{})
+	for _, payload := range []string{"*1000000\r\n" + strings.Repeat("$0\r\n\r\n", 1_000_000), "*0000100\r\n$3\r\nGET\r\n"} {
+		request := &store.Request{ClientID: "a", Payload: []byte(payload)}
+		var got []byte
+		if n := testing.AllocsPerRun(3, func() { got = s.Do(request, got[:0]).Payload }); n > 5 || !strings.HasPrefix(string(got), "-ERR wrong number of arguments") {
+			t.Errorf("%.20q: %.60q, with %.0f allocations", payload, got, n)
+		}
+	}
+	if got := s.Do(&store.Request{Payload: []byte("*99\r\n$3\r\nGET\r\n")}, nil).Payload; string(got) != "-ERR syntax error\r\n" {
+		t.Errorf("%q", got)
 	}
 }

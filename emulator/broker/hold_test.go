@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The tests in this file are of work in one step, during which the broker is locked.
+
+// quickest returns the shortest time of several calls, which a busy machine delays least.
+func quickest(f func()) time.Duration {
+	var times []time.Duration
+	for range 5 {
+		begin := time.Now()
+		f()
+		times = append(times, time.Since(begin))
+	}
+	return slices.Min(times)
+}
+
+// TestManySysFilters: publishing the $SYS topics takes no longer if clients have subscribed to many
+// others below $SYS.
+func TestManySysFilters(t *testing.T) {
+	b := New(Options{})
+	defer b.Close()
+	b.Lock()
+	defer b.Unlock()
+	s := b.newSession("c", "")
+	few := quickest(b.publishSys)
+	for i := range 300_000 {
+		sub := &subscription{session: s, filter: fmt.Sprint("$SYS/", i)}
+		sub.at = b.tree.find(sub.filter, true)
+		sub.at.subs.add(sub)
+	}
+	if many := quickest(b.publishSys); many > 20*few+time.Millisecond {
+		t.Errorf("with 300,000 filters %v, without %v", many, few)
+	}
+}
+
+// TestManyMembers: a message to many shared subscriptions, or to one with many members, is delivered in
+// steps.
+func TestManyMembers(t *testing.T) {
+	for _, groups := range []int{1, 700} {
+		r := &route{}
+		for i := range groups {
+			g := &group{name: fmt.Sprint(i)}
+			for range 700 / groups {
+				g.members.add(&subscription{group: g})
+			}
+			r.groups = append(r.groups, g)
+		}
+		if !r.isLong() {
+			t.Errorf("%d groups with %d members each are delivered to in one step", groups, 700/groups)
+		}
+	}
+}
+
+// TestLongPackets: the part of a packet that the broker reads in one step is bounded.
+func TestLongPackets(t *testing.T) {
+	const property = "\x26\x00\x01k\x00\x01v"
+	code := func(err *Error) byte {
+		if err == nil {
+			return Success
+		}
+		return err.Code
+	}
+	for n, want := range map[int]byte{maxProperties / len(property): Success, maxProperties/len(property) + 1: QuotaExceeded} {
+		properties := []byte(strings.Repeat(property, n))
+		body := append([]byte("\x00\x01t"), binary.AppendUvarint(nil, uint64(len(properties)))...)
+		if got := code(new(Publish).decode(version5, typePublish<<4, append(body, properties...), "")); got != want {
+			t.Errorf("PUBLISH with %d properties: got %#x, want %#x", n, got, want)
+		}
+	}
+	filter := "\xff\xff" + strings.Repeat("f", 0xffff)
+	for n, want := range map[int]byte{maxFilterBytes / len(filter): Success, maxFilterBytes/len(filter) + 1: QuotaExceeded} {
+		_, err := decodeSubscribe(typeUnsubscribe, version4, append([]byte{0, 1}, strings.Repeat(filter, n)...))
+		if got := code(err); got != want {
+			t.Errorf("UNSUBSCRIBE with %d filters of 64 KB: got %#x, want %#x", n, got, want)
+		}
+	}
+}

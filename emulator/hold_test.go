@@ -1,0 +1,109 @@
+package emulator_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/redis/redistest"
+)
+
+// TestManyExpiries: when many keys expire in one moment, other clients need not wait until all of them
+// are removed.
+func TestManyExpiries(t *testing.T) {
+	const keys = 50_000
+	s, c := startWithRedis(t, emulator.Options{})
+	at := fmt.Sprint(s.Now().Add(time.Second).UnixMilli())
+	var all []byte
+	for i := range keys {
+		all = append(all, redistest.Request("SET", fmt.Sprint(i), "v", "PXAT", at)...)
+	}
+	go func() { _, _ = c.Conn.Write(all) }() // the replies would show an error
+	for range keys {
+		if reply, err := c.Frame(); err != nil || string(reply) != "+OK\r\n" {
+			t.Fatalf("%q, %v", reply, err)
+		}
+	}
+	before, seen := s.State().Keys, 0
+	if before < keys {
+		t.Skip("the machine is so busy that the keys expire before all of them are set")
+	}
+	for n := before; n > 0; n = s.State().Keys {
+		if n < before {
+			before = n
+			seen++
+		}
+	}
+	if seen < 5 {
+		t.Errorf("the keys were removed in %d steps", seen+1)
+	}
+}
+
+// maxWait is the part of a long command's time that another client may wait.
+const maxWait = 0.3
+
+// longestWait returns the longest time that another client waits for the store's lock while f runs, as
+// a part of the time of f. It takes the least of several tries, because a busy machine delays all.
+func longestWait(s *emulator.Server, f func()) float64 {
+	least := 1.0
+	for try := 0; try < 5 && least > maxWait/2; try++ {
+		ended, result := make(chan struct{}), make(chan time.Duration)
+		go func() {
+			longest := time.Duration(0)
+			for {
+				select {
+				case <-ended:
+					result <- longest
+					return
+				default:
+				}
+				begin := time.Now()
+				s.State()
+				longest = max(longest, time.Since(begin))
+			}
+		}()
+		begin := time.Now()
+		f()
+		took := time.Since(begin)
+		close(ended)
+		least = min(least, float64(<-result)/float64(took))
+	}
+	return least
+}
+
+// TestManyArguments: a command with many arguments lets other clients in while it runs.
+func TestManyArguments(t *testing.T) {
+	s, c := startWithRedis(t, emulator.Options{})
+	const n = 100_000
+	words := func(command ...string) []byte {
+		for i := range n {
+			command = append(command, fmt.Sprint("argument", i))
+		}
+		return redistest.Request(command...)
+	}
+	frames := func(n int) {
+		for range n {
+			if reply, err := c.Frame(); err != nil || reply[0] == '-' {
+				t.Errorf("%.100q, %v", reply, err)
+			}
+		}
+	}
+	run := func(name string, request []byte, replies int) {
+		part := longestWait(s, func() {
+			go func() { _, _ = c.Conn.Write(request) }() // the reply would show an error
+			frames(replies)
+		})
+		if part > maxWait {
+			t.Errorf("%s: another client waits for %.0f%% of its time", name, 100*part)
+		}
+	}
+	unwatch := redistest.Request("UNWATCH")
+	run("WATCH", append(words("WATCH"), unwatch...), 2)
+	run("MGET", words("MGET"), 1)
+	run("EXISTS", words("EXISTS"), 1)
+	go func() { _, _ = c.Conn.Write(append(redistest.Request("HELLO", "3"), words("SUBSCRIBE")...)) }()
+	frames(n + 1)
+	run("PUBSUB CHANNELS", redistest.Request("PUBSUB", "CHANNELS"), 1)
+	run("PUBSUB CHANNELS *1*", redistest.Request("PUBSUB", "CHANNELS", "*1*"), 1)
+}
