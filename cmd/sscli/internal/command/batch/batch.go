@@ -212,7 +212,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 		if name == "batch" {
 			name += " --load"
 		}
-		return b.app.ConfirmAll(ctx, name+" "+format.Brief(file.Name()))
+		return b.app.ConfirmAll(ctx, name+" "+format.Path(file.Name()))
 	}
 	count := 0
 	for lines := repl.NewReader(textfile.NewReader(file)); ; {
@@ -233,7 +233,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if count == 0 {
 		return nil
 	}
-	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
+	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Path(file.Name()), count))
 }
 
 // A batch runs lines over one session.

@@ -101,7 +101,7 @@ func (c *checking) find(file, line int, message, hint string) {
 
 // note prints a note, which does not affect the exit code.
 func (c *checking) note(file, line int, message string) {
-	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
+	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Path(c.names[file]), line, message))
 }
 
 // readFiles reads the definitions.
