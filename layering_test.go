@@ -79,11 +79,11 @@ internal/ownerfile
 socket
 emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
-emulator/disk
+emulator/disk        internal/ownerfile
 redis                internal/admission internal/glob observe socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis internal/neterr
 format               observe
-repl                 format
+repl                 format internal/ownerfile
 
 atomicfile           internal/ownerfile
 filelock
@@ -94,7 +94,7 @@ suggest
 textfile
 terminal             format signals
 screen               format terminal
-trace                client/mqtt client/wire format
+trace                client/mqtt client/wire format internal/ownerfile
 config               format atomicfile filelock suggest textfile
 certs                atomicfile config
 via                  client process config
@@ -139,7 +139,7 @@ command/lock/trace   client format atomicfile app config fault locklog outage si
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard usage
+command/edit         client format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
@@ -244,6 +244,7 @@ func TestLayers(t *testing.T) {
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
 		admit    = module + "/internal/admission"
+		owner    = module + "/internal/ownerfile"
 		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -297,8 +298,8 @@ func TestLayers(t *testing.T) {
 			}},
 		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != glob && i != observe && i != btree }},
-		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
-			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
+		{"disk stands on the standard library, ownerfile and bbolt", func(p string) bool { return p == disk }, direct,
+			func(i string) bool { return !isStd(i) && i != owner && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
 		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
@@ -307,8 +308,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
-		{"repl stands on the standard library, format, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format && !under(i, jsonV2) && i != readline }},
+		{"repl stands on the standard library, format, ownerfile, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
+			func(i string) bool {
+				return !isStd(i) && i != format && i != owner && !under(i, jsonV2) && i != readline
+			}},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},

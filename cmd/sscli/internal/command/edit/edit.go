@@ -23,6 +23,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -201,7 +202,7 @@ func (e *editing) writeFile() error {
 		ext = ".json" // for the colors of the editor
 	}
 	e.file = filepath.Join(dir, strings.TrimLeft("value-"+name[:min(len(name), maxName)], "-")+ext)
-	if err := os.WriteFile(e.file, e.doc.text, 0o600); err != nil {
+	if err := atomicfile.Write(e.file, e.doc.text, 0o600); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	return nil
@@ -221,7 +222,7 @@ func (e *editing) keepFile(err error) error {
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
 		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it anyway"
 	}
-	return fmt.Errorf("%w; your text is in %s", err, format.Word(e.file))
+	return fmt.Errorf("%w; your text is in %s", err, format.Path(e.file))
 }
 
 // edit runs the editor and returns the new value, or nil if nothing changed.
