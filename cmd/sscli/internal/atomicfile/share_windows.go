@@ -2,6 +2,9 @@ package atomicfile
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"golang.org/x/sys/windows"
@@ -22,6 +25,20 @@ func Retry(do func() error) error {
 			return err
 		}
 	}
+}
+
+// move renames a file, which may replace another. Windows refuses to replace a read-only file.
+func move(from, to string) error {
+	return Retry(func() error {
+		err := os.Rename(from, to)
+		if err == nil {
+			return nil
+		}
+		if info, statErr := os.Stat(to); statErr == nil && info.Mode()&0o200 == 0 {
+			return fmt.Errorf("the file is read-only: %w", fs.ErrPermission)
+		}
+		return err
+	})
 }
 
 // copyAccess copies the access control list of one file to another.
