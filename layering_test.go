@@ -70,7 +70,8 @@ client/wire
 client/internal/idtable
 client/mqtt          client/internal/idtable
 client/wait
-client               client/internal/idtable client/mqtt client/wait client/wire
+internal/textfile
+client               client/internal/idtable client/mqtt client/wait client/wire internal/textfile
 observe
 internal/admission
 internal/glob
@@ -88,37 +89,36 @@ repl                 format internal/ownerfile
 atomicfile           internal/ownerfile
 filelock
 process              signals
-passwd               textfile
+passwd               internal/textfile
 signals
 suggest
-textfile
 terminal             format signals
 screen               format terminal
 trace                client/mqtt client/wire format internal/ownerfile
-config               format atomicfile filelock suggest textfile
-certs                atomicfile config
+config               format atomicfile filelock suggest internal/textfile
+certs                atomicfile config internal/textfile
 via                  client process config
 operand              repl
 help
 fault                client client/mqtt client/wire format process config signals suggest terminal via internal/neterr
 tune
-usage                format config fault textfile
+usage                format config fault internal/textfile
 login                client format certs config fault via
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
 fence                client client/wire format atomicfile config fault
-accounts             emulator atomicfile certs app config fault passwd
+accounts             emulator atomicfile certs app config fault passwd internal/textfile
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
-records              fault format textfile
+records              fault format internal/textfile
 dataset              format fault records
 dataflow             dataset suggest
 
 cmdline              repl app complete config fault help operand suggest format
 verb                 client client/wire format repl app bulkread complete fault fence operand usage
 directive            client/wait format repl app config fault usage
-lineinput            client repl fault textfile
+lineinput            client repl fault internal/textfile
 command/call         client client/wire format repl app fault fence verb
 command/completion   app complete fault usage
 command/del          client format repl app config fault fence verb usage
@@ -127,20 +127,20 @@ command/keynotify    client client/wire repl command/call fault verb
 command/scan         client format repl app bulkread config fault suggest verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
-command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage textfile
+command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage internal/textfile
 command/export       client format atomicfile app complete config bulkread fault tune
 command/importcmd    client format app bulkread command/batch fault lineinput usage
-sources              client format repl config fault lineinput records textfile
+sources              client format repl config fault lineinput records internal/textfile
 command/diff         client format app bulkread complete config fault jsonfield sources tune
 command/apply        client client/wire format app bulkread command/diff command/set config fault outage guard sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage textfile
+command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage internal/textfile
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
 command/edit         client format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage
-command/datasetcmd/check client format app config dataflow dataset fault guard records suggest textfile
+command/datasetcmd/check client format app config dataflow dataset fault guard records suggest internal/textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
 command/explain      client client/wire format app complete config fault fence

@@ -18,8 +18,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // A FileError says why a context file cannot be used.

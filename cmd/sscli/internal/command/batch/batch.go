@@ -29,11 +29,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 	"github.com/sscli/sscli/repl"
 )
 

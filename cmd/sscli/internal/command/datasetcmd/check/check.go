@@ -23,8 +23,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // New returns the command `sscli dataset check`.
