@@ -229,5 +229,5 @@ func (acc *Accounts) Close() error {
 	if acc.temp == "" {
 		return nil
 	}
-	return os.RemoveAll(acc.temp)
+	return atomicfile.Retry(func() error { return os.RemoveAll(acc.temp) })
 }

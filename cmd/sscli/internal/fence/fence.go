@@ -87,7 +87,9 @@ func (f *File) replace(text string) error {
 }
 
 // Remove removes the file and its directory.
-func (f *File) Remove() error { return os.RemoveAll(filepath.Dir(f.Path)) }
+func (f *File) Remove() error {
+	return atomicfile.Retry(func() error { return os.RemoveAll(filepath.Dir(f.Path)) })
+}
 
 // currentFence returns the current token of the innermost lock run around this process.
 func currentFence() (wire.Version, error) {

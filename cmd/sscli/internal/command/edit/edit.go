@@ -208,7 +208,10 @@ func (e *editing) writeFile() error {
 	return nil
 }
 
-func (e *editing) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
+// removeFile removes the file with its directory. A virus scanner may hold the file open for a moment.
+func (e *editing) removeFile() error {
+	return atomicfile.Retry(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
+}
 
 // keepFile adds the file's name to err, unless the file holds nothing new.
 func (e *editing) keepFile(err error) error {
