@@ -70,8 +70,9 @@ client/wire
 client/internal/idtable
 client/mqtt          client/internal/idtable
 client/wait
-internal/textfile
-client               client/internal/idtable client/mqtt client/wait client/wire internal/textfile
+internal/busyfile
+internal/textfile    internal/busyfile
+client               client/internal/idtable client/mqtt client/wait client/wire internal/textfile internal/busyfile
 observe
 internal/admission
 internal/glob
@@ -95,7 +96,7 @@ suggest
 terminal             format signals
 screen               format terminal
 trace                client/mqtt client/wire format internal/ownerfile
-config               format atomicfile filelock suggest internal/textfile
+config               format atomicfile filelock suggest internal/textfile internal/busyfile
 certs                atomicfile config internal/textfile
 via                  client process config
 operand              repl
@@ -106,8 +107,8 @@ usage                format config fault internal/textfile
 login                client format certs config fault via
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
-fence                client client/wire format atomicfile config fault
-accounts             emulator atomicfile certs app config fault passwd internal/textfile
+fence                client client/wire format config fault internal/busyfile
+accounts             emulator atomicfile certs app config fault passwd internal/textfile internal/busyfile
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
@@ -139,7 +140,7 @@ command/lock/trace   client format atomicfile app config fault locklog outage si
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
-command/edit         client format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage
+command/edit         client format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage internal/busyfile
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest internal/textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage

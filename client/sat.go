@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/busyfile"
 	"github.com/sscli/sscli/internal/textfile"
 )
 
@@ -48,7 +49,11 @@ func (e *TokenError) Unwrap() error { return e.Err }
 // not part of the token (protocol.md 7.2). A file in UTF-16 must begin with a byte order mark, as
 // Windows PowerShell writes it. The error is a *TokenError.
 func ReadToken(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	var f *os.File
+	err := busyfile.Retry(func() (err error) {
+		f, err = os.Open(file)
+		return err
+	})
 	if err != nil {
 		return nil, noToken(file, err)
 	}

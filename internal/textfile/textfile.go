@@ -18,6 +18,8 @@ import (
 	"os"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // An Error means that a text begins with the byte order mark of UTF-16 but is not UTF-16.
@@ -38,8 +40,11 @@ func NewReader(source io.Reader) io.Reader { return &reader{source: source} }
 func Decode(text []byte) ([]byte, error) { return io.ReadAll(NewReader(bytes.NewReader(text))) }
 
 // ReadFile reads a file as [NewReader] does. The error is a *[fs.PathError].
-func ReadFile(name string) ([]byte, error) {
-	text, err := os.ReadFile(name)
+func ReadFile(name string) (text []byte, err error) {
+	err = busyfile.Retry(func() error {
+		text, err = os.ReadFile(name)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

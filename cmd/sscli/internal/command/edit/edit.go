@@ -34,6 +34,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // New returns the command `sscli edit`.
@@ -210,7 +211,7 @@ func (e *editing) writeFile() error {
 
 // removeFile removes the file with its directory. A virus scanner may hold the file open for a moment.
 func (e *editing) removeFile() error {
-	return atomicfile.Retry(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
+	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
 }
 
 // keepFile adds the file's name to err, unless the file holds nothing new.
