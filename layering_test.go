@@ -70,7 +70,9 @@ client/wire
 client/internal/idtable
 client/mqtt          client/internal/idtable
 client/wait
-client               client/internal/idtable client/mqtt client/wait client/wire
+internal/busyfile
+internal/textfile    internal/busyfile
+client               client/internal/idtable client/mqtt client/wait client/wire internal/textfile internal/busyfile
 observe
 internal/admission
 internal/glob
@@ -79,46 +81,45 @@ internal/ownerfile
 socket
 emulator/broker      internal/admission socket
 emulator/store       client/wire internal/glob observe
-emulator/disk
+emulator/disk        internal/ownerfile
 redis                internal/admission internal/glob observe socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis internal/neterr
 format               observe
-repl                 format
+repl                 format internal/ownerfile
 
 atomicfile           internal/ownerfile
 filelock
 process              signals
-passwd               textfile
+passwd               internal/textfile
 signals
 suggest
-textfile
 terminal             format signals
 screen               format terminal
-trace                client/mqtt client/wire format
-config               format atomicfile filelock suggest textfile
-certs                atomicfile config
+trace                client/mqtt client/wire format internal/ownerfile
+config               format atomicfile filelock suggest internal/textfile internal/busyfile
+certs                atomicfile config internal/textfile
 via                  client process config
 operand              repl
 help
 fault                client client/mqtt client/wire format process config signals suggest terminal via internal/neterr
 tune
-usage                format config fault textfile
+usage                format config fault internal/textfile
 login                client format certs config fault via
 outage               client format fault
 app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
-fence                client client/wire format atomicfile config fault
-accounts             emulator atomicfile certs app config fault passwd
+fence                client client/wire format config fault internal/busyfile
+accounts             emulator atomicfile certs app config fault passwd internal/textfile internal/busyfile
 complete             client format app config operand
 bulkread             client client/mqtt client/wait app fault outage
 jsonfield            format
-records              fault format textfile
+records              fault format internal/textfile
 dataset              format fault records
 dataflow             dataset suggest
 
 cmdline              repl app complete config fault help operand suggest format
 verb                 client client/wire format repl app bulkread complete fault fence operand usage
 directive            client/wait format repl app config fault usage
-lineinput            client repl fault textfile
+lineinput            client repl fault internal/textfile
 command/call         client client/wire format repl app fault fence verb
 command/completion   app complete fault usage
 command/del          client format repl app config fault fence verb usage
@@ -127,20 +128,20 @@ command/keynotify    client client/wire repl command/call fault verb
 command/scan         client format repl app bulkread config fault suggest verb
 command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
-command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage textfile
+command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage internal/textfile
 command/export       client format atomicfile app complete config bulkread fault tune
 command/importcmd    client format app bulkread command/batch fault lineinput usage
-sources              client format repl config fault lineinput records textfile
+sources              client format repl config fault lineinput records internal/textfile
 command/diff         client format app bulkread complete config fault jsonfield sources
 command/apply        client client/wire format app bulkread command/diff command/set config fault outage guard sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage textfile
+command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage internal/textfile
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
-command/edit         client format repl process app complete config fault jsonfield command/lock terminal guard usage
-command/datasetcmd/check client format app config dataflow dataset fault guard records suggest textfile
+command/edit         client format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage internal/busyfile
+command/datasetcmd/check client format app config dataflow dataset fault guard records suggest internal/textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
 command/explain      client client/wire format app complete config fault fence
@@ -244,6 +245,7 @@ func TestLayers(t *testing.T) {
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
 		admit    = module + "/internal/admission"
+		owner    = module + "/internal/ownerfile"
 		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
@@ -297,8 +299,8 @@ func TestLayers(t *testing.T) {
 			}},
 		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool { return !isStd(i) && i != wire && i != glob && i != observe && i != btree }},
-		{"disk stands on the standard library and bbolt", func(p string) bool { return p == disk }, direct,
-			func(i string) bool { return !isStd(i) && !under(i, bbolt) }},
+		{"disk stands on the standard library, ownerfile and bbolt", func(p string) bool { return p == disk }, direct,
+			func(i string) bool { return !isStd(i) && i != owner && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
 		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
@@ -307,8 +309,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
-		{"repl stands on the standard library, format, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
-			func(i string) bool { return !isStd(i) && i != format && !under(i, jsonV2) && i != readline }},
+		{"repl stands on the standard library, format, ownerfile, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
+			func(i string) bool {
+				return !isStd(i) && i != format && i != owner && !under(i, jsonV2) && i != readline
+			}},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
 		{"only the command knows flags", func(p string) bool { return own(p) && !under(p, cmd) }, all, flags},

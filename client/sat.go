@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // methodSAT is the authentication method of Kubernetes service-account tokens
@@ -44,9 +46,14 @@ func (e *TokenError) Error() string {
 func (e *TokenError) Unwrap() error { return e.Err }
 
 // ReadToken reads a service-account token from a file, without trailing white space: a newline is
-// not part of the token (protocol.md 7.2). The error is a *TokenError.
+// not part of the token (protocol.md 7.2). A file in UTF-16 must begin with a byte order mark, as
+// Windows PowerShell writes it. The error is a *TokenError.
 func ReadToken(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	var f *os.File
+	err := busyfile.Retry(func() (err error) {
+		f, err = os.Open(file)
+		return err
+	})
 	if err != nil {
 		return nil, noToken(file, err)
 	}
@@ -57,6 +64,9 @@ func ReadToken(file string) ([]byte, error) {
 	}
 	if len(token) > math.MaxUint16 {
 		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, too long for a token", math.MaxUint16)}
+	}
+	if token, err = textfile.Decode(token); err != nil {
+		return nil, &TokenError{File: file, Err: err}
 	}
 	token = bytes.TrimRight(token, " \t\r\n")
 	if len(token) == 0 {

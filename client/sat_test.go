@@ -128,19 +128,21 @@ func TestTokenIsTrimmedAndReadAtEveryConnect(t *testing.T) {
 	t.Parallel()
 	g := newGate("one")
 	store := g.start(t)
-	f := newTokenFile(t, "one \r\n\n")
+	f := newTokenFile(t, "\xff\xfeo\x00n\x00e\x00 \x00\r\x00\n\x00") // UTF-16, as Windows PowerShell writes it
 	o := satOptions(store, f)
 	o.TokenPoll = time.Hour
 	s := watchSession(t, o)
 	if _, err := s.Get(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
-	f.write("two\n")
-	g.want("two")
-	store.DropAll()
-	<-s.current().Done()
-	if _, err := s.Get(t.Context(), "k"); err != nil {
-		t.Error(err)
+	for token, text := range map[string]string{"two": "two \r\n\n", "three": "\ufeffthree\n"} {
+		f.write(text)
+		g.want(token)
+		store.DropAll()
+		<-s.current().Done()
+		if _, err := s.Get(t.Context(), "k"); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -149,11 +151,13 @@ func TestTokenFileWithoutAToken(t *testing.T) {
 	store := newGate("").start(t)
 	f := newTokenFile(t, " \n")
 	long := newTokenFile(t, strings.Repeat("x", 1<<16))
+	half := newTokenFile(t, "\xff\xfea\x00b")
 	for file, want := range map[string]string{
 		f.name:                        "the file is empty",
 		filepath.Join(f.dir, "no"):    "no such file",
 		f.dir:                         "is a directory",
 		long.name:                     "too long for a token",
+		half.name:                     "not UTF-16: half of a character at byte 4",
 		filepath.Join(f.dir, "\x00x"): "invalid argument",
 	} {
 		_, err := Dial(t.Context(), Options{Address: store.Addr().String(), TokenFile: file})

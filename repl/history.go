@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/ownerfile"
 )
 
 // maxHistory is the maximum number of entries in memory. A file with more than twice as
@@ -71,7 +72,7 @@ func OpenHistory(path string) (*History, error) {
 // locked opens the history file, locks it against other shells if the system has file
 // locks, and calls do.
 func (h *History) locked(do func(*os.File) error) (err error) {
-	f, err := os.OpenFile(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := ownerfile.Open(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

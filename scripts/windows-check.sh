@@ -97,7 +97,7 @@ if [ ${#packages[@]} -gt 0 ]; then
 	tests "${packages[@]}" "${flags[@]}"
 elif [ "$*" = -short ]; then
 	mapfile -t packages < <(printf '%s\n' "${all[@]}" |
-		grep -E '/(internal/(atomicfile|config|fence|neterr|ownerfile|process|sources|terminal|textfile)|client/mqtt)$')
+		grep -E '/(internal/(atomicfile|busyfile|config|fence|neterr|ownerfile|process|sources|terminal|textfile)|client/mqtt)$')
 	tests "${packages[@]}"
 	tests -run '^(TestLockChaos|TestConsoleClosed)$' ./cmd/sscli -chaos-rounds=4
 	tests -run "^TestScript\$/^($scripts)\$" ./cmd/sscli

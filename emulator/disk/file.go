@@ -12,6 +12,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/sscli/sscli/internal/ownerfile"
 )
 
 // A File is a data file that this process has locked. Its methods must not be called
@@ -26,7 +28,7 @@ type File struct {
 
 // Options configure [Open]. The zero value is ready to use.
 type Options struct {
-	// OpenFile opens the file for writing; nil: os.OpenFile does.
+	// OpenFile opens the file for writing; nil: ownerfile.Open does.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
 
@@ -119,8 +121,12 @@ func Open(name string, o Options, load func(Record)) (*File, error) {
 }
 
 func (o Options) bolt() *bolt.Options {
+	open := o.OpenFile
+	if open == nil {
+		open = ownerfile.Open
+	}
 	return &bolt.Options{
-		Timeout: lockTimeout, OpenFile: o.OpenFile,
+		Timeout: lockTimeout, OpenFile: open,
 		// By default bbolt writes the list of free pages with each commit. Without the list, it
 		// must read the whole tree when it opens the file; Open reads the tree anyway.
 		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,

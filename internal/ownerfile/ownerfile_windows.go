@@ -9,22 +9,23 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Open is like [os.OpenFile]. If mode gives no permission to group and others, a file that Open creates gets an access
-// list with the user and the system, which has every right anyway, and inherits nothing from its
-// directory. A file that exists keeps its list.
+// Open is like [os.OpenFile]. If mode gives no permission to group and others, a file that Open
+// creates has an access list of its own: the user and the system have full access, and no entries are
+// inherited from the directory. An existing file keeps its list.
 func Open(name string, flag int, mode fs.FileMode) (*os.File, error) {
-	if flag&os.O_CREATE != 0 && mode&0o077 == 0 {
-		err := create(name)
-		switch {
-		case err == nil:
-			flag &^= os.O_EXCL
-		case !errors.Is(err, windows.ERROR_FILE_EXISTS): // including a device, which os.OpenFile may open
-			if flag&os.O_EXCL != 0 {
-				return nil, &fs.PathError{Op: "open", Path: name, Err: err}
-			}
-		}
+	if flag&os.O_CREATE == 0 || mode&0o077 != 0 {
+		return os.OpenFile(name, flag, mode)
 	}
-	return os.OpenFile(name, flag, mode)
+	created := create(name)
+	if created != nil && flag&os.O_EXCL != 0 {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: created}
+	}
+	// Without O_CREATE, because a file that os.OpenFile creates inherits the list of its directory.
+	f, err := os.OpenFile(name, flag&^(os.O_CREATE|os.O_EXCL), mode)
+	if created != nil && errors.Is(err, fs.ErrNotExist) {
+		err = &fs.PathError{Op: "open", Path: name, Err: created} // why there is no file
+	}
+	return f, err
 }
 
 // create creates an empty file that has its access list from the first moment.

@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // Flags holds the values of the flags --sat-…, which configure the tokens that a server accepts and
@@ -229,5 +230,5 @@ func (acc *Accounts) Close() error {
 	if acc.temp == "" {
 		return nil
 	}
-	return os.RemoveAll(acc.temp)
+	return busyfile.Retry(func() error { return os.RemoveAll(acc.temp) })
 }

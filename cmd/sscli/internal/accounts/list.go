@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"crypto/subtle"
 	"fmt"
-	"os"
 	"slices"
+
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // Tokens is a list of accepted tokens, of any form.
@@ -13,7 +14,7 @@ type Tokens [][]byte
 
 // ReadTokens reads a file with one token per line. It is an error if the file holds no token.
 func ReadTokens(name string) (Tokens, error) {
-	text, err := os.ReadFile(name)
+	text, err := textfile.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (f *File) Commit() error {
 	err := f.f.Sync() // otherwise a crash may leave an empty file
 	err = errors.Join(err, f.f.Close())
 	if err == nil {
-		err = Retry(func() error { return os.Rename(f.f.Name(), f.target) })
+		err = move(f.f.Name(), f.target)
 	}
 	if err != nil {
 		err = errors.Join(err, os.Remove(f.f.Name()))

@@ -8,9 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
@@ -42,7 +42,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 	bad := func(flag string, err error) error {
 		return &config.Error{Source: s.Sources[flag], Why: err.Error()}
 	}
-	text, err := os.ReadFile(s.CertFile)
+	text, err := textfile.ReadFile(s.CertFile)
 	if err != nil {
 		return nil, bad("cert-file", err)
 	}
@@ -50,7 +50,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 	if err != nil {
 		return nil, bad("cert-file", fmt.Errorf("%s: %w", s.CertFile, err))
 	}
-	if text, err = os.ReadFile(s.KeyFile); err != nil {
+	if text, err = textfile.ReadFile(s.KeyFile); err != nil {
 		return nil, bad("key-file", err)
 	}
 	password, err := ReadSecret(s, "key-password-file", s.KeyPasswordFile)
@@ -72,7 +72,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 
 // ReadPool reads the CA certificates in a PEM file.
 func ReadPool(name string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(name)
+	pem, err := textfile.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(file)
+	data, err := textfile.ReadFile(file)
 	if err != nil {
 		return nil, &config.Error{Source: s.Sources[flag], Why: err.Error()}
 	}
@@ -99,7 +99,7 @@ func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 
 // Certificate returns the first certificate in a PEM file.
 func Certificate(file string) (*x509.Certificate, error) {
-	text, err := os.ReadFile(file)
+	text, err := textfile.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

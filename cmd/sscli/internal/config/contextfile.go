@@ -18,8 +18,9 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // A FileError says why a context file cannot be used.
@@ -109,7 +110,7 @@ func fileError(file string, err error) error {
 // decides where passwords are sent.
 func read(file string) (Contexts, error) {
 	var f *os.File
-	err := atomicfile.Retry(func() (err error) {
+	err := busyfile.Retry(func() (err error) {
 		f, err = os.Open(file)
 		return err
 	})

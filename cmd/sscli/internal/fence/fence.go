@@ -27,10 +27,10 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // A File holds the current token of a lock. Only this user can read it. Its methods may be called
@@ -83,11 +83,13 @@ func (f *File) replace(text string) error {
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return atomicfile.Retry(func() error { return os.Rename(next, f.Path) })
+	return busyfile.Retry(func() error { return os.Rename(next, f.Path) })
 }
 
 // Remove removes the file and its directory.
-func (f *File) Remove() error { return os.RemoveAll(filepath.Dir(f.Path)) }
+func (f *File) Remove() error {
+	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(f.Path)) })
+}
 
 // currentFence returns the current token of the innermost lock run around this process.
 func currentFence() (wire.Version, error) {
@@ -99,7 +101,7 @@ func currentFence() (wire.Version, error) {
 		}
 	}
 	var text []byte
-	err := atomicfile.Retry(func() (err error) {
+	err := busyfile.Retry(func() (err error) {
 		text, err = os.ReadFile(path)
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/textfile"
 	"github.com/sscli/sscli/repl"
 )
 

@@ -40,7 +40,7 @@ func sentLogin(s config.Settings, now time.Time) string {
 	var sent []string
 	switch {
 	case s.SATFile != "":
-		sent = append(sent, "the service-account token in "+format.Word(s.SATFile)+tokenAge(s.SATFile, now))
+		sent = append(sent, "the service-account token in "+format.Path(s.SATFile)+tokenAge(s.SATFile, now))
 	case s.ClusterAccount() != "":
 		sent = append(sent, "a new token of the service account "+s.ClusterAccount()+" for the audience "+via.Audience)
 	case s.Username != "":
@@ -61,7 +61,7 @@ func password(s config.Settings) string {
 	case s.AskPass:
 		return "the password that was typed"
 	case s.PasswordFile != "":
-		return "the password in " + format.Word(s.PasswordFile)
+		return "the password in " + format.Path(s.PasswordFile)
 	}
 	return "no password"
 }
@@ -96,7 +96,7 @@ func sentCertificate(s config.Settings) string {
 	if !s.TLS || s.CertFile == "" {
 		return ""
 	}
-	text := "the client certificate in " + format.Word(s.CertFile)
+	text := "the client certificate in " + format.Path(s.CertFile)
 	c, err := certs.Certificate(s.CertFile)
 	if err != nil {
 		return text

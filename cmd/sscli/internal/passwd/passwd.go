@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // Users maps names to passwords, which are plain text or bcrypt hashes.

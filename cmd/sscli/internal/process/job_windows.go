@@ -2,8 +2,6 @@ package process
 
 import (
 	"os"
-	"strings"
-	"unicode/utf16"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -85,12 +83,32 @@ func createInJob(object windows.Handle, path string, args, env []string, streams
 	if err != nil {
 		return nil, err
 	}
-	block := utf16.Encode([]rune(strings.Join(env, "\x00") + "\x00\x00"))
+	block, err := environmentBlock(env)
+	if err != nil {
+		return nil, err
+	}
 	var p windows.ProcessInformation
 	err = windows.CreateProcess(program, line, nil, nil, len(inherited) > 0,
 		windows.CREATE_UNICODE_ENVIRONMENT|windows.CREATE_NEW_PROCESS_GROUP|windows.EXTENDED_STARTUPINFO_PRESENT,
 		&block[0], nil, &si.StartupInfo, &p)
 	return &p, err
+}
+
+// environmentBlock returns the environment of a new process: UTF-16 strings that end with a zero, and
+// a zero at the end. A variable with a zero byte is an error, because it would end the block early.
+func environmentBlock(env []string) ([]uint16, error) {
+	var block []uint16
+	for _, kv := range env {
+		text, err := windows.UTF16FromString(kv)
+		if err != nil {
+			return nil, err
+		}
+		block = append(block, text...)
+	}
+	if len(env) == 0 {
+		block = append(block, 0) // an empty block has two zeros
+	}
+	return append(block, 0), nil
 }
 
 // sendBreak sends Ctrl-Break to the command's group. It reaches processes on the guard's console.

@@ -28,9 +28,11 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -116,6 +118,10 @@ func newStartError(name string, err error) *StartError {
 // find looks a program up in PATH. The error is a *[StartError].
 func find(name string) (string, error) {
 	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrDot) {
+		here := "." + string(filepath.Separator) + filepath.Base(path)
+		return "", &StartError{name, CodeNotFound, fmt.Errorf("not in PATH; to run the program in this directory, write %s", here)}
+	}
 	if err != nil {
 		return "", newStartError(name, err)
 	}

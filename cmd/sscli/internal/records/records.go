@@ -32,7 +32,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // A Record is a JSON object.

@@ -112,8 +112,9 @@ func (f file) records() ([]byte, error) {
 const maxHint = 1 << 30
 
 // directory returns the source of the files below a directory. A file's key is its path. Names that
-// begin with a dot are left out. Symbolic links are followed, because Kubernetes mounts a ConfigMap as
-// links to files in a directory whose name begins with a dot.
+// begin with a dot are left out, and on Windows hidden files and directories. Symbolic links are
+// followed, because Kubernetes mounts a ConfigMap as links to files in a directory whose name begins
+// with a dot.
 func directory(root, prefix string) (source, error) {
 	var all []file
 	seen := make(map[string]string) // the path of the file for each key
@@ -141,6 +142,8 @@ func directory(root, prefix string) (source, error) {
 				continue
 			case err != nil:
 				return err
+			case isHidden(info):
+				continue
 			case info.IsDir():
 				if err := walk(path); err != nil {
 					return err

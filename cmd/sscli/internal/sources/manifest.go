@@ -17,8 +17,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // maxManifest is the maximum size of a manifest in bytes: as large as a ConfigMap can be.

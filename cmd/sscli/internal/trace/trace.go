@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/ownerfile"
 )
 
 // Open returns tap, which prints each packet to w and appends it to the named file. w may be nil and
@@ -36,7 +37,7 @@ func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err
 		to = append(to, w)
 	}
 	if name != "" {
-		if file, err = os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		if file, err = ownerfile.Open(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 			return nil, nil, err
 		}
 		to = append(to, file)

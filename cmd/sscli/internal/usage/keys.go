@@ -10,8 +10,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // KeysFrom is the flag --keys-from of a command that takes several keys.

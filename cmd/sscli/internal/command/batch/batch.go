@@ -26,11 +26,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -208,7 +208,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 		if name == "batch" {
 			name += " --load"
 		}
-		return b.app.ConfirmAll(ctx, name+" "+format.Brief(file.Name()))
+		return b.app.ConfirmAll(ctx, name+" "+format.Path(file.Name()))
 	}
 	count := 0
 	for lines := repl.NewReader(textfile.NewReader(file)); ; {
@@ -229,7 +229,7 @@ func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
 	if count == 0 {
 		return nil
 	}
-	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Brief(file.Name()), count))
+	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Path(file.Name()), count))
 }
 
 // A batch runs lines over one session.

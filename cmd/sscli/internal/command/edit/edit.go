@@ -22,6 +22,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -32,6 +33,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // New returns the command `sscli edit`.
@@ -199,13 +201,16 @@ func (e *editRun) writeFile() error {
 		ext = ".json" // editors choose syntax colors by the extension
 	}
 	e.file = filepath.Join(dir, "value-"+name[:min(len(name), maxName)]+ext)
-	if err := os.WriteFile(e.file, e.doc.text, 0o600); err != nil {
+	if err := atomicfile.Write(e.file, e.doc.text, 0o600); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	return nil
 }
 
-func (e *editRun) removeFile() error { return os.RemoveAll(filepath.Dir(e.file)) }
+// removeFile removes the file with its directory. A virus scanner may hold the file open for a moment.
+func (e *editRun) removeFile() error {
+	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
+}
 
 // keepFile adds the name of the file to err. If the text in the file is unchanged, keepFile removes
 // the file instead.
@@ -220,7 +225,7 @@ func (e *editRun) keepFile(err error) error {
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
 		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it anyway"
 	}
-	return fmt.Errorf("%w; your text is in %s", err, format.Word(e.file))
+	return fmt.Errorf("%w; your text is in %s", err, format.Path(e.file))
 }
 
 // edit runs the editor and returns the new value, or nil if nothing changed.

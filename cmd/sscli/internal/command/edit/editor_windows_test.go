@@ -1,10 +1,13 @@
 package edit
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestSplitCommand(t *testing.T) {
@@ -30,5 +33,24 @@ func TestSplitCommand(t *testing.T) {
 		if got, err := splitCommand(line); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: %q, %v, want %q", line, got, err, want)
 		}
+	}
+}
+
+// TestRemoveOpenFile removes a file that a virus scanner holds open for a moment.
+func TestRemoveOpenFile(t *testing.T) {
+	e := &editRun{key: "a", doc: document{text: []byte("secret")}}
+	if err := e.writeFile(); err != nil {
+		t.Fatal(err)
+	}
+	scanner, err := os.Open(e.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { scanner.Close() })
+	if err := e.removeFile(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(e.file)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory is left: %v", err)
 	}
 }

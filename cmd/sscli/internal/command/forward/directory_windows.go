@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // isOwn returns true: each user of Windows has a directory for temporary files.
@@ -26,7 +26,7 @@ func openLock(path string) (*os.File, error) {
 func (d *directory) remove() error {
 	var entries []os.DirEntry
 	// Another forward may have the directory open, to see whether it is abandoned.
-	err := atomicfile.Retry(func() (err error) {
+	err := busyfile.Retry(func() (err error) {
 		entries, err = os.ReadDir(d.path)
 		return err
 	})

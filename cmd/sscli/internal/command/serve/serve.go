@@ -313,7 +313,7 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
 		if atomicfile.Exposed(secret.file) {
-			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Escape(secret.file)), "chmod 600 "+format.ShWord(secret.file))
+			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Path(secret.file)), "chmod 600 "+format.ShWord(secret.file))
 		}
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
-	"github.com/sscli/sscli/cmd/sscli/internal/textfile"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/textfile"
 )
 
 // New returns the command `sscli dataset check`.
@@ -101,7 +101,7 @@ func (c *checker) find(file, line int, message, hint string) {
 
 // note prints a message on standard error. Unlike a finding, it does not affect the exit code.
 func (c *checker) note(file, line int, message string) {
-	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Escape(c.names[file]), line, message))
+	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Path(c.names[file]), line, message))
 }
 
 func (c *checker) readFiles() error {

@@ -4,8 +4,8 @@
 //
 //	lines := bufio.NewScanner(textfile.NewReader(os.Stdin))
 //
-// It is for text that sscli parses: lines, keys, settings. A value of the store is bytes, so it is
-// never read through this package.
+// Package textfile is for text that sscli parses or that a person wrote: lines, keys, settings,
+// passwords, tokens, PEM. A value of the store is bytes, so it is never read through this package.
 package textfile
 
 import (
@@ -14,8 +14,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/busyfile"
 )
 
 // An Error means that a text begins with the byte order mark of UTF-16 but is not UTF-16.
@@ -34,6 +38,21 @@ func NewReader(source io.Reader) io.Reader { return &reader{source: source} }
 
 // Decode returns what [NewReader] reads from text.
 func Decode(text []byte) ([]byte, error) { return io.ReadAll(NewReader(bytes.NewReader(text))) }
+
+// ReadFile reads a file as [NewReader] does. The error is a *[fs.PathError].
+func ReadFile(name string) (text []byte, err error) {
+	err = busyfile.Retry(func() error {
+		text, err = os.ReadFile(name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if text, err = Decode(text); err != nil {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
+	}
+	return text, nil
+}
 
 type reader struct {
 	source io.Reader

@@ -1,0 +1,64 @@
+package certs
+
+import (
+	"crypto/x509"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+	"unicode/utf16"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+)
+
+// TestUTF16 reads files that the operator > of Windows PowerShell 5 wrote.
+func TestUTF16(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := (SelfSigned{Dir: dir, Names: []string{"localhost"}, Now: time.Now()}).Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	ca := leaf(t, dir, "ca")
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("geheim\u00fc\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := func(name string) string {
+		name = filepath.Join(dir, name)
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		converted := []byte("\xff\xfe")
+		for _, unit := range utf16.Encode([]rune(string(text))) {
+			converted = append(converted, byte(unit), byte(unit>>8))
+		}
+		if err := os.WriteFile(name, converted, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	s := config.Settings{
+		TLS: true, Address: "localhost:8883", CAFile: file("ca.crt"), CertFile: file("client.crt"), KeyFile: file("client.key"),
+	}
+	c, err := TLSConfig(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ca.Verify(x509.VerifyOptions{Roots: c.RootCAs}); err != nil || len(c.Certificates) != 1 {
+		t.Errorf("%d certificates, %v", len(c.Certificates), err)
+	}
+	if _, err := Certificate(s.CertFile); err != nil {
+		t.Error(err)
+	}
+	if password, err := ReadSecret(s, "password-file", file("password")); string(password) != "geheim\u00fc" || err != nil {
+		t.Errorf("password %q, %v", password, err)
+	}
+	half := filepath.Join(dir, "half")
+	if err := os.WriteFile(half, []byte("\xff\xfea"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Sources = map[string]string{"password-file": "--password-file"}
+	want := "--password-file: read " + half + ": not UTF-16: half of a character at byte 2"
+	if _, err := ReadSecret(s, "password-file", half); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
