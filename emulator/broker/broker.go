@@ -113,7 +113,7 @@ type Broker struct {
 	sysSubs    int          // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
-	jobs       []func()  // run by the goroutine that later starts
+	jobs       []func()  // queued by later
 	spares     [][]byte  // empty buffers for outboxes
 	dirty      []*Client // clients whose outbox Unlock must send
 	toClose    []net.Conn
@@ -139,8 +139,8 @@ func New(opts Options) *Broker {
 	return b
 }
 
-// minPendingBytes is the least memory, in bytes, that all clients that have not logged in share. Two
-// CONNECTs of the largest size fit.
+// minPendingBytes is the minimum memory, in bytes, for the packets of all clients that have not
+// logged in. It has room for two CONNECTs of the largest size.
 const minPendingBytes = 4 * maxBeforeLogin
 
 // Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
@@ -174,7 +174,7 @@ func (b *Broker) Clients(f func(*Client)) {
 // process has no file descriptors left.
 const acceptPause = 50 * time.Millisecond
 
-// Serve starts to accept connections from ln and returns at once. Closing the broker closes ln.
+// Serve starts accepting connections on ln and returns at once. Closing the broker closes ln.
 func (b *Broker) Serve(ln net.Listener) { b.serve(ln, "") }
 
 // ServeWebSocket is like [Broker.Serve], but accepts MQTT over WebSocket (MQTT 5, 6) at a URL path

@@ -1,8 +1,9 @@
 package broker
 
 // All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
-// limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the capacity of a
-// buffer, the length of a string, and a fixed overhead for a structure, map or goroutine.
+// limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the
+// capacity of a buffer, the length of a string, and a fixed overhead for a structure, map or
+// goroutine.
 const (
 	connectionOverhead   = 12 << 10 // of a client that has logged in
 	sessionOverhead      = 1000
@@ -90,8 +91,8 @@ func (s *session) prune(wanted func(*delivery) bool) {
 	})
 }
 
-// finish removes a delivery from inflight. It reports whether the delivery had been sent in
-// this connection.
+// finish removes a delivery from inflight. It reports whether the delivery was sent on this
+// connection.
 func (s *session) finish(place uint64) bool {
 	s.discharge(s.inflight.at(place))
 	return s.inflight.finish(place)

@@ -6,7 +6,7 @@ import "time"
 type will struct {
 	msg    *message
 	delay  uint32        // seconds
-	expiry time.Duration // Message Expiry Interval from its publication; negative: none
+	expiry time.Duration // Message Expiry Interval, counted from publication; negative: none
 }
 
 // will returns the will of a CONNECT that has one.
@@ -22,7 +22,7 @@ func (p *connectPacket) will() *will {
 	return w
 }
 
-// publishWill publishes the session's will, if it has one, and forgets it.
+// publishWill publishes the session's will, if any, and removes it.
 func (s *session) publishWill() {
 	if s.will == nil {
 		return
