@@ -41,12 +41,12 @@ type Local interface {
 	sync.Locker
 
 	Now() time.Time                       // the store's clock
-	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
+	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
-	KeyAt(i int) []byte                   // the i-th of Stats.Keys
-	Stats() Stats                         // called often, so it must be cheap
-	MayRead(who *Caller, key []byte) bool // whether the caller may read a key
-	MayAll(who *Caller) bool              // whether the caller may use all keys; the Local need not be locked
+	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
+	Stats() Stats                         // must be cheap, because it is called often
+	MayRead(who *Caller, key []byte) bool // reports whether the caller may read a key
+	MayAll(who *Caller) bool              // reports whether the caller may use all keys; called without the lock, too
 }
 
 // Stats describes the content of a [Local].
@@ -58,8 +58,8 @@ type Stats struct {
 
 // A Caller is the client that an operation is for.
 type Caller struct {
-	ID   string // identifies the connection, such as redis-7; rules and histories use it as the client id
-	User string // login name; empty = the client has not logged in
+	ID   string // identifies the connection, such as redis-7; rules and events use it as the client id
+	User string // login name; empty: the client has not logged in
 }
 
 // An Entry is the state of a key.
@@ -144,7 +144,7 @@ func (e *Error) Error() string {
 	return e.Code + " " + e.Text
 }
 
-// Unknown returns the error of a write that was sent and got no answer, with text such as
+// Unknown returns the error of a write that was sent and got no answer. text says so, for example
 // `SET "k" got no answer within 10s`. The store may have applied the write, so a client must not
 // simply repeat it.
 func Unknown(text string) *Error {
@@ -156,7 +156,7 @@ func NotSent() *Error {
 	return &Error{Code: "LOADING", Text: "the broker cannot be reached; nothing was sent"}
 }
 
-// A Kind is what a backend knows about a change.
+// A Kind says what kind of change a backend reports.
 type Kind int
 
 // The kinds.

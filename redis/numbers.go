@@ -37,12 +37,11 @@ func integerArg(arg []byte) (int64, error) {
 }
 
 const (
-	// mantissaBits is the precision of the floating-point numbers of Redis, which are
-	// long doubles of x86; see maxExponent for their range.
+	// The precision and the range of x86's long double, which Redis calculates with.
 	mantissaBits = 64
 	maxExponent  = 16384
 	minExponent  = -16445
-	// maxFloatText is the length from which Redis accepts no text as a number.
+	// maxFloatText is the length from which Redis rejects the text of a number.
 	maxFloatText = 5 << 10
 )
 

@@ -234,13 +234,13 @@ func (o *output) end() {
 	o.wake.Broadcast()
 }
 
-// close closes the connection, whose goroutines then end.
+// close closes the connection, so that its goroutines end.
 func (c *conn) close() {
 	o := c.out
 	o.mu.Lock()
 	o.end()
 	o.mu.Unlock()
-	_ = c.nc.Close() // nothing more is sent, so its error does not matter
+	_ = c.nc.Close() // an error does not matter: nothing more is sent
 }
 
 // send sends a message that another connection has published. It does not block.

@@ -19,7 +19,7 @@ type task struct {
 	sent  chan struct{} // closed when its reply and all earlier ones are in the output
 }
 
-// A window limits the keys of one client that are requested from a remote store at the same time. It
+// A window limits how many keys a remote store is asked for at the same time by one client. It
 // shrinks after a large value and grows after small ones, because all values stay in memory until
 // the client has read them.
 type window struct{ n atomic.Int64 }
@@ -84,7 +84,7 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 }
 
 // add adds a task. It returns the earlier tasks with one of its keys, and a channel that is closed
-// when the task may reply; nil = it may reply at once.
+// when the task may reply; nil: it may reply at once.
 func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	if n := len(p.tasks); n > 0 {
 		turn = p.tasks[n-1].sent

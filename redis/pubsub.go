@@ -32,7 +32,7 @@ func newHub() hub {
 		watching: make(map[string]*watchCalls),
 		channels: roster{subscribers: make(map[string][]*conn)},
 		shards:   roster{subscribers: make(map[string][]*conn)},
-		patterns: roster{subscribers: make(map[string][]*conn), keepsNames: true},
+		patterns: roster{subscribers: make(map[string][]*conn), ofPatterns: true},
 	}
 }
 
@@ -60,7 +60,7 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	return n
 }
 
-// publishTo sends a message with a word such as message to the subscribers of the channel.
+// publishTo sends a message to subscribers of the channel. word is the type of the message in RESP.
 func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, payload, key []byte) int {
 	if len(subs) == 0 {
 		return 0
@@ -71,10 +71,10 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 
 // maxMatching limits the steps that all patterns together may take to match the channel of one
 // message, because other clients wait. A step takes about a nanosecond. The subscribers of the
-// patterns that are left may have missed the message, so they are disconnected.
+// remaining patterns may have missed the message, so they are disconnected.
 const maxMatching = 4 << 20
 
-// lookCost is the steps that a pattern takes whose prefix does not match.
+// lookCost is the number of steps for a pattern whose prefix does not match.
 const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
@@ -88,8 +88,7 @@ func (s *Server) dropSubscribers(pattern string) {
 	}
 }
 
-// deliver completes the message that begins in s.message with the channel and the payload, and
-// sends it.
+// deliver sends the message in s.message, to which it adds the channel and the payload.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
@@ -178,7 +177,7 @@ func runPSubscribe(c *conn, args [][]byte) error {
 	return nil
 }
 
-// subscribe adds a subscription and confirms it before any message of it.
+// subscribe adds a subscription and confirms it, before its first message can arrive.
 func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,16 +240,19 @@ func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, na
 func (s *Server) endSubscriptions(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, name := range c.channels.names() {
-		s.endSubscription(c, &s.channels, c.channels, name)
-	}
-	for _, name := range c.patterns.names() {
-		s.endSubscription(c, &s.patterns, c.patterns, name)
-	}
-	s.patterns.prune()
-	for _, name := range c.shards.names() {
-		s.endSubscription(c, &s.shards, c.shards, name)
-	}
+	s.eachRoster(c, func(r *roster, own subscribed) {
+		for name := range own {
+			s.endSubscription(c, r, own, []byte(name))
+		}
+		r.prune()
+	})
+}
+
+// eachRoster calls f with each roster and the connection's subscriptions in it.
+func (s *Server) eachRoster(c *conn, f func(r *roster, own subscribed)) {
+	f(&s.channels, c.channels)
+	f(&s.patterns, c.patterns)
+	f(&s.shards, c.shards)
 }
 
 // names returns the names in the order of their subscriptions.
@@ -269,8 +271,6 @@ func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte
 	delete(own, string(name))
 	if had {
 		c.nameBytes -= r.cost(name)
-	}
-	if had {
 		s.unsubscribed(c, r, name)
 	}
 }
@@ -282,20 +282,16 @@ func (s *Server) unsubscribed(c *conn, r *roster, name []byte) {
 	}
 }
 
-// forget makes other clients see that a connection has ended, before its goroutine has noticed
-// it. s.mu is held.
+// forget removes a closed connection from what other clients see, before the connection's own
+// goroutine does. s.mu is held.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
-	for name := range c.channels {
-		s.unsubscribed(c, &s.channels, []byte(name))
-	}
-	for name := range c.patterns {
-		s.unsubscribed(c, &s.patterns, []byte(name))
-	}
-	s.patterns.prune()
-	for name := range c.shards {
-		s.unsubscribed(c, &s.shards, []byte(name))
-	}
+	s.eachRoster(c, func(r *roster, own subscribed) {
+		for name := range own {
+			s.unsubscribed(c, r, []byte(name))
+		}
+		r.prune()
+	})
 }
 
 // unwatchUnused ends the watch of a channel's key if no client is subscribed to the channel or is

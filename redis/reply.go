@@ -68,7 +68,7 @@ func (c *conn) resp(three, two string) {
 // array begins an array of n replies.
 func (c *conn) array(n int) { c.aggregate('*', n) }
 
-// aggregate begins n replies of a RESP3 kind, or an array of them in RESP2.
+// aggregate begins an aggregate of n elements: of the given kind in RESP3, or an array in RESP2.
 func (c *conn) aggregate(kind byte, n int) {
 	if !c.resp3 {
 		if kind == '%' {
@@ -89,7 +89,7 @@ func (c *conn) verbatim(s string) {
 	c.w = append(append(append(c.w, "txt:"...), s...), "\r\n"...)
 }
 
-// Values that [conn.reply] accepts besides strings, numbers, booleans, lists and nil.
+// Types that [conn.reply] accepts besides strings, numbers, booleans, lists and nil.
 type (
 	status string
 	set    []any
