@@ -212,8 +212,8 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.signal()
 }
 
-// receive answers one request. It ignores requests without a valid QoS, response topic, correlation
-// data or sender.
+// receive answers one request. It ignores a request whose QoS, response topic, correlation data or
+// sender is missing or not valid.
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic {
 		return
@@ -252,7 +252,7 @@ func (a *Attached) notify() {
 	}
 }
 
-// enqueue queues a message as soon as all changes made so far are in the data file. It requires
+// enqueue queues a message, but not before all changes made so far are in the data file. It requires
 // a.mu.
 func (a *Attached) enqueue(m mqtt.Message) {
 	if a.journal.pending() {
