@@ -157,7 +157,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether err is permanent: a new connection would fail the same way.
+// final reports whether a new connection would end with the same error.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true

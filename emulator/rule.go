@@ -15,7 +15,7 @@ import (
 // A Rule allows users to read or write keys (protocol.md 7.6). If a server has rules, it refuses
 // access to a key unless a rule allows it.
 type Rule struct {
-	User        string // the name of a user, or `*` for everybody
+	User        string // the name of a user, or `*` for every user
 	Read, Write bool   // Read: GET, KEYNOTIFY, SCAN; Write: SET, DEL, VDEL
 
 	// Keys is a pattern in the syntax of [store.MatchGlob]: `*` matches any number of bytes, `?`

@@ -88,7 +88,7 @@ type Options struct {
 	Observe func(observe.Event)
 }
 
-// Limits limit the clients' use of the broker.
+// Limits bound the resources that clients can use.
 type Limits = broker.Limits
 
 // A Login is the user that a token identifies.

@@ -74,7 +74,6 @@ type Entry struct {
 // A [Local] keeps it with the value.
 type Encoding byte
 
-// The encodings.
 const (
 	EncodingAuto     Encoding = iota // Redis chooses by the value
 	EncodingRaw                      // edited in place by APPEND, SETRANGE or SETBIT
@@ -85,7 +84,6 @@ const (
 // A Verb is a request of the state store's protocol.
 type Verb int
 
-// The verbs.
 const (
 	Get  Verb = iota
 	Set       // uses Value, If, PX and Fence
@@ -101,7 +99,6 @@ func (v Verb) String() string {
 // A Condition decides whether a SET is applied.
 type Condition int
 
-// The conditions.
 const (
 	Always      Condition = iota
 	IfMissing             // NX
@@ -118,15 +115,15 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
-	Expires   time.Time // of SET, used instead of PX; zero: see PX
+	Expires   time.Time // SET only; replaces PX unless zero
 	Protocol  bool      // a write follows the rules of the store's own protocol, not those of Redis
-	Encoding  Encoding  // of SET
-	ForUpdate bool      // of GET: checks that the caller may write the key, not that it may read it
+	Encoding  Encoding  // SET only
+	ForUpdate bool      // GET only; checks that the caller may write the key, not that it may read it
 
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the
 	// key. Without Yes, Differs means that VDEL found another value.
 	Yes, Differs bool
-	Entry        Entry // what GET found; after other verbs only its Version is set, to the version in the reply or nil
+	Entry        Entry // what GET found; other verbs set only Version, to the version in the reply or nil
 	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR
 }
 
@@ -159,7 +156,6 @@ func NotSent() *Error {
 // A Kind says what kind of change a backend reports.
 type Kind int
 
-// The kinds.
 const (
 	Own        Kind = iota // made by a command of this server, which sends the events itself
 	Stored                 // set without an expiry

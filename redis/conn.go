@@ -54,22 +54,22 @@ type conn struct {
 	lockedSince time.Time // time of that lock
 	holding     int       // commands that ran since that lock
 
-	multi       bool // after MULTI
-	executing   bool // during EXEC
+	multi       bool // a transaction has begun
+	executing   bool // EXEC is running
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
 	queuedArgs  int
-	looked      int                 // keys that the running transaction has looked at
+	looked      int                 // number of keys that the running transaction has scanned
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
 
 	op      [1]Op  // reused by do
-	version []byte // of the latest reply of a remote store, for Options.Observe
+	version []byte // version in the latest reply of a remote store, for Options.Observe
 
 	ticket    *admission.Ticket
-	input     charge // for the bytes that the client sent after its login
+	input     charge // memory of the bytes that the client sent after its login
 	nameBytes int    // bytes of the names of subscriptions and watched keys
 
 	channels, patterns, shards subscribed // others read them with Server.mu held
@@ -244,7 +244,7 @@ func (c *conn) run(args [][]byte) {
 	c.s.commands.Add(1)
 }
 
-// mute drops all replies from now on, also those of a running transaction.
+// mute drops all replies from now on, including those of a running transaction.
 func (c *conn) mute() {
 	if !c.muted {
 		c.muted, c.muteFrom = true, len(c.w)

@@ -25,7 +25,7 @@ func keysCommands() []*command {
 	}
 }
 
-// delete deletes a key and sends the event.
+// delete deletes a key and sends the event "del".
 func (c *conn) delete(key []byte) (deleted bool, err error) {
 	op, err := c.do(Op{Verb: Del, Key: key})
 	c.sendDel(&op)

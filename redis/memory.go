@@ -9,14 +9,14 @@ import (
 // commands, names of subscriptions, and unread replies and messages. The charges are estimates.
 const (
 	defaultMemory  = 1 << 30
-	connectionCost = 64 << 10 // of a connection, with freeInput and freeOutput included
+	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
 	freeInput      = 32 << 10
 	freeOutput     = 32 << 10
-	nameCost       = 200 // of a watched key or a subscription, in addition to its name
-	patternCost    = 32  // of each byte of a pattern
-	spanCost       = 16  // of an argument of a request that is being read, in addition to its bytes
-	argCost        = 24  // of an argument of a request that was read
-	queuedCost     = 100 // of a queued command, in addition to its arguments
+	nameCost       = 200 // per watched key or subscription, plus its name
+	patternCost    = 32  // per byte of a pattern
+	spanCost       = 16  // per argument of a request that is being read, plus its bytes
+	argCost        = 24  // per argument of a request that was read
+	queuedCost     = 100 // per queued command, plus its arguments
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An output is the bytes that wait to be sent to a client. A goroutine that appends to it must
+// An output holds the bytes that wait to be sent to a client. A goroutine that appends to it must
 // flush it or wake the writer.
 type output struct {
 	mu      sync.Mutex
@@ -17,9 +17,9 @@ type output struct {
 	pending []byte
 	spare   []byte      // an empty buffer that becomes pending
 	partial bool        // pending ends in the middle of a reply
-	held    []byte      // messages that wait for the end of that reply
+	held    []byte      // messages that wait for the rest of the reply
 	writing bool        // a goroutine is writing
-	writer  bool        // a goroutine waits on wake
+	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // bytes that are being written
 	charged charge      // for the bytes that are not written yet

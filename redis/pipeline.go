@@ -8,18 +8,18 @@ import "sync/atomic"
 type pipeline struct {
 	tasks       []*task          // the oldest first
 	latest      map[string]*task // by key
-	keys, bytes int              // of tasks
+	keys, bytes int              // numbers of keys and bytes in tasks
 }
 
 // A task is a command of a pipeline.
 type task struct {
 	keys  []string
-	bytes int           // of the arguments
+	bytes int           // size of the arguments
 	done  chan struct{} // closed when the command has run
 	sent  chan struct{} // closed when its reply and all earlier ones are in the output
 }
 
-// A window limits how many keys a remote store is asked for at the same time by one client. It
+// A window limits how many keys of one client are requested from a remote store at the same time. It
 // shrinks after a large value and grows after small ones, because all values stay in memory until
 // the client has read them.
 type window struct{ n atomic.Int64 }

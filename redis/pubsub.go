@@ -17,7 +17,7 @@ type hub struct {
 	shards             roster // channels of SSUBSCRIBE; without a cluster there are no shards
 
 	watching         map[string]*watchCalls // by key
-	sequence         int64                  // of the latest subscription
+	sequence         int64                  // sequence number of the latest subscription
 	message, channel []byte                 // reused buffers
 }
 
@@ -282,8 +282,8 @@ func (s *Server) unsubscribed(c *conn, r *roster, name []byte) {
 	}
 }
 
-// forget removes a closed connection from what other clients see, before the connection's own
-// goroutine does. s.mu is held.
+// forget removes a closed connection and its subscriptions at once, so that other clients no longer see
+// them before the connection's own goroutine ends. s.mu is held.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 	s.eachRoster(c, func(r *roster, own subscribed) {

@@ -56,7 +56,7 @@ func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
 // nullArray replies with the null of an array.
 func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
 
-// resp replies with the first text to a client that speaks RESP3, else with the second.
+// resp replies with the text three to a RESP3 client, or with two to a RESP2 client.
 func (c *conn) resp(three, two string) {
 	if c.resp3 {
 		c.w = append(c.w, three...)

@@ -41,9 +41,9 @@ type requestReader struct {
 	maxArgs, maxBulk int  // at most the constants with these names
 
 	buf        []byte
-	begin, end int // of the unread bytes in buf
-	pos        int // parsed bytes of the request at begin
-	left       int // arguments that are not read yet
+	begin, end int // bounds of the unread bytes in buf
+	pos        int // number of parsed bytes of the request at begin
+	left       int // number of arguments still to be read
 	bulk       int // length of the next argument; -1: not known yet
 	spans      []span
 	args       [][]byte
@@ -134,8 +134,8 @@ func (r *requestReader) reuse() {
 	r.args = r.args[:0]
 }
 
-// length parses a line that has a byte such as $ and then a number. ok is false if the number is not
-// valid.
+// length parses a line that has a byte such as $ and then a number. ok is false if the number is
+// invalid.
 func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	rest := r.buf[r.begin+r.pos : r.end]
 	for i := 1; i < min(len(rest)-1, 10); i++ { // nearly all numbers are this short
@@ -179,7 +179,7 @@ func (r *requestReader) header() error {
 	return nil
 }
 
-// arguments reads the arguments that are not read yet.
+// arguments reads the remaining arguments of a request.
 func (r *requestReader) arguments() ([][]byte, error) {
 	for r.left > 0 {
 		if r.bulk < 0 {

@@ -7,8 +7,8 @@ import (
 
 // A roster holds the subscribers of all channels, or of all patterns.
 type roster struct {
-	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
-	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
+	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
+	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for channels
 	ofPatterns  bool
 	stale       int // patterns in parsed without subscribers, see prune
 }

@@ -32,8 +32,8 @@ func scanCommands() []*command {
 type cursors struct {
 	seed   maphash.Seed
 	tokens map[uint64]string
-	oldest []uint64 // the numbers in the order of their first use
-	bytes  int      // of the tokens
+	oldest []uint64 // numbers, in the order of their first use
+	bytes  int      // size of all tokens
 }
 
 // Beyond these limits, the oldest cursors become invalid.

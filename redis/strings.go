@@ -119,7 +119,7 @@ func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
 
-// put sets a key and sends the event.
+// put sets a key and sends an event.
 func (c *conn) put(op *Op, kind class, event string) error {
 	op.Verb = Set
 	done := c.doInPlace(op)

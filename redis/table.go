@@ -45,7 +45,7 @@ var (
 	twoKeys  = keySpec{1, 2, 1}
 	allKeys  = keySpec{1, -1, 1}
 	keyPairs = keySpec{1, -1, 2} // each key is followed by its value
-	subKey   = keySpec{2, 2, 1}  // after the subcommand
+	subKey   = keySpec{2, 2, 1}  // the first argument after the subcommand
 )
 
 // A command is a command or a subcommand of Redis.

@@ -68,8 +68,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Later is what [Options].Handle returns to send no PUBACK. The handler may call [Client.Ack] later
-// to send it.
+// Later, as the result of [Options].Handle, means that no PUBACK is sent yet. The handler may send it
+// with [Client.Ack].
 const Later byte = 0xFF
 
 // Stats are a broker's current figures and its totals since the start.
@@ -108,7 +108,7 @@ type Broker struct {
 	stats      Stats
 	retained   int          // bytes of retained messages
 	kept       atomic.Int64 // bytes charged to the budget, see budget.go; also changed without mu
-	sequence   uint64       // of the newest retained message
+	sequence   uint64       // sequence number of the newest retained message
 	unawaited  int          // bytes of messages that publishUnawaited has yet to send
 	sysSubs    int          // subscriptions to $SYS
 	sysTimer   *Timer
@@ -118,7 +118,7 @@ type Broker struct {
 	dirty      []*Client // clients whose outbox Unlock must send
 	toClose    []net.Conn
 	changed    bool      // Unlock must call Options.Changed
-	readTime   time.Time // what Now returns while packets are handled; zero: use the clock
+	readTime   time.Time // result of Now while packets are handled; zero: Now reads the clock
 	own        message   // the message that Publish or Send is sending, see takeOwn
 	ownInUse   bool
 	timers     timerQueue

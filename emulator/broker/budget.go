@@ -5,12 +5,12 @@ package broker
 // capacity of a buffer, the length of a string, and a fixed overhead for a structure, map or
 // goroutine.
 const (
-	connectionOverhead   = 12 << 10 // of a client that has logged in
+	connectionOverhead   = 12 << 10 // per client that has logged in
 	sessionOverhead      = 1000
 	subscriptionOverhead = 200
-	levelOverhead        = 350 // of a level of a filter or retained topic
+	levelOverhead        = 350 // per level of a filter or retained topic
 	deliveryOverhead     = 64
-	receivedOverhead     = 16 // of an identifier in session.received
+	receivedOverhead     = 16 // per identifier in session.received
 )
 
 // charge adds n bytes to the memory in use; n may be negative.

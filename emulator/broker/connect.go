@@ -242,7 +242,7 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// 1/resumeShare of the budget is kept in reserve for clients that reconnect to their sessions.
+// 1/resumeShare of the budget is reserved for clients that resume their sessions.
 const resumeShare = 8
 
 // maxOutgoingAliases is the maximum number of Topic Aliases that the broker uses for one client.

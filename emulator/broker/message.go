@@ -55,7 +55,7 @@ type delivery struct {
 	qos       byte
 	retain    bool
 	transient bool // discarded when the connection ends
-	state     byte // of a delivery in session.inflight
+	state     byte // see finished, sent and released
 }
 
 // The states of a delivery that was sent with QoS 1 or 2.
@@ -103,8 +103,8 @@ func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits reports whether the client accepts the size of a message, with an alias in place of the
-// topic if the client allows aliases.
+// fits reports whether the client accepts the size of a message. If the client allows aliases, an
+// alias may take the place of the topic.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic
 	if c.aliasMax > 0 {

@@ -8,7 +8,7 @@ import (
 // A retainedMatch is a retained message that a filter matches.
 type retainedMatch struct {
 	*node
-	sequence uint64 // of the message that was found; node may hold a newer one by now
+	sequence uint64 // identifies the message that was found; node may hold a newer one by now
 }
 
 // retainedFor returns the retained messages that a filter matches, in the order in which they were

@@ -56,7 +56,7 @@ func (b *Broker) route(topic []byte) *route {
 // subscriptions of origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {
 	// A session subscribes to a filter at most once, so the sessions of the first node all differ.
-	var places map[*session]int // in r.targets
+	var places map[*session]int // see add
 	b.tree.match(r.topic, func(n *node) {
 		if len(n.subs) > 0 && len(r.targets) > 0 && places == nil {
 			places = make(map[*session]int)

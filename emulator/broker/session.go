@@ -123,7 +123,7 @@ func (s *session) unsubscribe() {
 
 // redistribute sends the unfinished messages of shared subscriptions to other members (MQTT 5,
 // 4.8.2): those with QoS 1, and those that were not sent yet. A message that was sent with QoS 2
-// must not go to anybody else [MQTT-4.8.2-5].
+// must not be sent to another client [MQTT-4.8.2-5].
 func (s *session) redistribute() {
 	w, locked := &s.inflight, time.Now()
 	for place := w.lo; place < w.hi; place++ {

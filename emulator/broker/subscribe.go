@@ -19,7 +19,7 @@ type requestedFilter struct {
 	qos         byte
 	noLocal     bool
 	asPublished bool
-	handling    byte // of retained messages
+	handling    byte // Retain Handling
 }
 
 // maxFilters is the maximum number of topic filters in one packet.

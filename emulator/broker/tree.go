@@ -11,7 +11,7 @@ type node struct {
 	subs     subscriptions     // subscriptions whose filter ends here
 	groups   map[string]*group // by name: shared subscriptions whose filter ends here
 	retained *message          // retained message of the topic that ends here
-	expires  *Timer            // of retained; nil: it does not expire
+	expires  *Timer            // removes retained; nil: retained does not expire
 }
 
 // A subscription is a session's subscription to one filter.
@@ -24,7 +24,7 @@ type subscription struct {
 	asPublished bool
 	ids         []int  // the subscription identifier; nil: none
 	group       *group // nil: not shared
-	index       int    // in at.subs, or in group.members
+	index       int    // index in at.subs or group.members
 }
 
 // subscriptions is a list without order. Each member has its index, so removing it needs no search.

@@ -32,7 +32,7 @@ func (s *session) publishWill() {
 	s.setWill(nil)
 	m := w.msg
 	if m.topic == b.opts.Topic {
-		return // the handler's topic has no subscribers, and nobody awaits a reply to a will
+		return // the handler's topic has no subscribers, and no client awaits a reply to a will
 	}
 	if w.expiry >= 0 {
 		m.expires = b.Now().Add(w.expiry)
@@ -65,6 +65,6 @@ func (b *Broker) chargeUnawaited(n int) {
 	b.charge(n)
 }
 
-// When messages that publishUnawaited has yet to send exceed 1/maxUnawaited of the budget, a CONNECT
-// with a will is refused.
+// maxUnawaited bounds the messages that publishUnawaited has yet to send: above 1/maxUnawaited of the
+// budget, a CONNECT with a will is refused.
 const maxUnawaited = 8

@@ -75,7 +75,7 @@ func freePort() (ln net.Listener, err error) {
 	return nil, err
 }
 
-// Restart ends the broker and runs it again at the same addresses.
+// Restart ends the broker and runs it again on the same ports.
 func (b *Broker) Restart(t testing.TB) {
 	t.Helper()
 	b.end()
