@@ -13,7 +13,7 @@ func multiCommands() []*command {
 
 // Limits on the commands that a transaction queues before EXEC.
 const (
-	maxAtomic      = 1 << 17 // arguments, also of an MSET: other clients wait until EXEC or MSET ends
+	maxAtomic      = 1 << 17 // arguments; also of an MSET. Other clients wait until EXEC or MSET ends
 	maxQueuedBytes = 1 << 30 // bytes of arguments
 )
 
@@ -23,7 +23,7 @@ type queued struct {
 	args [][]byte
 }
 
-// enqueue queues a command for EXEC. It copies the arguments, because their buffer is reused.
+// enqueue queues a command for EXEC. It copies the arguments, whose buffer is reused.
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	size := sizeOf(args)
 	c.queuedArgs += len(args)

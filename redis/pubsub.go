@@ -131,8 +131,8 @@ func (c *conn) counted(r *roster) int {
 	return len(c.channels) + len(c.patterns)
 }
 
-// confirm replies to a subscription or to its end, even after CLIENT REPLY OFF. A nil name means
-// that there was no subscription to end.
+// confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name
+// means that there was no subscription to end.
 func (c *conn) confirm(word string, name []byte, count int) {
 	begin := len(c.w)
 	c.aggregate('>', 3)
@@ -421,7 +421,7 @@ func runPubSubNumPat(c *conn, _ [][]byte) error {
 	return c.reply(len(c.s.patterns.subscribers))
 }
 
-// cutChannel returns the key whose events a channel carries, or all if the channel carries the events
+// cutChannel returns the key whose events a channel carries. all is set if the channel carries events
 // of all keys. ok reports whether it is a channel of keyspace events.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {

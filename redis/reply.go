@@ -2,7 +2,7 @@ package redis
 
 import "strconv"
 
-// Replies are appended to c.w, which the connection sends next.
+// The methods in this file append replies to c.w.
 
 func (c *conn) status(text string) { c.w = append(append(append(c.w, '+'), text...), "\r\n"...) }
 

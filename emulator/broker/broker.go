@@ -38,9 +38,9 @@ type Options struct {
 	Topic string
 
 	// Handle is called for each message that an authorized client publishes to Topic. It returns
-	// the reason code of PUBACK or PUBREC, or [Later] to send no PUBACK before it calls
-	// [Client.Ack]. Handle may unlock the broker and lock it again; the client may have
-	// disconnected by then, see [Client.Connected].
+	// the reason code of PUBACK or PUBREC, or [Later] if [Client.Ack] will send the PUBACK.
+	// Handle may unlock the broker and lock it again; the client may have disconnected by then,
+	// see [Client.Connected].
 	Handle func(c *Client, p *Publish) byte
 
 	// Connected and Disconnected are called once each for a connection that CONNACK accepts.

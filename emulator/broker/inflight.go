@@ -89,7 +89,7 @@ func (w *inflight) finish(place uint64) bool {
 // A queue holds the deliveries that have not been sent yet, in order.
 type queue struct {
 	deliveries []delivery
-	soonest    time.Time // no message expires earlier; zero: no message expires
+	soonest    time.Time // earliest expiry, possibly of a removed message; zero: no message expires
 }
 
 // mayHaveExpired reports whether a message may have expired since the last filter.

@@ -43,7 +43,7 @@ func (s *session) publishWill() {
 	b.publishUnawaited(m, s)
 }
 
-// publishUnawaited sends a message that no publisher waits for. A message to many clients is sent in
+// publishUnawaited sends a message whose publisher gets no reply. A message to many clients is sent in
 // steps on another goroutine. origin is as for fanOut.
 func (b *Broker) publishUnawaited(m *message, origin *session) {
 	r := b.route([]byte(m.topic))
