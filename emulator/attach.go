@@ -171,7 +171,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether err is permanent: a new connection would fail the same way.
+// final reports whether a new connection would end with the same error.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -229,8 +229,8 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.signal()
 }
 
-// receive answers one request. It ignores requests without a valid QoS, response topic, correlation
-// data or sender.
+// receive answers one request. It ignores a request whose QoS, response topic, correlation data or
+// sender is missing or not valid.
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic {
 		return
@@ -299,7 +299,7 @@ func (a *Attached) reserve(n int) bool {
 	return true
 }
 
-// enqueue queues a message as soon as all changes made so far are in the data file. It requires
+// enqueue queues a message, but not before all changes made so far are in the data file. It requires
 // a.mu.
 func (a *Attached) enqueue(m mqtt.Message) {
 	if a.journal.pending() {

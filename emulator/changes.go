@@ -19,11 +19,12 @@ type Change struct {
 	Time     time.Time // on the store's clock
 }
 
-// maxChanges is how many changes a server remembers for [Server.Changes].
+// maxChanges is the number of changes that a server keeps for [Server.Changes].
 const maxChanges = 1024
 
-// remember adds a change to the ones that Changes returns.
-func (s *Server) remember(c *store.Change) {
+// note reports a change of the store to Redis clients, and keeps it for Changes.
+func (s *Server) note(c *store.Change) {
+	s.port.changed(c)
 	if !s.opts.Changes {
 		return
 	}

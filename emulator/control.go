@@ -125,7 +125,7 @@ func (s *Server) Do(req Request) Response {
 	return resp
 }
 
-// answer does the same as Do, but does not wait for the data file.
+// answer is like Do, but does not wait for the data file.
 func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
 		s.awaitNotify()
@@ -139,16 +139,11 @@ func (s *Server) answer(req Request) (resp Response) {
 
 // Set sets a key, as a client with an empty id and no user name, and returns the new version.
 func (s *Server) Set(key, value string) (wire.Version, error) {
-	now := wire.Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
-	resp := s.Do(NewRequest("", wire.AppendRequest(nil, wire.VerbSet, key, value), Property{wire.PropTimestamp, now.String()}))
-	reply, err := wire.ParseReply(resp.Payload)
-	if err != nil {
-		return wire.Version{}, fmt.Errorf("set %q: %w", key, err)
+	version, err := s.set(Seed{Key: key, Value: []byte(value)})
+	if err == nil {
+		err = s.journal.wait()
 	}
-	if refused := reply.StoreError(); refused != nil {
-		return wire.Version{}, fmt.Errorf("set %q: %w", key, refused)
-	}
-	return resp.Version, nil
+	return version, err
 }
 
 // Get returns a key's state.

@@ -30,6 +30,7 @@ type origin struct {
 	action   Action // chosen by the interceptor; the zero Action without one
 }
 
+// acknowledge sends the PUBACK unless the action has NoPuback.
 func (o *origin) acknowledge() {
 	if !o.action.NoPuback {
 		o.client.Ack(o.packetID, broker.Success)
@@ -93,7 +94,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// read sets r to the request in a message.
+// read sets r to the request that p contains.
 func (r *request) read(c *broker.Client, p *broker.Publish) {
 	*r = request{
 		Request: store.Request{ClientID: c.ID, Username: c.Username, Payload: p.Payload},
@@ -106,8 +107,8 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 	}
 }
 
-// admit acknowledges a request and processes it, at once or after a delay, unless its action says
-// otherwise.
+// admit acknowledges a request and processes it, at once or after a delay. The request's action may
+// change each of these steps.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
 	switch action := &r.action; {
@@ -224,8 +225,8 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, properties)
 }
 
-// replyLater sends a reply after the action's delay, as soon as all changes made by then are in the
-// data file.
+// replyLater sends a reply after the action's delay, but not before all changes made by then are in
+// the data file.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
 	s.after(o.action.DelayReply, func() {

@@ -150,9 +150,9 @@ func TestTokenOfAnotherUser(t *testing.T) {
 // TestRuleForUnprovenName: a rule that nobody could use is a mistake.
 func TestRuleForUnprovenName(t *testing.T) {
 	for rule, want := range map[string]string{
-		"ann:Read:*":                    `nobody can prove to be "ann"`,
-		"*:Read:{principal.username}/*": "no client has a proven name",
-		"*:Read:{principal.clientId}/*": "no client has a proven name",
+		"ann:Read:*":                    `user "ann" can never log in`,
+		"*:Read:{principal.username}/*": "no login with user names is configured",
+		"*:Read:{principal.clientId}/*": "no login with user names is configured",
 		"*:Read:*":                      "",
 	} {
 		s, err := emulator.New(emulator.Options{Rules: parseRules(t, rule)})

@@ -10,13 +10,13 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// Data configures the data file of a store, which keeps the keys when the process ends. The zero
-// value keeps the store in memory only.
+// Data configures the data file in which a store keeps its keys. With the zero value, the store is in
+// memory only.
 type Data struct {
 	File string // created if it does not exist; one process at a time may use it
 
 	// If Asked is set, the file has only the keys whose last SET had `aio-persistence`, and the
-	// keys that match one of Patterns, which are globs as in [Rule]. Otherwise it has all keys.
+	// keys that match one of Patterns, in the syntax of Rule.Keys. Otherwise it has all keys.
 	Asked    bool
 	Patterns []string
 

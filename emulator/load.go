@@ -30,7 +30,7 @@ func (s *Server) load() error {
 	}
 	for seed, err := range s.opts.Load {
 		if err == nil {
-			err = s.set(seed)
+			_, err = s.set(seed, wire.OptionNX)
 		}
 		if err != nil {
 			return &LoadError{err}
@@ -39,9 +39,10 @@ func (s *Server) load() error {
 	return s.journal.wait()
 }
 
-// set sets a key if it does not exist.
-func (s *Server) set(seed Seed) error {
-	words := []string{wire.VerbSet, seed.Key, string(seed.Value), wire.OptionNX}
+// set sets a key with a request, and does not wait for the data file. options are words for the SET,
+// such as NX.
+func (s *Server) set(seed Seed, options ...string) (wire.Version, error) {
+	words := append([]string{wire.VerbSet, seed.Key, string(seed.Value)}, options...)
 	if seed.TTL != 0 {
 		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))
 	}
@@ -50,14 +51,15 @@ func (s *Server) set(seed Seed) error {
 	if seed.Persist {
 		req.Properties = append(req.Properties, Property{wire.PropPersist, "true"})
 	}
-	reply, err := wire.ParseReply(s.answer(req).Payload)
+	resp := s.answer(req)
+	reply, err := wire.ParseReply(resp.Payload)
 	if err == nil {
 		if refused := reply.StoreError(); refused != nil {
 			err = refused
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("set %q: %w", seed.Key, err)
+		return wire.Version{}, fmt.Errorf("set %q: %w", seed.Key, err)
 	}
-	return nil
+	return resp.Version, nil
 }

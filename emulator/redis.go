@@ -231,8 +231,8 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
-// A page of Scan examines about maxScanBytes bytes of keys, which limits the time to match them, and
-// at most maxRestricted keys if authorization must be checked for each.
+// Limits on one page of Scan, because other clients wait: the total length of the keys that it
+// examines, and their number if the authorization for each key must be checked.
 const (
 	maxScanBytes  = 256 << 10
 	maxRestricted = 1000
@@ -282,9 +282,9 @@ func (p *redisPort) Unwatch([]byte)                      {}
 type serverLock struct{ s *Server }
 
 // Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. If many keys
-// have expired, Lock unlocks the broker while it removes them. All commands between Lock and Unlock are
-// one atomic step and so have the same time. Besides, reading the clock for each command would cost as
-// much as finding its key.
+// have expired, Lock unlocks the broker while it removes them. The commands between Lock and Unlock are
+// one atomic step, so all have the same time. Reading the clock for each of them would cost as much as
+// finding its key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.awaitNotify()
@@ -305,12 +305,6 @@ func (l serverLock) Unlock() {
 	s.arm()
 	s.broker.Unlock()
 	s.changed.Broadcast()
-}
-
-// note remembers a change and reports it to the Redis port.
-func (s *Server) note(c *store.Change) {
-	s.remember(c)
-	s.port.changed(c)
 }
 
 func (s *Server) listenRedis() error {
@@ -359,15 +353,7 @@ func (s *Server) RedisURL() string {
 	if s.redisAt == nil {
 		return ""
 	}
-	return redisURL(s.redisAt, s.opts.TLS != nil)
-}
-
-func redisURL(ln net.Listener, secure bool) string {
-	scheme := "redis"
-	if secure {
-		scheme = "rediss"
-	}
-	return scheme + "://" + reachable(ln.Addr())
+	return localURL("redis", s.redisAt, s.opts.TLS != nil)
 }
 
 // attachedLock is the lock that Redis commands take on an [Attached] store.
@@ -417,5 +403,5 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	a.port = port
 	a.mu.Unlock()
 	port.server.Serve(ln)
-	return redisURL(ln, o.TLS != nil), nil
+	return localURL("redis", ln, o.TLS != nil), nil
 }

@@ -44,7 +44,7 @@ func word(payload []byte, i int) string {
 	return string(words[i])
 }
 
-// Property returns the value of the first user property with that name, and whether there is one. The
+// Property returns the value of the first user property with the name, and whether there is one. The
 // store uses the properties `__ts` (timestamp), `__ft` (fencing token) and `aio-persistence`.
 func (r Request) Property(name string) (value string, ok bool) {
 	for _, p := range r.Properties {

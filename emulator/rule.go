@@ -15,8 +15,9 @@ import (
 // A Rule allows users to read or write keys (protocol.md 7.6). If a server has rules, it refuses
 // access to a key unless a rule allows it.
 type Rule struct {
-	User        string // the name of a user, or `*` for everybody
+	User        string // the name of a user, or `*` for every user
 	Read, Write bool   // Read: GET, KEYNOTIFY, SCAN; Write: SET, DEL, VDEL
+
 	// Keys is a pattern in the syntax of [store.MatchGlob]: `*` matches any number of bytes, `?`
 	// one byte, `[0-9]` and `[abc]` one byte of a range or list.
 	// {principal.clientId} and {principal.username} match the client's id and user name
@@ -35,7 +36,7 @@ type RuleError struct {
 func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %v", e.Rule, e.Err) }
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// The methods of a rule, named as in the broker's configuration.
+// The methods of a rule, with the names from the broker's configuration.
 const (
 	methodRead      = "Read"
 	methodWrite     = "Write"
@@ -82,7 +83,7 @@ func (r Rule) check() error {
 	return nil
 }
 
-// checkProvable returns an error if the rule needs a user name that no login can prove.
+// checkProvable returns an error if the rule needs a user name that no login can give a client.
 func (o *Options) checkProvable(r Rule) error {
 	certificates := o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
 	_, known := o.Users[r.User]
@@ -90,11 +91,11 @@ func (o *Options) checkProvable(r Rule) error {
 	case certificates, o.VerifyToken != nil, o.Users == nil && o.CheckLogin != nil, r.User == anybody && !strings.Contains(r.Keys, "{"):
 		return nil
 	case o.Users == nil && r.User == anybody:
-		return errors.New("no client has a proven name for the braces: there is no login with names")
+		return errors.New("the braces need a user name, and no login with user names is configured")
 	case o.Users == nil:
-		return fmt.Errorf("nobody can prove to be %q: there is no login with names", r.User)
+		return fmt.Errorf("user %q can never log in: no login with user names is configured", r.User)
 	case r.User != anybody && !known:
-		return fmt.Errorf("nobody can prove to be %q, who is not among the users", r.User)
+		return fmt.Errorf("user %q can never log in: not in the list of users", r.User)
 	}
 	return nil
 }

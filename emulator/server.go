@@ -39,12 +39,12 @@ type Options struct {
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
-	// The next fields define logins. A client's user name comes from its login: from CONNECT with
+	// How clients log in. A client's user name comes from its login: from CONNECT with
 	// Users or CheckLogin, from the common name of a certificate, or from the subject of a token.
 	// Without a login, the client has no user name, and the one in CONNECT is ignored.
 
 	Users      map[string]string                           // user name to password; nil: not checked
-	CheckLogin func(username string, password []byte) bool // checks logins in place of Users; nil: Users does
+	CheckLogin func(username string, password []byte) bool // replaces Users; nil: Users are checked
 	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil: not checked
 	// VerifyToken replaces CheckToken if tokens name a user and expire, such as tokens from an
 	// [Issuer]. now is the time on the store's clock.
@@ -66,7 +66,8 @@ type Options struct {
 	// change keys that Data already has. If Load returns an error, New returns a *[LoadError].
 	Load iter.Seq2[Seed, error]
 
-	// Changes keeps the last changes for [Server.Changes], with their values in memory. [Start] sets it.
+	// Changes makes the server keep the last changes, with their values, for [Server.Changes]. [Start]
+	// sets it.
 	Changes bool
 
 	Skew    time.Duration // how far the store's clock is ahead of the real clock
@@ -88,7 +89,7 @@ type Options struct {
 	Observe func(observe.Event)
 }
 
-// Limits limit the clients' use of the broker.
+// Limits bound the resources that clients can use.
 type Limits = broker.Limits
 
 // A Login is the user that a token identifies.
@@ -268,7 +269,7 @@ func (s *Server) WebSocketAddr() net.Addr {
 }
 
 // URL returns the URL for clients on this machine.
-func (s *Server) URL() string { return s.url("mqtt", s.ln) }
+func (s *Server) URL() string { return localURL("mqtt", s.ln, s.opts.TLS != nil) }
 
 // WebSocketURL returns the URL for clients that use WebSockets, or "" if the server does not
 // listen for them.
@@ -276,22 +277,20 @@ func (s *Server) WebSocketURL() string {
 	if s.ws == nil {
 		return ""
 	}
-	return s.url("ws", s.ws) + webSocketPath
+	return localURL("ws", s.ws, s.opts.TLS != nil) + webSocketPath
 }
 
-func (s *Server) url(scheme string, ln net.Listener) string {
-	if s.opts.TLS != nil {
+// localURL returns the URL of a listener for clients on this machine. With TLS, it adds an s to the
+// scheme.
+func localURL(scheme string, ln net.Listener, secure bool) string {
+	if secure {
 		scheme += "s"
 	}
-	return scheme + "://" + reachable(ln.Addr())
-}
-
-// reachable returns the host and port at which clients on this machine can reach a listener.
-func reachable(addr net.Addr) string {
-	if a, ok := addr.(*net.TCPAddr); ok && a.IP.IsUnspecified() {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
+	host := ln.Addr().String()
+	if a, ok := ln.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
+		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
 	}
-	return addr.String()
+	return scheme + "://" + host
 }
 
 // Close tells the clients that the server is shutting down, stops listening, waits until all

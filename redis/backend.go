@@ -41,12 +41,12 @@ type Local interface {
 	sync.Locker
 
 	Now() time.Time                       // the store's clock
-	Check(who *Caller, ops []Op) error    // the first reason why Do would refuse an operation
+	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
-	KeyAt(i int) []byte                   // the i-th of Stats.Keys
-	Stats() Stats                         // called often, so it must be cheap
-	MayRead(who *Caller, key []byte) bool // whether the caller may read a key
-	MayAll(who *Caller) bool              // whether the caller may use all keys; the Local need not be locked
+	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
+	Stats() Stats                         // must be cheap, because it is called often
+	MayRead(who *Caller, key []byte) bool // reports whether the caller may read a key
+	MayAll(who *Caller) bool              // reports whether the caller may use all keys; called without the lock, too
 }
 
 // Stats describes the content of a [Local].
@@ -58,8 +58,8 @@ type Stats struct {
 
 // A Caller is the client that an operation is for.
 type Caller struct {
-	ID   string // identifies the connection, such as redis-7; rules and histories use it as the client id
-	User string // login name; empty = the client has not logged in
+	ID   string // identifies the connection, such as redis-7; rules and events use it as the client id
+	User string // login name; empty: the client has not logged in
 }
 
 // An Entry is the state of a key.
@@ -74,7 +74,6 @@ type Entry struct {
 // A [Local] keeps it with the value.
 type Encoding byte
 
-// The encodings.
 const (
 	EncodingAuto     Encoding = iota // Redis chooses by the value
 	EncodingRaw                      // edited in place by APPEND, SETRANGE or SETBIT
@@ -85,7 +84,6 @@ const (
 // A Verb is a request of the state store's protocol.
 type Verb int
 
-// The verbs.
 const (
 	Get  Verb = iota
 	Set       // uses Value, If, PX and Fence
@@ -101,7 +99,6 @@ func (v Verb) String() string {
 // A Condition decides whether a SET is applied.
 type Condition int
 
-// The conditions.
 const (
 	Always      Condition = iota
 	IfMissing             // NX
@@ -118,15 +115,15 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
-	Expires   time.Time // of SET, used instead of PX; zero: see PX
+	Expires   time.Time // SET only; replaces PX unless zero
 	Protocol  bool      // a write follows the rules of the store's own protocol, not those of Redis
-	Encoding  Encoding  // of SET
-	ForUpdate bool      // of GET: checks that the caller may write the key, not that it may read it
+	Encoding  Encoding  // SET only
+	ForUpdate bool      // GET only; checks that the caller may write the key, not that it may read it
 
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the
 	// key. Without Yes, Differs means that VDEL found another value.
 	Yes, Differs bool
-	Entry        Entry // what GET found; after other verbs only its Version is set, to the version in the reply or nil
+	Entry        Entry // what GET found; other verbs set only Version, to the version in the reply or nil
 	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR
 }
 
@@ -144,7 +141,7 @@ func (e *Error) Error() string {
 	return e.Code + " " + e.Text
 }
 
-// Unknown returns the error of a write that was sent and got no answer, with text such as
+// Unknown returns the error of a write that was sent and got no answer. text says so, for example
 // `SET "k" got no answer within 10s`. The store may have applied the write, so a client must not
 // simply repeat it.
 func Unknown(text string) *Error {
@@ -156,10 +153,9 @@ func NotSent() *Error {
 	return &Error{Code: "LOADING", Text: "the broker cannot be reached; nothing was sent"}
 }
 
-// A Kind is what a backend knows about a change.
+// A Kind says what kind of change a backend reports.
 type Kind int
 
-// The kinds.
 const (
 	Own        Kind = iota // made by a command of this server, which sends the events itself
 	Stored                 // set without an expiry

@@ -167,7 +167,8 @@ func runClientUnblock(c *conn, args [][]byte) error {
 
 func runACLWhoAmI(c *conn, _ [][]byte) error { return c.reply(c.userName()) }
 
-// describe returns the line about of that CLIENT LIST sends to c. The caller holds Server.mu.
+// describe returns the line of CLIENT LIST about the connection of, for the client c. Server.mu is
+// held.
 func (c *conn) describe(of *conn) string {
 	flags := ""
 	for _, f := range []struct {
@@ -199,7 +200,7 @@ func (c *conn) describe(of *conn) string {
 		command, of.userName(), resp, of.library[0], of.library[1])
 }
 
-// userName returns the user as Redis names it. Server.mu is held.
+// userName returns the user name that Redis would show. Server.mu is held.
 func (c *conn) userName() string { return cmp.Or(c.who.User, defaultUser) }
 
 // address returns an address as CLIENT LIST shows it.

@@ -29,11 +29,11 @@ type conn struct {
 	running int        // index of the running request in parsed
 	out     *output    // used by all goroutines
 
-	certified     string    // user that the connection itself proves, such as by a certificate; empty = none
-	onlyUser      string    // the only user that may log in, from the certificate; empty = any
+	certified     string    // user that the connection itself proves, for example with a certificate; empty: none
+	onlyUser      string    // the only user that may log in, from the certificate; empty: any
 	authenticated bool      // logged in, or no login is needed
 	name          string    // others read it with Server.mu held
-	library       [2]string // name and version, of CLIENT SETINFO; others read it with Server.mu held
+	library       [2]string // name and version from CLIENT SETINFO; others read it with Server.mu held
 	resp3         bool
 	pushes        atomic.Bool // copy of resp3 for other goroutines
 	last          bool        // close the connection after the replies
@@ -56,23 +56,23 @@ type conn struct {
 	lockedSince time.Time // time of that lock
 	holding     int       // commands that ran since that lock
 
-	multi       bool // after MULTI
-	executing   bool // during EXEC
+	multi       bool // a transaction has begun
+	executing   bool // EXEC is running
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
 	queuedArgs  int
-	looked      int                 // keys that the running transaction has looked at
+	looked      int                 // number of keys that the running transaction has scanned
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
 
 	op      [1]Op  // reused by do
-	version []byte // of the latest reply of a remote store, for Options.Observe
+	version []byte // version in the latest reply of a remote store, for Options.Observe
 
 	ticket    *admission.Ticket
-	input     charge // for the bytes that the client sent after its login
+	input     charge // memory of the bytes that the client sent after its login
 	nameBytes int    // bytes of the names of subscriptions and watched keys
 
 	channels, patterns, shards subscribed // others read them with Server.mu held
@@ -114,7 +114,7 @@ func (c *conn) serve() error {
 			return errMemory
 		}
 		if err := c.in.fill(from); err != nil {
-			c.s.endSubscriptions(c) // the rest of the pipeline may take long
+			c.s.endSubscriptions(c) // at once: the rest of the pipeline may take long
 			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -175,9 +175,9 @@ func (c *conn) forget() {
 	c.op[0] = Op{}
 }
 
-// parse parses the next requests that have been read, at most maxHolding. If they are for the Local,
-// parse prefetches their keys: their first arguments, in most cases. A client that has not logged in
-// gets one request at a time, because the next one may be bounded differently.
+// parse parses the next requests that have been read, at most maxHolding. With a Local, it prefetches
+// their first arguments, which usually are keys. Before the login it parses only one request, because
+// other limits may apply to the next one.
 func (c *conn) parse() (err error) {
 	c.in.unauthenticated = !c.authenticated
 	c.forget()
@@ -262,7 +262,7 @@ func (c *conn) run(args [][]byte) {
 	c.s.commands.Add(1)
 }
 
-// mute drops all replies from now on, also those of a running transaction.
+// mute drops all replies from now on, including those of a running transaction.
 func (c *conn) mute() {
 	if !c.muted {
 		c.muted, c.muteFrom = true, len(c.w)
@@ -284,7 +284,7 @@ func (c *conn) dispatch(args [][]byte) {
 		c.ok()
 		c.last = true
 		return
-	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // a web page makes a browser send this
+	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // sent by a browser, perhaps for a malicious web page
 		c.s.log.Warn("closing a connection that speaks HTTP", "client", c.who.ID)
 		c.last = true
 		return
@@ -354,7 +354,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	c.sentHead = nil
 }
 
-// time returns the time, by the clock of the Local if there is one.
+// time returns the time on the Local's clock or, for a remote store, on the system's clock.
 func (c *conn) time() time.Time {
 	if c.s.local == nil {
 		return time.Now()

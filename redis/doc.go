@@ -12,8 +12,8 @@
 // A command sends operations ([Op]) to the backend: GET, SET, DEL and VDEL, as the state store's
 // own protocol has them. A backend in this process is a [Local]: the server locks it, so that a
 // command, a transaction or several commands of a pipeline are one atomic step, and every command
-// does what it does in Redis. Any other backend is a remote store. The server refuses commands
-// that a remote store cannot carry out, with a reply that says why.
+// behaves as in Redis. Any other backend is a remote store. The server refuses commands that a
+// remote store cannot carry out, with a reply that says why.
 //
 // A backend reports changes with [Server.Changed], and changes that it may have missed with
 // [Server.Lost].

@@ -22,7 +22,7 @@ func editCommands() []*command {
 	}
 }
 
-// edit replaces the value of old by a value that was made from it, and keeps the expiry.
+// edit replaces the value of old and keeps its expiry.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
@@ -132,8 +132,8 @@ func runIncrByFloat(c *conn, args [][]byte) error {
 	return err
 }
 
-// parseBitOffset returns the index of the byte with a bit, and the bit's mask. Bit 0 of a byte is
-// the highest.
+// parseBitOffset returns the index of the byte that has a bit, and the bit's mask in the byte. Bit 0
+// is the highest.
 func parseBitOffset(arg []byte) (at int, mask byte, err error) {
 	n, ok := parseInt(arg)
 	if !ok || n < 0 || n/8 >= maxBulk {
@@ -154,7 +154,7 @@ func runGetBit(c *conn, args [][]byte) error {
 	return err
 }
 
-// runSetBit writes nothing if the value has the bit already.
+// runSetBit writes nothing if the bit has its new value already.
 func runSetBit(c *conn, args [][]byte) error {
 	at, mask, err := parseBitOffset(args[2])
 	if err != nil {

@@ -2,7 +2,7 @@ package redis
 
 import "github.com/sscli/sscli/internal/glob"
 
-// maxPattern is the length in bytes of the longest pattern. It bounds the time of one match.
+// maxPattern is the maximum length of a pattern, in bytes. It limits the time of one match.
 const maxPattern = 1024
 
 var errPatternTooLong = &Error{Text: "the pattern is longer than 1024 bytes"}

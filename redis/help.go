@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// helpText has a section for each command with subcommands: the lines of its HELP in Redis, for
-// the subcommands that this server has.
+// helpText has a section for each command with subcommands. A section has the lines that Redis shows
+// as HELP, for the subcommands that this server supports.
 //
 //go:embed help.txt
 var helpText string

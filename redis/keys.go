@@ -25,7 +25,7 @@ func keysCommands() []*command {
 	}
 }
 
-// delete deletes a key and sends the event.
+// delete deletes a key and sends the event "del".
 func (c *conn) delete(key []byte) (deleted bool, err error) {
 	op, err := c.do(Op{Verb: Del, Key: key})
 	c.sendDel(&op)
@@ -137,8 +137,8 @@ func runRename(c *conn, args [][]byte) error {
 	return c.reply(renamed)
 }
 
-// replaced sends the event of a new key after a command has replaced an old one: Redis deletes
-// the old key first.
+// replaced sends the event "new" after a command has replaced an existing key, because Redis deletes
+// that key first.
 func (c *conn) replaced(old *Op) {
 	if old.Yes {
 		c.event(classNew, "new", old.Key)

@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
-// CommonName returns the common name in the verified certificate of a TLS client, or "". It is
-// for Options.Identify.
+// CommonName returns the common name in the verified certificate of a TLS client, or "". It is for
+// Options.Identify and Options.Certified.
 func CommonName(nc net.Conn) string {
 	const handshakeTimeout = 10 * time.Second
 	conn, ok := nc.(*tls.Conn)
@@ -65,7 +65,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 	}
 }
 
-// mayAll reports whether the user may use all keys, and therefore commands that affect all clients.
+// mayAll reports whether the user may use all keys, and so may run commands that affect all clients.
 func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.who) }
 
 // login checks the user and the password of AUTH or HELLO.

@@ -9,14 +9,14 @@ import (
 // commands, names of subscriptions, and unread replies and messages. The charges are estimates.
 const (
 	defaultMemory  = 1 << 30
-	connectionCost = 64 << 10 // of a connection, with freeInput and freeOutput included
+	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
 	freeInput      = 32 << 10
 	freeOutput     = 32 << 10
-	nameCost       = 200 // of a watched key or a subscription, in addition to its name
-	patternCost    = 32  // of each byte of a pattern
-	spanCost       = 16  // of an argument of a request that is being read, in addition to its bytes
-	argCost        = 24  // of an argument of a request that was read
-	queuedCost     = 100 // of a queued command, in addition to its arguments
+	nameCost       = 200 // per watched key or subscription, plus its name
+	patternCost    = 32  // per byte of a pattern
+	spanCost       = 16  // per argument of a request that is being read, plus its bytes
+	argCost        = 24  // per argument of a request that was read
+	queuedCost     = 100 // per queued command, plus its arguments
 )
 
 var (
@@ -36,14 +36,13 @@ func localBudget() func(n int) bool {
 	}
 }
 
-// A charge is what one client has charged to the budget for one purpose. Its owner guards it.
+// A charge is the memory that one client occupies for one purpose. It is not safe for concurrent use.
 type charge struct {
 	reserve func(n int) bool // charges n more bytes; false if the budget has fewer
 	bytes   int
 }
 
-// set changes the charge to n bytes. If the budget has too few, the charge stays and set returns
-// false.
+// set changes the charge to n bytes. If the budget has too few, set changes nothing and returns false.
 func (ch *charge) set(n int) bool {
 	ok := n == ch.bytes || ch.reserve(n-ch.bytes)
 	if ok {
@@ -52,8 +51,8 @@ func (ch *charge) set(n int) bool {
 	return ok
 }
 
-// chargeInput charges a buffer for requests of the given size, and what else the server keeps of the
-// client's requests. Clients that have not logged in have a budget of their own.
+// chargeInput charges a buffer for requests of the given size, and everything else that the server
+// keeps of the client's requests. Clients that have not logged in share another budget.
 func (c *conn) chargeInput(buffer int) bool {
 	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.nameBytes-freeInput)
 	if !c.authenticated {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A class is a set of classes of events: the flags of notify-keyspace-events.
+// A class is a set of event classes, as in the value of notify-keyspace-events.
 type class uint32
 
 const (
@@ -84,8 +84,8 @@ const (
 	keyeventPrefix = "__keyevent@0__:"
 )
 
-// event sends an event of a command of this connection. A remote store reports the change
-// itself.
+// event sends an event of a command of this connection. It does nothing for a remote store, which
+// reports the change itself.
 func (c *conn) event(kind class, name string, key []byte) {
 	if c.s.local != nil {
 		c.s.event(c, kind, name, key)
@@ -143,7 +143,7 @@ func (s *Server) Changed(ch Change) {
 // Lost reports that changes of a key may have been missed, or changes of any key if key is nil.
 // It closes the connections that subscribed to those changes.
 func (s *Server) Lost(key []byte, reason string) {
-	var lost []*conn // has a connection once for each subscription that lost changes
+	var lost []*conn // lists a connection once for each of its subscriptions that lost changes
 	s.mu.Lock()
 	for name, subs := range s.channels.subscribers {
 		of, all, ok := cutChannel([]byte(name))

@@ -2,29 +2,20 @@ package redis
 
 import (
 	"bytes"
-	"math"
 	"math/big"
+	"strconv"
 	"strings"
 )
 
 // parseInt parses a number as strictly as Redis: without a plus sign, leading zeros or -0, and
 // within 64 bits.
 func parseInt(text []byte) (n int64, ok bool) {
-	digits, negative := bytes.CutPrefix(text, []byte("-"))
-	if len(digits) == 0 || len(digits) > 19 || digits[0] == '0' && len(text) > 1 {
+	digits := bytes.TrimPrefix(text, []byte("-"))
+	if len(digits) == 0 || len(digits) > 19 || digits[0] < '1' && string(text) != "0" {
 		return 0, false
 	}
-	var u uint64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		u = 10*u + uint64(c-'0')
-	}
-	if negative {
-		return -int64(u), u <= -math.MinInt64
-	}
-	return int64(u), u <= math.MaxInt64
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil
 }
 
 // integerArg parses a number. Its error is the one that Redis replies with.
@@ -37,12 +28,11 @@ func integerArg(arg []byte) (int64, error) {
 }
 
 const (
-	// mantissaBits is the precision of the floating-point numbers of Redis, which are
-	// long doubles of x86; see maxExponent for their range.
+	// The precision and the range of x86's long double, which Redis calculates with.
 	mantissaBits = 64
 	maxExponent  = 16384
 	minExponent  = -16445
-	// maxFloatText is the length from which Redis accepts no text as a number.
+	// maxFloatText is the length from which Redis rejects the text of a number.
 	maxFloatText = 5 << 10
 )
 

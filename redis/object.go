@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// OBJECT and MEMORY. The state store keeps every value as bytes; the encodings are those that
-// Redis would choose, for clients and tests that ask for them.
+// OBJECT and MEMORY. The state store keeps every value as bytes, so they describe how Redis would store
+// the value, for clients and tests that need this.
 
 func objectCommands() []*command {
 	const read = reads | usesStore

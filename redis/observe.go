@@ -48,7 +48,7 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	if cmd.keys != oneKey {
 		return
 	}
-	at := 0 // index of the value; 0 = none
+	at := 0 // index of the value; 0: none
 	switch cmd.name {
 	case "set", "setnx", "getset", "append", "delifeq", "ss.set", "ss.vdel":
 		at = 2

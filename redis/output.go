@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An output is the bytes that wait to be sent to a client. A goroutine that appends to it must
+// An output holds the bytes that wait to be sent to a client. A goroutine that appends to it must
 // flush it or wake the writer.
 type output struct {
 	mu      sync.Mutex
@@ -17,9 +17,9 @@ type output struct {
 	pending []byte
 	spare   []byte      // an empty buffer that becomes pending
 	partial bool        // pending ends in the middle of a reply
-	held    []byte      // messages that wait for the end of that reply
+	held    []byte      // messages that wait for the rest of the reply
 	writing bool        // a goroutine is writing
-	writer  bool        // a goroutine waits on wake
+	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
 	charged charge      // for the buffers
@@ -247,13 +247,13 @@ func (o *output) end() {
 	o.wake.Broadcast()
 }
 
-// close closes the connection, whose goroutines then end.
+// close closes the connection, so that its goroutines end.
 func (c *conn) close() {
 	o := c.out
 	o.mu.Lock()
 	o.end()
 	o.mu.Unlock()
-	_ = c.nc.Close() // nothing more is sent, so its error does not matter
+	_ = c.nc.Close() // an error does not matter: nothing more is sent
 }
 
 // send sends a message that another connection has published. It does not block.

@@ -8,18 +8,18 @@ import "sync/atomic"
 type pipeline struct {
 	tasks       []*task          // the oldest first
 	latest      map[string]*task // by key
-	keys, bytes int              // of tasks
+	keys, bytes int              // numbers of keys and bytes in tasks
 }
 
 // A task is a command of a pipeline.
 type task struct {
 	keys  []string
-	bytes int           // of the arguments
+	bytes int           // size of the arguments
 	done  chan struct{} // closed when the command has run
 	sent  chan struct{} // closed when its reply and all earlier ones are in the output
 }
 
-// A window limits the keys of one client that are requested from a remote store at the same time. It
+// A window limits how many keys of one client are requested from a remote store at the same time. It
 // shrinks after a large value and grows after small ones, because all values stay in memory until
 // the client has read them.
 type window struct{ n atomic.Int64 }
@@ -84,7 +84,7 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 }
 
 // add adds a task. It returns the earlier tasks with one of its keys, and a channel that is closed
-// when the task may reply; nil = it may reply at once.
+// when the task may reply; nil: it may reply at once.
 func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	if n := len(p.tasks); n > 0 {
 		turn = p.tasks[n-1].sent

@@ -18,7 +18,7 @@ type hub struct {
 	shards             roster // channels of SSUBSCRIBE; without a cluster there are no shards
 
 	watching         map[string]*watchCalls // by key
-	sequence         int64                  // of the latest subscription
+	sequence         int64                  // sequence number of the latest subscription
 	message, channel []byte                 // reused buffers
 }
 
@@ -33,7 +33,7 @@ func newHub() hub {
 		watching: make(map[string]*watchCalls),
 		channels: roster{subscribers: make(map[string][]*conn)},
 		shards:   roster{subscribers: make(map[string][]*conn)},
-		patterns: roster{subscribers: make(map[string][]*conn), keepsNames: true},
+		patterns: roster{subscribers: make(map[string][]*conn), ofPatterns: true},
 	}
 }
 
@@ -61,7 +61,7 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	return n
 }
 
-// publishTo sends a message with a word such as message to the subscribers of the channel.
+// publishTo sends a message to subscribers of the channel. word is the type of the message in RESP.
 func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, payload, key []byte) int {
 	if len(subs) == 0 {
 		return 0
@@ -72,10 +72,10 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 
 // maxMatching limits the steps that all patterns together may take to match the channel of one
 // message, because other clients wait. A step takes about a nanosecond. The subscribers of the
-// patterns that are left may have missed the message, so they are disconnected.
+// remaining patterns may have missed the message, so they are disconnected.
 const maxMatching = 4 << 20
 
-// lookCost is the steps that a pattern takes whose prefix does not match.
+// lookCost is the number of steps for a pattern whose prefix does not match.
 const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
@@ -89,8 +89,7 @@ func (s *Server) dropSubscribers(pattern string) {
 	}
 }
 
-// deliver completes the message that begins in s.message with the channel and the payload, and
-// sends it.
+// deliver sends the message in s.message, to which it adds the channel and the payload.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
@@ -133,8 +132,8 @@ func (c *conn) counted(r *roster) int {
 	return len(c.channels) + len(c.patterns)
 }
 
-// confirm replies to a subscription or to its end, even after CLIENT REPLY OFF. A nil name means
-// that there was no subscription to end.
+// confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name
+// means that there was no subscription to end.
 func (c *conn) confirm(word string, name []byte, count int) {
 	begin := len(c.w)
 	c.aggregate('>', 3)
@@ -185,7 +184,7 @@ func runPSubscribe(c *conn, args [][]byte) error {
 	return nil
 }
 
-// subscribe adds a subscription and confirms it before any message of it.
+// subscribe adds a subscription and confirms it, before its first message can arrive.
 func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,16 +250,19 @@ func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, na
 func (s *Server) endSubscriptions(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, name := range c.channels.names() {
-		s.endSubscription(c, &s.channels, c.channels, name)
-	}
-	for _, name := range c.patterns.names() {
-		s.endSubscription(c, &s.patterns, c.patterns, name)
-	}
-	s.patterns.prune()
-	for _, name := range c.shards.names() {
-		s.endSubscription(c, &s.shards, c.shards, name)
-	}
+	s.eachRoster(c, func(r *roster, own subscribed) {
+		for name := range own {
+			s.endSubscription(c, r, own, []byte(name))
+		}
+		r.prune()
+	})
+}
+
+// eachRoster calls f with each roster and the connection's subscriptions in it.
+func (s *Server) eachRoster(c *conn, f func(r *roster, own subscribed)) {
+	f(&s.channels, c.channels)
+	f(&s.patterns, c.patterns)
+	f(&s.shards, c.shards)
 }
 
 // names returns the names in the order of their subscriptions.
@@ -279,8 +281,6 @@ func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte
 	delete(own, string(name))
 	if had {
 		c.nameBytes -= r.cost(name)
-	}
-	if had {
 		s.unsubscribed(c, r, name)
 	}
 }
@@ -292,20 +292,16 @@ func (s *Server) unsubscribed(c *conn, r *roster, name []byte) {
 	}
 }
 
-// forget makes other clients see that a connection has ended, before its goroutine has noticed
-// it. s.mu is held.
+// forget removes a closed connection and its subscriptions at once, so that other clients no longer see
+// them before the connection's own goroutine ends. s.mu is held.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
-	for name := range c.channels {
-		s.unsubscribed(c, &s.channels, []byte(name))
-	}
-	for name := range c.patterns {
-		s.unsubscribed(c, &s.patterns, []byte(name))
-	}
-	s.patterns.prune()
-	for name := range c.shards {
-		s.unsubscribed(c, &s.shards, []byte(name))
-	}
+	s.eachRoster(c, func(r *roster, own subscribed) {
+		for name := range own {
+			s.unsubscribed(c, r, []byte(name))
+		}
+		r.prune()
+	})
 }
 
 // unwatchUnused ends the watch of a channel's key if no client is subscribed to the channel or is
@@ -459,7 +455,7 @@ func runPubSubNumPat(c *conn, _ [][]byte) error {
 	return c.reply(len(c.s.patterns.subscribers))
 }
 
-// cutChannel returns the key whose events a channel carries, or all if the channel carries the events
+// cutChannel returns the key whose events a channel carries. all is set if the channel carries events
 // of all keys. ok reports whether it is a channel of keyspace events.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {

@@ -210,10 +210,10 @@ func TestRemote(t *testing.T) {
 		{"SET k v KEEPTTL", "-ERR unsupported: SET with KEEPTTL cannot be done atomically on a remote state store"},
 		{"SET k v PX 0", "-ERR invalid expire time in 'set' command"},
 		{"SET k v BAD", "-ERR syntax error"},
-		{"EXPIRE k 10", "-ERR unsupported: the state store neither tells nor changes an expiry; use SET key value PX ms"},
+		{"EXPIRE k 10", "-ERR unsupported: the state store can neither show nor change an expiry; use SET key value PX ms"},
 		{"SELECT 1", "-ERR DB index is out of range"},
 		{"LPUSH k v", "-ERR unknown command 'LPUSH', the state store holds strings only"},
-		{"EVAL x 0", "-ERR unsupported: scripts are not run here"},
+		{"EVAL x 0", "-ERR unsupported: this server does not run scripts"},
 		{"GET", "-ERR wrong number of arguments for 'get' command"},
 		{"CONFIG SET notify-keyspace-events KEAm", "-ERR unsupported: a remote store does not report misses (m) and new keys (n)"},
 		{"PSUBSCRIBE __key*__:*", "-ERR unsupported: a remote store notifies by exact key: SUBSCRIBE __keyspace@0__:KEY, or start the gateway with --watch KEY"},
@@ -231,7 +231,7 @@ func TestRemote(t *testing.T) {
 		p.expect(name, "-ERR unsupported: "+strings.Fields(name)[0]+" cannot be done atomically on a remote state store")
 	}
 	for _, name := range []string{"PEXPIRE k 1", "EXPIREAT k 1", "PEXPIREAT k 1", "TTL k", "PTTL k", "EXPIRETIME k", "PEXPIRETIME k", "PERSIST k"} {
-		p.expect(name, "-ERR unsupported: the state store neither tells nor changes an expiry; use SET key value PX ms")
+		p.expect(name, "-ERR unsupported: the state store can neither show nor change an expiry; use SET key value PX ms")
 	}
 	f.failWith(redis.Unknown(`SET "k" got no answer within 10s`))
 	p.expect("SET k v", `-UNKNOWN SET "k" got no answer within 10s; it may have been applied`)

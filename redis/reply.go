@@ -2,7 +2,7 @@ package redis
 
 import "strconv"
 
-// Replies are appended to c.w, which the connection sends next.
+// The methods in this file append replies to c.w.
 
 func (c *conn) status(text string) { c.w = append(append(append(c.w, '+'), text...), "\r\n"...) }
 
@@ -62,7 +62,7 @@ func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
 // nullArray replies with the null of an array.
 func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
 
-// resp replies with the first text to a client that speaks RESP3, else with the second.
+// resp replies with the text three to a RESP3 client, or with two to a RESP2 client.
 func (c *conn) resp(three, two string) {
 	if c.resp3 {
 		c.w = append(c.w, three...)
@@ -74,7 +74,7 @@ func (c *conn) resp(three, two string) {
 // array begins an array of n replies.
 func (c *conn) array(n int) { c.aggregate('*', n) }
 
-// aggregate begins n replies of a RESP3 kind, or an array of them in RESP2.
+// aggregate begins an aggregate of n elements: of the given kind in RESP3, or an array in RESP2.
 func (c *conn) aggregate(kind byte, n int) {
 	if !c.resp3 {
 		if kind == '%' {
@@ -95,7 +95,7 @@ func (c *conn) verbatim(s string) {
 	c.w = append(append(append(c.w, "txt:"...), s...), "\r\n"...)
 }
 
-// Values that [conn.reply] accepts besides strings, numbers, booleans, lists and nil.
+// Types that [conn.reply] accepts besides strings, numbers, booleans, lists and nil.
 type (
 	status string
 	set    []any

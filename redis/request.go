@@ -17,7 +17,7 @@ const (
 	maxArgs   = maxUnread / minArg
 	minArg    = 6 // bytes of an empty argument
 
-	// For clients that must log in and have not.
+	// For clients that have not logged in, if a login is needed.
 	maxArgsUnauthenticated = 10
 	maxBulkUnauthenticated = 16 << 10
 )
@@ -28,24 +28,22 @@ var errRequestTooLong = errors.New("a request is longer than 1 GiB")
 // errIncomplete means that more bytes of a request must be read first.
 var errIncomplete = errors.New("the request is incomplete")
 
-// A protocolError means that the client sent bytes that are no request. It closes the connection.
+// A protocolError means that a client sent bytes that are not a request. It closes the connection.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// A requestReader splits what a client sends into requests. The arguments that it returns
-// are parts of its buffer.
-//
-// The buffer is at most twice as large as the bytes that were read, whatever lengths a request
-// announces.
+// A requestReader splits what a client sends into requests. The arguments that it returns are parts
+// of its buffer. The buffer is at most twice as large as the bytes that were read, whatever lengths a
+// request announces.
 type requestReader struct {
 	unauthenticated  bool // the client must log in first
-	maxArgs, maxBulk int  // at most the constants of these names
+	maxArgs, maxBulk int  // at most the constants with these names
 
 	buf        []byte
-	begin, end int // of the unread bytes in buf
-	pos        int // parsed bytes of the request at begin
-	left       int // arguments that are not read yet
+	begin, end int // bounds of the unread bytes in buf
+	pos        int // number of parsed bytes of the request at begin
+	left       int // number of arguments still to be read
 	bulk       int // length of the next argument; -1: not known yet
 	spans      []span
 	args       [][]byte
@@ -125,8 +123,8 @@ func (r *requestReader) next() (args [][]byte, err error) {
 	return nil, errIncomplete
 }
 
-// reuse lets next overwrite the arguments of earlier requests. They no longer keep a buffer in
-// memory that the reader has replaced.
+// reuse lets next overwrite the arguments of earlier requests, so that they do not keep an old buffer
+// in memory.
 func (r *requestReader) reuse() {
 	clear(r.args)
 	if cap(r.args) > smallBuffer {
@@ -135,7 +133,8 @@ func (r *requestReader) reuse() {
 	r.args = r.args[:0]
 }
 
-// length parses a line with a byte such as $ and a number. ok is false if it has no number.
+// length parses a line that has a byte such as $ and then a number. ok is false if the number is
+// invalid.
 func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	rest := r.buf[r.begin+r.pos : r.end]
 	for i := 1; i < min(len(rest)-1, 10); i++ { // nearly all numbers are this short
@@ -179,7 +178,7 @@ func (r *requestReader) header() error {
 	return nil
 }
 
-// arguments reads the arguments that are not read yet.
+// arguments reads the remaining arguments of a request.
 func (r *requestReader) arguments() ([][]byte, error) {
 	for r.left > 0 {
 		if r.bulk < 0 {

@@ -7,14 +7,14 @@ import (
 
 // A roster holds the subscribers of all channels, or of all patterns.
 type roster struct {
-	subscribers map[string][]*conn // by channel or pattern, in the order of their subscriptions
-	parsed      []*pattern         // patterns, those that match fastest first, then in the order of their first subscription; nil for channels
-	keepsNames  bool
+	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
+	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for channels
+	ofPatterns  bool
 	stale       int // patterns in parsed without subscribers, see prune
 }
 
 func (r *roster) add(c *conn, name string) {
-	if r.keepsNames && len(r.subscribers[name]) == 0 {
+	if r.ofPatterns && len(r.subscribers[name]) == 0 {
 		p := parsePattern([]byte(name))
 		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
 		r.parsed = slices.Insert(r.parsed, after, p)
@@ -22,16 +22,15 @@ func (r *roster) add(c *conn, name string) {
 	r.subscribers[name] = append(r.subscribers[name], c)
 }
 
-// cost returns about how many bytes a subscription occupies.
+// cost returns the estimated memory of a subscription, in bytes.
 func (r *roster) cost(name []byte) int {
-	if r.keepsNames {
+	if r.ofPatterns {
 		return nameCost + patternCost*len(name)
 	}
 	return nameCost + len(name)
 }
 
-// remove reports whether the connection was the last subscriber. The caller calls prune after the last
-// remove.
+// remove removes a subscriber, and reports whether it was the last one. The caller then calls prune.
 func (r *roster) remove(c *conn, name string) (last bool) {
 	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
 	if len(rest) > 0 {
@@ -39,13 +38,13 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 		return false
 	}
 	delete(r.subscribers, name)
-	if r.keepsNames {
+	if r.ofPatterns {
 		r.stale++
 	}
 	return true
 }
 
-// prune removes the patterns that have lost their last subscriber, in one pass for many of them.
+// prune removes all patterns without subscribers in one pass.
 func (r *roster) prune() {
 	if r.stale == 0 {
 		return
@@ -57,5 +56,5 @@ func (r *roster) prune() {
 		}
 		return gone
 	})
-	r.stale = 0 // forget and endSubscriptions may remove the same one
+	r.stale = 0 // forget and endSubscriptions may both count a pattern
 }

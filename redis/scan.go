@@ -32,11 +32,11 @@ func scanCommands() []*command {
 type cursors struct {
 	seed   maphash.Seed
 	tokens map[uint64]string
-	oldest []uint64 // the numbers in the order of their first use
-	bytes  int      // of the tokens
+	oldest []uint64 // numbers, in the order of their first use
+	bytes  int      // size of all tokens
 }
 
-// The oldest cursors are forgotten beyond these limits.
+// Beyond these limits, the oldest cursors become invalid.
 const (
 	maxCursors     = 100_000
 	maxCursorBytes = 16 << 20
@@ -300,8 +300,8 @@ func isFlushMode(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
 }
 
-// letOthersIn unlocks the Local for a moment if a command has locked it for long. A transaction keeps
-// it locked.
+// letOthersIn unlocks the Local for a moment if a command has locked it for longer than maxHold. A
+// transaction keeps it locked.
 func (c *conn) letOthersIn() {
 	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
 		c.yield()

@@ -26,10 +26,7 @@ func runFunctionFlush(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
-func runFunctionList(c *conn, _ [][]byte) error {
-	c.array(0)
-	return nil
-}
+func runFunctionList(c *conn, _ [][]byte) error { return c.reply([]any{}) }
 
 func runScriptFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[2:]) {

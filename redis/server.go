@@ -17,7 +17,7 @@ import (
 
 // Options configure a [Server].
 type Options struct {
-	Backend Backend // perhaps a Local
+	Backend Backend // may be a Local
 	Name    string  // the backend in INFO: emulator or gateway
 
 	// Patterns means that a remote backend reports the changes of a list of keys that it was
@@ -27,7 +27,7 @@ type Options struct {
 	Notify string
 
 	// Login checks the user and the password of AUTH and HELLO, and returns the name of the user that
-	// the client is logged in as. user is "default" if the client sends none. Nil = no login is
+	// the client is logged in as. user is "default" if the client sends none. Nil: no login is
 	// needed.
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
@@ -40,15 +40,15 @@ type Options struct {
 	Certified func(net.Conn) string
 
 	// Sync waits until all earlier changes are durable, or returns why they cannot be. Replies
-	// and messages about a change are sent after Sync. The Local is not locked by the caller.
-	// Nil: changes are durable at once, or never.
+	// and messages about a change are sent after Sync. It is called without the Local's lock. Nil:
+	// changes are durable at once, or never.
 	Sync func() error
 
 	// Reserve charges n more bytes, or fewer if n is negative, to the memory for clients, or returns
-	// false if the budget has fewer. It must not block. Nil = the server has its own budget of 1 GiB.
+	// false if the budget has fewer. It must not block. Nil: the server has its own budget of 1 GiB.
 	Reserve func(n int) bool
 	// Memory is the size in bytes of the budget behind Reserve. A request that needs more is refused.
-	// 0 = 1 GiB.
+	// 0: 1 GiB.
 	Memory int
 
 	Log *slog.Logger // nil: silent
@@ -71,7 +71,7 @@ type Server struct {
 	started time.Time
 	runID   string
 
-	flags       atomic.Uint32 // the class that notify-keyspace-events has
+	flags       atomic.Uint32 // the present value of notify-keyspace-events, a class
 	commands    atomic.Int64  // run so far
 	connections atomic.Int64  // accepted so far
 	expired     atomic.Int64  // expired keys of the Local
@@ -93,8 +93,7 @@ type Server struct {
 }
 
 const (
-	maxClients = 10_000
-	// loginTimeout is the time that a client has for its login.
+	maxClients   = 10_000
 	loginTimeout = 30 * time.Second
 )
 

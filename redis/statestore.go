@@ -93,7 +93,7 @@ func runSSVDel(c *conn, args [][]byte) error {
 	return c.deleteWithToken(Op{Verb: VDel, Key: args[1], Value: args[2], Protocol: true}, args[3:])
 }
 
-// deleteWithToken replies as the store does: 1, 0 if there was no key, -1 if it had another
+// deleteWithToken replies as the store does: 1, 0 if there was no key, or -1 if the key had another
 // value.
 func (c *conn) deleteWithToken(op Op, options [][]byte) error {
 	if err := op.parseOptions(options); err != nil {

@@ -169,7 +169,7 @@ func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
 
-// put sets a key and sends the event.
+// put sets a key and sends an event.
 func (c *conn) put(op *Op, kind class, event string) error {
 	op.Verb = Set
 	done := c.doInPlace(op)
@@ -456,9 +456,12 @@ func runGetEX(c *conn, args [][]byte) error {
 	return err
 }
 
-// setPairs returns a SET of each key and value after the name of a command.
-func setPairs(args [][]byte) ([]Op, error) {
-	if len(args)%2 == 0 {
+// setPairs returns a SET for each key and value after the name of a command.
+func (c *conn) setPairs(args [][]byte) ([]Op, error) {
+	switch {
+	case c.s.local != nil && len(args) > maxAtomic:
+		return nil, errManyPairs
+	case len(args)%2 == 0:
 		return nil, wrongArguments(strings.ToLower(string(args[0])))
 	}
 	ops := make([]Op, 0, len(args)/2)
@@ -472,16 +475,8 @@ func (c *conn) sendSet(op *Op) { c.event(classString, "set", op.Key) }
 
 var errManyPairs = &Error{Text: "more than 16383 keys cannot be set in one step"}
 
-// setAtomic is setPairs with a limit on the keys that a Local sets in one step.
-func (c *conn) setAtomic(args [][]byte) ([]Op, error) {
-	if c.s.local != nil && len(args) > maxAtomic {
-		return nil, errManyPairs
-	}
-	return setPairs(args)
-}
-
 func runMSet(c *conn, args [][]byte) error {
-	ops, err := c.setAtomic(args)
+	ops, err := c.setPairs(args)
 	if err == nil {
 		err = c.each(ops, c.sendSet)
 	}
@@ -490,7 +485,7 @@ func runMSet(c *conn, args [][]byte) error {
 }
 
 func runMSetNX(c *conn, args [][]byte) error {
-	ops, err := c.setAtomic(args)
+	ops, err := c.setPairs(args)
 	if err != nil {
 		return err
 	}

@@ -45,10 +45,10 @@ var (
 	twoKeys  = keySpec{1, 2, 1}
 	allKeys  = keySpec{1, -1, 1}
 	keyPairs = keySpec{1, -1, 2} // each key is followed by its value
-	subKey   = keySpec{2, 2, 1}  // after the subcommand
+	subKey   = keySpec{2, 2, 1}  // the first argument after the subcommand
 )
 
-// A command is a row of the table.
+// A command is a command or a subcommand of Redis.
 type command struct {
 	name  string // lower case
 	arity int    // number of arguments with the name; negative: at least that many
@@ -161,8 +161,8 @@ func (t *table) findFull(name []byte) *command {
 	return cmd.sub([]byte(rest))
 }
 
-// lookup returns the command of a request, or nil. For a command with subcommands it returns
-// the subcommand; unknownSub means that there is none of that name.
+// lookup returns the command of a request, or nil. For a command with subcommands it returns the
+// subcommand; unknownSub means that the subcommand does not exist.
 func (t *table) lookup(args [][]byte) (cmd *command, unknownSub bool) {
 	cmd = t.find(args[0])
 	if cmd == nil || cmd.subs == nil || len(args) == 1 {

@@ -19,9 +19,9 @@ var (
 // Replies to commands that this server does not support.
 var (
 	errNoCluster    = &Error{Text: "This instance has cluster support disabled"} // clients look for this text
-	errNoMonitor    = &Error{Text: "unsupported: MONITOR is not here; start sscli with -v to see the commands of all clients"}
-	errNoScripts    = &Error{Text: "unsupported: scripts are not run here"}
-	errNoExpiry     = &Error{Text: "unsupported: the state store neither tells nor changes an expiry; use SET key value PX ms"}
+	errNoMonitor    = &Error{Text: "unsupported: MONITOR; start sscli with -v to see the commands of all clients"}
+	errNoScripts    = &Error{Text: "unsupported: this server does not run scripts"}
+	errNoExpiry     = &Error{Text: "unsupported: the state store can neither show nor change an expiry; use SET key value PX ms"}
 	errExactKey     = &Error{Text: "unsupported: a remote store notifies by exact key: SUBSCRIBE __keyspace@0__:KEY, or start the gateway with --watch KEY"}
 	errRemoteEvents = &Error{Text: "unsupported: a remote store does not report misses (m) and new keys (n)"}
 )

@@ -10,7 +10,7 @@
 // Go's scheduler assumes that each Read and Write of a net.Conn makes a system call that may block,
 // so it wakes its monitor thread, which then polls every 20 µs. In a server that alternates between
 // short work and short waits, this takes much of the CPU time. The sockets that Go opens never
-// block, so this package makes system calls on them without telling the scheduler. It makes an
-// exception for a connection that always has data to read: the monitor also preempts goroutines, and
-// without it others would not get to run.
+// block, so this package makes system calls on them without telling the scheduler. A connection that
+// always has data to read is an exception: only the monitor thread can preempt its goroutine, so that
+// others get to run.
 package socket

@@ -41,7 +41,7 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 			answer = Success
 			delete(s.received, id)
 			s.b.charge(-receivedOverhead)
-			c.unacked = max(0, c.unacked-1) // the message may have come in an earlier connection
+			c.unacked = max(0, c.unacked-1) // the message may have come on an earlier connection
 		}
 		c.ack(typePubcomp, id, answer) // [MQTT-4.3.3-11]
 		return nil
@@ -51,7 +51,7 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 		if kind == typePubrec && code < UnspecifiedError {
 			c.ack(typePubrel, id, packetIDNotFound)
 		}
-		return nil // a repetition
+		return nil // a repeated acknowledgement
 	}
 	d := s.inflight.at(place)
 	switch {

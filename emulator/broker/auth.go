@@ -9,7 +9,7 @@ import (
 // A Login holds a client's credentials.
 type Login struct {
 	ClientID string
-	Username string // in CONNECT; nothing proves it yet. Empty if Again is true
+	Username string // from CONNECT, not verified; empty if Again is true
 	Password []byte // nil: none
 
 	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none. Data comes
@@ -20,10 +20,8 @@ type Login struct {
 
 	TLS *tls.ConnectionState // nil: no TLS
 
-	// Client is the connection that logs in. Options.Login may keep State between the packets of one
-	// login.
-	Client *Client
-	State  any
+	Client *Client // the connection that logs in
+	State  any     // for Options.Login to keep data between the packets of one login
 }
 
 // A Verdict is the decision on a [Login].
@@ -34,7 +32,7 @@ type Verdict struct {
 	Code     byte
 	Text     string // Reason String
 	Data     []byte // Authentication Data
-	Username string // the name that the login proved; empty: none
+	Username string // the verified user name; empty: none
 }
 
 // authenticate calls Options.Login, without the lock, and acts on the verdict.

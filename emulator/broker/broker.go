@@ -38,9 +38,9 @@ type Options struct {
 	Topic string
 
 	// Handle is called for each message that an authorized client publishes to Topic. It returns
-	// the reason code of PUBACK or PUBREC, or [Later] to send no PUBACK before it calls
-	// [Client.Ack]. Handle may unlock the broker and lock it again; the client may have
-	// disconnected by then, see [Client.Connected].
+	// the reason code of PUBACK or PUBREC, or [Later] if [Client.Ack] will send the PUBACK.
+	// Handle may unlock the broker and lock it again; the client may have disconnected by then,
+	// see [Client.Connected].
 	Handle func(c *Client, p *Publish) byte
 
 	// Connected and Disconnected are called once each for a connection that CONNACK accepts.
@@ -68,8 +68,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Later is what [Options].Handle returns to send no PUBACK. The handler may call [Client.Ack] later
-// to send it.
+// Later, as the result of [Options].Handle, means that no PUBACK is sent yet. The handler may send it
+// with [Client.Ack].
 const Later byte = 0xFF
 
 // Stats are a broker's current figures and its totals since the start.
@@ -108,17 +108,17 @@ type Broker struct {
 	stats      Stats
 	retained   int          // bytes of retained messages
 	kept       atomic.Int64 // bytes charged to the budget, see budget.go; also changed without mu
-	sequence   uint64       // of the newest retained message
+	sequence   uint64       // sequence number of the newest retained message
 	unawaited  int          // bytes of messages that publishUnawaited has yet to send
 	sysSubs    int          // subscriptions to $SYS
 	sysTimer   *Timer
 	started    time.Time
-	jobs       []func()  // run by the goroutine that later starts
+	jobs       []func()  // queued by later
 	spares     [][]byte  // empty buffers for outboxes
 	dirty      []*Client // clients whose outbox Unlock must send
 	toClose    []net.Conn
 	changed    bool      // Unlock must call Options.Changed
-	readTime   time.Time // what Now returns while packets are handled; zero: use the clock
+	readTime   time.Time // result of Now while packets are handled; zero: Now reads the clock
 	own        message   // the message that Publish or Send is sending, see takeOwn
 	ownInUse   bool
 	timers     timerQueue
@@ -139,8 +139,8 @@ func New(opts Options) *Broker {
 	return b
 }
 
-// minPendingBytes is the least memory, in bytes, that all clients that have not logged in share. Two
-// CONNECTs of the largest size fit.
+// minPendingBytes is the minimum memory, in bytes, for the packets of all clients that have not
+// logged in. It has room for two CONNECTs of the largest size.
 const minPendingBytes = 4 * maxBeforeLogin
 
 // Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
@@ -174,7 +174,7 @@ func (b *Broker) Clients(f func(*Client)) {
 // process has no file descriptors left.
 const acceptPause = 50 * time.Millisecond
 
-// Serve starts to accept connections from ln and returns at once. Closing the broker closes ln.
+// Serve starts accepting connections on ln and returns at once. Closing the broker closes ln.
 func (b *Broker) Serve(ln net.Listener) { b.serve(ln, "") }
 
 // ServeWebSocket is like [Broker.Serve], but accepts MQTT over WebSocket (MQTT 5, 6) at a URL path

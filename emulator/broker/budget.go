@@ -1,17 +1,18 @@
 package broker
 
 // All memory that the broker keeps for clients is charged to one budget, Limits.MaxBytes. The
-// limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the capacity of a
-// buffer, the length of a string, and a fixed overhead for a structure, map or goroutine.
+// limits on single kinds of objects, such as MaxSessions, apply too. Charges are estimates: the
+// capacity of a buffer, the length of a string, and a fixed overhead for a structure, map or
+// goroutine.
 const (
-	connectionOverhead   = 12 << 10 // of a client that has logged in
-	tlsOverhead          = 32 << 10 // of its TLS, with the buffer for a record of 16 KiB
+	connectionOverhead   = 12 << 10 // per client that has logged in
+	tlsOverhead          = 32 << 10 // of TLS, with the buffer for a record of 16 KiB
 	webSocketOverhead    = 12 << 10
 	sessionOverhead      = 1000
 	subscriptionOverhead = 200
-	levelOverhead        = 350 // of a level of a filter or retained topic
+	levelOverhead        = 350 // per level of a filter or retained topic
 	deliveryOverhead     = 64
-	receivedOverhead     = 16 // of an identifier in session.received
+	receivedOverhead     = 16 // per identifier in session.received
 )
 
 // charge adds n bytes to the memory in use; n may be negative.
@@ -92,8 +93,8 @@ func (s *session) prune(wanted func(*delivery) bool) {
 	})
 }
 
-// finish removes a delivery from inflight. It reports whether the delivery had been sent in
-// this connection.
+// finish removes a delivery from inflight. It reports whether the delivery was sent on this
+// connection.
 func (s *session) finish(place uint64) bool {
 	s.discharge(s.inflight.at(place))
 	return s.inflight.finish(place)

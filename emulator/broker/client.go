@@ -50,13 +50,13 @@ type Client struct {
 	dirty      bool   // in Broker.dirty
 	wake       sync.Cond
 
-	// The end, see disconnect.go.
+	// How the connection ends, see disconnect.go.
 	closing    bool      // nothing more is added to the outbox; the rest is sent
 	closed     bool      // nc was closed
 	halfClosed time.Time // when the broker closed its side; zero: it has not
 	end        End
 	takenOver  chan struct{} // closed when c leaves its session; nil: no other connection is taking over
-	idleReads  int           // consecutive reads without data once takenOver is made
+	idleReads  int           // consecutive reads without data since takeOver was called
 
 	// Flow control (MQTT 5, 4.9).
 	receiveMax int // the client's Receive Maximum

@@ -24,8 +24,9 @@ type connectPacket struct {
 	user, password      []byte
 }
 
-// decodeConnect reads a CONNECT. If it also returns an error, the packet's version is the protocol
-// version of the reply. If the packet is nil or its version is 0, the broker sends no reply.
+// decodeConnect reads a CONNECT. If it returns both a packet and an error, the packet's version is
+// the protocol version for the reply. If the packet is nil or its version is 0, the broker sends no
+// reply.
 func decodeConnect(body []byte) (*connectPacket, *Error) {
 	p := new(connectPacket)
 	d := decoder{body: body}
@@ -224,8 +225,8 @@ func (c *Client) openSession(v Verdict) *Error {
 	return nil
 }
 
-// claimSession ends the connection that has the client's session, if there is one. It returns
-// false if the session is another user's.
+// claimSession disconnects the client that is using the session, if any. It returns false if the
+// session belongs to another user.
 func (c *Client) claimSession() bool {
 	for {
 		s := c.b.sessions[c.ID]
@@ -241,14 +242,14 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// 1/resumeShare of the budget is kept in reserve for clients that reconnect to their sessions.
+// 1/resumeShare of the budget is reserved for clients that resume their sessions.
 const resumeShare = 8
 
-// maxOutgoingAliases bounds the topics that the broker remembers for a client.
+// maxOutgoingAliases is the maximum number of Topic Aliases that the broker uses for one client.
 const maxOutgoingAliases = 256
 
-// connackBody returns the body of a CONNACK that accepts the client, with no session present.
-// It names what differs from the client's CONNECT or from MQTT's defaults (MQTT 5, 3.2.2.3).
+// connackBody returns the body of a CONNACK that accepts the client, with no session present. Its
+// properties say what differs from the CONNECT or from MQTT's defaults (MQTT 5, 3.2.2.3).
 func (c *Client) connackBody(v Verdict, serverKeepAlive bool) []byte {
 	if c.Version == version4 {
 		return []byte{0, 0}

@@ -13,13 +13,13 @@ import (
 // An End says why a connection ended.
 type End struct {
 	ByClient bool   // the client sent DISCONNECT
-	Lost     bool   // there was no DISCONNECT
-	Code     byte   // the reason code of DISCONNECT, of either side
+	Lost     bool   // neither side sent DISCONNECT
+	Code     byte   // reason code of the DISCONNECT
 	Why      string // details; may be empty
 }
 
-// Disconnect ends the connection with a DISCONNECT after the packets that were queued. The code
-// is 0x80 or more.
+// Disconnect sends the queued packets and a DISCONNECT, and then closes the connection. The code
+// must be 0x80 or more.
 func (c *Client) Disconnect(code byte) { c.disconnect(code, "") }
 
 // Cut closes the connection without a DISCONNECT. Unlock closes the socket.
@@ -78,7 +78,8 @@ func decodeDisconnect(version byte, body []byte) (p disconnectPacket, err *Error
 	return p, d.err
 }
 
-// protocolError ends the connection after a client's error, with its code in CONNACK or DISCONNECT.
+// protocolError ends the connection because of an error by the client. CONNACK or DISCONNECT has the
+// error's code.
 func (c *Client) protocolError(err *Error) {
 	c.b.log.Info("protocol error", "client", c.ID, "code", err.Code, "error", err.Why)
 	if c.session == nil && c.Version == version5 {
@@ -105,8 +106,8 @@ func (c *Client) disconnect(code byte, why string) {
 	c.beginClose(End{Code: code, Why: why})
 }
 
-// reasonString returns a Reason String property, if there is a text and the client accepts a
-// packet with it.
+// reasonString returns a Reason String property, or nil if text is empty or too long for the client's
+// Maximum Packet Size.
 func (c *Client) reasonString(text string) []byte {
 	if text == "" || c.maxPacket > 0 && len(text)+20 >= c.maxPacket {
 		return nil
@@ -148,7 +149,7 @@ func (c *Client) beginClose(end End) {
 	c.closing, c.end = true, end
 	c.leaveSession()
 	c.readDeadline(0)
-	// The write returns the same error.
+	// Ignore an error: the next write returns it too.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(drainTimeout))
 	c.markDirty()
 }
@@ -158,7 +159,7 @@ func (c *Client) beginClose(end End) {
 // can overtake the DISCONNECT.
 const (
 	linger    = 200 * time.Millisecond // how long a client may be silent
-	maxLinger = 5 * time.Second        // how long it may go on sending
+	maxLinger = 5 * time.Second        // how long a client may continue to send
 )
 
 // closeWrite closes the broker's side of the connection. It ignores errors because the socket is
@@ -181,8 +182,8 @@ func (c *Client) closeWrite() {
 	_ = c.raw.SetReadDeadline(time.Now().Add(linger))
 }
 
-// discard reads from nc until the client closes its side, or a deadline of linger passes. A client
-// that goes on sending may not have read the DISCONNECT or the TLS alert yet, and gets more time.
+// discard reads from nc until the client closes its side or the read deadline passes. A client that
+// continues to send may not have read the DISCONNECT or the TLS alert yet, so it gets more time.
 func (c *Client) discard(nc net.Conn) {
 	buf := make([]byte, firstBuffer)
 	for {
@@ -191,7 +192,7 @@ func (c *Client) discard(nc net.Conn) {
 		}
 		c.b.mu.Lock()
 		if !c.halfClosed.IsZero() && !c.b.closed {
-			// Read returns the same error.
+			// Ignore an error: the next read returns it too.
 			_ = c.nc.SetReadDeadline(time.Now().Add(min(linger, maxLinger-time.Since(c.halfClosed))))
 		}
 		c.b.mu.Unlock()
@@ -212,7 +213,7 @@ func lostReason(err error) string {
 	return err.Error()
 }
 
-// appendPacket appends a packet with that first byte.
+// appendPacket appends a packet with the given first byte.
 func appendPacket(dst []byte, first byte, body []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, first), uint64(len(body)))
 	return append(dst, body...)

@@ -15,8 +15,8 @@ func hasWildcard(topic []byte) bool {
 	return bytes.IndexByte(topic, '+') >= 0 || bytes.IndexByte(topic, '#') >= 0
 }
 
-// validFilter reports whether each wildcard of a topic filter is a whole level, and `#` the
-// last one [MQTT-4.7.1-1], [MQTT-4.7.1-2].
+// validFilter reports whether each wildcard of a topic filter is a whole level, and each `#` is the
+// last level [MQTT-4.7.1-1], [MQTT-4.7.1-2].
 func validFilter(filter string) bool {
 	valid := filter != ""
 	for more := true; more; {

@@ -9,7 +9,7 @@ import "time"
 type inflight struct {
 	ring   []delivery // its length is a power of two
 	lo, hi uint64     // places of the first unfinished delivery and of the next one to be sent
-	again  uint64     // place of the next delivery to be sent again in a new connection; hi: none
+	again  uint64     // place of the next delivery to be sent again on a new connection; hi: none
 	count  int        // unfinished deliveries
 }
 
@@ -33,7 +33,7 @@ func (w *inflight) full() bool {
 	return w.count >= identifiers
 }
 
-// push puts a delivery at the next place, which was not to be sent again.
+// push adds a delivery at place hi. The delivery does not become one to be sent again.
 func (w *inflight) push(d delivery) {
 	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
 		ring := make([]delivery, max(16, 2*len(w.ring)))
@@ -57,8 +57,8 @@ func (w *inflight) trim() {
 	w.again = max(w.again, w.lo)
 }
 
-// add adds a copy of a delivery, which it returns with its packet identifier. It requires that
-// full returned false.
+// add adds a copy of a delivery, and returns the copy and its packet identifier. full must have
+// returned false.
 func (w *inflight) add(d *delivery) (added *delivery, id uint16) {
 	w.push(*d)
 	w.count++
@@ -77,7 +77,7 @@ func (w *inflight) find(id uint16) (place uint64, ok bool) {
 	return place, place < w.hi && w.at(place).state != finished
 }
 
-// finish removes a delivery. It reports whether it had been sent in this connection.
+// finish removes a delivery. It reports whether the delivery was sent on this connection.
 func (w *inflight) finish(place uint64) bool {
 	*w.at(place) = delivery{}
 	w.count--
@@ -86,10 +86,10 @@ func (w *inflight) finish(place uint64) bool {
 	return wasSent
 }
 
-// A queue holds deliveries that were not sent yet, in order.
+// A queue holds the deliveries that have not been sent yet, in order.
 type queue struct {
 	deliveries []delivery
-	soonest    time.Time // when the first message expires, or did; zero: none does
+	soonest    time.Time // earliest expiry, possibly of a removed message; zero: no message expires
 }
 
 // mayHaveExpired reports whether a message may have expired since the last filter.
@@ -113,7 +113,7 @@ func (q *queue) pop() delivery {
 	return d
 }
 
-// filter removes the deliveries that are not wanted.
+// filter removes the deliveries for which wanted returns false.
 func (q *queue) filter(wanted func(*delivery) bool) {
 	q.soonest = time.Time{}
 	for n := q.len(); n > 0; n-- {

@@ -42,9 +42,9 @@ type Limits struct {
 	MaxRetained, MaxRetainedBytes int
 
 	// MaxBytes is the memory that all clients together may occupy: sessions, subscriptions,
-	// messages, and packets in transit. When it is used up, the broker refuses CONNECT,
-	// SUBSCRIBE and messages that it would have to keep with 0x97. A client that needs more
-	// memory than its share is disconnected with 0x97. Default: 1 GiB.
+	// messages, and packets in transit. When it is used up, CONNECT, SUBSCRIBE and messages that
+	// the broker would have to keep get 0x97, and a client that needs more memory than its share
+	// is disconnected with 0x97. Default: 1 GiB.
 	MaxBytes int
 }
 

@@ -8,18 +8,18 @@ import (
 // A message is a published message. Its byte slices may refer to the publisher's packet.
 type message struct {
 	topic   string
-	props   []byte // properties that are passed on
+	props   []byte // encoded properties that are passed to subscribers
 	payload []byte
 	qos     byte
 	retain  bool
 	expires time.Time // zero: never
 
 	kept     *message // the copy that sessions share, see keep; nil: none was made
-	holders  int      // deliveries that were charged for it
+	holders  int      // number of deliveries that hold the message, see session.charge
 	sequence uint64   // order of retained messages
 }
 
-// messageOverhead is the memory of a message beside its bytes, estimated.
+// messageOverhead is the estimated memory of a message besides its bytes.
 const messageOverhead = 200
 
 func (m *message) cost() int {
@@ -55,7 +55,7 @@ type delivery struct {
 	qos       byte
 	retain    bool
 	transient bool // discarded when the connection ends
-	state     byte // of a delivery in session.inflight
+	state     byte // see finished, sent and released
 }
 
 // The states of a delivery that was sent with QoS 1 or 2.
@@ -97,14 +97,14 @@ func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []by
 	return dst
 }
 
-// accepts reports whether a packet of that Remaining Length is within the client's Maximum
+// accepts reports whether a packet with a Remaining Length of size is within the client's Maximum
 // Packet Size [MQTT-3.1.2-24].
 func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits reports whether the client accepts the size of a message, with an alias in place of the
-// topic if the client allows aliases.
+// fits reports whether the client accepts the size of a message. If the client allows aliases, an
+// alias may take the place of the topic.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic
 	if c.aliasMax > 0 {
@@ -156,7 +156,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	return true
 }
 
-// assignAlias gives a topic an alias, which another topic may have had.
+// assignAlias assigns an alias to a topic. A topic that had the alias before loses it.
 func (c *Client) assignAlias(topic string, alias uint16) {
 	if c.aliases == nil {
 		c.aliases = make(map[string]uint16)

@@ -86,8 +86,8 @@ func (c *Client) takeOutbox() {
 
 // After a buffer was written, any client may reuse it as its outbox.
 const (
-	maxSpare  = 128 << 10 // capacity in bytes of the largest buffer that is kept
-	maxSpares = 64        // buffers kept
+	maxSpare  = 128 << 10 // maximum capacity of a buffer that is kept, in bytes
+	maxSpares = 64        // maximum number of buffers that are kept
 )
 
 // takeSpare returns an empty buffer for an outbox, or nil if none is kept.

@@ -38,9 +38,9 @@ const (
 	maxRemaining = 268_435_455
 )
 
-// splitPacket returns the body of the first packet in b, which is not empty, and the packet's size
-// with its fixed header. body is nil if b holds only a part of the packet; size is 0 if b does not
-// hold the whole length.
+// splitPacket returns the body of the first packet in b, and the packet's size including its fixed
+// header. b must not be empty. body is nil if b holds only a part of the packet; size is 0 if b does
+// not hold the complete Remaining Length.
 func splitPacket(b []byte) (body []byte, size int, err *Error) {
 	length, digits := binary.Uvarint(b[1:min(len(b), 1+maxDigits)])
 	if digits <= 0 {
@@ -72,7 +72,7 @@ func checkFlags(first byte) *Error {
 		want = 2
 	case typeConnect, typePuback, typePubrec, typePubcomp, typePingreq, typeDisconnect, typeAuth:
 	default:
-		return violation(fmt.Sprintf("packet type %d is not for a client to send", first>>4))
+		return violation(fmt.Sprintf("a client must not send packets of type %d", first>>4))
 	}
 	if first&0x0F != want {
 		return malformed(fmt.Sprintf("flags %#x in a packet of type %d", first&0x0F, first>>4))
@@ -176,7 +176,7 @@ func (d *decoder) packetID() uint16 {
 	return id
 }
 
-// reason reads a reason code and properties, which may both be left out.
+// reason reads a reason code and properties, both of which may be missing.
 func (d *decoder) reason(p *properties, allowed propertySet) (code byte) {
 	if d.left() > 0 {
 		code = d.byte()

@@ -31,8 +31,8 @@ const (
 	maxProperty = propMaximumPacket
 )
 
-// An encoding is how the value of a property is encoded. The first three are the lengths of
-// numbers in bytes.
+// An encoding says how the value of a property is encoded. The first three constants are the sizes
+// of numbers in bytes.
 type encoding byte
 
 const (
@@ -113,7 +113,7 @@ func stringEnd(b []byte, at int) int {
 	return at + 2 + int(binary.BigEndian.Uint16(b[at:]))
 }
 
-// A propertySet is a set of properties, a bit for each.
+// A propertySet is a set of properties, with one bit for each.
 type propertySet uint64
 
 func (s propertySet) has(kind byte) bool { return s>>kind&1 != 0 }
@@ -141,22 +141,22 @@ const (
 	// 3.8.2.1.2).
 	positive = propertySet(1<<propReceiveMaximum | 1<<propMaximumPacket | 1<<propSubscriptionID)
 
-	// hopProperties concern one connection and are not copied to subscribers. A message with a
-	// Message Expiry Interval is sent with the time that remains of it.
+	// hopProperties concern one connection and are not copied to subscribers. Subscribers get the
+	// rest of the Message Expiry Interval.
 	hopProperties = propertySet(1<<propMessageExpiry | 1<<propTopicAlias | 1<<propWillDelay)
 )
 
 // properties are the properties of one packet. The zero value has none.
 type properties struct {
-	raw    []byte // as they were sent
+	raw    []byte // as received
 	seen   propertySet
-	values [maxProperty + 1]span // of the properties in seen; the first User Property
+	values [maxProperty + 1]span // positions of the values in raw; for User Property, of the first one
 }
 
 // A span is a part of properties.raw.
 type span struct{ from, to uint32 }
 
-// properties reads the properties of a packet. p refers to the packet.
+// properties reads the properties of a packet. p keeps parts of the packet.
 func (d *decoder) properties(p *properties, allowed propertySet) {
 	raw := d.take(d.varint())
 	if err := p.decode(raw, allowed); err != nil {
@@ -242,7 +242,7 @@ func appendProperties(dst, props []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(props))), props...)
 }
 
-// The properties of a [Message], appended to its Properties.
+// The functions below append a property to [Message].Properties.
 
 // AppendContentType appends a Content Type.
 func AppendContentType[S string | []byte](dst []byte, s S) []byte {

@@ -1,6 +1,6 @@
 package broker
 
-// A propertyCache recognises the properties of a client's next PUBLISH. Successive requests usually
+// A propertyCache recognizes the properties of a client's next PUBLISH. Successive requests usually
 // differ in two values of the same length: the Correlation Data and one User Property, such as a
 // timestamp. All properties are then at the same positions as in the last PUBLISH. This saves a
 // sixth of the CPU time of a small request.
@@ -10,10 +10,10 @@ type propertyCache struct {
 	user        span   // the value of the User Property that differs; empty: none
 }
 
-// maxCached bounds the memory of a cache, in bytes.
+// maxCached is the maximum size, in bytes, of the properties that a cache keeps.
 const maxCached = 1 << 10
 
-// decode reads the properties of a PUBLISH into p, which holds the last ones.
+// decode reads the properties of a PUBLISH into p, which holds those of the last PUBLISH.
 func (c *propertyCache) decode(p *properties, raw []byte) *Error {
 	if c.matches(raw) {
 		p.raw = raw
@@ -39,7 +39,8 @@ func (c *propertyCache) decode(p *properties, raw []byte) *Error {
 	return nil
 }
 
-// findUser finds the first User Property from raw[at] whose value differs from the last one.
+// findUser sets c.user to the first User Property, from raw[at], whose value differs from the value in
+// c.last, or to the first User Property if none differs.
 func (c *propertyCache) findUser(raw []byte, at int) {
 	for at < len(raw) && raw[at] == propUser {
 		from := stringEnd(raw, at+1) + 2
@@ -55,7 +56,7 @@ func (c *propertyCache) findUser(raw []byte, at int) {
 }
 
 // matches reports whether raw differs from the last properties only in the Correlation Data and
-// the value of that User Property.
+// the value of the User Property in c.user.
 func (c *propertyCache) matches(raw []byte) bool {
 	a, b, last := c.correlation, c.user, c.last
 	if a.from > b.from {

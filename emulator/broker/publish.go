@@ -106,7 +106,7 @@ func (c *Client) handlePublish(first byte, body []byte) *Error {
 	}
 	if p.QoS > 0 {
 		if c.Version == version5 && c.unacked >= int(b.opts.ReceiveMaximum) { // MQTT 5, 3.3.4
-			return &Error{receiveMaxExceeded, "more messages than the Receive Maximum are not acknowledged"}
+			return &Error{receiveMaxExceeded, "more unacknowledged messages than the Receive Maximum"}
 		}
 		c.unacked++
 	}
@@ -232,8 +232,8 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	return b.fanOut(own, r, nil, false)
 }
 
-// takeOwn returns memory for the message of Publish or Send: b.own, unless nested. A call is nested if
-// another message is being sent: it disconnected a client whose Disconnected made the call.
+// takeOwn returns memory for the message of a Publish or Send: b.own, unless an outer call uses it.
+// Calls nest if sending a message disconnects a client and Options.Disconnected sends another message.
 func (b *Broker) takeOwn() (m *message, nested bool) {
 	if b.ownInUse {
 		return new(message), true

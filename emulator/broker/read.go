@@ -87,14 +87,14 @@ func (c *Client) readLoop() {
 }
 
 // readPackets handles packets until the connection ends. It returns an error if the connection was
-// lost, and nil if the broker ends it.
+// lost, or nil if the broker is closing it.
 func (c *Client) readPackets() error {
 	var from io.Reader = c.nc
 	if c.fast != nil {
 		from = c.fast
 	}
 	buf := make([]byte, firstBuffer)
-	filled := 0      // how many bytes of buf were read but not handled
+	filled := 0      // number of bytes in buf that were read but not handled
 	answered := true // something was sent since the last read
 	for {
 		if !answered && c.fast != nil {
@@ -121,8 +121,8 @@ func (c *Client) readPackets() error {
 }
 
 // resizeBuffer returns a buffer for the next read that begins with buf[from:to]. If the last read
-// filled the buffer, the next one is larger: up to readBuffer for many packets, and beyond for
-// one packet that is larger. It grows with the bytes that arrived, not with announced lengths.
+// filled the buffer, the next one is larger: up to readBuffer for many packets, and beyond for a
+// single larger packet. The buffer grows with the bytes that arrived, not with announced lengths.
 func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	size := len(buf)
 	switch full := to == size; {
@@ -145,7 +145,7 @@ func (c *Client) readDeadline(d time.Duration) {
 	if d != 0 {
 		t = time.Now().Add(d)
 	}
-	// Read returns the same error.
+	// Ignore an error: the next read returns it too.
 	_ = c.nc.SetReadDeadline(t)
 }
 
@@ -158,11 +158,11 @@ func (c *Client) readTimedOut() bool {
 	case c.closed, !c.halfClosed.IsZero():
 		return false
 	case c.closing:
-		return true // closeWrite sets another limit
+		return true // closeWrite sets another deadline
 	case c.session == nil:
 		return false
 	case c.takenOver != nil:
-		if c.idleReads++; c.idleReads > 2 { // the first was interrupted by takeOver
+		if c.idleReads++; c.idleReads > 2 { // takeOver interrupted the first read
 			c.disconnect(sessionTakenOver, "")
 			return true
 		}
@@ -180,8 +180,8 @@ func (c *Client) readTimedOut() bool {
 	return true
 }
 
-// handlePackets handles the whole packets in p, of which n bytes are new. It returns the length
-// of those packets and whether something was sent. ok is false when the connection ends.
+// handlePackets handles the complete packets in p, whose last n bytes are new. It returns the length
+// of these packets and whether anything was sent. ok is false if the connection is ending.
 func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
 	b := c.b
 	b.Lock()
@@ -198,7 +198,7 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 		c.idleReads = 1
 		c.readDeadline(takeOverPause)
 	}
-	worked := false // the packet before this one was no PUBACK, which costs less than reading the clock
+	worked := false // the last packet was not a PUBACK; handling a PUBACK takes less time than reading the clock
 	for !c.isClosing() {
 		if handled == len(p) {
 			return handled, false, true

@@ -30,7 +30,7 @@ const (
 	QuotaExceeded        = 0x97
 )
 
-// An Error is a client's error, which ends the connection.
+// An Error is a protocol error by a client. It ends the connection.
 type Error struct {
 	Code byte   // the reason code
 	Why  string // the Reason String

@@ -8,12 +8,12 @@ import (
 // A retainedMatch is a retained message that a filter matches.
 type retainedMatch struct {
 	*node
-	sequence uint64 // of the message; node may hold a newer message by now
+	sequence uint64 // identifies the message that was found; node may hold a newer one by now
 }
 
 // retainedFor returns the retained messages that a filter matches, in the order in which they were
-// published, up to the one with the sequence number last. It calls step between topics, which may
-// unlock the broker, and unlocks the broker to sort many messages.
+// published, up to the one with the sequence number last. It calls step between topics; step may
+// unlock the broker. It also unlocks the broker while it sorts many messages.
 func (b *Broker) retainedFor(filter string, last uint64, step func()) []retainedMatch {
 	var found []retainedMatch
 	b.tree.collect(filter, true, func(n *node) {
@@ -29,7 +29,7 @@ func (b *Broker) retainedFor(filter string, last uint64, step func()) []retained
 	return found
 }
 
-// retain stores a message as the retained one of its topic, or removes the retained message if
+// retain stores a message as the retained message of its topic, or removes the retained message if
 // the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room.
 func (b *Broker) retain(m *message) bool {
 	if len(m.payload) == 0 {
@@ -66,7 +66,7 @@ func (b *Broker) countRetained(m *message, sign int) {
 	b.changed = true
 }
 
-// costRetained is the memory of a retained message, in bytes, estimated.
+// costRetained returns the estimated memory of a retained message, in bytes.
 func (m *message) costRetained() int { return m.cost() + levelOverhead*levels(m.topic) }
 
 // removeRetained removes the retained message of a topic, if there is one.

@@ -55,8 +55,8 @@ func (b *Broker) route(topic []byte) *route {
 // findTargets finds the recipients of a route's topic. It leaves out the No Local
 // subscriptions of origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {
-	// A session has one subscription to a filter, so the first node needs no search.
-	var places map[*session]int // in r.targets
+	// A session subscribes to a filter at most once, so the sessions of the first node all differ.
+	var places map[*session]int // see add
 	b.tree.match(r.topic, func(n *node) {
 		if len(n.subs) > 0 && len(r.targets) > 0 && places == nil {
 			places = make(map[*session]int)
@@ -93,8 +93,8 @@ func (r *route) isLong() bool {
 	return n > maxStepTargets
 }
 
-// add adds a subscription to the target of its session. places are the targets' indexes; nil: the
-// session is not there yet.
+// add adds a subscription to the target of its session. places has the index of each session's
+// target in r.targets; nil: the session has no target yet.
 func (r *route) add(sub *subscription, places map[*session]int) {
 	i, found := places[sub.session]
 	if !found {
@@ -113,9 +113,9 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 // Delivered counts the recipients of a message by outcome.
 type Delivered struct {
 	Matched  int // subscribed clients, and groups of a shared subscription
-	Sent     int // of those: it was sent, or is kept to be sent
-	TooLarge int // of those: it exceeds their Maximum Packet Size
-	Refused  int // of those: there was no room to keep it
+	Sent     int // of Matched: the message was sent, or will be
+	TooLarge int // of Matched: the message exceeds the client's Maximum Packet Size
+	Refused  int // of Matched: there was no room to keep the message
 }
 
 func (d *Delivered) count(o outcome) {
@@ -148,14 +148,14 @@ const (
 	maxStepBytes   = 1 << 20
 )
 
-// fanOut sends a message to everybody who is subscribed to its topic. origin is the session of
+// fanOut sends a message to all subscribers of its topic. origin is the session of
 // the publisher, or nil. If steps is set, fanOut unlocks the broker after each step.
 func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum Delivered) {
 	if r.noLocal && origin != nil {
 		r = &route{topic: m.topic}
 		b.findTargets(r, origin)
 	}
-	targets, groups := r.targets, r.groups // a client that disconnects during delivery changes the route
+	targets, groups := r.targets, r.groups // r changes if a client disconnects during delivery
 	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	for i := range targets {
 		t := &targets[i]

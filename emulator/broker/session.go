@@ -14,10 +14,10 @@ type session struct {
 	expiry uint32  // in seconds; 0: the session ends with the connection
 	subs   map[string]*subscription
 
-	received map[uint16]struct{} // ids of messages with QoS 2 whose PUBREL is awaited
+	received map[uint16]struct{} // packet identifiers of QoS 2 messages whose PUBREL has not come yet
 	inflight inflight
 	pending  queue
-	held     int // bytes of the messages in inflight and pending, estimated
+	held     int // estimated memory of the messages in inflight and pending, in bytes
 
 	will        *will
 	willTimer   *Timer // while the client is away
@@ -35,7 +35,7 @@ func (b *Broker) newSession(id, user string) *session {
 }
 
 // resume prepares the session for a new connection. A delayed will is not published
-// [MQTT-3.1.3-9]: the new CONNECT replaces the will.
+// [MQTT-3.1.3-9], because the new CONNECT replaces it.
 func (s *session) resume() {
 	s.stopTimers()
 	s.inflight.again = s.inflight.lo
@@ -48,7 +48,7 @@ func (s *session) stopTimers() {
 }
 
 // leaveSession detaches the connection from its session, because the connection ends. It starts the
-// session's expiry and publishes the will, or starts its delay.
+// timer of the session's expiry, and publishes the will or starts the timer of its delay.
 func (c *Client) leaveSession() {
 	s, b := c.session, c.b
 	b.changed = true
@@ -123,7 +123,7 @@ func (s *session) unsubscribe() {
 
 // redistribute sends the unfinished messages of shared subscriptions to other members (MQTT 5,
 // 4.8.2): those with QoS 1, and those that were not sent yet. A message that was sent with QoS 2
-// must not go to anybody else [MQTT-4.8.2-5].
+// must not be sent to another client [MQTT-4.8.2-5].
 func (s *session) redistribute() {
 	w, locked := &s.inflight, time.Now()
 	for place := w.lo; place < w.hi; place++ {
@@ -180,7 +180,7 @@ func (s *session) deliver(d *delivery) outcome {
 	return delivered
 }
 
-// keep keeps a message for a client that is away.
+// keep queues a message for a client that is away.
 func (s *session) keep(d *delivery) outcome {
 	if d.qos == 0 || d.transient || s.expiry == 0 {
 		return notKept

@@ -19,7 +19,7 @@ type requestedFilter struct {
 	qos         byte
 	noLocal     bool
 	asPublished bool
-	handling    byte // of retained messages
+	handling    byte // Retain Handling
 }
 
 // Limits of one SUBSCRIBE or UNSUBSCRIBE. The broker is locked while it reads the packet.
@@ -107,7 +107,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 
 // deliverRetained sends the retained messages that a subscription matches, in the order in which they
 // were published. It may unlock the broker: last is the sequence number of the last message that was
-// retained before the subscription, which gets the later ones as they are published.
+// retained before the subscription was made. The client gets later ones as they are published.
 func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Time) {
 	b := c.b
 	_, filter, _, _ := splitShare(sub.filter)
@@ -115,7 +115,7 @@ func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Ti
 	found := b.retainedFor(filter, last, func() {
 		steps++
 		if steps == maxStepTargets {
-			// Serve one such client at a time, to bound the memory and the time that they take together.
+			// Only one client at a time may get so many retained messages, to limit memory and CPU time.
 			b.Unlock()
 			b.longDelivery.Lock()
 			b.Lock()
@@ -149,8 +149,8 @@ func (c *Client) filtersAck(kind byte, id uint16, codes []byte) {
 	c.b.changed = true
 }
 
-// subscribeTo makes one subscription and returns its reason code, and the subscription if it gets
-// the retained messages.
+// subscribeTo makes one subscription. It returns the reason code and, if the retained messages must
+// be sent, the subscription.
 func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *subscription) {
 	b, s, filter := c.b, c.session, string(r.filter)
 	name, rest, shared, ok := splitShare(filter)
@@ -191,7 +191,7 @@ func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *s
 	return r.qos, sub
 }
 
-// join adds a member to the group of that name.
+// join adds a member to the group with the given name.
 func (n *node) join(name string, sub *subscription) {
 	g := n.groups[name]
 	if g == nil {

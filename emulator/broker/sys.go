@@ -8,8 +8,8 @@ import (
 
 const sysPrefix = "$SYS/"
 
-// sysInterval is the time between two publications of the $SYS topics, which happen only while a
-// client is subscribed to one.
+// sysInterval is the interval at which the $SYS topics are published while a client is subscribed to
+// one of them.
 const sysInterval = 10 * time.Second
 
 // countSys counts a subscription to $SYS that was added (1) or removed (-1). It ignores other filters.
@@ -27,7 +27,7 @@ func (b *Broker) countSys(filter string, n int) {
 	}
 }
 
-// publishSys publishes the $SYS topics, and does so again after sysInterval.
+// publishSys publishes the $SYS topics and sets the timer for the next time.
 func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	for _, m := range b.refreshSys(sysPrefix) {

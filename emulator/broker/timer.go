@@ -16,7 +16,7 @@ type timerQueue struct {
 	made    uint64
 	forward time.Duration // how far Advance has moved the clock
 	alarm   *time.Timer
-	armed   time.Time // what alarm is set to; zero: nothing
+	armed   time.Time // the time that alarm is set to; zero: not set
 }
 
 // A Timer is a call that is due later, see [Broker.At]. [Broker.Cancel] stops it.
@@ -51,35 +51,27 @@ func (b *Broker) At(due time.Time, do func()) *Timer {
 	return t
 }
 
-// Cancel stops a timer. The timer may be nil, stopped, or have run. Cancel requires the lock.
+// Cancel stops a timer, unless it is nil, stopped or has run. It requires the lock.
 func (b *Broker) Cancel(t *Timer) {
 	if t != nil {
 		b.timers.Delete(t)
 	}
 }
 
-// Advance moves the broker's clock forward. Before it returns it runs the timers that become
-// due, in order, while the clock shows their time. Keep Alive is not affected. Advance requires
-// the lock.
+// Advance moves the broker's clock forward. Before it returns, it runs the timers that become due,
+// in order, each with the clock at its time. It does not affect Keep Alive. Advance requires the lock.
 func (b *Broker) Advance(d time.Duration) {
 	b.timers.armed, b.readTime = time.Time{}, time.Time{}
 	target := b.Now().Add(d)
 	for next, ok := b.timers.Min(); ok && !next.due.After(target); next, ok = b.timers.Min() {
 		b.timers.forward += max(0, next.due.Sub(b.Now()))
-		b.runDue()
+		b.runNext()
 	}
 	b.timers.forward += max(0, target.Sub(b.Now()))
-	b.runDue()
 	b.changed = true
 }
 
-// runDue runs the timers that are due.
-func (b *Broker) runDue() {
-	for b.runNext() {
-	}
-}
-
-// runNext runs the next timer if it is due.
+// runNext runs the next timer if it is due, and reports whether it did.
 func (b *Broker) runNext() bool {
 	next, ok := b.timers.Min()
 	if !ok || next.due.After(b.Now()) {
@@ -94,7 +86,7 @@ func (b *Broker) runNext() bool {
 // maxHold is how long work in many steps may keep the broker locked, see yieldAfter.
 const maxHold = 2 * time.Millisecond
 
-// arm sets the alarm to the next timer. An alarm that rings too early does no harm.
+// arm sets the alarm to the next timer. An alarm that goes off too early does no harm.
 func (b *Broker) arm() {
 	if next, ok := b.timers.Min(); ok && !next.due.Equal(b.timers.armed) {
 		b.timers.armed = next.due
@@ -163,8 +155,8 @@ func (b *Broker) yield() {
 }
 
 // yieldAfter calls yield if the broker has been locked for longer than maxHold, and reports whether it
-// did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero, the time of
-// the first call is taken instead, so that work of one step never reads the clock.
+// did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero, yieldAfter
+// only sets it to the current time, so a caller with short work need not read the clock first.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
 	switch {
 	case locked.IsZero():

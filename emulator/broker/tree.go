@@ -8,10 +8,10 @@ type node struct {
 	parent   *node
 	level    string
 	children map[string]*node
-	subs     subscriptions     // whose filter ends here
-	groups   map[string]*group // of shared subscriptions whose filter ends here, by name
-	retained *message          // of the topic that ends here
-	expires  *Timer            // of retained; nil: it does not expire
+	subs     subscriptions     // subscriptions whose filter ends here
+	groups   map[string]*group // by name: shared subscriptions whose filter ends here
+	retained *message          // retained message of the topic that ends here
+	expires  *Timer            // removes retained; nil: retained does not expire
 }
 
 // A subscription is a session's subscription to one filter.
@@ -24,10 +24,10 @@ type subscription struct {
 	asPublished bool
 	ids         []int  // the subscription identifier; nil: none
 	group       *group // nil: not shared
-	index       int    // in at.subs, or in group.members
+	index       int    // index in at.subs or group.members
 }
 
-// subscriptions removes a member without a search, by its index.
+// subscriptions is a list without order. Each member has its index, so removing it needs no search.
 type subscriptions []*subscription
 
 func (s *subscriptions) add(sub *subscription) {
@@ -44,7 +44,7 @@ func (s *subscriptions) remove(sub *subscription) {
 	*s = (*s)[:last]
 }
 
-// cost is the memory of a subscription, in bytes, estimated.
+// cost returns the estimated memory of a subscription, in bytes.
 func (sub *subscription) cost() int {
 	return subscriptionOverhead + len(sub.filter) + levelOverhead*levels(sub.filter)
 }
@@ -124,12 +124,12 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 }
 
 // collect calls found for each node at or below n that a filter matches. top is set for the root, whose
-// wildcards do not match levels that begin with $. It calls step between nodes, which may change the
+// wildcards do not match levels that begin with $. It calls step between nodes; step may change the
 // tree.
 func (n *node) collect(filter string, top bool, found func(*node), step func()) {
 	level, rest, more := strings.Cut(filter, "/")
 	if level == "#" {
-		rest, more = "#", true // it matches all levels below, too
+		rest, more = "#", true // # matches all lower levels too
 		found(n)
 	}
 	visit := func(child *node) {

@@ -22,8 +22,8 @@ import (
 
 // A webSocket carries a connection in the binary messages of a WebSocket (MQTT 5, 6). A packet that
 // the client sends may span several messages, and a message may hold several packets; each packet
-// for the client is one message.
-// The first Read performs the upgrade, so that the connection is counted before.
+// for the client is one message. The first Read performs the upgrade, so that the limits on
+// connections apply before the upgrade.
 type webSocket struct {
 	*webSocketConn
 	path    string
@@ -58,10 +58,11 @@ func (c *webSocketConn) Read(p []byte) (n int, err error) {
 	}
 }
 
-// SetDeadline does nothing: the upgrade must not clear the limits of the connection.
+// SetDeadline does nothing: the upgrade must not clear the connection's deadlines.
 func (c *webSocketConn) SetDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline is called by the library before each write, with zero for messages.
+// SetWriteDeadline limits one write. The library calls it before each write, with the zero time for a
+// message.
 func (c *webSocketConn) SetWriteDeadline(t time.Time) error {
 	if t.IsZero() {
 		t = time.Now().Add(writeTimeout)
@@ -128,7 +129,7 @@ func (w *webSocket) Write(p []byte) (int, error) {
 // close sends a Close frame, after which nothing is written.
 func (w *webSocket) close(status int) {
 	if ws := w.ws.Load(); ws != nil {
-		// An error would only repeat that the connection is gone.
+		// Ignore an error: the connection is closed next in any case.
 		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(status, ""), time.Now().Add(controlTimeout))
 	}
 }
@@ -168,9 +169,9 @@ func (w *webSocket) upgrade() error {
 }
 
 // allowsOrigin reports whether a web page of the request's Origin may connect. A page from the
-// listener's own address may connect. So may programs other than browsers, which send no Origin.
-// The request's Host proves nothing:
-// a page can choose the name under which its browser reaches this address.
+// listener's own address may connect. So may programs other than browsers, which send no Origin. The
+// request's Host proves nothing: a page can choose the name under which its browser reaches this
+// address.
 func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
@@ -196,7 +197,8 @@ func (w *webSocket) refuse(status, header string, why error) error {
 	return why
 }
 
-// A hijacker gives the library a connection that no HTTP server serves.
+// A hijacker stands in for the ResponseWriter of an HTTP server, from which the library takes over
+// the connection.
 type hijacker struct {
 	http.ResponseWriter // not used
 	conn                net.Conn

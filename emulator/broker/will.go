@@ -6,7 +6,7 @@ import "time"
 type will struct {
 	msg    *message
 	delay  uint32        // seconds
-	expiry time.Duration // Message Expiry Interval from its publication; negative: none
+	expiry time.Duration // Message Expiry Interval, counted from publication; negative: none
 }
 
 // will returns the will of a CONNECT that has one.
@@ -22,7 +22,7 @@ func (p *connectPacket) will() *will {
 	return w
 }
 
-// publishWill publishes the session's will, if it has one, and forgets it.
+// publishWill publishes the session's will, if any, and removes it.
 func (s *session) publishWill() {
 	if s.will == nil {
 		return
@@ -32,7 +32,7 @@ func (s *session) publishWill() {
 	s.setWill(nil)
 	m := w.msg
 	if m.topic == b.opts.Topic {
-		return // the handler's topic has no subscribers, and nobody awaits a reply to a will
+		return // the handler's topic has no subscribers, and no client awaits a reply to a will
 	}
 	if w.expiry >= 0 {
 		m.expires = b.Now().Add(w.expiry)
@@ -43,7 +43,7 @@ func (s *session) publishWill() {
 	b.publishUnawaited(m, s)
 }
 
-// publishUnawaited sends a message that no publisher waits for. A message to many clients is sent in
+// publishUnawaited sends a message whose publisher gets no reply. A message to many clients is sent in
 // steps on another goroutine. origin is as for fanOut.
 func (b *Broker) publishUnawaited(m *message, origin *session) {
 	r := b.route([]byte(m.topic))
@@ -65,6 +65,6 @@ func (b *Broker) chargeUnawaited(n int) {
 	b.charge(n)
 }
 
-// When messages that publishUnawaited has yet to send exceed 1/maxUnawaited of the budget, a CONNECT
-// with a will is refused.
+// maxUnawaited bounds the messages that publishUnawaited has yet to send: above 1/maxUnawaited of the
+// budget, a CONNECT with a will is refused.
 const maxUnawaited = 8

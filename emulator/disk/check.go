@@ -16,7 +16,7 @@ type Report struct {
 	Size    int64 // size of the file, in bytes
 	Clock   int64 // see [Batch.Clock]; 0: the file has none
 	Damages []Damage
-	More    int // number of further damages, which Damages does not list
+	More    int // number of further inconsistencies, which Damages does not list
 }
 
 // A Damage is an inconsistency in a file.
@@ -60,7 +60,7 @@ type contents struct {
 	initialized bool // the file has a format key
 }
 
-// damaged records a damage. After maxDamages it only counts them.
+// damaged adds d to Damages. If Damages is full, it only counts d.
 func (c *contents) damaged(d Damage) {
 	const maxDamages = 20
 	if len(c.Damages) == maxDamages {

@@ -47,7 +47,7 @@ const (
 	lockTimeout = time.Second
 )
 
-// A LockedError reports a file that another process uses.
+// A LockedError reports a file that another process is using.
 type LockedError struct {
 	Name string
 	PID  int // id of the other process; 0: not known

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Salvage checks the file name, as [Check] does, and copies each undamaged record to the new file
-// to, which must not exist. After an error it removes the new file.
+// Salvage checks a file as [Check] does, and copies each undamaged record to a new file with the name
+// to. The new file must not exist. After an error Salvage removes it.
 func Salvage(name, to string) (report Report, err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return report, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}

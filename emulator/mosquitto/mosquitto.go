@@ -1,7 +1,8 @@
-// Package mosquitto runs a Mosquitto broker for a test: a broker from outside this
-// project. Where Mosquitto is not installed the test is skipped.
+// Package mosquitto runs a Mosquitto broker for a test, which needs a broker that this project did
+// not write. If Mosquitto is not installed, the test is skipped.
 //
-//	addresses := mosquitto.Start(t, "allow_anonymous true")
+//	b := mosquitto.Start(t, "", mosquitto.Anonymous)
+//	dial(b.Addresses[0]) // 127.0.0.1:24123
 //
 // The broker listens on loopback and ends with the test.
 package mosquitto
@@ -24,7 +25,7 @@ import (
 
 // A Broker is a Mosquitto process.
 type Broker struct {
-	Addresses []string // host:port of each listener, in their order
+	Addresses []string // host:port of each listener, in order
 
 	config string
 	stop   context.CancelFunc
@@ -32,7 +33,7 @@ type Broker struct {
 	read   sync.WaitGroup
 }
 
-// Anonymous is a listener that lets anybody in.
+// Anonymous configures a listener that accepts every client.
 const Anonymous = "allow_anonymous true"
 
 // Start runs Mosquitto with one listener for each element of listeners, which holds the
@@ -74,7 +75,7 @@ func freePort() (ln net.Listener, err error) {
 	return nil, err
 }
 
-// Restart ends the broker and runs it again at the same addresses.
+// Restart ends the broker and runs it again on the same ports.
 func (b *Broker) Restart(t testing.TB) {
 	t.Helper()
 	b.end()
@@ -85,7 +86,7 @@ func (b *Broker) run(t testing.TB) {
 	t.Helper()
 	path, err := exec.LookPath("mosquitto")
 	if err != nil {
-		path = "/usr/sbin/mosquitto" // not in everybody's PATH
+		path = "/usr/sbin/mosquitto" // often not in PATH
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("mosquitto is not installed: %v", err)
@@ -94,6 +95,7 @@ func (b *Broker) run(t testing.TB) {
 	b.stop = stop
 	b.cmd = exec.CommandContext(ctx, path, "-c", b.config)
 	b.cmd.Cancel = func() error { return b.cmd.Process.Signal(syscall.SIGTERM) }
+	b.cmd.WaitDelay = 5 * time.Second // then kill: a Mosquitto that has just started can miss SIGTERM
 	stderr, err := b.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -121,12 +123,9 @@ func (b *Broker) run(t testing.TB) {
 	}
 }
 
-// end ends the process, and kills it if it ignores SIGTERM: a Mosquitto that has just started can
-// miss the signal.
+// end ends the process and waits for it.
 func (b *Broker) end() {
-	const patience = 5 * time.Second
 	b.stop()
-	defer time.AfterFunc(patience, func() { _ = b.cmd.Process.Kill() }).Stop()
 	b.read.Wait()
 	_ = b.cmd.Wait()
 }

@@ -28,7 +28,7 @@ const (
 	blockSize = minSlot << slotBits
 	minSlot   = 16                   // size of the smallest slot, in bytes
 	maxSlot   = blockSize / 8        // size of the largest slot in a shared block, in bytes
-	maxBlocks = 1<<(32-slotBits) - 1 // the last number is left to wantedRef
+	maxBlocks = 1<<(32-slotBits) - 1 // the number after the last is reserved for wantedRef
 )
 
 type block struct {

@@ -31,7 +31,7 @@ type Change struct {
 
 	Kept    bool  // what Options.Keep returned for the new state
 	WasKept bool  // what Options.Keep returned for the previous state
-	Clock   int64 // wall clock of the store's HLC, in milliseconds; no version so far has a later one
+	Clock   int64 // wall clock of the store's HLC, in milliseconds; at least as late as in all versions so far
 }
 
 // A Write changes a key without a request, see [Store.Apply].
@@ -104,8 +104,8 @@ func (s *Store) full(r ref, size int) bool {
 // Bytes returns the estimated memory of all keys and values, in bytes.
 func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
 
-// put sets a key's state and gives it a new version, greater than seen. r is the key's present
-// record, or 0 for a new key. If fence is empty, the key keeps its present fence.
+// put sets a key's state and gives it a new version, greater than the timestamp seen. r is the
+// key's present record, or 0 for a new key. If fence is empty, the key keeps its present fence.
 func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 	version := s.nextVersion(seen)
 	flags, wasKept := w.Mark<<markShift, false

@@ -64,7 +64,7 @@ type clock struct {
 	wall    int64
 	counter uint64
 
-	prefix   []byte // prefixOf as text, and a colon; reused by all versions with this wall clock
+	prefix   []byte // text of prefixOf and a colon; reused while the wall clock stays the same
 	prefixOf int64
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// textKeyTooLong is the error for KEYNOTIFY with too long a key. The real store's text is not known.
+// textKeyTooLong refuses a KEYNOTIFY for a key that is too long. The real store's text is not known.
 const textKeyTooLong = "the key is too long for a notification topic"
 
 // keyNotify registers the client for a key or, with STOP, removes its registration (protocol.md

@@ -21,7 +21,7 @@ const (
 	causeWatched    = "watched already"
 )
 
-// queued returns the notifications in the queue, without the first n.
+// queued returns the notifications in the queue except the first n.
 func (s *Store) queued(n int) []Notification {
 	if s.queue.taken {
 		return nil
@@ -90,7 +90,7 @@ func result(verb string, payload []byte) string {
 	}
 }
 
-// notified returns the client ids of the queued notifications, without the first n.
+// notified returns the client ids of the queued notifications except the first n.
 func (s *Store) notified(n int) (clients []string) {
 	for _, note := range s.queued(n) {
 		clients = append(clients, note.ClientID)

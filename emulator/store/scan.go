@@ -12,8 +12,9 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// scan replies with one page of keys (protocol.md 9). It lists one chain after the other, each in
-// byte order, and omits keys that the client may not read (assumed).
+// scan replies with one page of keys (protocol.md 9). The store divides its keys into chains. Scan
+// lists one chain after the other, each in byte order, and omits keys that the client may not read
+// (assumed).
 func (s *Store) scan(c *call) Response {
 	if text := c.checkWords(2, 3); text != "" {
 		return s.refuse(c, text)
@@ -54,10 +55,10 @@ func (s *Store) scan(c *call) Response {
 type position struct {
 	chain  int    // number of the chain, from 1
 	after  []byte // the last key of the page; nil: the position is the beginning of the chain
-	hidden bool   // the client may not read the key after
+	hidden bool   // the client may not read this key
 }
 
-// chains returns the number of chains into which the store divides its keys.
+// chains returns the number of chains.
 func (s *Store) chains() int {
 	if s.opts.Variants.ScanChains {
 		return 3
@@ -85,8 +86,8 @@ const (
 	// maxScanSteps limits the estimated time for one page, in steps of about a nanosecond.
 	maxScanSteps = 4_000_000
 
-	// allowedSteps estimates the time to check the rules for one key, without the step that is
-	// added for each byte of the key.
+	// allowedSteps estimates the time to check the authorization for one key. The length of the key
+	// is added to it.
 	allowedSteps = 2000
 )
 

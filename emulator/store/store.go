@@ -48,7 +48,7 @@ type Options struct {
 // A Store is the state store without a network.
 type Store struct {
 	opts          Options
-	now           time.Time // read from the clock once a call
+	now           time.Time // read from the clock once per call
 	millis        int64     // now, in milliseconds since the Unix epoch
 	micros        int64     // now, in microseconds since the Unix epoch
 	clock         clock

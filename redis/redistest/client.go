@@ -1,6 +1,6 @@
-// Package redistest helps tests of the Redis port: a client that keeps every byte, and a
-// redis-server to compare with. Tests are skipped where redis-server is not installed, unless
-// SSCLI_CHECK is full.
+// Package redistest helps to test the Redis port. It has a client that returns exact bytes, and runs
+// a redis-server to compare with. Without redis-server such tests are skipped, unless SSCLI_CHECK is
+// full.
 //
 //	c := redistest.Dial(t, "tcp", redistest.Address(server.RedisURL()))
 //	c.Expect(t, "+OK\r\n", "SET", "k", "v")
@@ -23,7 +23,7 @@ import (
 	"time"
 )
 
-// Patience is how long anything on this machine may take.
+// Patience is the timeout of a wait in a test.
 const Patience = 30 * time.Second
 
 // StartServer starts a redis-server with one database, and returns the path of its socket.
@@ -58,13 +58,13 @@ func StartServer(t testing.TB) (socket string) {
 	}
 }
 
-// A Client speaks RESP and returns every byte that comes.
+// A Client speaks RESP and returns the exact bytes of replies.
 type Client struct {
 	Conn   net.Conn
 	Reader *bufio.Reader
 }
 
-// Dial connects to a server until the test ends.
+// Dial connects to a server, and closes the connection when the test ends.
 func Dial(t testing.TB, network, address string) *Client {
 	t.Helper()
 	nc, err := net.Dial(network, address)
@@ -157,7 +157,7 @@ func cutText(b []byte) (text string, rest []byte) {
 	return "[" + strings.Join(items, " ") + "]", rest
 }
 
-// Until returns the frames before the reply to a PING with that text.
+// Until returns the frames before the reply to a PING with the given text.
 func (c *Client) Until(text string) (frames [][]byte, err error) {
 	bulk := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(text), text)
 	for {
@@ -193,7 +193,7 @@ func (c *Client) Expect(t testing.TB, want string, args ...string) {
 	}
 }
 
-// Closed waits until the server has closed the connection, and returns what came before.
+// Closed waits until the server has closed the connection, and returns the bytes received before.
 func (c *Client) Closed(t testing.TB) []byte {
 	t.Helper()
 	if err := c.Conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
@@ -206,7 +206,7 @@ func (c *Client) Closed(t testing.TB) []byte {
 	return rest
 }
 
-// Program skips a test whose program is not installed.
+// Program skips the test if a program is not installed, or fails it if SSCLI_CHECK is full.
 func Program(t testing.TB, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -217,8 +217,8 @@ func Program(t testing.TB, name string) {
 	}
 }
 
-// Heard sends a PING to a client with subscriptions and returns the texts of the messages that came
-// before the answer, each as its channel and what it says.
+// Heard sends a PING and returns the messages that came before the reply, each as its channel and its
+// text.
 func (c *Client) Heard(t testing.TB) []string {
 	t.Helper()
 	if err := c.Send("PING", "heard so far"); err != nil {
@@ -236,7 +236,7 @@ func (c *Client) Heard(t testing.TB) []string {
 	return all
 }
 
-// Silent reports whether nothing comes for a moment.
+// Silent reports whether the server sends nothing for 50 ms.
 func (c *Client) Silent(t testing.TB) bool {
 	t.Helper()
 	if err := c.Conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {

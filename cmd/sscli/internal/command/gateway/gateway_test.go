@@ -20,9 +20,9 @@ const timeout = 10 * time.Second
 func TestCommands(t *testing.T) {
 	const (
 		atomically = "-ERR unsupported: %s cannot be done atomically on a remote state store"
-		noExpiry   = "-ERR unsupported: the state store neither tells nor changes an expiry; use SET key value PX ms"
+		noExpiry   = "-ERR unsupported: the state store can neither show nor change an expiry; use SET key value PX ms"
 		exactKey   = "-ERR unsupported: a remote store notifies by exact key: SUBSCRIBE __keyspace@0__:KEY, or start the gateway with --watch KEY"
-		noScripts  = "-ERR unsupported: scripts are not run here"
+		noScripts  = "-ERR unsupported: this server does not run scripts"
 	)
 	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "")
