@@ -206,7 +206,7 @@ func (p *pipeline) flushOrEnd() {
 	p.end(!p.flush())
 }
 
-// recoverLost waits for the replies to lines, and finds out the outcomes of writes without a reply.
+// recoverLost waits for the replies to lines, and finds out whether writes without a reply were applied.
 // If one reply is lost, others usually are too, and it is faster to read back all keys at once.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// clockWarning is the clock difference above which the check warns. It fails if the local clock is
+// clockWarning is the clock difference above which the check warns. The check fails if the local clock is
 // more than wire.MaxDrift ahead of the store's, because then the store refuses writes.
 const clockWarning = 5 * time.Second
 

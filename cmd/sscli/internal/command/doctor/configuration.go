@@ -25,13 +25,13 @@ func (c *checkup) configuration(context.Context) error {
 		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
 	if c.o.TokenFile != "" {
-		if token, err := os.ReadFile(c.o.TokenFile); err == nil { // the check connect reports the error
+		if token, err := os.ReadFile(c.o.TokenFile); err == nil { // the connect check reports the error
 			if _, expires := client.TokenTimes(bytes.TrimSpace(token)); !expires.IsZero() {
 				check.Facts = append(check.Facts, format.Fact{Name: "token expires", Value: expires.UTC().Format(time.RFC3339)})
 			}
 		}
 	}
-	loopback, _ := config.IsLoopback(c.o.Address) // the check connect reports the error
+	loopback, _ := config.IsLoopback(c.o.Address) // the connect check reports the error
 	switch secret := c.o.Password != nil || c.o.TokenFile != ""; {
 	case s.Insecure:
 		check.Status = format.Warn

@@ -301,8 +301,8 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack holds back a renewal, in place of the lock's previous one. Any other statement ends that:
-// holdBack returns the lock's last renewal if it must be printed before the statement.
+// holdBack holds back a renewal, in place of the lock's previous one. For any other statement, it drops
+// the lock's last renewal, or returns it if it must be printed before the statement.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
