@@ -37,8 +37,8 @@ type Entry struct {
 
 	Old *Entry // the entry to compare this one with; nil = nothing to compare
 
-	// Load, of Old, returns the value, or guess if that is equal. Each calls it with the value that
-	// the store holds, and sets Value. Nil = Value is set.
+	// Load returns the value of an Old entry, or guess if guess equals it. Each calls Load with the
+	// value that the store holds, and stores the result in Value. Nil = Value is already set.
 	Load func(guess []byte) ([]byte, error)
 }
 
@@ -116,7 +116,8 @@ type Store struct {
 	pause  time.Duration // pause before the next attempt
 }
 
-// NewStore returns a store for a session, which reports outages on standard error. RetryFor is --retry-for or, without that flag, timeout.
+// NewStore returns a store for a session, which reports outages on standard error. RetryFor is
+// --retry-for or, without that flag, timeout.
 func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
 	return &Store{Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), outage: outage.Reporter{Notify: a.Notify}}
 }
