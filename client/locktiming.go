@@ -47,7 +47,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	case t.Interval < minLockInterval:
 		least := (3*minLockInterval + t.Margin + t.Grace).Round(time.Millisecond)
 		if o.Margin == 0 && o.Grace == 0 {
-			least = 924 * time.Millisecond // the defaults leave 65 % of the TTL for three intervals
+			least = 924 * time.Millisecond // by default, 65 % of the TTL must hold three intervals: 3 × minLockInterval / 0.65
 		}
 		return t, invalid("a lock's time to live of %v leaves %v for a renewal, which must be at least %v: use %v or more", t.TTL, max(t.Interval, 0).Round(time.Millisecond), minLockInterval, least)
 	}

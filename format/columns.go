@@ -16,7 +16,7 @@ type Row interface {
 	cells(s *style) []cell
 }
 
-// A cell is a cell of a row. Its text is printable.
+// A cell is the content of one column in a row. Its text is printable.
 type cell struct {
 	text  string
 	paint *color.Color // nil: none

@@ -27,7 +27,7 @@ func Width(r rune) int {
 	return 1
 }
 
-// Columns returns the number of terminal columns of a text without control characters.
+// Columns returns the number of terminal columns that text takes. text must not have control characters.
 func Columns(text string) (n int) {
 	for _, r := range text {
 		n += Width(r)
@@ -35,8 +35,8 @@ func Columns(text string) (n int) {
 	return n
 }
 
-// Cut returns a text that takes at most columns terminal columns. A longer text is
-// cut and ends in "…". The text has no control characters.
+// Cut returns text if it fits into the given number of terminal columns. Otherwise it cuts text and
+// ends it with "…". text must not have control characters.
 func Cut(text string, columns int) string {
 	n, fits := 0, 0 // fits is the length of the part that leaves a column for the "…"
 	for i, r := range text {

@@ -84,8 +84,8 @@ const (
 	keyeventPrefix = "__keyevent@0__:"
 )
 
-// event sends an event of a command of this connection. It does nothing for a remote store, which
-// reports the change itself.
+// event sends the event of a command that this connection runs. With a remote store it does nothing,
+// because the store itself reports the change.
 func (c *conn) event(kind class, name string, key []byte) {
 	if c.s.local != nil {
 		c.s.event(c, kind, name, key)

@@ -124,7 +124,7 @@ const maxDirectWrites = 4
 // Unlock unlocks the broker and sends the queued packets.
 func (b *Broker) Unlock() { b.unlock(maxDirectWrites) }
 
-// unlock is like Unlock, but writes to at most most clients on its own goroutine.
+// unlock is like Unlock, but the calling goroutine writes to no more than most clients.
 func (b *Broker) unlock(most int) {
 	var few [maxDirectWrites]directWrite
 	direct := few[:0]

@@ -3,5 +3,5 @@
 //
 //	err := busyfile.Retry(func() error { return os.Rename(next, name) })
 //
-// Unix does not refuse that.
+// On Unix, these operations succeed at once.
 package busyfile

@@ -1,5 +1,5 @@
-// Package neterr names the errors of sockets. On Windows, Winsock has numbers of its own for them,
-// which errors.Is does not match with those of package syscall.
+// Package neterr defines the errors of sockets for errors.Is. On Windows, Winsock's error numbers
+// differ from the ones in package syscall.
 //
 //	if errors.Is(err, neterr.Refused) {
 package neterr

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Open is like [os.OpenFile]. If mode gives no permission to group and others, a file that Open
-// creates has an access list of its own: the user and the system have full access, and no entries are
-// inherited from the directory. An existing file keeps its list.
+// Open is like [os.OpenFile]. If mode grants nothing to group and others, Open creates the file with an
+// access control list that allows only the user and the system, and inherits nothing from the
+// directory. An existing file keeps its list.
 func Open(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	if flag&os.O_CREATE == 0 || mode&0o077 != 0 {
 		return os.OpenFile(name, flag, mode)
@@ -28,7 +28,7 @@ func Open(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	return f, err
 }
 
-// create creates an empty file that has its access list from the first moment.
+// create creates an empty file with its access control list in one step.
 func create(name string) error {
 	path, err := windows.UTF16PtrFromString(name)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package systext
 
-// Unix returns text as it is.
+// Unix returns text unchanged: on Unix, the error texts are the expected ones.
 func Unix(text string) string { return text }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Unix replaces the texts of Windows, which depend on its version and language, by those of Unix,
-// and the names of its calls.
+// Unix replaces the error texts of Windows, which depend on its version and language, and the names of
+// system calls with those of Unix.
 func Unix(text string) string {
 	var pairs []string
 	for code, unix := range map[syscall.Errno]string{

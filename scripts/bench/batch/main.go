@@ -1,8 +1,9 @@
 //go:build linux
 
-// Command batch measures `sscli batch`: into the emulator, beside `redis-cli < file` and
-// `redis-cli --pipe` into a Redis server, with its CPU time and its peak memory; and through a
-// Mosquitto, beside paho's client. With the operands "paho ADDRESS" it is that client.
+// Command batch measures the speed, the CPU time and the peak memory of `sscli batch`. On the
+// emulator, it compares batch with `redis-cli < file` and `redis-cli --pipe` on a Redis server.
+// Through Mosquitto, it compares batch with paho's client, which this program runs as a child with the
+// operands "paho ADDRESS".
 // scripts/bench-batch.sh runs it.
 package main
 
@@ -24,11 +25,11 @@ import (
 
 // The goals.
 const (
-	minOverPaho  = 1.15 // sets per second through Mosquitto, over paho's client
-	maxCPU       = 5.0  // microseconds of a set into the emulator
-	minOverRedis = 4.0  // sets per second, over redis-cli
-	maxOverPipe  = 2.6  // time of many sets, over redis-cli --pipe
-	maxGrowth    = 1.2  // peak memory of ten times as many sets
+	minOverPaho  = 1.15 // sets per second through Mosquitto, relative to paho's client
+	maxCPU       = 5.0  // microseconds of CPU per set on the emulator
+	minOverRedis = 4.0  // sets per second, relative to redis-cli
+	maxOverPipe  = 2.6  // time of many sets, relative to redis-cli --pipe
+	maxGrowth    = 1.2  // peak memory with ten times as many sets, relative to the peak with few
 )
 
 const inflight = 256
@@ -121,10 +122,10 @@ func (b *bench) batch(e harness.Endpoint, inflight, sets int) program {
 	return program{fmt.Sprintf("batch --inflight %d", inflight), sets, b.file(sets), args}
 }
 
-// A result is what one run of a program took.
+// A result holds the measurements of one run of a program.
 type result struct {
 	rate float64 // sets per second
-	cpu  float64 // of the program, microseconds a set
+	cpu  float64 // microseconds per set
 	peak float64 // memory, MiB
 }
 
@@ -151,14 +152,14 @@ func (b *bench) measure(ctx context.Context, p program) (r result, err error) {
 	return r, nil
 }
 
-// title prints what is measured and the header of its rows.
+// title prints a title and the headers of the columns.
 func title(what string) {
 	fmt.Println(what)
 	fmt.Printf("  %-28s %9s %10s %8s %10s %10s\n", "", "sets", "per second", "seconds", "CPU s", "peak MiB")
 }
 
-// rates measures the sets per second of programs in turn, and returns all results of the
-// first.
+// rates measures the sets per second of several programs in turn. It also returns all results of the
+// first program.
 func (b *bench) rates(ctx context.Context, rounds int, programs ...program) ([]harness.Figures, []result, error) {
 	var first []result // of the first program
 	var contenders []harness.Contender
@@ -195,7 +196,7 @@ func (b *bench) throughput(ctx context.Context, own, redis harness.Endpoint) err
 	return nil
 }
 
-// mosquitto measures with a broker between the programs and the store.
+// mosquitto measures programs that reach the store through Mosquitto.
 func (b *bench) mosquitto(ctx context.Context, broker harness.Endpoint) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -212,8 +213,8 @@ func (b *bench) mosquitto(ctx context.Context, broker harness.Endpoint) error {
 	return nil
 }
 
-// pipe measures many sets beside redis-cli --pipe, which sends them without waiting for
-// replies, and the peak memory of batch.
+// pipe compares batch with redis-cli --pipe, which sends without waiting for replies, and measures
+// the peak memory of batch.
 func (b *bench) pipe(ctx context.Context, own, redis harness.Endpoint) error {
 	title("many sets")
 	f, results, err := b.rates(ctx, b.manyRounds,

@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// pahoSets does with paho's client what batch does: it sets the keys in the lines of standard
-// input, with inflight requests at a time, and prints the replies.
+// pahoSets does what batch does, but with paho's client: it sets the keys named on standard input,
+// with up to inflight requests in flight, and prints the replies.
 func pahoSets(ctx context.Context, address string, inflight int) error {
 	room := make(chan struct{}, inflight)
 	enter := func() error {

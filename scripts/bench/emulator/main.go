@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command emulator measures the emulator beside a Redis server: requests a second on one
-// connection beside redis-benchmark, and the memory of many keys.
+// Command emulator compares the emulator with a Redis server: the requests per second on one
+// connection, and the memory for many keys.
 // scripts/bench-emulator.sh runs it.
 package main
 
@@ -22,10 +22,11 @@ import (
 
 // The goals.
 const (
-	maxMemory = 1.2 // resident memory, over Redis
+	maxMemory = 1.2 // resident memory, relative to redis-server
 )
 
-// minRate is the goal for requests per second, over redis-benchmark's, by requests in flight.
+// minRate is the goal for requests per second relative to redis-benchmark, with depth requests in
+// flight.
 func minRate(depth int) float64 {
 	if depth > 16 {
 		return 0.65
@@ -165,8 +166,8 @@ func cpuOf(e harness.Endpoint, meanwhile func() error) (float64, error) {
 	return after - before, err
 }
 
-// report prints the rate of n requests, and the CPU time of one, which depends less on other
-// load.
+// report prints the rate of n requests, and the CPU time per request, which depends less on other
+// load on the machine.
 func report(name string, rate float64, n int, server, sender float64) {
 	perRequest := func(seconds float64) float64 { return seconds * 1e6 / float64(n) }
 	fmt.Printf("  %-14s %10.0f a second; µs of CPU a request: %6.2f server, %6.2f sender\n", name, rate, perRequest(server), perRequest(sender))
@@ -195,7 +196,7 @@ func redisRate(ctx context.Context, e harness.Endpoint, verb string, depth, n in
 	return 0, fmt.Errorf("redis-benchmark printed no rate of %s: %s", verb, out)
 }
 
-// memory loads the same keys into new servers.
+// memory measures the resident memory of both servers with the same keys.
 func (b *bench) memory(ctx context.Context) error {
 	const line = "set key%07d %s\n"
 	own, err := b.Serve(ctx)

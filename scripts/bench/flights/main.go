@@ -1,5 +1,5 @@
-// Command flights counts the one-shots that fail on several brokers, and measures sequential
-// requests beside paho's client. scripts/bench-flights.sh runs it.
+// Command flights counts how many one-shot requests fail on each of several brokers, and compares the
+// speed of sequential requests with that of paho's client. scripts/bench-flights.sh runs it.
 package main
 
 import (
@@ -93,7 +93,7 @@ func (b *bench) roundTrips(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// fly gets a key repeatedly, each time on a new connection.
+// fly reads a key repeatedly, each time over a new connection.
 func (b *bench) fly(ctx context.Context, name string, o client.Options) error {
 	if _, err := client.Once(ctx, o, client.Set("bench", []byte("value"), client.SetOptions{})); err != nil {
 		return err

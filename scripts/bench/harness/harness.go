@@ -102,7 +102,7 @@ func Run(cmd *exec.Cmd) (time.Duration, error) {
 }
 
 // Feed runs a program with n lines on its standard input. line is a format for the number of
-// the line and value.
+// the line and for value.
 func Feed(cmd *exec.Cmd, n int, line, value string) error {
 	read, write := io.Pipe()
 	go func() { // ends when everything is written or the program ends

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A Paho is a connection to the store with paho's client, with which we compare ours.
+// A Paho is a connection to the store through paho's client, for comparison with sscli's client.
 type Paho struct {
 	*Requests
 	Client *paho.Client
@@ -39,7 +39,7 @@ func DialPaho(ctx context.Context, address string, answered func(*paho.Publish))
 	return p, err
 }
 
-// Requests makes the requests of one client.
+// Requests builds the requests of one client.
 type Requests struct {
 	id     string
 	clock  *wire.Clock
@@ -51,7 +51,7 @@ func NewRequests(id string) *Requests {
 	return &Requests{id: id, clock: wire.NewClock(id, time.Now)}
 }
 
-// Request returns the next request, with the same properties as our client's.
+// Request returns the next request. It has the same properties as a request of sscli's client.
 func (r *Requests) Request(words ...string) (*paho.Publish, error) {
 	ts, err := r.clock.Tick()
 	if err != nil {

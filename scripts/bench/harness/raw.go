@@ -95,7 +95,7 @@ func (c *Raw) Await(acks, messages int, ending string) error {
 }
 
 // next returns the first byte and the body of the next packet. The body is valid until the
-// next call. It takes no memory: package packets would cost more than the server.
+// next call. It allocates no memory, so that it costs less than the server that it measures.
 func (c *Raw) next() (byte, []byte, error) {
 	for {
 		in := c.buf[c.from:c.to]

@@ -24,7 +24,7 @@ import (
 	"time"
 )
 
-// Lines of Mosquitto's configuration.
+// Lines for Mosquitto's configuration.
 const (
 	NoDelay   = "set_tcp_nodelay true\n"
 	Unlimited = "max_queued_messages 0\nmax_inflight_messages 0\n"

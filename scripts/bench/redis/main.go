@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command redis measures the Redis port of `sscli serve` beside a Redis server.
+// Command redis compares the Redis port of `sscli serve` with a Redis server.
 // scripts/bench-redis.sh runs it.
 package main
 
@@ -20,7 +20,7 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// The goals, over redis-server.
+// The goals, relative to redis-server.
 const (
 	minSingle   = 0.85
 	minManySet  = 1.0
@@ -183,7 +183,7 @@ func (b *bench) notified(ctx context.Context, both []server) error {
 	return b.compare(ctx, both, "SET with KEA and one subscriber, pipelines of 64", 64, "set", minNotified)
 }
 
-// expiry measures how long after their time the last of many keys is notified.
+// expiry measures how long the notifications of many keys that expire at once take.
 func (b *bench) expiry(_ context.Context, s server) error {
 	sub, r, err := do(s, "subscribe", "__keyevent@0__:expired")
 	if err != nil {

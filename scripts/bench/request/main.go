@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command request measures the cost of single requests: commands of sscli beside commands of
-// Mosquitto and Redis, and the start of sscli beside a Go program that does nothing.
+// Command request measures the cost of single requests. It compares commands of sscli with commands of
+// Mosquitto and Redis, and the start of sscli with that of a Go program that does nothing.
 // scripts/bench-request.sh runs it.
 package main
 
@@ -101,7 +101,7 @@ func (b *bench) compare(ctx context.Context, p pair) error {
 	return nil
 }
 
-// start measures the memory that the start of sscli touches, and the time of its initializers.
+// start measures the page faults and the package initialization of sscli at its start.
 func (b *bench) start(ctx context.Context, hello string) error {
 	faults := func(args ...string) func() (float64, error) {
 		return func() (float64, error) {

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command transfer measures `sscli export` and `sscli diff` of many keys beside `sscli batch` that
-// gets as many, `sscli apply` that finds nothing to do beside export, and the memory of diff.
+// Command transfer compares `sscli export` and `sscli diff` of many keys with an `sscli batch` that
+// reads the same keys, and an `sscli apply` that changes nothing with export. It also measures the
+// memory of diff.
 // scripts/bench-transfer.sh runs it.
 package main
 
@@ -23,9 +24,9 @@ import (
 
 // The goals.
 const (
-	maxExport = 2.0 // time of export, over batch
-	maxDiff   = 2.5 // time of diff with a file, over batch
-	maxApply  = 1.5 // time of apply of an unchanged file, over export
+	maxExport = 2.0 // time of export, relative to batch
+	maxDiff   = 2.5 // time of diff with a file, relative to batch
+	maxApply  = 1.5 // time of apply with an unchanged file, relative to export
 )
 
 type bench struct {
@@ -82,8 +83,8 @@ func (b *bench) writeGets(name string) error {
 	return errors.Join(w.Flush(), f.Close())
 }
 
-// contender measures the seconds of a command, whose output goes to /dev/null, and adds its peak
-// memory to peaks.
+// contender returns a contender that measures how many seconds a command takes, with its output
+// discarded, and appends the command's peak memory to peaks.
 func (b *bench) contender(ctx context.Context, name string, peaks *harness.Figures, args []string) harness.Contender {
 	return harness.Contender{Name: name, Measure: func() (float64, error) {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command via measures how long `sscli --via kubectl get` takes from its start to its answer, beside
-// the time from the start of `kubectl port-forward` until it is ready, and beside the three kubectl
-// processes that sscli starts, which compete for the same cores. It runs in a cluster of
+// Command via measures how long `sscli --via kubectl get` takes from its start to its answer. It
+// compares that with the time until a `kubectl port-forward` alone is ready, and with the time of the
+// three kubectl processes that sscli starts, which compete for the same cores. It runs in a cluster of
 // scripts/cluster.sh; scripts/bench-via.sh runs both.
 package main
 
@@ -86,10 +86,10 @@ func until(ctx context.Context, text string, args ...string) func() (float64, er
 		if err := cmd.Start(); err != nil {
 			return 0, err
 		}
-		got, _ := bufio.NewReaderSize(out, 64).Peek(len(text)) // what came before an error is compared
+		got, _ := bufio.NewReaderSize(out, 64).Peek(len(text)) // after an error, got holds the bytes before it
 		took := time.Since(begin)
 		_ = cmd.Process.Signal(os.Interrupt) // fails if it has ended
-		_ = cmd.Wait()                       // it may have been interrupted
+		_ = cmd.Wait()                       // its error is expected after the interrupt
 		if string(got) != text {
 			return 0, fmt.Errorf("%s: printed %q, want %q: %s", strings.Join(args, " "), got, text, &stderr)
 		}

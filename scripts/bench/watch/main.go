@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command watch measures `sscli watch` beside mosquitto_sub, both on the emulator.
+// Command watch compares `sscli watch` with mosquitto_sub, both on the emulator.
 // scripts/bench-watch.sh runs it.
 //
 // The notifications come from a publisher in this process, on the topic that the store
@@ -21,7 +21,7 @@ import (
 
 // The goals.
 const (
-	minRate    = 8.0  // notifications per second, over mosquitto_sub
+	minRate    = 8.0  // notifications per second, relative to mosquitto_sub
 	maxLatency = 1.2  // median from publisher to pipe, over mosquitto_sub
 	maxGrowth  = 1.25 // peak memory after three times as many events; keeping 100 bytes of each would make it 1.4 or more
 )

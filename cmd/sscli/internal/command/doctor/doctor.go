@@ -85,7 +85,7 @@ type checkup struct {
 	keys     []string     // scratch keys that may exist
 	refusal  mqtt.Message // the reply to a write whose condition was not met
 	deletion mqtt.Message // the notification of a deletion
-	unknown  mqtt.Message // the reply to SCAN, if the broker does not know it; otherwise zero
+	unknown  mqtt.Message // the reply to SCAN, if the store answered that it does not know the verb; otherwise zero
 }
 
 func run(ctx context.Context, a *app.App, write bool) error {

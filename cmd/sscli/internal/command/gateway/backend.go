@@ -38,8 +38,8 @@ type backend struct {
 	watches map[string]*keyWatch // by key, for subscriptions to single keys
 }
 
-// open returns a backend whose server does not listen yet. It waits until the store has confirmed the
-// watch of keys.
+// open returns a backend whose server is not listening yet. It waits until the store has confirmed the
+// watches of the keys.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
 	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log

@@ -35,8 +35,8 @@ func wireVersion(k format.LongKey) client.Version {
 	return v
 }
 
-// values reads the values of the keys too, for --long and for --sort by age or size. After an error
-// for one key, it still prints the others.
+// values lists keys with --long, or sorted by age or size, for which it must read their values. After
+// an error for one key, it still prints the others.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
 	store := bulkread.NewStore(a, s, a.Settings.Timeout)
 	l := listing{app: a, long: f.long}
