@@ -2,7 +2,7 @@
 // input is lines of commands, or JSON lines as `get -o json` prints them. In place of JSON lines it
 // may be a statestore.json, the file of Microsoft's development environment for WASM modules.
 //
-// The input may begin with a byte order mark, and may be UTF-16 if it does: see package textfile.
+// The input is UTF-8, or UTF-16 with a byte order mark; see package textfile.
 //
 // [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
 // [Entries] ranges over the keys and values of JSON lines.

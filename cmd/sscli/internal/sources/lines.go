@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A digest identifies a value. Most values equal what the store holds, so comparing digests spares
-// parsing most lines a second time. The zero digest stands for a missing key.
+// A digest identifies a value. Later passes compare digests, and parse a line again only if its value
+// differs from the one in the store. The zero digest stands for a missing key.
 type digest [sha256.Size / 2]byte
 
 func digestOf(value []byte) digest {
@@ -37,7 +37,7 @@ func check(e repl.Entry) checkedLine {
 	return l
 }
 
-// checkedLines is a list in blocks, which does not move when it grows.
+// checkedLines is a list stored in blocks, so that growing it copies nothing.
 type checkedLines struct {
 	blocks [][]checkedLine
 	len    int
