@@ -8,6 +8,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 )
 
@@ -32,6 +33,18 @@ type ExitError struct {
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
 func (e *ExitError) Unwrap() error { return e.Err }
+
+// RunChild runs a command to its end. If the command fails, the error is an *[ExitError] with the
+// command's exit code.
+func RunChild(c process.Command) error {
+	runner := process.NewRunner()
+	defer runner.Close()
+	code, err := runner.Run(c)
+	if err != nil || code == 0 {
+		return err
+	}
+	return &ExitError{Code: code}
+}
 
 // ServerEnded returns the error of a server whose context ended with this cause. If the cause is a
 // signal, the error has the signal's exit code and no message.

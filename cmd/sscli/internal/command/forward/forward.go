@@ -109,7 +109,8 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	defer stop()
 	f.refreshing.Go(func() { f.refresh(refresh) })
 	if len(args) > 0 {
-		return runChild(s, args)
+		set, drop := s.Environ()
+		return fault.RunChild(process.Command{Args: args, Env: process.Environ(set, drop...)})
 	}
 	if err := a.Emit(ready(a, s)); err != nil {
 		return err
@@ -132,19 +133,6 @@ func ready(a *app.App, s config.Settings) format.Forward {
 	}
 	f.Paste = append(f.Paste, "sscli ping")
 	return f
-}
-
-// runChild runs a command with the settings in its environment. If the command fails, the error is
-// a [fault.ExitError] with its exit code.
-func runChild(s config.Settings, args []string) error {
-	set, drop := s.Environ()
-	runner := process.NewRunner()
-	defer runner.Close()
-	code, err := runner.Run(process.Command{Args: args, Env: process.Environ(set, drop...)})
-	if err != nil || code == 0 {
-		return err
-	}
-	return &fault.ExitError{Code: code}
 }
 
 // connectTimeout replaces a timeout by an error that says what timed out; it returns any other error

@@ -185,7 +185,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		ended := make(chan error, 1)
 		b.running.Go(func() { ended <- b.keepConnected(b.ctx) })
 		if len(command) > 0 {
-			return runCommand(command, ready.URL)
+			return fault.RunChild(process.Command{Args: command, Env: process.Environ(map[string]string{"REDIS_URL": ready.URL})})
 		}
 		if err := a.Emit(ready); err != nil {
 			return err
@@ -197,14 +197,4 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 			return fault.ServerEnded(context.Cause(ctx))
 		}
 	})
-}
-
-func runCommand(command []string, url string) error {
-	runner := process.NewRunner()
-	defer runner.Close()
-	code, err := runner.Run(process.Command{Args: command, Env: process.Environ(map[string]string{"REDIS_URL": url})})
-	if err != nil || code == 0 {
-		return err
-	}
-	return &fault.ExitError{Code: code}
 }

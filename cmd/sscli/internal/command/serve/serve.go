@@ -321,16 +321,11 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 // runChild runs a command against the server. If the command fails, the error is a *[fault.ExitError]
 // with its exit code.
 func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []string) error {
-	runner := process.NewRunner()
-	defer runner.Close()
-	code, err := runner.Run(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
+	err := fault.RunChild(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
 	if kept := server.Err(); kept != nil {
 		return dataError(kept)
 	}
-	if err != nil || code == 0 {
-		return err
-	}
-	return &fault.ExitError{Code: code}
+	return err
 }
 
 // serving returns the result that shows how clients connect. token is the file of --sat-out.
