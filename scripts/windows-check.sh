@@ -9,9 +9,8 @@
 #	scripts/windows-check.sh -root                      only creates the root with Wine, and tries it
 #	scripts/windows-check.sh -built                     only says whether there is a root
 #
-# What a Linux machine has and Windows does not is skipped: Mosquitto, redis-server, sh with its
-# tools, terminals of Unix, signals. Wine is not Windows: it has no symbolic links, and its console
-# is a terminal of Linux.
+# Tests skip what Windows does not have: Mosquitto, redis-server, sh with its tools, Unix terminals,
+# signals. Wine is not Windows: it has no symbolic links, and its console is a Linux terminal.
 #
 # Wine comes from Debian trixie, because Go's runtime needs version 10. debootstrap(8) installs it
 # into a root below ~/.cache/sscli-wine, once (800 MB, one to two minutes); WINE_CACHE names another
@@ -42,8 +41,8 @@ make_root() {
 	: >"$root/.done"
 }
 
-# wine runs a program inside the root, where this system's files have the same names. The mounts
-# end with the program.
+# wine runs a program inside the root, with directories of this system mounted at the same paths. The
+# mounts end with the program.
 wine() {
 	export WINEPREFIX=$cache/prefix WINEDEBUG=${WINEDEBUG--all} WINEDLLOVERRIDES='mscoree,mshtml='
 	export WINE_DIR=$PWD WINE_ROOT=$root
@@ -78,16 +77,16 @@ cd "$(dirname "$self")/.."
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-# tests runs go test with these flags and packages. One package at a time: Wine has one server for
-# all programs, and tests measure time.
+# tests runs go test with these flags and packages. It tests one package at a time, because all
+# programs share one wineserver, and tests measure time.
 tests() {
 	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go test -v -p 1 -vet=off -timeout 10m -exec "$self -exec" "$@" >>"$log" 2>&1 || true
 }
 
-# What -short runs of the scripts: commands after --, files, encodings and logins.
+# The scripts that -short runs: commands after --, files, encodings and logins.
 scripts='apply|batch-load|client-certificate|config|context|edit|encodings|export|get|import|lock-steps|login|serve-load|serve-password|watch-command'
 
-# What the other packages test is about Unix or the source.
+# The packages left out test Unix, the source code or the examples.
 mapfile -t all < <(go list ./... | grep -v -e /scripts/ -e /examples -e '/sscli$' -e /emulator/mosquitto)
 flags=() packages=()
 for arg; do
@@ -99,7 +98,7 @@ elif [ "$*" = -short ]; then
 	mapfile -t packages < <(printf '%s\n' "${all[@]}" |
 		grep -E '/(internal/(atomicfile|busyfile|config|fence|neterr|ownerfile|process|sources|terminal|textfile)|client/mqtt)$')
 	tests "${packages[@]}"
-	tests -run '^(TestLockChaos|TestConsoleClosed)$' ./cmd/sscli -chaos-rounds=4
+	tests -run '^(TestLockChaos|TestConsoleClosed|TestPrivateFiles)$' ./cmd/sscli -chaos-rounds=4
 	tests -run "^TestScript\$/^($scripts)\$" ./cmd/sscli
 else
 	tests "${all[@]}" ./cmd/sscli "${flags[@]}"

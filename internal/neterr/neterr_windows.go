@@ -2,7 +2,7 @@ package neterr
 
 import "golang.org/x/sys/windows"
 
-// Errors of sockets.
+// Socket errors.
 const (
 	InUse   = windows.WSAEADDRINUSE   // another socket listens on the address
 	Refused = windows.WSAECONNREFUSED // nobody listens on the address

@@ -21,12 +21,12 @@ const codeKilled = 137
 const codeClosed = 143
 
 // closeGrace is the time between Ctrl-Break and the kill when the console is closing. Windows ends
-// sscli five seconds after it announced the closing, and sscli must release the lock before.
+// sscli five seconds after the console begins to close, and sscli must release the lock first.
 const closeGrace = 2 * time.Second
 
-// GuardMain runs a guard until it is done and returns true. In any other process it returns false
-// at once. Call it first in main. The guard's first arguments are the handles of the pipes from
-// and to sscli.
+// GuardMain runs the guard to its end and returns true, if this process is a guard. In any other
+// process it returns false at once. Call it first in main. The first arguments of a guard are the
+// handles of the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
 		return false
@@ -89,8 +89,8 @@ type guard struct {
 }
 
 func (g *guard) run(from *os.File) {
-	// Caught so that they don't end the guard, then discarded. SIGTERM stands for the closing of the
-	// console and for the end of the user's session: Windows ends the guard some seconds later.
+	// Caught so that they don't end the guard, then discarded. Go reports SIGTERM when the console is
+	// closing or the user's session ends; Windows kills the guard some seconds later.
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, os.Interrupt, syscall.SIGTERM)
 	orders := make(chan order)
@@ -135,7 +135,7 @@ func (g *guard) wake() <-chan time.Time {
 	return time.After(max(0, min(clockInterval, g.limit.Term.left())))
 }
 
-// note adds a line to the log. Call it after the action, so that the log does not delay it.
+// note adds a line to the log. Call it after the action, so that writing does not delay the action.
 func (g *guard) note(format string, args ...any) {
 	if g.log != nil {
 		fmt.Fprintf(g.log, "%s guard %d: %s (ends in %v)\n", time.Now().Format("15:04:05.000000"), os.Getpid(), fmt.Sprintf(format, args...), g.killAt.left())
@@ -273,7 +273,7 @@ func (g *guard) endNow() {
 	g.note("sscli is gone")
 }
 
-// removeSecret removes the secret and its directory.
+// removeSecret removes the file with the secret, and the file's directory.
 func (g *guard) removeSecret() {
 	if g.secret != "" {
 		_ = os.RemoveAll(filepath.Dir(g.secret))

@@ -36,8 +36,7 @@ type Guarded struct {
 	closed bool
 }
 
-// maxOrders is how many orders are queued for a guard that does not read them. When the queue is
-// full, the guard is assumed to hang.
+// maxOrders is the length of the queue of orders. A full queue means that the guard hangs.
 const maxOrders = 16
 
 // NewGuarded finds the command and starts its guard, but not the command. It catches Ctrl-C,

@@ -46,8 +46,8 @@ func startJob(path string, args, env []string, streams [3]*os.File) (*job, error
 	return j, nil
 }
 
-// createInJob starts a command with standard streams and no other handle of this process. The
-// command leads a console process group, because Ctrl-Break can only be sent to a group.
+// createInJob starts a command in a job. The command inherits its standard streams and no other handle.
+// It leads a console process group, because Ctrl-Break can only be sent to a group.
 func createInJob(object windows.Handle, path string, args, env []string, streams [3]*os.File) (*windows.ProcessInformation, error) {
 	const attributeJobList = 0x0002000d // PROC_THREAD_ATTRIBUTE_JOB_LIST
 	list, err := windows.NewProcThreadAttributeList(2)
@@ -63,7 +63,7 @@ func createInJob(object windows.Handle, path string, args, env []string, streams
 	self := windows.CurrentProcess()
 	var inherited []windows.Handle
 	for i, to := range []*windows.Handle{&si.StdInput, &si.StdOutput, &si.StdErr} {
-		// If a stream is closed, the command does not get it either.
+		// The handle of a closed stream cannot be duplicated; the command then has no such stream.
 		if windows.DuplicateHandle(self, windows.Handle(streams[i].Fd()), self, to, 0, true, windows.DUPLICATE_SAME_ACCESS) == nil {
 			defer windows.CloseHandle(*to)
 			inherited = append(inherited, *to)
@@ -111,7 +111,7 @@ func environmentBlock(env []string) ([]uint16, error) {
 	return append(block, 0), nil
 }
 
-// sendBreak sends Ctrl-Break to the command's group. It reaches processes on the guard's console.
+// sendBreak sends Ctrl-Break to the command's group. Only processes on this process's console get it.
 func (j *job) sendBreak() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.pid))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/busyfile"
 )
 
-// isOwn returns true: each user of Windows has a directory for temporary files.
+// isOwn returns true, because on Windows each user has a directory for temporary files.
 func isOwn(fs.FileInfo) bool { return true }
 
 // lockName is the name of the file to lock, because Windows cannot lock a directory.
@@ -25,7 +25,7 @@ func openLock(path string) (*os.File, error) {
 // again for two seconds. It fails if that forward has made the directory its own.
 func (d *directory) remove() error {
 	var entries []os.DirEntry
-	// Another forward may have the directory open, to see whether it is abandoned.
+	// Another forward opens the directory to see whether it is abandoned.
 	err := busyfile.Retry(func() (err error) {
 		entries, err = os.ReadDir(d.path)
 		return err
@@ -35,9 +35,9 @@ func (d *directory) remove() error {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(d.path, e.Name())))
 		}
 	}
-	_ = d.lock.Close() // nothing was written; nil is not a file, which is an error too
+	_ = d.lock.Close() // fails if lock is nil; nothing was written to the file
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		_ = os.Remove(filepath.Join(d.path, lockName)) // if it stays, so does the directory
+		_ = os.Remove(filepath.Join(d.path, lockName)) // if this fails, so does the next line
 		gone := os.Remove(d.path)
 		if gone == nil || errors.Is(gone, fs.ErrNotExist) {
 			return err
