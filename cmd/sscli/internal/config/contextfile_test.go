@@ -231,7 +231,7 @@ func TestEditWaits(t *testing.T) {
 
 func TestEditModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("has no modes")
+		t.Skip("Windows has no mode bits")
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a", "b", "config.yaml")
