@@ -88,8 +88,21 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 			return broker.Later
 		}
 	}
+	var room []byte
+	if len(p.Payload) >= store.LargeValue {
+		s.broker.Unlock()
+		s.large.Lock()
+		defer s.large.Unlock()
+		var r request
+		r.read(c, p)
+		room = store.RoomFor(&r.Request)
+		s.broker.Lock()
+		if s.awaitNotify(); !c.Connected() {
+			return broker.Later
+		}
+	}
 	s.request.read(c, p)
-	s.request.action = action
+	s.request.action, s.request.Room = action, room
 	s.admit(&s.request, p.Expiry)
 	return broker.Later
 }

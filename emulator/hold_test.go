@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +107,44 @@ func TestManyArguments(t *testing.T) {
 	frames(n + 1)
 	run("PUBSUB CHANNELS", redistest.Request("PUBSUB", "CHANNELS"), 1)
 	run("PUBSUB CHANNELS *1*", redistest.Request("PUBSUB", "CHANNELS", "*1*"), 1)
+}
+
+// TestLargeCopies: a command with a large value lets other clients in while the value is copied.
+func TestLargeCopies(t *testing.T) {
+	s, err := emulator.New(emulator.Options{Redis: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	c, m := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())), connect(t, s, "m")
+	const size = 48_000_000
+	value := strings.Repeat("v", size)
+	run := func(name string, f func()) {
+		if part := longestWait(s, f); part > maxWait {
+			t.Errorf("%s: another client waits for %.0f%% of its time", name, 100*part)
+		}
+	}
+	do := func(words ...string) {
+		request := redistest.Request(words...)
+		run(words[0], func() {
+			if _, err := c.Conn.Write(request); err != nil {
+				t.Error(err)
+			}
+			if reply, err := c.Frame(); err != nil || reply[0] == '-' {
+				t.Errorf("%.100q, %v", reply, err)
+			}
+		})
+	}
+	do("SET", "k", value)
+	do("GET", "k")
+	do("APPEND", "k", "x")
+	do("SETRANGE", "k", "5", "x")
+	do("COPY", "k", "j", "REPLACE")
+	do("GETSET", "k", value)
+	request := m.publication("SET", "k", value)
+	run("SET by MQTT", func() {
+		m.send(request)
+		m.receive()
+		m.receive()
+	})
 }

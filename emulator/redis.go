@@ -84,6 +84,8 @@ func (p *redisPort) Stats() redis.Stats {
 	return redis.Stats{Keys: p.store.Len(), Expiring: p.store.Expiring(), Hidden: p.store.Restricted()}
 }
 
+func (p *redisPort) Room(key, size int) []byte { return store.Room(key, 0, size) }
+
 func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 
 func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool { return p.allowed(who, key, false) }
@@ -165,7 +167,7 @@ func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
 }
 
 func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
-	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Persist: p.persisted(op.Key), Mark: byte(op.Encoding)}
+	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Room: op.Room, Expires: op.Expires, Persist: p.persisted(op.Key), Mark: byte(op.Encoding)}
 	if w.Expires.IsZero() && op.PX > 0 {
 		w.Expires = p.now().Add(time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
 	}
@@ -209,7 +211,7 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
 	p.running = true
 	resp := p.store.Do(&store.Request{
-		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key),
+		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key), Room: op.Room,
 	}, nil)
 	p.running = false
 	if len(resp.Version) > 0 {

@@ -120,6 +120,10 @@ type Server struct {
 	port    *redisPort
 	logins  *admission.Throttle
 
+	// large is locked, before the broker, while the large value of a SET is copied without the broker's
+	// lock, and until it is stored. So there is one such copy at a time.
+	large sync.Mutex
+
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for
 	store     *store.Store

@@ -42,12 +42,17 @@ type Local interface {
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
+	Room(key, size int) []byte            // memory for Op.Room, for a key and a value of these lengths; the Local need not be locked
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
 	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats                         // must be cheap, because it is called often
 	MayRead(who *Caller, key []byte) bool // reports whether the caller may read a key
 	MayAll(who *Caller) bool              // reports whether the caller may use all keys; called without the lock, too
 }
+
+// LargeValue is the length in bytes from which values are large. A Local never changes the memory of a
+// large value, so that the server may read it while the Local is not locked.
+const LargeValue = 1 << 20
 
 // Stats describes the content of a [Local].
 type Stats struct {
@@ -115,6 +120,7 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
+	Room      []byte    // SET only; nil, or memory from Local.Room that ends with Value and now belongs to the Local
 	Expires   time.Time // SET only; replaces PX unless zero
 	Protocol  bool      // a write follows the rules of the store's own protocol, not those of Redis
 	Encoding  Encoding  // SET only

@@ -63,6 +63,9 @@ type conn struct {
 	queuedBytes int
 	queuedArgs  int
 	looked      int                 // number of keys that the running transaction has scanned
+	rooms       []room              // for values that the running command stores
+	hasLarge    bool                // Server.large is locked
+	large       []largeReply        // in the reply of the running command
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
@@ -343,14 +346,26 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		began = time.Now()
 	}
 	if cmd.flags&usesStore != 0 {
+		c.copyLarge(cmd, args)
 		c.lock()
 		c.holding++
 	}
-	if err := cmd.run(c, args); err != nil {
+	err := cmd.run(c, args)
+	for err == errChanged {
+		c.rooms = nil
+		c.copyLarge(cmd, args)
+		c.lock()
+		err = cmd.run(c, args)
+	}
+	c.unlockLarge()
+	if err != nil {
 		c.last = c.last || c.sentHead != nil // the client waits for the rest of the reply
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)
+	if len(c.large) > 0 {
+		c.sendLarge()
+	}
 	c.sentHead = nil
 }
 

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"math"
 	"math/big"
 )
@@ -50,9 +49,13 @@ func runSetRange(c *conn, args [][]byte) error {
 	if err := c.mayWrite(int(size)); err != nil {
 		return err
 	}
-	value := make([]byte, size)
-	copy(value, old.Entry.Value)
-	copy(value[offset:], part)
+	value, err := c.build(&old, args[1], int(size), func(value, old []byte) {
+		copy(value, old)
+		copy(value[offset:], part)
+	})
+	if err != nil {
+		return err
+	}
 	err = c.edit(old, value, EncodingRaw, "setrange")
 	c.integer(int64(len(value)))
 	return err
@@ -73,7 +76,12 @@ func runAppend(c *conn, args [][]byte) error {
 	if !old.Yes {
 		encoding = EncodingAuto
 	}
-	value := append(bytes.Clone(old.Entry.Value), args[2]...)
+	value, err := c.build(&old, args[1], len(old.Entry.Value)+len(args[2]), func(value, old []byte) {
+		copy(value[copy(value, old):], args[2])
+	})
+	if err != nil {
+		return err
+	}
 	err = c.edit(old, value, encoding, "append")
 	c.integer(int64(len(value)))
 	return err
@@ -173,10 +181,14 @@ func runSetBit(c *conn, args [][]byte) error {
 		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
 			return err
 		}
-		value := make([]byte, max(len(old.Entry.Value), at+1))
-		copy(value, old.Entry.Value)
-		if value[at] &^= mask; on {
-			value[at] |= mask
+		value, err := c.build(&old, args[1], max(len(old.Entry.Value), at+1), func(value, old []byte) {
+			copy(value, old)
+			if value[at] &^= mask; on {
+				value[at] |= mask
+			}
+		})
+		if err != nil {
+			return err
 		}
 		err = c.edit(old, value, EncodingRaw, "setbit")
 	}

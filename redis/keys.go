@@ -119,7 +119,10 @@ func runRename(c *conn, args [][]byte) error {
 	if err := c.mayWrite(len(old.Entry.Value)); err != nil {
 		return err
 	}
-	value := bytes.Clone(old.Entry.Value)
+	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { copy(value, old) })
+	if err != nil {
+		return err
+	}
 	taken, err := c.lookup(to)
 	switch {
 	case err != nil:
@@ -173,7 +176,11 @@ func runCopy(c *conn, args [][]byte) error {
 		c.integer(0)
 		return err
 	}
-	op := Op{Verb: Set, Key: to, Value: old.Entry.Value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}
+	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { copy(value, old) })
+	if err != nil {
+		return err
+	}
+	op := Op{Verb: Set, Key: to, Value: value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}
 	if op.Encoding == EncodingAuto {
 		op.Encoding = EncodingUnshared
 	}

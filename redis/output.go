@@ -22,6 +22,7 @@ type output struct {
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
+	kept    int         // bytes of the large value that is being sent
 	charged charge      // for the buffers
 }
 
@@ -83,7 +84,15 @@ func (c *conn) commit() {
 
 // charge charges the capacity of the buffers. o.mu is held.
 func (o *output) charge() bool {
-	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending-freeOutput))
+	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept-freeOutput))
+}
+
+// keep charges n bytes of the large value that is being sent, which the Local may have replaced.
+func (o *output) keep(n int) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.kept = n
+	return o.charge()
 }
 
 // drop ends the output and closes a connection that occupies too much memory. out.mu is held.
@@ -103,6 +112,11 @@ func (c *conn) sendPart() bool {
 	if c.executing {
 		c.boundTransaction()
 		return true
+	}
+	if len(c.large) > 0 {
+		open := c.sendLarge()
+		c.lock()
+		return open
 	}
 	if len(c.w) < fullOutput {
 		return true

@@ -16,6 +16,7 @@ func (c *conn) fail(err error) {
 		text = e.Error()
 	}
 	c.w = append(c.w[:min(c.mark, len(c.w))], '-')
+	c.large = nil
 	for i := range len(text) {
 		if b := text[i]; b == '\r' || b == '\n' {
 			c.w = append(c.w, ' ')
@@ -40,6 +41,14 @@ func (c *conn) bool(b bool) {
 func (c *conn) bulk(b []byte) {
 	if c.executing && (c.last || len(b) > maxPending) {
 		c.dropTransaction() // without a copy
+		return
+	}
+	if c.isLarge(len(b)) {
+		c.w = appendNumber(c.w, '$', int64(len(b)))
+		if !c.muted {
+			c.large = append(c.large, largeReply{len(c.w), b})
+		}
+		c.w = append(c.w, "\r\n"...)
 		return
 	}
 	c.w = appendBulk(c.w, b)

@@ -80,6 +80,8 @@ type Server struct {
 	active  *conn                         // the connection that has locked it; nil: none
 	watched map[string]map[*conn]struct{} // connections with a WATCH, by key
 
+	large sync.Mutex // locked before the Local, see conn.lockLarge
+
 	mu sync.Mutex // locked after the Local and before output.mu
 	hub
 	conns     map[*conn]struct{}

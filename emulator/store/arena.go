@@ -33,6 +33,7 @@ const (
 
 type block struct {
 	data  []byte
+	whole []byte // of a record with a large value: memory that ends with data
 	size  int    // size of a slot, in bytes
 	used  int    // number of slots that hold a record
 	fresh int    // number of slots that have ever held a record; all later slots are free
@@ -74,13 +75,10 @@ func (a *arena) bytes(r ref) []byte {
 func (a *arena) alloc(n int) ref {
 	size := slotSize(n)
 	if size > maxSlot {
-		number := a.newBlock(size, size)
-		a.blocks[number].used = 1
-		a.used += size
-		return ref(number << slotBits)
+		return a.adopt(make([]byte, size), 0)
 	}
 	if len(a.open[size]) == 0 {
-		a.open[size] = append(a.open[size], a.newBlock(blockSize, size))
+		a.open[size] = append(a.open[size], a.newBlock(block{data: make([]byte, blockSize), size: size}))
 	}
 	open := a.open[size]
 	number := open[len(open)-1]
@@ -123,13 +121,29 @@ func (a *arena) free(r ref) {
 	a.unused = append(a.unused, number)
 }
 
-func (a *arena) newBlock(memory, size int) uint32 {
+// adopt returns a slot for a large record, in memory that the arena takes over. The slot begins at begin.
+func (a *arena) adopt(whole []byte, begin int) ref {
+	size := len(whole) - begin
+	a.used += size
+	return ref(a.newBlock(block{data: whole[begin:], whole: whole, size: size, used: 1}) << slotBits)
+}
+
+// moveBegin changes where the only slot of a block begins in the block's memory.
+func (a *arena) moveBegin(r ref, begin int) {
+	b := &a.blocks[r>>slotBits]
+	a.used -= b.size
+	b.data = b.whole[begin:]
+	b.size = len(b.data)
+	a.used += b.size
+}
+
+func (a *arena) newBlock(b block) uint32 {
 	number := uint32(len(a.blocks))
 	if last := len(a.unused) - 1; last >= 0 {
 		number, a.unused = a.unused[last], a.unused[:last]
 	} else {
 		a.blocks = append(a.blocks, block{})
 	}
-	a.blocks[number] = block{data: make([]byte, memory), size: size}
+	a.blocks[number] = b
 	return number
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strings"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
@@ -41,6 +42,7 @@ type Write struct {
 
 	Key     []byte
 	Value   []byte
+	Room    []byte    // nil, or memory from [Room] that ends with Value and now belongs to the store
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
 	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
@@ -80,6 +82,32 @@ func (s *Store) Apply(w Write) (refusal string) {
 	}
 	s.observeChange(observe.Apply, w.ClientID, w.Username, w.Key, version, n)
 	return ""
+}
+
+// LargeValue is the length in bytes from which values are large. The store never changes the memory of
+// a large value, so that callers may read it while other requests are processed.
+const LargeValue = 1 << 20
+
+// Room returns memory for a large value of size bytes, which the caller copies to its end: the store then
+// need not copy the value itself, while other requests wait. key and fence are the lengths of the key
+// and the fencing token.
+func Room(key, fence, size int) []byte {
+	const header, version = headerSize + 8, 255 // at most
+	return make([]byte, header+key+version+fence+size)
+}
+
+// RoomFor returns a copy of the large value of a SET, for Request.Room, or nil for any other request.
+func RoomFor(r *Request) []byte {
+	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
+		return nil
+	}
+	words, err := wire.ParseRequest(r.Payload)
+	if err != nil || len(words) < 3 || !strings.EqualFold(string(words[0]), wire.VerbSet) || len(words[2]) < LargeValue {
+		return nil
+	}
+	room := Room(len(words[1]), len(r.Fence), len(words[2]))
+	copy(room[len(room)-len(words[2]):], words[2])
+	return room
 }
 
 // recordOverhead is the estimated memory that a key needs besides its name and value, in bytes.
@@ -122,7 +150,7 @@ func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 	if s.opts.Keep != nil && s.opts.Keep(w.Key, w.Persist) {
 		flags |= flagKept
 	}
-	e := s.index.entry(s.index.put(r, w.Key, version, fence, w.Value, deadline(w.Expires), flags))
+	e := s.index.entry(s.index.put(r, w.Key, version, fence, w.Value, deadline(w.Expires), flags, w.Room))
 	s.changed(Change{Entry: e, New: r == 0, Cause: w.Cause, ClientID: w.ClientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
 	return e
 }

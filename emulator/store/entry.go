@@ -35,17 +35,22 @@ const (
 
 // appendRecord appends the record of a key. It sets flagExpires if deadline is not 0.
 func appendRecord(dst, key, version, fence, value []byte, deadline int64, flags byte) []byte {
+	return append(appendHead(dst, key, version, fence, len(value), deadline, flags), value...)
+}
+
+// appendHead appends the record of a key without the value, which has size bytes.
+func appendHead(dst, key, version, fence []byte, size int, deadline int64, flags byte) []byte {
 	if deadline != 0 {
 		flags |= flagExpires
 	}
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(key)))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(value)))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(size))
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(len(fence)))
 	dst = append(dst, byte(len(version)), flags)
 	if deadline != 0 {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(deadline))
 	}
-	return append(append(append(append(dst, key...), version...), fence...), value...)
+	return append(append(append(dst, key...), version...), fence...)
 }
 
 func (e Entry) flags() byte { return e.record[headerSize-1] }

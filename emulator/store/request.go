@@ -16,6 +16,7 @@ type Request struct {
 	Timestamp []byte // `__ts`; nil: none was sent
 	Fence     []byte // `__ft`; nil: none was sent
 	Persist   bool   // true if `aio-persistence` is `true`
+	Room      []byte // nil, or memory from [Room] that ends with the value of a SET and now belongs to the store
 }
 
 // SetProperty sets the field for a user property of the request. If a property is repeated, the

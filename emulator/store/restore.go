@@ -18,7 +18,7 @@ func (s *Store) Restore(k Saved) {
 	if k.Persist {
 		flags |= flagPersist
 	}
-	s.index.put(s.index.find(k.Key), k.Key, k.Version, k.Fence, k.Value, deadline(k.Expires), flags)
+	s.index.put(s.index.find(k.Key), k.Key, k.Version, k.Fence, k.Value, deadline(k.Expires), flags, nil)
 }
 
 // RestoreClock advances the store's clock to wall, in milliseconds since the Unix epoch, so that

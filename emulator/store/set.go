@@ -66,7 +66,7 @@ func (s *Store) set(c *call) Response {
 		return s.refuse(c, text)
 	}
 	r := s.index.find(c.key)
-	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Persist: c.Persist}
+	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Room: c.Room, Persist: c.Persist}
 	if opts.px > 0 {
 		w.Cause, w.Expires = CauseSetPX, s.now.Add(opts.px)
 	}

@@ -1,0 +1,130 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+)
+
+// Large values of a Local are copied while other clients use the Local: before a command stores them,
+// and while a reply with them is sent. Within a transaction they are copied in the same step.
+
+// A room is memory for a value that a command is going to store, see Op.Room.
+type room struct{ value, memory []byte }
+
+// A largeReply is a large value in the reply of the running command.
+type largeReply struct {
+	at    int // offset in conn.w
+	value []byte
+}
+
+// errChanged means that the command must run again, because a key has changed while its new value was
+// made.
+var errChanged = errors.New("the key has changed")
+
+// isLarge reports whether a value of size bytes is copied without the lock of the Local.
+func (c *conn) isLarge(size int) bool {
+	return size >= LargeValue && c.s.local != nil && !c.executing
+}
+
+// lockLarge waits until no other command has copies of large values, and unlocks the Local meanwhile.
+func (c *conn) lockLarge() {
+	c.unlock()
+	if !c.hasLarge {
+		c.hasLarge = true
+		c.s.large.Lock()
+	}
+}
+
+// unlockLarge ends the use of copies of large values.
+func (c *conn) unlockLarge() {
+	if c.hasLarge {
+		c.hasLarge, c.rooms = false, nil
+		c.s.large.Unlock()
+	}
+}
+
+// copyLarge copies the large arguments of a command that may store them.
+func (c *conn) copyLarge(cmd *command, args [][]byte) {
+	if cmd.flags&denyOOM == 0 || !slices.ContainsFunc(args, func(a []byte) bool { return c.isLarge(len(a)) }) {
+		return
+	}
+	c.lockLarge()
+	for i, a := range args[1:] {
+		if c.isLarge(len(a)) {
+			memory := c.s.local.Room(max(len(args[1]), len(args[i])), len(a)) // MSET has the key before the value
+			copy(memory[len(memory)-len(a):], a)
+			c.rooms = append(c.rooms, room{a, memory})
+		}
+	}
+}
+
+// takeRoom returns the memory for a value, or nil.
+func (c *conn) takeRoom(value []byte) []byte {
+	for i, r := range c.rooms {
+		if len(r.value) == len(value) && &r.value[0] == &value[0] {
+			c.rooms[i].value = nil
+			return r.memory
+		}
+	}
+	return nil
+}
+
+// build returns a new value of size bytes, which fill makes from the value of old. If the value is large,
+// other clients may use the Local meanwhile. If one of them has changed the key, build returns errChanged.
+func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)) ([]byte, error) {
+	if !c.isLarge(size) {
+		value := make([]byte, size)
+		fill(value, old.Entry.Value)
+		return value, nil
+	}
+	from, version := old.Entry.Value, bytes.Clone(old.Entry.Version)
+	if len(from) < LargeValue {
+		from = bytes.Clone(from)
+	}
+	c.lockLarge()
+	memory := c.s.local.Room(len(key), size)
+	value := memory[len(memory)-size:]
+	fill(value, from)
+	c.rooms = append(c.rooms, room{value, memory})
+	c.lock()
+	now, err := c.lookup(old.Key)
+	if err != nil {
+		return nil, err
+	}
+	if now.Yes != old.Yes || !bytes.Equal(now.Entry.Version, version) {
+		return nil, errChanged
+	}
+	*old = now
+	return value, nil
+}
+
+// sendLarge sends the reply of the running command, which has large values, as fast as the client reads.
+// Other clients may use the Local meanwhile. It returns false if the connection is closed.
+func (c *conn) sendLarge() bool {
+	w, parts, sent := c.w, c.large, 0
+	c.w, c.large = nil, nil
+	if c.sentHead == nil {
+		c.sentHead = bytes.Clone(w[c.mark:min(c.mark+maxHead, len(w))])
+	}
+	defer c.out.keep(0)
+	for _, part := range parts {
+		c.w = append(c.w, w[sent:part.at]...)
+		sent = part.at
+		c.unlock()
+		if !c.out.keep(len(part.value)) {
+			c.out.mu.Lock()
+			c.drop("closing a client because the memory for clients is exhausted")
+			c.out.mu.Unlock()
+			return false
+		}
+		for some := range slices.Chunk(part.value, fullOutput) {
+			c.w = append(c.w, some...)
+			if !c.flush() {
+				return false
+			}
+		}
+	}
+	c.w = append(c.w, w[sent:]...)
+	return true
+}
