@@ -75,14 +75,15 @@ internal/textfile    internal/busyfile
 client               client/internal/idtable client/mqtt client/wait client/wire internal/textfile internal/busyfile
 observe
 internal/admission
+internal/chunk
 internal/glob
 internal/neterr
 internal/ownerfile
 socket
-emulator/broker      internal/admission socket
-emulator/store       client/wire internal/glob observe
+emulator/broker      internal/admission internal/chunk socket
+emulator/store       client/wire internal/chunk internal/glob observe
 emulator/disk        internal/ownerfile
-redis                internal/admission internal/glob observe socket
+redis                internal/admission internal/chunk internal/glob observe socket
 emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis internal/neterr
 format               observe
 repl                 format internal/ownerfile
@@ -245,6 +246,7 @@ func TestLayers(t *testing.T) {
 		socket   = module + "/socket"
 		glob     = module + "/internal/glob"
 		admit    = module + "/internal/admission"
+		chunk    = module + "/internal/chunk"
 		owner    = module + "/internal/ownerfile"
 		observe  = module + "/observe"
 		btree    = "github.com/tidwall/btree"
@@ -293,18 +295,18 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
 			func(i string) bool { return !isStd(i) }},
-		{"redis stands on the standard library, admission, glob, observe and socket", func(p string) bool { return p == redis }, all,
+		{"redis stands on the standard library, admission, chunk, glob, observe and socket", func(p string) bool { return p == redis }, all,
 			func(i string) bool {
-				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket
+				return !isStd(i) && i != redis && i != admit && i != chunk && i != glob && i != observe && i != socket
 			}},
-		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
-			func(i string) bool { return !isStd(i) && i != wire && i != glob && i != observe && i != btree }},
+		{"store stands on the standard library, wire, chunk, glob, observe and btree", func(p string) bool { return p == store }, direct,
+			func(i string) bool { return !isStd(i) && i != wire && i != chunk && i != glob && i != observe && i != btree }},
 		{"disk stands on the standard library, ownerfile and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && i != owner && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
-			func(i string) bool { return !isStd(i) && i != admit && i != socket && i != btree && i != websocket }},
+		{"broker stands on the standard library, admission, chunk, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
+			func(i string) bool { return !isStd(i) && i != admit && i != chunk && i != socket && i != btree && i != websocket }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,

@@ -3,6 +3,8 @@ package redis
 import (
 	"math"
 	"math/big"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // editCommands are the commands that change a part of a value, and GETBIT.
@@ -50,8 +52,8 @@ func runSetRange(c *conn, args [][]byte) error {
 		return err
 	}
 	value, err := c.build(&old, args[1], int(size), func(value, old []byte) {
-		copy(value, old)
-		copy(value[offset:], part)
+		chunk.Copy(value, old)
+		chunk.Copy(value[offset:], part)
 	})
 	if err != nil {
 		return err
@@ -77,7 +79,7 @@ func runAppend(c *conn, args [][]byte) error {
 		encoding = EncodingAuto
 	}
 	value, err := c.build(&old, args[1], len(old.Entry.Value)+len(args[2]), func(value, old []byte) {
-		copy(value[copy(value, old):], args[2])
+		chunk.Copy(value[chunk.Copy(value, old):], args[2])
 	})
 	if err != nil {
 		return err
@@ -182,7 +184,7 @@ func runSetBit(c *conn, args [][]byte) error {
 			return err
 		}
 		value, err := c.build(&old, args[1], max(len(old.Entry.Value), at+1), func(value, old []byte) {
-			copy(value, old)
+			chunk.Copy(value, old)
 			if value[at] &^= mask; on {
 				value[at] |= mask
 			}

@@ -3,6 +3,8 @@ package redis
 import (
 	"bytes"
 	"math"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 func keysCommands() []*command {
@@ -119,7 +121,7 @@ func runRename(c *conn, args [][]byte) error {
 	if err := c.mayWrite(len(old.Entry.Value)); err != nil {
 		return err
 	}
-	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { copy(value, old) })
+	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { chunk.Copy(value, old) })
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func runCopy(c *conn, args [][]byte) error {
 		c.integer(0)
 		return err
 	}
-	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { copy(value, old) })
+	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { chunk.Copy(value, old) })
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // Large values of a Local are copied while other clients use the Local: before a command stores them,
@@ -53,7 +55,7 @@ func (c *conn) copyLarge(cmd *command, args [][]byte) {
 	for i, a := range args[1:] {
 		if c.isLarge(len(a)) {
 			memory := c.s.local.Room(max(len(args[1]), len(args[i])), len(a)) // MSET has the key before the value
-			copy(memory[len(memory)-len(a):], a)
+			chunk.Copy(memory[len(memory)-len(a):], a)
 			c.rooms = append(c.rooms, room{a, memory})
 		}
 	}

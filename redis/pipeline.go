@@ -1,6 +1,10 @@
 package redis
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/sscli/sscli/internal/chunk"
+)
 
 // A pipeline holds the running commands of a client of a remote store. Commands on different keys
 // run at the same time; commands on one key run one after the other. Replies are sent in the order
@@ -153,7 +157,7 @@ func sizeOf(args [][]byte) (size int) {
 func cloneArgs(args [][]byte, size int) [][]byte {
 	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
 	for i, a := range args {
-		joined = append(joined, a...)
+		joined = joined[:len(joined)+chunk.Copy(joined[len(joined):cap(joined)], a)]
 		copied[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
 	}
 	return copied

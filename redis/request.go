@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // Limits on requests, checked before memory is allocated. All but maxUnread and maxArgs are the
@@ -81,7 +83,7 @@ func (r *requestReader) fill(from io.Reader) error {
 	}
 	if size := r.needs(); size != len(r.buf) {
 		other := make([]byte, size)
-		r.end = copy(other, r.buf[r.begin:r.end])
+		r.end = chunk.Copy(other, r.buf[r.begin:r.end])
 		r.begin, r.buf = 0, other
 	}
 	n, err := from.Read(r.buf[r.end:])

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/socket"
 )
 
@@ -135,7 +136,10 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	if size != len(buf) {
 		next = make([]byte, size)
 	}
-	return next, copy(next, buf[from:to])
+	if size == len(buf) {
+		return next, copy(next, buf[from:to]) // they overlap
+	}
+	return next, chunk.Copy(next, buf[from:to])
 }
 
 // readDeadline limits the next reads; 0: no limit. It requires the lock, so that it does not

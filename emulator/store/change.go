@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -106,7 +107,7 @@ func RoomFor(r *Request) []byte {
 		return nil
 	}
 	room := Room(len(words[1]), len(r.Fence), len(words[2]))
-	copy(room[len(room)-len(words[2]):], words[2])
+	chunk.Copy(room[len(room)-len(words[2]):], words[2])
 	return room
 }
 

@@ -25,7 +25,8 @@ type connectOptions struct {
 	expiry    uint32 // of the session, in seconds
 	keepAlive uint16 // seconds
 	will      []byte // payload of a will on the topic "will"; nil: no will
-	password  string // with the user name "user"; empty: no user name
+	password  string // with the user name "user"; empty: no password
+	user      string // without a password; empty: no user name
 }
 
 // connectPacket returns the bytes of a CONNECT.
@@ -37,6 +38,9 @@ func connectPacket(o connectOptions) []byte {
 	}
 	if o.password != "" {
 		p.UsernameFlag, p.PasswordFlag, p.Username, p.Password = true, true, "user", []byte(o.password)
+	}
+	if o.user != "" {
+		p.UsernameFlag, p.Username = true, o.user
 	}
 	return encoded(&p)
 }

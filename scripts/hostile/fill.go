@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -62,6 +63,14 @@ func fills() []attack {
 				return "", err
 			}
 			return publishMany(t, "news", 100, 64<<10)
+		}},
+		{name: "5,000 clients with user names of 60 KB", memory: true, run: func(ctx context.Context, t *target) (string, error) {
+			name := strings.Repeat("u", 60_000)
+			n, _ := inParallel(ctx, t.scale(5000), func(i int) error {
+				_, err := connectTo(t, connectOptions{id: fmt.Sprint("named", i), user: name})
+				return err
+			})
+			return fmt.Sprintf("%d such clients", n), pause(ctx, time.Second)
 		}},
 		{name: "2,000 overlapping filters with identifiers, 2,000 messages of 1 KB, never read", memory: true, run: func(ctx context.Context, t *target) (string, error) {
 			c, err := connectTo(t, connectOptions{id: "overlap"})

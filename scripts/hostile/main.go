@@ -169,5 +169,5 @@ func (a attack) attempt(ctx context.Context, sscli, dir string, idle *target, sh
 }
 
 func attacks() []attack {
-	return slices.Concat(stalls(), fills(), floods())
+	return slices.Concat(stalls(), holds(), fills(), floods())
 }

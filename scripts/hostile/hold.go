@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// holds are attacks with single requests that are large, or that concern very many keys.
+func holds() []attack {
+	return []attack{
+		{name: "SET, GET, APPEND, COPY and EXPIRE of 200 MB", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			value := make([]byte, t.scale(200_000_000))
+			t.stored.Add(2 * int64(len(value)))
+			last := ""
+			for _, words := range [][][]byte{{[]byte("SET"), []byte("k"), value}, {[]byte("APPEND"), []byte("k"), []byte("x")},
+				{[]byte("COPY"), []byte("k"), []byte("j")}, {[]byte("EXPIRE"), []byte("k"), []byte("1000")}, {[]byte("GET"), []byte("k")}} {
+				if last, err = c.do(patience, words...); err != nil {
+					return answered("", err)
+				}
+			}
+			_, err = c.in.Discard(len(value))
+			return answered(last, err)
+		}},
+		{name: "SET of 200 MB by MQTT", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			if err := c.request([]byte("SET"), []byte("k"), make([]byte, t.scale(200_000_000))); err != nil {
+				return answered("", err)
+			}
+			return answered(c.reply(patience))
+		}},
+		{name: "a request of 40 million words", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			n := t.scale(40_000_000)
+			if err := c.send(append(fmt.Appendf(nil, "*%d\r\n", n), bytes.Repeat([]byte("$0\r\n\r\n"), n)...)); err != nil {
+				return answered("", err)
+			}
+			return answered(c.reply(patience))
+		}},
+		{name: "a PUBLISH with 200 MB of user properties", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectTo(t, connectOptions{id: "attacker"})
+			if err != nil {
+				return "", err
+			}
+			properties := bytes.Repeat([]byte("\x26\x00\x01k\x00\x01v"), t.scale(200_000_000)/7)
+			body := append([]byte("\x00\x01t"), binary.AppendUvarint(nil, uint64(len(properties)))...)
+			body = append(body, properties...)
+			if _, err := c.Write(append(binary.AppendUvarint([]byte{0x30}, uint64(len(body))), body...)); err != nil {
+				return answered("", err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(patience))
+			p, err := packets.ReadPacket(c.in)
+			if err != nil {
+				return answered("", err)
+			}
+			return p.PacketType(), nil
+		}},
+		{name: "WATCH and MGET of 400,000 keys, SUBSCRIBE to as many channels, PUBSUB CHANNELS", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			var names [][]byte
+			for i := range t.scale(400_000) {
+				names = append(names, fmt.Append(nil, "name", i))
+			}
+			for _, command := range []string{"WATCH", "MGET", "EXISTS", "SUBSCRIBE"} {
+				other, err := connectToRedis(t)
+				if err != nil {
+					return "", err
+				}
+				if _, err := other.do(patience, append([][]byte{[]byte(command)}, names...)...); err != nil {
+					return answered("", err)
+				}
+				if command == "SUBSCRIBE" {
+					_, err = other.in.Discard(len(names) * 30)
+				} else {
+					err = other.Close()
+				}
+				if err != nil {
+					return answered("", err)
+				}
+			}
+			return answered(c.do(patience, []byte("PUBSUB"), []byte("CHANNELS"), []byte("*1*")))
+		}},
+		{name: "a transaction of 8,000 APPENDs to a value of 1 MB", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			t.stored.Add(1_000_000)
+			if _, err := c.do(patience, []byte("SET"), []byte("k"), make([]byte, 1_000_000)); err != nil {
+				return answered("", err)
+			}
+			n := t.scale(8000)
+			queued := strings.Repeat("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$1\r\nx\r\n", n)
+			if _, err := c.Write([]byte("*1\r\n$5\r\nMULTI\r\n" + queued)); err != nil {
+				return answered("", err)
+			}
+			for range n + 1 {
+				if _, err := c.in.ReadString('\n'); err != nil {
+					return answered("", err)
+				}
+			}
+			return answered(c.do(patience, []byte("EXEC")))
+		}},
+		{name: "300,000 keys that expire in one moment", run: func(ctx context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			n := t.scale(300_000)
+			moment := time.Now().Add(time.Duration(2+n/100_000) * time.Second)
+			t.stored.Add(int64(n) * 200)
+			var all []byte
+			for i := range n {
+				all = fmt.Appendf(all, "SET key%d v PXAT %d\r\n", i, moment.UnixMilli())
+			}
+			go func() { _, _ = c.Write(all) }() // a reply is missing after an error
+			for range n {
+				if _, err := c.in.ReadString('\n'); err != nil {
+					return answered("", err)
+				}
+			}
+			if err := pause(ctx, time.Until(moment)+time.Second); err != nil {
+				return "", err
+			}
+			return answered(c.do(patience, []byte("DBSIZE")))
+		}},
+		{name: "1,000 clients with KEYNOTIFY of one key of 30 KB, ten SETs of 100 KB", run: func(_ context.Context, t *target) (string, error) {
+			key := bytes.Repeat([]byte("k"), 30_000)
+			watchers, err := inParallel(context.Background(), t.scale(1000), func(i int) error {
+				c, err := connectToStore(t, fmt.Sprint("watcher", i))
+				if err != nil {
+					return err
+				}
+				if err := c.request([]byte("KEYNOTIFY"), key); err != nil {
+					return err
+				}
+				_, err = c.reply(patience)
+				return err
+			})
+			if err != nil {
+				return answered("", err)
+			}
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			for range 10 {
+				if err := c.request([]byte("SET"), key, make([]byte, 100_000)); err != nil {
+					return answered("", err)
+				}
+				if _, err := c.reply(patience); err != nil {
+					return answered("", err)
+				}
+			}
+			return fmt.Sprintf("%d watchers", watchers), nil
+		}},
+		{name: "300,000 KEYNOTIFYs of a client that then leaves", run: func(ctx context.Context, t *target) (string, error) {
+			c, err := connectToStore(t, "attacker")
+			if err != nil {
+				return "", err
+			}
+			n := t.scale(300_000)
+			go func() {
+				for i := range n {
+					if c.request([]byte("KEYNOTIFY"), fmt.Append(nil, "key", i)) != nil {
+						return // a reply is missing
+					}
+				}
+			}()
+			for i := range n {
+				if _, err := c.reply(patience); err != nil {
+					return fmt.Sprintf("%d registrations, then %s", i, plain(err)), nil
+				}
+			}
+			if err := c.Close(); err != nil {
+				return "", err
+			}
+			return fmt.Sprintf("%d registrations", n), pause(ctx, time.Second)
+		}},
+	}
+}
+
+// send sends a request to the store with any payload.
+func (c *client) send(payload []byte) error {
+	_, err := c.Write(encoded(&packets.Publish{Topic: wire.RequestTopic, QoS: 1, PacketID: 1, Payload: payload,
+		Properties: &packets.Properties{ResponseTopic: wire.ResponseTopic(c.id), CorrelationData: []byte("1")}}))
+	return err
+}
