@@ -300,13 +300,17 @@ func TestLayers(t *testing.T) {
 				return !isStd(i) && i != redis && i != admit && i != chunk && i != glob && i != observe && i != socket
 			}},
 		{"store stands on the standard library, wire, chunk, glob, observe and btree", func(p string) bool { return p == store }, direct,
-			func(i string) bool { return !isStd(i) && i != wire && i != chunk && i != glob && i != observe && i != btree }},
+			func(i string) bool {
+				return !isStd(i) && i != wire && i != chunk && i != glob && i != observe && i != btree
+			}},
 		{"disk stands on the standard library, ownerfile and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && i != owner && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
 		{"broker stands on the standard library, admission, chunk, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
-			func(i string) bool { return !isStd(i) && i != admit && i != chunk && i != socket && i != btree && i != websocket }},
+			func(i string) bool {
+				return !isStd(i) && i != admit && i != chunk && i != socket && i != btree && i != websocket
+			}},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
