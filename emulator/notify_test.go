@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ func TestLargeNotifications(t *testing.T) {
 				}
 				content := p.Content.(*packets.Publish)
 				heard[i] = append(heard[i], fmt.Sprint(content.Properties.User)+string(content.Payload[len(content.Payload)-10:]))
-				if _, err := io.WriteString(conn, string([]byte{0x40, 2, byte(content.PacketID >> 8), byte(content.PacketID)})); err != nil {
+				if _, err := conn.Write([]byte{0x40, 2, byte(content.PacketID >> 8), byte(content.PacketID)}); err != nil {
 					t.Error(err)
 				}
 			}

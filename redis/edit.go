@@ -183,7 +183,8 @@ func runSetBit(c *conn, args [][]byte) error {
 		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
 			return err
 		}
-		value, err := c.build(&old, args[1], max(len(old.Entry.Value), at+1), func(value, old []byte) {
+		var value []byte
+		value, err = c.build(&old, args[1], max(len(old.Entry.Value), at+1), func(value, old []byte) {
 			chunk.Copy(value, old)
 			if value[at] &^= mask; on {
 				value[at] |= mask

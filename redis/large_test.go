@@ -89,3 +89,12 @@ func TestConcurrentEdits(t *testing.T) {
 	editing.Wait()
 	c.Expect(t, fmt.Sprintf(":%d\r\n", redis.LargeValue+clients*each*4/5), "STRLEN", "k")
 }
+
+// TestRefusedEdits: an edit that the store refuses says so.
+func TestRefusedEdits(t *testing.T) {
+	_, c := start(t, emulator.Options{MaxStored: 4 << 20})
+	for _, words := range [][]string{{"SETBIT", "k", "80000000", "1"}, {"SETRANGE", "k", "10000000", "x"}, {"SETRANGE", "k", "1000000", strings.Repeat("x", 4<<20)}} {
+		c.Expect(t, "-ERR the quota has been exceeded\r\n", words...)
+	}
+	c.Expect(t, ":0\r\n", "EXISTS", "k")
+}

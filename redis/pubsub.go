@@ -3,7 +3,6 @@ package redis
 import (
 	"bytes"
 	"cmp"
-	"net"
 	"slices"
 	"strings"
 )
@@ -370,89 +369,6 @@ func runSPublish(c *conn, args [][]byte) error {
 	n := c.s.publishTo(c, c.s.shards.subscribers[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
-}
-
-func runPubSubChannels(c *conn, args [][]byte) error { return c.listChannels(&c.s.channels, args) }
-
-func runPubSubShardChannels(c *conn, args [][]byte) error { return c.listChannels(&c.s.shards, args) }
-
-// listChannels replies with the channels that have subscribers.
-func (c *conn) listChannels(r *roster, args [][]byte) error {
-	if len(args) > 3 {
-		return wrongSubcommand(args)
-	}
-	if err := patternArgs(args[2:]...); err != nil {
-		return err
-	}
-	var p *pattern // nil: all channels
-	if len(args) == 3 {
-		p = parsePattern(args[2])
-	}
-	var names []string
-	c.s.mu.Lock()
-	n := len(r.subscribers)
-	c.s.mu.Unlock()
-	if err := c.look(n); err != nil {
-		return err
-	}
-	n = 0
-	c.s.mu.Lock()
-	for name := range r.subscribers {
-		if n++; n%64 == 0 {
-			c.s.mu.Unlock()
-			c.letOthersIn()
-			c.s.mu.Lock()
-		}
-		key, _, _ := cutChannel([]byte(name))
-		if (p == nil || p.match([]byte(name))) && (key == nil || c.mayRead(key)) {
-			names = append(names, name)
-		}
-	}
-	c.s.mu.Unlock()
-	if !c.executing {
-		c.unlock() // sorting may take long
-	}
-	slices.Sort(names)
-	c.array(len(names))
-	for _, name := range names {
-		if c.text(name); !c.sendPart() {
-			return net.ErrClosed
-		}
-	}
-	return nil
-}
-
-func runPubSubNumSub(c *conn, args [][]byte) error { return c.countSubscribers(&c.s.channels, args) }
-
-func runPubSubShardNumSub(c *conn, args [][]byte) error {
-	return c.countSubscribers(&c.s.shards, args)
-}
-
-// countSubscribers replies with the channels and the numbers of their subscribers.
-func (c *conn) countSubscribers(r *roster, args [][]byte) error {
-	c.array(2 * len(args[2:]))
-	for _, name := range args[2:] {
-		c.bulk(name)
-		n := int64(0)
-		c.s.mu.Lock()
-		for _, sub := range r.subscribers[string(name)] {
-			if !sub.out.closed.Load() {
-				n++
-			}
-		}
-		c.s.mu.Unlock()
-		c.integer(n)
-		if !c.sendPart() {
-			return net.ErrClosed
-		}
-	}
-	return nil
-}
-
-func runPubSubNumPat(c *conn, _ [][]byte) error {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	return c.reply(len(c.s.patterns.subscribers))
 }
 
 // cutChannel returns the key whose events a channel carries. all is set if the channel carries events

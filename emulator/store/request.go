@@ -33,13 +33,11 @@ func (r *Request) SetProperty(name, value []byte) {
 	}
 }
 
-// maxWords is more words than any request has. A payload of 256 MB could have 40 million, which would
-// take a second and a gigabyte to read.
-const maxWords = 99
-
-// hasManyWords reports whether a payload is an array of more than maxWords elements.
+// hasManyWords reports whether a payload is an array of more than 99 elements, which is more than any
+// request has. A payload of 256 MB could have 40 million, which would take a second and a gigabyte to
+// read.
 func hasManyWords(payload []byte) bool {
-	const digits = 2 // of maxWords
+	const digits = 2 // of 99
 	if len(payload) == 0 || wire.Kind(payload[0]) != wire.Array {
 		return false
 	}

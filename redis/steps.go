@@ -1,0 +1,48 @@
+package redis
+
+import "slices"
+
+// maxKeysInStep is the number of keys of one command for which there are operations at a time. Between
+// such steps, other clients may use the Local.
+const maxKeysInStep = 1000
+
+// eachKey carries out one operation for each key and calls done after each, in their order. A Local
+// carries out none if it would refuse one.
+func (c *conn) eachKey(verb Verb, keys [][]byte, done func(*Op)) error {
+	if err := c.checkKeys(verb, keys); err != nil {
+		return err
+	}
+	return c.inSteps(verb, keys, func(ops []Op) error { return c.eachChecked(ops, done) })
+}
+
+// checkKeys returns why the Local would refuse an operation on one of the keys.
+func (c *conn) checkKeys(verb Verb, keys [][]byte) error {
+	if c.s.local == nil {
+		return nil
+	}
+	return c.inSteps(verb, keys, func(ops []Op) error { return c.s.local.Check(&c.who, ops) })
+}
+
+// inSteps calls do with operations on the keys, for some keys at a time. Operations on all keys at once
+// could take ten times the memory of the request.
+func (c *conn) inSteps(verb Verb, keys [][]byte, do func(ops []Op) error) error {
+	ops := make([]Op, 0, min(len(keys), maxKeysInStep))
+	for some := range slices.Chunk(keys, maxKeysInStep) {
+		ops = ops[:0]
+		for _, key := range some {
+			ops = append(ops, Op{Verb: verb, Key: key})
+		}
+		if err := do(ops); err != nil {
+			return err
+		}
+		c.letOthersIn()
+	}
+	return nil
+}
+
+func sizeOfValues(ops []Op) (size int) {
+	for i := range ops {
+		size += len(ops[i].Value)
+	}
+	return size
+}
