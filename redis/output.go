@@ -35,8 +35,8 @@ func newOutput(reserve func(n int) bool) *output {
 const (
 	// maxPending is how many bytes may wait for a subscriber, as in Redis.
 	maxPending = 32 << 20
-	// fullOutput is how many bytes of replies may wait before the client's next request, or the
-	// next part of a reply, waits until they are written.
+	// fullOutput is how many bytes of replies may wait to be written. Beyond it, the next request,
+	// or the next part of a reply, waits.
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that an idle client keeps.
 	maxSpare = 32 << 10

@@ -22,7 +22,7 @@ type requestedFilter struct {
 	handling    byte // Retain Handling
 }
 
-// Limits of one SUBSCRIBE or UNSUBSCRIBE. The broker is locked while it reads the packet.
+// Limits on one SUBSCRIBE or UNSUBSCRIBE, because the broker is locked while it reads the packet.
 const (
 	maxFilters     = 1 << 16
 	maxFilterBytes = 4 << 20
@@ -31,7 +31,7 @@ const (
 func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
 	d := decoder{body: body}
 	if len(body) > maxFilterBytes {
-		d.fail(&Error{QuotaExceeded, "longer topic filters than a packet may have"})
+		d.fail(&Error{QuotaExceeded, "the topic filters are too long"})
 	}
 	p.id = d.packetID()
 	if version == version5 {
@@ -67,7 +67,7 @@ func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *E
 			d.fail(violation("no local on a shared subscription"))
 		}
 		if p.filters = append(p.filters, r); len(p.filters) > maxFilters {
-			d.fail(&Error{QuotaExceeded, "more topic filters than a packet may have"})
+			d.fail(&Error{QuotaExceeded, "there are too many topic filters"})
 		}
 	}
 	return p, d.err
