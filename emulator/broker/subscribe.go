@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -63,7 +64,7 @@ func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *E
 			d.fail(malformed("reserved bits of the subscription options are set"))
 		case r.handling == 3:
 			d.fail(violation("retain handling 3"))
-		case r.noLocal && isShared(r.filter): // [MQTT-3.8.3-4]
+		case r.noLocal && strings.HasPrefix(string(r.filter), sharePrefix): // [MQTT-3.8.3-4]
 			d.fail(violation("no local on a shared subscription"))
 		}
 		if p.filters = append(p.filters, r); len(p.filters) > maxFilters {
