@@ -320,7 +320,7 @@ func (s *Server) pauseNotify() {
 	s.broker.Lock()
 }
 
-// awaitNotify waits until notify has sent its notifications. Everything that uses the store calls it
+// awaitNotify waits until notify has sent its notifications. Code that uses the store must call it
 // first. It unlocks the broker while it waits.
 func (s *Server) awaitNotify() {
 	for s.notifying {
