@@ -63,9 +63,9 @@ type conn struct {
 	queuedBytes int
 	queuedArgs  int
 	looked      int                 // number of keys that the running transaction has scanned
-	rooms       []room              // for values that the running command stores
+	rooms       []room              // memory for values that the running command stores
 	hasLarge    bool                // Server.large is locked
-	large       []largeReply        // in the reply of the running command
+	large       []largeReply        // large values in the reply of the running command
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked

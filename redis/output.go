@@ -22,7 +22,7 @@ type output struct {
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
-	kept    int         // bytes of the large value that is being sent
+	kept    int         // size of the large value that is being sent
 	charged charge      // for the buffers
 }
 
@@ -87,7 +87,7 @@ func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept-freeOutput))
 }
 
-// keep charges n bytes of the large value that is being sent, which the Local may have replaced.
+// keep charges the n bytes of the large value that is being sent: the Local may no longer have it.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
