@@ -396,7 +396,7 @@ func (s *Server) arm() {
 			s.expiresAt = time.Time{}
 			s.store.ExpireSome()
 			s.notify()
-			s.arm() // at once, if more keys have expired
+			s.arm() // the timer fires at once if more keys have expired
 		})
 	}
 }

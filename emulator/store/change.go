@@ -119,7 +119,7 @@ const recordOverhead = 128
 // the quota of bytes.
 func (s *Store) full(r ref, size int) bool {
 	x := s.index
-	if r == 0 && s.Room(1) != "" || x.arena.exhausted() {
+	if r == 0 && s.CheckQuota(1) != "" || x.arena.exhausted() {
 		return true
 	}
 	if r != 0 {
