@@ -33,7 +33,7 @@ type Attached struct {
 	journal *journal   // nil: the store is in memory only
 	port    *redisPort // nil: no Redis clients
 	queue   []mqtt.Message
-	queued  int           // bytes of the payloads in queue
+	queued  int           // size of the payloads in queue, in bytes
 	watched int           // estimated memory of the registrations of KEYNOTIFY, in bytes
 	wake    chan struct{} // signals a message in the queue or a change of expiries; capacity 1
 	err     error         // why run ended
@@ -45,8 +45,9 @@ type Attached struct {
 const (
 	maxAttachedQueue = 1 << 16 // maximum number of replies and notifications that wait to be sent
 
-	// While more wait than these limits, or take more bytes, requests are refused. maxWatched bounds the
-	// registrations to about 40,000, so that a change with as many watchers does not exceed
+	// Requests are refused while more than maxWaiting replies and notifications, or more than
+	// maxWaitingBytes of payloads, wait to be sent. maxWatched limits the estimated memory of the
+	// registrations, and so their number to about 40,000: the notifications of one change fit in
 	// maxAttachedQueue.
 	maxWaiting      = maxAttachedQueue / 3
 	maxWaitingBytes = 256 << 20

@@ -51,16 +51,16 @@
 //	  a value after NEX                                   assumed: `wrong number of arguments`
 //	  PX of more than 292 years                           assumed: never expires
 //	SET without PX ends an earlier expiry                 assumed     Variants.KeepTTL
-//	`__ts` required on SET, not looked at elsewhere       documented  Variants.TimestampOnAll
+//	`__ts` required on SET, ignored elsewhere             documented  Variants.TimestampOnAll
 //	`__ts`, `__ft` more than 60 s ahead are refused       documented  Options.Skew
 //	  a sign, an empty node: `malformed timestamp`        assumed
-//	a property given twice: the first counts              assumed
+//	`__ts` or `__ft` given twice: the first counts        assumed
 //	`aio-persistence` on SET keeps the key on disk        documented  Options.Data
-//	  a SET without it ends that                          assumed
+//	  a later SET without it ends this                    assumed
 //	order of the checks, see the store's Do               assumed
 //	quota of keys                                         documented  Options.MaxKeys
 //	authorization by key                                  documented  Options.Rules, Authorize
-//	  rules of clients without a user name: those for `*` assumed
+//	  clients without a user name: the rules for `*`      assumed
 //	  {principal.clientId} only if it is the user name    assumed
 //	  {principal.attributes.x} is not known               –
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
@@ -71,14 +71,14 @@
 //	  one chain, in the order of bytes, page of 100       assumed     Variants.ScanChains, Options.ScanPage
 //	  a malformed token: `syntax error`                   draft; its text: assumed
 //	  a pattern such as `a**` or `[a`: `syntax error`     assumed
-//	  a page looks at 10,000 keys, and may be empty       assumed
+//	  a page examines 10,000 keys, and may be empty       assumed
 //	  a pattern of more than 1024 bytes: `syntax error`   assumed
-//	  keys that may not be read are left out              assumed
+//	  keys that the client may not read are omitted       assumed
 //	a key of more than 65,535 bytes is refused            assumed, and so is the text
 //
 // Replies:
 //
-//	`:-1` for a refused condition, not `-1`               SDKs        Variants.BareMinusOne
+//	`:-1` for an unmet condition, not `-1`                SDKs        Variants.BareMinusOne
 //	`-ERR text` with CR LF                                SDKs        Variants.ErrorColon, ErrorUnframed
 //	a blob with CR LF at its end                          documented  Variants.BlobUnframed
 //	`$-1` for a missing key                               documented  Variants.NullUnderscore
@@ -89,7 +89,7 @@
 //	`__ts` of DEL and VDEL: the deleted value's version   documented  Variants.DeleteNewVersion, DelNoVersion
 //	no `__ts` on `:0`, KEYNOTIFY, SCAN, errors            assumed
 //	no `__ts` on `:-1` of VDEL                            assumed     Variants.MismatchVersion
-//	versions greater than `__ts` and all before           documented
+//	versions greater than `__ts` and all earlier ones     documented
 //	versions not padded, node StateStore                  documented  Variants.PaddedVersions
 //
 // Fencing:
@@ -97,16 +97,16 @@
 //	rules 1 to 15 and 17 of the published table           documented, SDKs
 //	a bad token wins over a failing NX or NEX             assumed     Variants.ConditionBeforeFence
 //	equal readings of different nodes order by node       assumed     Variants.FenceIgnoresNode
-//	`__ft` is not looked at on GET, KEYNOTIFY, SCAN       SDKs
+//	`__ft` is ignored on GET, KEYNOTIFY, SCAN             SDKs
 //
 // Notifications:
 //
 //	by client id and exact key, also for absent keys      SDKs
 //	  a key too long for an MQTT topic is refused         assumed, and so is the text
-//	one STOP ends it, however often it was registered     assumed
-//	forgotten at disconnect and take-over, never queued   documented
-//	sent without a subscription, once with one            SDKs
-//	the watcher's own writes too, before their answer     SDKs (order: assumed)
+//	one STOP ends all registrations for the key           assumed
+//	end at disconnect and take-over, never queued         documented
+//	sent once, with or without a subscription             SDKs
+//	for the watcher's own writes too, before the reply    SDKs (order: assumed)
 //	`DELETE` for DEL, VDEL and expiry                     SDKs        Variants.NotifyDEL, NotifyEXPIRED
 //	`SET` always with VALUE                               SDKs        Variants.NotifyNoValue
 //	`__ts`                                                documented  Variants.NotifyNoVersion
@@ -118,29 +118,29 @@
 // MQTT:
 //
 //	QoS other than 1: acknowledged, no answer             documented
-//	no response topic, no correlation data: the same      documented
+//	no response topic, no correlation data: as above      documented
 //	a forbidden response topic: DISCONNECT                documented; reason 0x90: assumed
 //	  with every QoS                                      assumed
 //	PUBACK before the reply                               assumed     Action.PubackLast
 //	requests reach no subscriber of the request topic     assumed
-//	  nor does a will, which is no request                assumed
+//	  a will for the request topic is dropped             assumed
 //	a request over its message expiry is discarded        documented  Options.Latency, Action.Delay
-//	replies go to whoever is subscribed, at QoS 1 at most SDKs
+//	replies go to all subscribers, with QoS 1 at most     SDKs
 //	replies are kept for a session whose client is away   assumed
 //	Retain is ignored on requests                         assumed
 //	more than 1024 unacknowledged requests: 0x93          MQTT 5      Limits.ReceiveMaximum
 //	take-over 0x8E, bad login 0x86, shutdown 0x8B         MQTT 5
 //	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken, VerifyToken
-//	a token that ends cuts its connection                 documented  Login.Expires
-//	user name of a certificate's holder: its common name  documented
+//	an expired token closes its connection                documented  Login.Expires
+//	user name with a certificate: its common name         documented
 //	  another user name in CONNECT: 0x86                  assumed
 //	without a login: no user name, whatever CONNECT says  assumed     Options.CheckLogin
 //	a client id in use by another user: CONNACK 0x85      assumed
-//	user name of a token's holder: its subject            assumed     Login.User
+//	user name with a token: its subject                   assumed     Login.User
 //	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
 //	WebSockets at the path /mqtt                          assumed     Options.WebSocket
-//	everybody may use every topic, else 0x87              documented  Options.AuthorizeTopic
-//	with Rules: without a rule no topic of the store      assumed     Options.Rules
+//	every client may use every topic, else 0x87           documented  Options.AuthorizeTopic
+//	with Rules: no topic of the store without a rule      assumed     Options.Rules
 //	  a client subscribes only to its own topics below    assumed
 //	  `clients/`, without wildcards that cover others'
 //	  clients may not publish below `clients/`: 0x87      assumed
@@ -152,7 +152,7 @@
 // in what a client cannot know or do:
 //
 //	the sender of a request: `__srcId`, else the response topic; no answer if they differ
-//	a client that names another one in both can end its KEYNOTIFY, or act under its rules
+//	a client that names another client in both can end its KEYNOTIFY, or act under its rules
 //	registrations outlive the connection of the client
 //	a forbidden response topic gets no answer, and no DISCONNECT
 //	clients must subscribe to notifications; replies and notifications are ordinary messages

@@ -304,14 +304,15 @@ func (s *Server) notify() {
 	}
 }
 
-// A step of notify is at most about this many bytes, which takes a millisecond.
+// notify calls pauseNotify after about maxNotifyStep bytes, which take a millisecond.
 const (
 	maxNotifyStep = 512 << 10
-	notifyCost    = 1000 // of a notification, in addition to its bytes
+	notifyCost    = 1000 // per notification, plus its bytes
 )
 
-// pauseNotify lets other clients use the broker while notify sends many notifications. No request is
-// processed meanwhile, see awaitNotify, so that notifications are sent in the order of the changes.
+// pauseNotify lets other clients use the broker while notify sends many notifications. The store must
+// not change in the meantime, see awaitNotify, so that notifications are sent in the order of the
+// changes.
 func (s *Server) pauseNotify() {
 	s.notifying = true
 	s.broker.Unlock()
@@ -319,7 +320,7 @@ func (s *Server) pauseNotify() {
 	s.broker.Lock()
 }
 
-// awaitNotify waits until notify has sent its notifications. Everything that uses the store calls it
+// awaitNotify waits until notify has sent its notifications. Code that uses the store must call it
 // first. It unlocks the broker while it waits.
 func (s *Server) awaitNotify() {
 	for s.notifying {

@@ -109,7 +109,7 @@ func refused(text string) error {
 
 // Check checks whether ops are allowed by the rules, the fences of the keys and the quota of keys.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
-	limited := p.store.Room(math.MaxInt32) != ""
+	limited := p.store.CheckQuota(math.MaxInt32) != ""
 	added := make(map[string]struct{})
 	room := 0 // number of keys that ops delete
 	for i := range ops {
@@ -134,7 +134,7 @@ func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
 			room++
 		}
 	}
-	return refused(p.store.Room(len(added) - room))
+	return refused(p.store.CheckQuota(len(added) - room))
 }
 
 func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {

@@ -120,8 +120,8 @@ type Server struct {
 	port    *redisPort
 	logins  *admission.Throttle
 
-	// large is locked, before the broker, while the large value of a SET is copied without the broker's
-	// lock, and until it is stored. So there is one such copy at a time.
+	// large is locked, before the broker, while a large value of a SET is copied without the broker's
+	// lock, and until the value is stored, so that there is only one such copy at a time.
 	large sync.Mutex
 
 	// The broker's lock guards the fields below, so that changes are reported in order.
@@ -396,7 +396,7 @@ func (s *Server) arm() {
 			s.expiresAt = time.Time{}
 			s.store.ExpireSome()
 			s.notify()
-			s.arm() // at once, if more keys have expired
+			s.arm() // the timer fires at once if more keys have expired
 		})
 	}
 }

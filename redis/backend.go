@@ -42,7 +42,7 @@ type Local interface {
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
-	Room(key, size int) []byte            // memory for Op.Room, for a key and a value of these lengths; the Local need not be locked
+	Room(key, size int) []byte            // returns memory for Op.Room, for a key and a value of these lengths; called without the lock, too
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
 	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats                         // must be cheap, because it is called often
@@ -50,7 +50,7 @@ type Local interface {
 	MayAll(who *Caller) bool              // reports whether the caller may use all keys; called without the lock, too
 }
 
-// LargeValue is the length in bytes from which values are large. A Local never changes the memory of a
+// LargeValue is the minimum length of a large value, in bytes. A Local never changes the memory of a
 // large value, so that the server may read it while the Local is not locked.
 const LargeValue = 1 << 20
 

@@ -167,37 +167,36 @@ func runClientUnblock(c *conn, args [][]byte) error {
 
 func runACLWhoAmI(c *conn, _ [][]byte) error { return c.reply(c.userName()) }
 
-// describe returns the line of CLIENT LIST about the connection of, for the client c. Server.mu is
-// held.
-func (c *conn) describe(of *conn) string {
+// describe returns the line of CLIENT LIST about other, for the client c. Server.mu is held.
+func (c *conn) describe(other *conn) string {
 	flags := ""
 	for _, f := range []struct {
 		set    bool
 		letter string
-	}{{of.subscriptions() > 0, "P"}, {of.waiting.Load() >= 0, "x"}, {of.dirty.Load(), "d"}, {of.noEvict.Load(), "e"}, {of.noTouch.Load(), "T"}} {
+	}{{other.subscriptions() > 0, "P"}, {other.waiting.Load() >= 0, "x"}, {other.dirty.Load(), "d"}, {other.noEvict.Load(), "e"}, {other.noTouch.Load(), "T"}} {
 		if f.set {
 			flags += f.letter
 		}
 	}
 	request, all, free := 0, 0, 0
-	if c == of { // only the goroutine of a client may use its reader
-		request, all, free = of.inputSizes()
+	if c == other { // only the goroutine of a client may use its reader
+		request, all, free = other.inputSizes()
 	}
 	resp := 2
-	if of.pushes.Load() {
+	if other.pushes.Load() {
 		resp = 3
 	}
 	command := "NULL"
-	if last := of.lastCommand.Load(); last != nil {
+	if last := other.lastCommand.Load(); last != nil {
 		command = last.fullName()
 	}
-	pending, age := of.out.length(), time.Since(of.since)
-	idle := time.Since(of.s.started) - time.Duration(of.active.Load())
+	pending, age := other.out.length(), time.Since(other.since)
+	idle := time.Since(other.s.started) - time.Duration(other.active.Load())
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
-		of.id, address(of.nc.RemoteAddr()), address(of.nc.LocalAddr()), of.id, of.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
-		len(of.channels), len(of.patterns), len(of.shards), of.waiting.Load(), all, free, request, smallBuffer, pending, smallBuffer+pending,
-		command, of.userName(), resp, of.library[0], of.library[1])
+		other.id, address(other.nc.RemoteAddr()), address(other.nc.LocalAddr()), other.id, other.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
+		len(other.channels), len(other.patterns), len(other.shards), other.waiting.Load(), all, free, request, smallBuffer, pending, smallBuffer+pending,
+		command, other.userName(), resp, other.library[0], other.library[1])
 }
 
 // userName returns the user name that Redis would show. Server.mu is held.

@@ -25,7 +25,7 @@ type conn struct {
 	since   time.Time
 	in      requestReader
 	parsed  [][][]byte // requests that parse has parsed
-	sizes   []int      // of those requests, in bytes
+	sizes   []int      // their sizes in bytes
 	running int        // index of the running request in parsed
 	out     *output    // used by all goroutines
 
@@ -63,9 +63,9 @@ type conn struct {
 	queuedBytes int
 	queuedArgs  int
 	looked      int                 // number of keys that the running transaction has scanned
-	rooms       []room              // for values that the running command stores
+	rooms       []room              // memory for values that the running command stores
 	hasLarge    bool                // Server.large is locked
-	large       []largeReply        // in the reply of the running command
+	large       []largeReply        // large values in the reply of the running command
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // guarded by the Local
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
@@ -211,8 +211,8 @@ func (c *conn) parse() (err error) {
 	return err
 }
 
-// inputSizes returns the length of the running request, and of all requests of the pipeline that have
-// been read, and the free bytes of the buffer.
+// inputSizes returns the sizes of the running request, of all requests of the pipeline that have been
+// read, and of the free part of the buffer, in bytes.
 func (c *conn) inputSizes() (request, all, free int) {
 	all, free = c.in.fullness()
 	for i, size := range c.sizes {

@@ -45,8 +45,8 @@ func runDel(c *conn, args [][]byte) error {
 	return c.countKeys(Del, args[1:], c.sendDel)
 }
 
-// countKeys carries out an operation on each key and replies with the number of those that found their
-// key. It calls done after each operation. If that takes long, other clients may use the Local meanwhile.
+// countKeys carries out an operation on each key and replies with the number of keys that were found. It
+// calls done after each operation. If this takes long, other clients may use the Local in between.
 func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 	n := int64(0)
 	looked := 0
@@ -63,16 +63,11 @@ func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 	return err
 }
 
-// deleteIf deletes a key if it has a value, and replies with the number of deleted keys.
+// deleteIf deletes a key if it has the given value, and replies with the number of deleted keys.
 func (c *conn) deleteIf(key, value []byte) error {
-	n := int64(0)
-	err := c.each([]Op{{Verb: VDel, Key: key, Value: value}}, func(op *Op) {
-		if op.Yes {
-			n = 1
-		}
-		c.sendDel(op)
-	})
-	c.integer(n)
+	op, err := c.do(Op{Verb: VDel, Key: key, Value: value})
+	c.sendDel(&op)
+	c.bool(op.Yes)
 	return err
 }
 

@@ -20,8 +20,8 @@ type largeReply struct {
 	value []byte
 }
 
-// errChanged means that the command must run again, because a key has changed while its new value was
-// made.
+// errChanged means that the command must run again, because the key has changed while build made its new
+// value.
 var errChanged = errors.New("the key has changed")
 
 // isLarge reports whether a value of size bytes is copied without the lock of the Local.
@@ -29,7 +29,7 @@ func (c *conn) isLarge(size int) bool {
 	return size >= LargeValue && c.s.local != nil && !c.executing
 }
 
-// lockLarge waits until no other command has copies of large values, and unlocks the Local meanwhile.
+// lockLarge unlocks the Local, and waits until no other command has copies of large values.
 func (c *conn) lockLarge() {
 	c.unlock()
 	if !c.hasLarge {
@@ -38,7 +38,7 @@ func (c *conn) lockLarge() {
 	}
 }
 
-// unlockLarge ends the use of copies of large values.
+// unlockLarge lets another command have copies of large values.
 func (c *conn) unlockLarge() {
 	if c.hasLarge {
 		c.hasLarge, c.rooms = false, nil
@@ -73,7 +73,7 @@ func (c *conn) takeRoom(value []byte) []byte {
 }
 
 // build returns a new value of size bytes, which fill makes from the value of old. If the value is large,
-// other clients may use the Local meanwhile. If one of them has changed the key, build returns errChanged.
+// build unlocks the Local during this time. If the key has changed by then, it returns errChanged.
 func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)) ([]byte, error) {
 	if !c.isLarge(size) {
 		value := make([]byte, size)
@@ -102,7 +102,7 @@ func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)
 }
 
 // sendLarge sends the reply of the running command, which has large values, as fast as the client reads.
-// Other clients may use the Local meanwhile. It returns false if the connection is closed.
+// It unlocks the Local during this time. It returns false if the connection is closed.
 func (c *conn) sendLarge() bool {
 	w, parts, sent := c.w, c.large, 0
 	c.w, c.large = nil, nil

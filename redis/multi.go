@@ -13,11 +13,11 @@ func multiCommands() []*command {
 	}
 }
 
-// Limits on the commands that a transaction queues before EXEC.
+// Limits on a transaction, because other clients wait until EXEC ends.
 const (
-	maxAtomic      = 1 << 15 // arguments; also of an MSET. Other clients wait until EXEC or MSET ends
-	maxQueuedBytes = 1 << 30 // bytes of arguments
-	maxWritten     = 8 << 20 // bytes of the values that the commands write
+	maxAtomic      = 1 << 15 // number of arguments; also of an MSET
+	maxQueuedBytes = 1 << 30 // size of the arguments
+	maxWritten     = 8 << 20 // size of the values that the commands write
 )
 
 // queued is a command that waits for EXEC.
@@ -97,8 +97,7 @@ func runExec(c *conn, _ [][]byte) error {
 
 var errManyWritten = &Error{Text: "the transaction would write more than 8 MiB of values"}
 
-// mayWrite returns an error if the running transaction may not write n more bytes of values, because other
-// clients wait until it ends.
+// mayWrite returns an error if the running transaction may not write n more bytes of values.
 func (c *conn) mayWrite(n int) error {
 	if !c.executing || n == 0 {
 		return nil
@@ -117,6 +116,7 @@ func (c *conn) boundTransaction() {
 	}
 }
 
+// dropTransaction drops the replies of a transaction and closes the connection after it.
 func (c *conn) dropTransaction() {
 	if !c.last {
 		c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
@@ -157,8 +157,9 @@ func runUnwatch(c *conn, _ [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// growNames is called before a command adds name i to the names of the connection. It returns an error if
-// the connection is closed or the memory for clients is exhausted.
+// growNames must be called before a command adds its i-th name to the subscriptions or watched keys. At
+// every 64th name, it lets other clients in, and returns an error if the connection is closed or the
+// memory for clients is exhausted.
 func (c *conn) growNames(i int) error {
 	if i%64 != 63 {
 		return nil
@@ -173,7 +174,7 @@ func (c *conn) growNames(i int) error {
 	return nil
 }
 
-// unwatch forgets the watched keys. If they are many, other clients may use the Local meanwhile.
+// unwatch forgets the watched keys. If there are many, other clients may use the Local in between.
 func (c *conn) unwatch() {
 	if len(c.watched) == 0 && !c.dirty.Load() {
 		return // nothing is watched, or the store is remote

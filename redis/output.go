@@ -22,7 +22,7 @@ type output struct {
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
-	kept    int         // bytes of the large value that is being sent
+	kept    int         // size of the large value that is being sent
 	charged charge      // for the buffers
 }
 
@@ -35,8 +35,8 @@ func newOutput(reserve func(n int) bool) *output {
 const (
 	// maxPending is how many bytes may wait for a subscriber, as in Redis.
 	maxPending = 32 << 20
-	// fullOutput is how many bytes of replies may wait before the client's next request, or the
-	// next part of a reply, waits until they are written.
+	// fullOutput is how many bytes of replies may wait to be written. Beyond it, the next request,
+	// or the next part of a reply, waits.
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that an idle client keeps.
 	maxSpare = 32 << 10
@@ -87,7 +87,7 @@ func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept-freeOutput))
 }
 
-// keep charges n bytes of the large value that is being sent, which the Local may have replaced.
+// keep charges the n bytes of the large value that is being sent: the Local may no longer have it.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

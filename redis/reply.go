@@ -65,10 +65,10 @@ func (c *conn) value(op *Op) {
 	c.null()
 }
 
-// null replies with the null of a string.
+// null replies with a null string.
 func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
 
-// nullArray replies with the null of an array.
+// nullArray replies with a null array.
 func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
 
 // resp replies with the text three to a RESP3 client, or with two to a RESP2 client.

@@ -57,7 +57,7 @@ func newRequestReader(memory int) requestReader {
 	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost+argCost)), maxBulk: min(maxBulk, memory)}
 }
 
-// fullness returns the bytes in the buffer after the last request, and the free bytes.
+// fullness returns how many bytes follow the last request in the buffer, and how many are free.
 func (r *requestReader) fullness() (unread, free int) {
 	return r.end - r.begin, len(r.buf) - (r.end - r.begin)
 }

@@ -44,8 +44,9 @@ type Options struct {
 	// changes are durable at once, or never.
 	Sync func() error
 
-	// Reserve charges n more bytes, or fewer if n is negative, to the memory for clients, or returns
-	// false if the budget has fewer. It must not block. Nil: the server has its own budget of 1 GiB.
+	// Reserve charges n bytes to the memory for clients, or releases bytes if n is negative. If the
+	// budget has too few, it charges nothing and returns false. It must not block. Nil: the server
+	// has its own budget of 1 GiB.
 	Reserve func(n int) bool
 	// Memory is the size in bytes of the budget behind Reserve. A request that needs more is refused.
 	// 0: 1 GiB.

@@ -2,8 +2,7 @@ package redis
 
 import "slices"
 
-// maxKeysInStep is the number of keys of one command for which there are operations at a time. Between
-// such steps, other clients may use the Local.
+// maxKeysInStep is the maximum number of keys in a step of inSteps.
 const maxKeysInStep = 1000
 
 // eachKey carries out one operation for each key and calls done after each, in their order. A Local
@@ -23,8 +22,9 @@ func (c *conn) checkKeys(verb Verb, keys [][]byte) error {
 	return c.inSteps(verb, keys, func(ops []Op) error { return c.s.local.Check(&c.who, ops) })
 }
 
-// inSteps calls do with operations on the keys, for some keys at a time. Operations on all keys at once
-// could take ten times the memory of the request.
+// inSteps calls do with operations on the keys, at most maxKeysInStep at a time, because the operations
+// on all keys could take ten times the memory of the request. Other clients may use the Local between
+// the steps.
 func (c *conn) inSteps(verb Verb, keys [][]byte, do func(ops []Op) error) error {
 	ops := make([]Op, 0, min(len(keys), maxKeysInStep))
 	for some := range slices.Chunk(keys, maxKeysInStep) {

@@ -71,7 +71,7 @@ func (c *conn) each(ops []Op, done func(*Op)) error {
 	return c.eachChecked(ops, done)
 }
 
-// eachChecked is each without the check.
+// eachChecked is like each, but does not check the operations first.
 func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 	local := c.s.local
 	read := len(ops) > 0 && ops[0].Verb == Get

@@ -7,7 +7,7 @@ import "net"
 // A Conn is never created on this system.
 type Conn struct{}
 
-// New returns nil: callers use the net.Conn.
+// New returns nil, so callers use the net.Conn.
 func New(net.Conn) *Conn { return nil }
 
 // Read is never called.

@@ -21,7 +21,6 @@ type Login struct {
 	TLS *tls.ConnectionState // nil: no TLS
 
 	Client *Client // the connection that logs in
-	State  any     // for Options.Login to keep data between the packets of one login
 }
 
 // A Verdict is the decision on a [Login].

@@ -6,7 +6,7 @@ package broker
 // goroutine.
 const (
 	connectionOverhead   = 12 << 10 // per client that has logged in
-	tlsOverhead          = 32 << 10 // of TLS, with the buffer for a record of 16 KiB
+	tlsOverhead          = 32 << 10 // per TLS connection, with the buffer for a record of 16 KiB
 	webSocketOverhead    = 12 << 10
 	sessionOverhead      = 1000
 	subscriptionOverhead = 200

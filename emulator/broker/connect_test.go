@@ -310,13 +310,13 @@ func TestEnhancedAuthentication(t *testing.T) {
 		switch {
 		case l.Method != "SUM":
 			return broker.Verdict{Code: broker.BadAuthMethod}
-		case l.State == nil:
-			l.State = string(l.Data)
+		case l.Client.Value == nil:
+			l.Client.Value = string(l.Data)
 			return broker.Verdict{Code: broker.ContinueAuth, Data: []byte("challenge")}
-		case string(l.Data) != l.State.(string)+"challenge":
+		case string(l.Data) != l.Client.Value.(string)+"challenge":
 			return broker.Verdict{Code: broker.NotAuthorized, Text: "the sum is wrong"}
 		}
-		l.State = nil
+		l.Client.Value = nil
 		return broker.Verdict{Data: []byte("welcome")}
 	}})
 	with := func(method, data string) func(*packets.Connect) {

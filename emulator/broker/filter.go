@@ -29,8 +29,6 @@ func validFilter(filter string) bool {
 
 const sharePrefix = "$share/"
 
-func isShared(filter []byte) bool { return bytes.HasPrefix(filter, []byte(sharePrefix)) }
-
 // splitShare splits a shared subscription into its share name and its filter. If shared is
 // false, rest is the whole filter. ok reports whether the filter is valid and the share name
 // is neither missing nor has wildcards [MQTT-4.8.2-1], [MQTT-4.8.2-2].

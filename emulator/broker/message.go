@@ -79,7 +79,7 @@ func (c *Client) publishSize(d *delivery, topic string, own int) int {
 	return size
 }
 
-// appendOwnProperties appends those properties of a PUBLISH that differ between clients.
+// appendOwnProperties appends the properties of a PUBLISH that differ between clients.
 // alias is 0 if the topic has none.
 func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []byte {
 	if c.Version != version5 {

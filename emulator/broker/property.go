@@ -164,14 +164,14 @@ func (d *decoder) properties(p *properties, allowed propertySet) {
 	}
 }
 
-// maxProperties is the maximum length of the properties of a packet, in bytes. The broker is locked
-// while it reads them.
+// maxProperties is the maximum length of the properties of a packet, in bytes. There is a limit because
+// the broker is locked while it reads them.
 const maxProperties = 256 << 10
 
 func (p *properties) decode(raw []byte, allowed propertySet) *Error {
 	p.raw, p.seen = raw, 0
 	if len(raw) > maxProperties {
-		return &Error{QuotaExceeded, "more properties than a packet may have"}
+		return &Error{QuotaExceeded, "the properties are too long"}
 	}
 	for at := 0; at < len(raw); {
 		kind := raw[at]

@@ -3,7 +3,6 @@ package broker
 // Reason codes of MQTT 5 (2.4).
 const (
 	Success              = 0x00
-	disconnectWithWill   = 0x04
 	NoMatchingSubscriber = 0x10
 	noSubscription       = 0x11
 	ContinueAuth         = 0x18

@@ -84,7 +84,7 @@ func (b *Broker) findTargets(r *route, origin *session) {
 	}
 }
 
-// isLong reports whether delivery to all recipients takes long, so that it must be made in steps.
+// isLong reports whether delivery to all recipients takes so long that it must be done in steps.
 func (r *route) isLong() bool {
 	n := len(r.targets) + len(r.groups)
 	for i := 0; n <= maxStepTargets && i < len(r.groups); i++ {
@@ -107,7 +107,7 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 	t := &r.targets[i]
 	t.qos = max(t.qos, sub.qos)
 	t.asPublished = t.asPublished || sub.asPublished
-	t.ids = append(t.ids, sub.ids...) // findTargets removes repetitions
+	t.ids = append(t.ids, sub.ids...) // findTargets removes duplicates
 }
 
 // Delivered counts the recipients of a message by outcome.

@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -22,7 +23,7 @@ type requestedFilter struct {
 	handling    byte // Retain Handling
 }
 
-// Limits of one SUBSCRIBE or UNSUBSCRIBE. The broker is locked while it reads the packet.
+// Limits on one SUBSCRIBE or UNSUBSCRIBE, because the broker is locked while it reads the packet.
 const (
 	maxFilters     = 1 << 16
 	maxFilterBytes = 4 << 20
@@ -31,7 +32,7 @@ const (
 func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *Error) {
 	d := decoder{body: body}
 	if len(body) > maxFilterBytes {
-		d.fail(&Error{QuotaExceeded, "longer topic filters than a packet may have"})
+		d.fail(&Error{QuotaExceeded, "the topic filters are too long"})
 	}
 	p.id = d.packetID()
 	if version == version5 {
@@ -63,11 +64,11 @@ func decodeSubscribe(kind, version byte, body []byte) (p subscribePacket, err *E
 			d.fail(malformed("reserved bits of the subscription options are set"))
 		case r.handling == 3:
 			d.fail(violation("retain handling 3"))
-		case r.noLocal && isShared(r.filter): // [MQTT-3.8.3-4]
+		case r.noLocal && strings.HasPrefix(string(r.filter), sharePrefix): // [MQTT-3.8.3-4]
 			d.fail(violation("no local on a shared subscription"))
 		}
 		if p.filters = append(p.filters, r); len(p.filters) > maxFilters {
-			d.fail(&Error{QuotaExceeded, "more topic filters than a packet may have"})
+			d.fail(&Error{QuotaExceeded, "there are too many topic filters"})
 		}
 	}
 	return p, d.err

@@ -38,8 +38,8 @@ func (b *Broker) publishSys() {
 // The $SYS topics use the sequence numbers 0 to sysSequences-1.
 const sysSequences = 16
 
-// refreshSys updates the retained messages of the $SYS topics for a new subscription, if its filter
-// is one of $SYS, and returns them. These messages are not charged or counted.
+// refreshSys updates the retained messages of the $SYS topics for a new subscription, and returns them.
+// If the filter does not begin with $SYS, it does nothing. The messages are not charged or counted.
 func (b *Broker) refreshSys(filter string) (messages []*message) {
 	if !strings.HasPrefix(filter, "$SYS") {
 		return nil

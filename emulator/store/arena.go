@@ -33,7 +33,7 @@ const (
 
 type block struct {
 	data  []byte
-	whole []byte // of a record with a large value: memory that ends with data
+	whole []byte // with a large value: the whole memory, which ends with data
 	size  int    // size of a slot, in bytes
 	used  int    // number of slots that hold a record
 	fresh int    // number of slots that have ever held a record; all later slots are free
@@ -121,7 +121,8 @@ func (a *arena) free(r ref) {
 	a.unused = append(a.unused, number)
 }
 
-// adopt returns a slot for a large record, in memory that the arena takes over. The slot begins at begin.
+// adopt returns a slot for a large record. The slot is the part of whole from begin, and whole now
+// belongs to the arena.
 func (a *arena) adopt(whole []byte, begin int) ref {
 	size := len(whole) - begin
 	a.used += size

@@ -85,13 +85,13 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
-// LargeValue is the length in bytes from which values are large. The store never changes the memory of
+// LargeValue is the minimum length of a large value, in bytes. The store never changes the memory of
 // a large value, so that callers may read it while other requests are processed.
 const LargeValue = 1 << 20
 
-// Room returns memory for a large value of size bytes, which the caller copies to its end: the store then
-// need not copy the value itself, while other requests wait. key and fence are the lengths of the key
-// and the fencing token.
+// Room returns memory for a large value of size bytes. The caller copies the value to the end of the
+// memory, so that the store need not copy it while other requests wait. key and fence are the lengths of
+// the key and the fencing token.
 func Room(key, fence, size int) []byte {
 	const header, version = headerSize + 8, 255 // at most
 	return make([]byte, header+key+version+fence+size)
@@ -119,7 +119,7 @@ const recordOverhead = 128
 // the quota of bytes.
 func (s *Store) full(r ref, size int) bool {
 	x := s.index
-	if r == 0 && s.Room(1) != "" || x.arena.exhausted() {
+	if r == 0 && s.CheckQuota(1) != "" || x.arena.exhausted() {
 		return true
 	}
 	if r != 0 {

@@ -38,7 +38,7 @@ func appendRecord(dst, key, version, fence, value []byte, deadline int64, flags 
 	return append(appendHead(dst, key, version, fence, len(value), deadline, flags), value...)
 }
 
-// appendHead appends the record of a key without the value, which has size bytes.
+// appendHead appends the record of a key, except for the value. size is the length of the value.
 func appendHead(dst, key, version, fence []byte, size int, deadline int64, flags byte) []byte {
 	if deadline != 0 {
 		flags |= flagExpires

@@ -119,8 +119,8 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 	return r
 }
 
-// putLarge is put for a large value. It does not copy the value if room ends with it, or if the record
-// at r has the same value in the same memory.
+// putLarge is put for a large value. It does not copy the value if room ends with the value, or if value
+// is the old record's value.
 func (x *index) putLarge(r ref, key, version, fence, value []byte, deadline int64, flags byte, room []byte) ref {
 	x.buffer = appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags)
 	head := x.buffer

@@ -38,7 +38,7 @@ func (s *Store) keyNotify(c *call) Response {
 	return s.ok(c, "")
 }
 
-// A watcher is a client with registrations. A client that reconnects is another watcher.
+// A watcher holds the registrations of one connection of a client.
 type watcher struct {
 	clientID string
 	keys     map[string]struct{}

@@ -24,8 +24,8 @@ func (s *Store) Prefetch(keys [][]byte) {
 // Expiring returns the number of keys with an expiry.
 func (s *Store) Expiring() int { return s.index.expiries.Len() }
 
-// Room returns the text of the refusal if n more keys would exceed the quota of keys, or "".
-func (s *Store) Room(n int) (refusal string) {
+// CheckQuota returns the text of the refusal if n more keys would exceed the quota of keys, or "".
+func (s *Store) CheckQuota(n int) (refusal string) {
 	if n > 0 && s.opts.MaxKeys > 0 && s.index.len()+n > s.opts.MaxKeys {
 		return wire.TextQuota
 	}

@@ -33,11 +33,11 @@ func (r *Request) SetProperty(name, value []byte) {
 	}
 }
 
-// hasManyWords reports whether a payload is an array of more than 99 elements, which is more than any
-// request has. A payload of 256 MB could have 40 million, which would take a second and a gigabyte to
+// hasManyWords reports whether a payload is an array of more than 99 elements, which no valid request
+// has. A payload of 256 MB could have 40 million elements, which would take a second and a gigabyte to
 // read.
 func hasManyWords(payload []byte) bool {
-	const digits = 2 // of 99
+	const digits = len("99")
 	if len(payload) == 0 || wire.Kind(payload[0]) != wire.Array {
 		return false
 	}
