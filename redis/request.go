@@ -68,6 +68,7 @@ type span struct{ from, to int }
 const (
 	smallBuffer = 16 << 10
 	largeBuffer = 256 << 10 // larger buffers are not reused
+	maxRead     = 256 << 10 // read by one system call at most, because the garbage collector waits for it
 )
 
 // fill reads once from the client.
@@ -86,7 +87,7 @@ func (r *requestReader) fill(from io.Reader) error {
 		r.end = chunk.Copy(other, r.buf[r.begin:r.end])
 		r.begin, r.buf = 0, other
 	}
-	n, err := from.Read(r.buf[r.end:])
+	n, err := from.Read(r.buf[r.end:min(len(r.buf), r.end+maxRead)])
 	r.end += n
 	if n > 0 {
 		return nil

@@ -24,6 +24,10 @@ const (
 	// larger than readBuffer.
 	firstBuffer = 4 << 10
 	readBuffer  = 64 << 10
+
+	// maxRead is how many bytes one system call reads at most, because the garbage collector waits
+	// until the call returns.
+	maxRead = 256 << 10
 )
 
 // serveConn serves a new connection. path is the path of a WebSocket; empty: not a WebSocket.
@@ -101,7 +105,7 @@ func (c *Client) readPackets() error {
 		if !answered && c.fast != nil {
 			c.fast.AcknowledgeQuickly()
 		}
-		n, err := from.Read(buf[filled:])
+		n, err := from.Read(buf[filled:min(len(buf), filled+maxRead)])
 		filled += n
 		if err != nil && n == 0 {
 			if errors.Is(err, os.ErrDeadlineExceeded) && c.readTimedOut() {
