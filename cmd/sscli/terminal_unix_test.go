@@ -303,7 +303,7 @@ func TestConfirmBatch(t *testing.T) {
 	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	question := "batch " + format.Brief(file) + " (lines that write: 2): context prod is protected. Continue? [y/N] "
+	question := "batch " + format.Path(file) + " (lines that write: 2): context prod is protected. Continue? [y/N] "
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
 		s := converse(t, protectedContext(t, store), nil, "batch", file, "--keep-going")

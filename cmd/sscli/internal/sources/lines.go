@@ -88,7 +88,7 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			n := 0
 			for l := range lineinput.Lines(ctx, in, 1) {
 				if l.Err == nil && n == checked.len {
-					l.Err = errChanged
+					l.Err = changed()
 				}
 				if l.Err != nil {
 					yield(Entry{}, inSource(name, l.Err))
@@ -101,14 +101,14 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 				}
 			}
 			if n < checked.len {
-				yield(Entry{}, inSource(name, errChanged))
+				yield(Entry{}, inSource(name, changed()))
 			}
 		}
 	}
 }
 
-// errChanged is the error of a source that differs from what its check found.
-var errChanged = fault.Usagef("changed while it was read")
+// changed returns the error of a source that differs from what its check found.
+func changed() error { return fault.Usagef("changed while it was read") }
 
 // inSource adds the name of a source to an error about its content.
 func inSource(name string, err error) error {
@@ -125,7 +125,7 @@ func (l *line) load(guess []byte) ([]byte, error) {
 	}
 	e, err := lineinput.ParseEntry(l.text)
 	if err == nil && check(e) != l.checkedLine {
-		err = errChanged
+		err = changed()
 	}
 	if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
 		err = &fault.UsageError{Err: &repl.LineError{Number: l.number, Err: wrong.Err}}
