@@ -1,6 +1,6 @@
 // Package chunk copies large amounts of memory without delaying other goroutines. Go cannot interrupt
-// the copy function, so when the garbage collector stops the program, all goroutines would wait until a
-// long copy ends.
+// the copy function, nor a loop that only calls it. The garbage collector would wait until a long copy
+// ends, and all goroutines would wait for the garbage collector.
 package chunk
 
 // size is how many bytes are copied without a point at which Go can stop the goroutine.
@@ -9,7 +9,12 @@ const size = 256 << 10
 // Copy is like the built-in copy. dst and src must not overlap.
 func Copy(dst, src []byte) (n int) {
 	for n < len(src) && n < len(dst) {
-		n += copy(dst[n:], src[n:min(n+size, len(src))])
+		n += interruptible(dst[n:], src[n:min(n+size, len(src))])
 	}
 	return n
 }
+
+// interruptible is copy in a function of its own, because Go can stop a goroutine that calls a function.
+//
+//go:noinline
+func interruptible(dst, src []byte) int { return copy(dst, src) }

@@ -2,6 +2,7 @@ package chunk_test
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 
 	"github.com/sscli/sscli/internal/chunk"
@@ -19,4 +20,27 @@ func TestCopy(t *testing.T) {
 			t.Errorf("%d bytes: copied %d", size/2, n)
 		}
 	}
+}
+
+// TestCollector: a garbage collection need not wait until a long copy ends.
+func TestCollector(t *testing.T) {
+	src, dst := make([]byte, 256<<20), make([]byte, 256<<20)
+	for range 10 { // a busy machine may delay the collection
+		begun, ended := make(chan struct{}), make(chan struct{})
+		go func() {
+			close(begun)
+			chunk.Copy(dst, src)
+			close(ended)
+		}()
+		<-begun
+		runtime.GC()
+		select {
+		case <-ended:
+			continue
+		default:
+		}
+		<-ended
+		return
+	}
+	t.Error("no collection ended before the copy")
 }
