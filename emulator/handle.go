@@ -179,11 +179,13 @@ func newMessage(topic, payload, properties []byte) message {
 	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
 }
 
-// clone returns a copy that stays valid, and its size in bytes.
+// clone returns a copy that stays valid, and its size in bytes, with a large value.
 func (m message) clone() (message, int) {
 	all := slices.Concat(m.topic, m.Payload, m.Properties)
 	t, p := len(m.topic), len(m.topic)+len(m.Payload)
-	return newMessage(all[:t], all[t:p], all[p:]), len(all)
+	c := newMessage(all[:t], all[t:p], all[p:])
+	c.Rest = m.Rest
+	return c, len(all) + m.Rest.Len()
 }
 
 // process passes a request to the store and sends the reply. It silently discards a request whose
@@ -214,6 +216,7 @@ func (s *Server) process(r *request) {
 	}
 	s.properties = appendProperties(s.properties[:0], s.contentType(), r.correlation, resp.Properties)
 	m := newMessage(r.responseTopic, resp.Payload, s.properties)
+	m.Rest = resp.Rest
 	if r.action.Rewrite != nil {
 		m = s.rewrite(r, resp)
 	}
@@ -228,7 +231,7 @@ func (s *Server) process(r *request) {
 func (s *Server) rewrite(r *request, resp store.Response) message {
 	a := Answer{
 		Topic: string(r.responseTopic), CorrelationData: bytes.Clone(r.correlation), ContentType: s.contentType(),
-		Properties: cloneProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
+		Properties: cloneProperties(resp.Properties), Payload: resp.Rest.Join(bytes.Clone(resp.Payload)),
 	}
 	r.action.Rewrite(&a)
 	properties := appendProperties(nil, a.ContentType, a.CorrelationData, nil)
@@ -287,6 +290,7 @@ func (s *Server) notify() {
 		size += notifyCost + 2*len(n.Key) + len(n.Payload)
 		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 		m := newMessage(nil, n.Payload, s.properties)
+		m.Rest = n.Rest
 		if !s.journal.pending() {
 			s.sendNotification(c, n.Topic(), m.Message)
 			continue
@@ -296,7 +300,7 @@ func (s *Server) notify() {
 		}
 		m.Payload, m.Properties = kept, bytes.Clone(m.Properties)
 		topic := n.Topic()
-		s.journal.hold(len(topic)+len(m.Payload), func() { s.sendNotification(c, topic, m.Message) })
+		s.journal.hold(len(topic)+len(m.Payload)+m.Rest.Len(), func() { s.sendNotification(c, topic, m.Message) })
 	}
 	if s.notifying {
 		s.notifying = false

@@ -98,10 +98,13 @@ func appendHeader(dst []byte, k Kind, n int64) []byte {
 
 // AppendBlob appends the encoding of a [Blob].
 func AppendBlob[T []byte | string](dst []byte, b T) []byte {
-	dst = appendHeader(dst, Blob, int64(len(b)))
+	dst = AppendBlobHeader(dst, len(b))
 	dst = append(dst, b...)
 	return append(dst, '\r', '\n')
 }
+
+// AppendBlobHeader appends what precedes the bytes of a blob string of size bytes.
+func AppendBlobHeader(dst []byte, size int) []byte { return appendHeader(dst, Blob, int64(size)) }
 
 type parser struct {
 	data []byte

@@ -37,17 +37,19 @@ type Client struct {
 	lastRead   time.Time     // when the last whole packet was read
 
 	// The outbox, see outbox.go.
-	out        []byte // packets to be sent
-	waiting    int    // number of packets in out
-	connack    int    // length of the CONNACK at the start of out; 0: out has none
-	writing    []byte // bytes taken from out; nil: nothing is being written
-	unwritten  []byte // the rest of writing
-	queued     int    // bytes in out and writing together
-	charged    int    // memory charged for queued, see budget.go
-	busy       bool   // a goroutine is writing
-	direct     bool   // the goroutine that is writing is in writeDirect, which does not block
-	writerTurn bool   // writeLoop must write, see callWriter
-	dirty      bool   // in Broker.dirty
+	out        []byte // packets to be sent, without the payloads in references
+	references []reference
+	waiting    int         // number of packets in out
+	connack    int         // length of the CONNACK at the start of out; 0: out has none
+	writing    []byte      // bytes taken from out; nil: nothing is being written
+	unwritten  []byte      // the rest of writing
+	large      []reference // taken from references; offsets are in writing
+	queued     int         // bytes in out, references, writing and large together
+	charged    int         // memory charged for queued, see budget.go
+	busy       bool        // a goroutine is writing
+	direct     bool        // the goroutine that is writing is in writeDirect, which does not block
+	writerTurn bool        // writeLoop must write, see callWriter
+	dirty      bool        // in Broker.dirty
 	wake       sync.Cond
 
 	// How the connection ends, see disconnect.go.

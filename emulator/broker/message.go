@@ -3,6 +3,8 @@ package broker
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A message is a published message. Its byte slices may refer to the publisher's packet.
@@ -10,6 +12,7 @@ type message struct {
 	topic   string
 	props   []byte // encoded properties that are passed to subscribers
 	payload []byte
+	rest    chunk.Rest // the payload continues with it
 	qos     byte
 	retain  bool
 	expires time.Time // zero: never
@@ -23,8 +26,10 @@ type message struct {
 const messageOverhead = 200
 
 func (m *message) cost() int {
-	return messageOverhead + len(m.topic) + len(m.props) + len(m.payload)
+	return messageOverhead + len(m.topic) + len(m.props) + m.payloadSize()
 }
+
+func (m *message) payloadSize() int { return len(m.payload) + m.rest.Len() }
 
 // keep returns a copy of the message that outlives the packet. All sessions share it.
 func (m *message) keep() *message {
@@ -68,7 +73,7 @@ const (
 // publishSize returns the Remaining Length of a PUBLISH. own is the length of its properties
 // from appendOwnProperties.
 func (c *Client) publishSize(d *delivery, topic string, own int) int {
-	size := 2 + len(topic) + len(d.msg.payload)
+	size := 2 + len(topic) + d.msg.payloadSize()
 	if d.qos > 0 {
 		size += 2
 	}
@@ -141,7 +146,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if d.retain {
 		first |= 1
 	}
-	out := append(c.reserve(1+varintLength(size)+size), first)
+	out := append(c.reserve(1+varintLength(size)+size-m.rest.Len()), first)
 	out = binary.AppendUvarint(out, uint64(size))
 	out = appendString(out, topic)
 	if d.qos > 0 {
@@ -152,6 +157,9 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 		out = append(append(out, own...), m.props...)
 	}
 	c.out = append(out, m.payload...)
+	if m.rest.Len() > 0 {
+		c.refer(m.rest)
+	}
 	c.b.stats.MessagesSent++
 	return true
 }

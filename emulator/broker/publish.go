@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. Its byte slices are
@@ -179,12 +181,23 @@ func (c *Client) accept(p *Publish) byte {
 		b.changed = true
 		return b.opts.Handle(c, p)
 	}
+	var rest chunk.Rest
+	if len(p.Payload) >= largePayload {
+		if !b.Reserve(len(p.Payload)) {
+			return QuotaExceeded
+		}
+		b.Unlock()
+		rest.Large = chunk.Join(p.Payload)
+		p.Payload = nil
+		b.Lock()
+		b.charge(-len(rest.Large)) // recipients are charged
+	}
 	r := b.route(p.Topic)
 	if !c.may(r.topic, true) {
 		b.log.Info("not authorized to publish", "client", c.ID, "topic", r.topic)
 		return NotAuthorized
 	}
-	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, qos: p.QoS, retain: p.Retain}
+	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, rest: rest, qos: p.QoS, retain: p.Retain}
 	if p.props.seen.has(propMessageExpiry) {
 		m.expires = b.Now().Add(p.Expiry)
 	}
@@ -203,7 +216,12 @@ type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
+	Rest       chunk.Rest // the payload continues with it
 }
+
+// largePayload is the length of a payload, in bytes, from which a message is copied only once, and
+// while the broker is unlocked.
+const largePayload = 1 << 20
 
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
 // including all members of shared subscriptions, Publish sends the message later, on another goroutine,
@@ -220,7 +238,7 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	}
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, rest: m.Rest, qos: m.QoS}
 	if r.isLong() {
 		n := len(r.targets) + len(r.groups)
 		if !b.affords(own.cost()) {
@@ -258,6 +276,6 @@ func (c *Client) Send(topic string, m Message) bool {
 	b := c.b
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = message{topic: topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	*own = message{topic: topic, props: m.Properties, payload: m.Payload, rest: m.Rest, qos: m.QoS}
 	return c.session.deliver(&delivery{msg: own, qos: m.QoS, transient: true}) != tooLarge
 }

@@ -32,7 +32,7 @@ func (b *Broker) retainedFor(filter string, last uint64, step func()) []retained
 // retain stores a message as the retained message of its topic, or removes the retained message if
 // the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room.
 func (b *Broker) retain(m *message) bool {
-	if len(m.payload) == 0 {
+	if m.payloadSize() == 0 {
 		b.removeRetained(m.topic)
 		return true
 	}

@@ -1,12 +1,18 @@
 package store
 
-import "github.com/sscli/sscli/client/wire"
+import (
+	"bytes"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/chunk"
+)
 
 // A Notification is a NOTIFY message for one client.
 type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
+	Rest       chunk.Rest // the payload continues with it; empty unless the notification has a [LargeValue]
 	Version    []byte     // value of `__ts`; empty: there is no `__ts`
 	Properties []Property // the user properties, in order
 
@@ -79,8 +85,8 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	s.notify(e, n, version)
 }
 
-// notify queues one notification for each watcher. It copies the entry, which may change before the
-// caller takes the queue.
+// notify queues one notification for each watcher. It copies the entry, except for a large value,
+// because the entry may change before the caller takes the queue.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
 	if len(watchers) == 0 {
@@ -88,10 +94,17 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	}
 	q := &s.queue
 	q.reset()
-	begin := len(q.data)
-	q.data = wire.AppendNotification(q.data, n)
+	begin, note := len(q.data), Notification{}
+	if len(n.Value) >= LargeValue {
+		note.Rest = chunk.Rest{Large: n.Value, Tail: []byte("\r\n")}
+		n.Value = nil
+		q.data = bytes.TrimSuffix(wire.AppendNotification(q.data, n), wire.AppendBlob(nil, ""))
+		q.data = wire.AppendBlobHeader(q.data, len(note.Rest.Large))
+	} else {
+		q.data = wire.AppendNotification(q.data, n)
+	}
 	end := len(q.data)
-	note := Notification{Payload: q.data[begin:end:end]}
+	note.Payload = q.data[begin:end:end]
 	if len(version) > 0 && !s.opts.Variants.NotifyNoVersion {
 		q.data = append(q.data, version...)
 		note.Version = q.data[end:len(q.data):len(q.data)]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -35,11 +36,15 @@ func (s *Store) null(c *call) Response {
 }
 
 func (s *Store) blob(c *call, value []byte) Response {
-	payload := wire.AppendBlob(c.dst, value)
+	tail := "\r\n"
 	if s.opts.Variants.BlobUnframed {
-		payload = payload[:len(payload)-len("\r\n")]
+		tail = ""
 	}
-	return Response{Payload: payload}
+	payload := wire.AppendBlobHeader(c.dst, len(value))
+	if len(value) >= LargeValue {
+		return Response{Payload: payload, Rest: chunk.Rest{Large: value, Tail: []byte(tail)}}
+	}
+	return Response{Payload: append(append(payload, value...), tail...)}
 }
 
 func (s *Store) refuse(c *call, text string) Response {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/observe"
 )
 
@@ -72,6 +73,7 @@ type Store struct {
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte     // the buffer passed to Do, with the reply appended
+	Rest       chunk.Rest // the reply continues with it; empty unless the reply has a [LargeValue]
 	Version    []byte     // value of `__ts`; empty: there is no `__ts`
 	Properties []Property // the user properties, in order
 }

@@ -14,6 +14,19 @@ func Copy(dst, src []byte) (n int) {
 	return n
 }
 
+// Join returns a copy of all parts, one after the other.
+func Join(parts ...[]byte) []byte {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	whole, n := make([]byte, size), 0
+	for _, p := range parts {
+		n += Copy(whole[n:], p)
+	}
+	return whole
+}
+
 // interruptible is copy in a function of its own, because Go can stop a goroutine that calls a function.
 //
 //go:noinline

@@ -33,15 +33,36 @@ func holds() []attack {
 			_, err = c.in.Discard(len(value))
 			return answered(last, err)
 		}},
-		{name: "SET of 200 MB by MQTT", run: func(_ context.Context, t *target) (string, error) {
+		{name: "SET, notification, GET and PUBLISH of 200 MB by MQTT", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToStore(t, "attacker")
+			if err == nil {
+				err = c.subscribe("topic")
+			}
 			if err != nil {
 				return "", err
 			}
-			if err := c.request([]byte("SET"), []byte("k"), make([]byte, t.scale(200_000_000))); err != nil {
-				return answered("", err)
+			value := make([]byte, t.scale(200_000_000))
+			t.stored.Add(int64(len(value)))
+			message := encoded(&packets.Publish{Topic: "topic", Payload: value, Properties: &packets.Properties{}})
+			for _, p := range []struct {
+				packet   []byte
+				messages int // that the attacker then gets
+			}{
+				{c.requestPacket([]byte("KEYNOTIFY"), []byte("k")), 1},
+				{c.requestPacket([]byte("SET"), []byte("k"), value), 2},
+				{c.requestPacket([]byte("GET"), []byte("k")), 1},
+				{message, 1},
+			} {
+				if _, err := c.Write(p.packet); err != nil {
+					return answered("", err)
+				}
+				for range p.messages {
+					if _, err := c.reply(patience); err != nil {
+						return answered("", err)
+					}
+				}
 			}
-			return answered(c.reply(patience))
+			return fmt.Sprintf("three messages of %d MB", len(value)/1_000_000), nil
 		}},
 		{name: "a request of 40 million words", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToStore(t, "attacker")

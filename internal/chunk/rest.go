@@ -1,0 +1,20 @@
+package chunk
+
+// A Rest is the second part of a message's payload, which begins with a large value. Nobody changes
+// the memory of Large, so it need not be copied to be sent or kept. The zero Rest is empty.
+type Rest struct {
+	Large []byte
+	Tail  []byte // follows Large
+}
+
+// Len returns the length in bytes.
+func (r Rest) Len() int { return len(r.Large) + len(r.Tail) }
+
+// Join returns the whole payload, of which begin is the first part. If the Rest is empty, it returns
+// begin.
+func (r Rest) Join(begin []byte) []byte {
+	if r.Len() == 0 {
+		return begin
+	}
+	return Join(begin, r.Large, r.Tail)
+}

@@ -1,0 +1,18 @@
+package chunk_test
+
+import (
+	"testing"
+
+	"github.com/sscli/sscli/internal/chunk"
+)
+
+// TestRest: Join returns the beginning, the large part and the tail.
+func TestRest(t *testing.T) {
+	r := chunk.Rest{Large: []byte("large"), Tail: []byte("\r\n")}
+	if got := string(r.Join([]byte("$5\r\n"))); got != "$5\r\nlarge\r\n" || r.Len() != 7 {
+		t.Errorf("%q, length %d", got, r.Len())
+	}
+	if got := string(chunk.Rest{}.Join([]byte("+OK"))); got != "+OK" {
+		t.Errorf("%q", got)
+	}
+}
