@@ -188,15 +188,34 @@ func (c *conn) writePending() {
 		}
 		o.charge()
 	}
-	if cap(o.spare) > maxSpare {
-		o.spare = nil
-	}
-	if cap(o.pending) > maxSpare {
-		o.pending = nil
-	}
+	o.spare = idle(o.spare)
+	o.pending = idle(o.pending)
 	o.charge()
 	o.writing = false
 	o.wake.Broadcast()
+}
+
+// largeSpares holds buffers of more than maxSpare bytes that no client uses. The garbage collector empties
+// it.
+var largeSpares sync.Pool // of *[]byte
+
+// idle returns an empty buffer if an idle client may keep it. It puts a larger one into largeSpares.
+func idle(buffer []byte) []byte {
+	if cap(buffer) <= maxSpare {
+		return buffer
+	}
+	if cap(buffer) <= maxBusySpare {
+		largeSpares.Put(&buffer)
+	}
+	return nil
+}
+
+// largeSpare returns an empty buffer from largeSpares, or nil.
+func largeSpare() []byte {
+	if buffer, ok := largeSpares.Get().(*[]byte); ok {
+		return *buffer
+	}
+	return nil
 }
 
 // write writes replies and messages after it has made the changes that they report durable.
@@ -282,6 +301,9 @@ func (c *conn) send(message []byte) {
 	case o.partial:
 		o.held = append(o.held, message...)
 	default:
+		if cap(o.pending) == 0 {
+			o.pending = largeSpare()
+		}
 		o.pending = append(o.pending, message...)
 		o.wake.Broadcast()
 	}
