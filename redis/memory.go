@@ -12,11 +12,12 @@ const (
 	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
 	freeInput      = 32 << 10
 	freeOutput     = 32 << 10
-	nameCost       = 200 // per watched key or subscription, plus its name
-	patternCost    = 32  // per byte of a pattern
-	spanCost       = 16  // per argument of a request that is being read, plus its bytes
-	argCost        = 24  // per argument of a request that was read
-	queuedCost     = 100 // per queued command, plus its arguments
+	nameCost       = 200      // per watched key or subscription, plus its name
+	patternCost    = 32       // per byte of a pattern
+	keyWatchCost   = 24 << 10 // per subscription to the events of a key of a remote store, which the backend watches
+	spanCost       = 16       // per argument of a request that is being read, plus its bytes
+	argCost        = 24       // per argument of a request that was read
+	queuedCost     = 100      // per queued command, plus its arguments
 )
 
 var (

@@ -23,6 +23,7 @@ type output struct {
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
 	kept    int         // size of the large value that is being sent
+	waiting int         // size of the replies that wait for earlier replies of a pipeline
 	charged charge      // for the buffers
 }
 
@@ -84,7 +85,7 @@ func (c *conn) commit() {
 
 // charge charges the capacity of the buffers. o.mu is held.
 func (o *output) charge() bool {
-	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept-freeOutput))
+	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
 }
 
 // keep charges the n bytes of the large value that is being sent: the Local may no longer have it.
@@ -93,6 +94,29 @@ func (o *output) keep(n int) bool {
 	defer o.mu.Unlock()
 	o.kept = n
 	return o.charge()
+}
+
+// awaitTurn charges the replies of a command in a pipeline until the replies of the earlier commands are in
+// the output.
+func (c *conn) awaitTurn() {
+	if c.turn == nil {
+		return
+	}
+	size := cap(c.w)
+	c.wait(size)
+	<-c.turn
+	c.turn = nil
+	c.wait(-size)
+}
+
+// wait charges n more bytes that wait.
+func (c *conn) wait(n int) {
+	o := c.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting += n; !o.charge() && !o.closed.Load() {
+		c.drop("closing a client because the memory for clients is exhausted")
+	}
 }
 
 // drop ends the output and closes a connection that occupies too much memory. out.mu is held.

@@ -129,14 +129,6 @@ func (c *conn) awaitPipeline() {
 	}
 }
 
-// awaitTurn waits until the replies of the earlier commands are in the output.
-func (c *conn) awaitTurn() {
-	if c.turn != nil {
-		<-c.turn
-		c.turn = nil
-	}
-}
-
 func isClosed(ch <-chan struct{}) bool {
 	select {
 	case <-ch:

@@ -10,6 +10,7 @@ type roster struct {
 	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
 	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for channels
 	ofPatterns  bool
+	watchCost   int // see keyWatchCost; 0 if the store is local
 	stale       int // patterns in parsed without subscribers, see prune
 }
 
@@ -26,6 +27,9 @@ func (r *roster) add(c *conn, name string) {
 func (r *roster) cost(name []byte) int {
 	if r.ofPatterns {
 		return nameCost + patternCost*len(name)
+	}
+	if key, _, _ := cutChannel(name); key != nil {
+		return nameCost + len(name) + r.watchCost
 	}
 	return nameCost + len(name)
 }

@@ -123,6 +123,9 @@ func New(opts Options) (*Server, error) {
 		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)
+	if s.local == nil {
+		s.channels.watchCost = keyWatchCost
+	}
 	if err := s.checkClasses(flags); err != nil {
 		return nil, errors.New(err.(*Error).Text)
 	}

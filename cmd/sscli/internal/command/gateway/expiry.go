@@ -16,6 +16,7 @@ type expiries struct {
 	mu       sync.Mutex
 	inflight map[string][]*expiringWrite // writes without a reply, by key
 	written  map[string]expiry           // the last acknowledged write, by key
+	bytes    int                         // size of the keys in written
 	swept    time.Time                   // time of the last sweep
 }
 
@@ -38,9 +39,10 @@ type expiry struct {
 }
 
 const (
-	// maxExpiries is the maximum number of keys in expiries.written. The expiry of any other key is
-	// reported as a deletion.
-	maxExpiries = 1 << 16
+	// maxExpiries is the maximum number of keys in expiries.written, and maxExpiryBytes that of their
+	// bytes. The expiry of any other key is reported as a deletion.
+	maxExpiries    = 1 << 16
+	maxExpiryBytes = 16 << 20
 	// maxReplaced is the maximum length of expiry.replaced. If the notification of a write comes
 	// after more than maxReplaced later writes, it counts as a SET without an expiry.
 	maxReplaced = 256
@@ -85,11 +87,14 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 		}
 		return
 	}
-	if now := time.Now(); len(x.written) >= maxExpiries && now.Sub(x.swept) > time.Second {
+	if now := time.Now(); x.full(key) && now.Sub(x.swept) > time.Second {
 		x.sweep(now)
 	}
-	if !known && len(x.written) >= maxExpiries {
-		return
+	if !known {
+		if x.full(key) {
+			return
+		}
+		x.bytes += len(key)
 	}
 	e := expiry{version: set.Version, after: w.after, due: w.began.Add(w.after)}
 	if known && w.watched {
@@ -99,12 +104,23 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	x.written[key] = e
 }
 
+// full reports whether there is no room for another key. x.mu must be held.
+func (x *expiries) full(key string) bool {
+	return len(x.written) >= maxExpiries || x.bytes+len(key) > maxExpiryBytes
+}
+
+// forget removes the record of a key. x.mu must be held.
+func (x *expiries) forget(key string) {
+	x.bytes -= len(key)
+	delete(x.written, key)
+}
+
 // sweep forgets the writes that have certainly expired. x.mu must be held.
 func (x *expiries) sweep(now time.Time) {
 	x.swept = now
 	for key, e := range x.written {
 		if now.After(e.due.Add(maxLateness)) {
-			delete(x.written, key)
+			x.forget(key)
 		}
 	}
 }
@@ -163,8 +179,8 @@ func (x *expiries) expired(key string, newest, deletion client.Version, at time.
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if over && x.written[key].version.Equal(e.version) {
-		delete(x.written, key)
+	if now, known := x.written[key]; over && known && now.version.Equal(e.version) {
+		x.forget(key)
 	}
 	return is
 }

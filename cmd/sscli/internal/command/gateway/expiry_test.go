@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,5 +107,13 @@ func TestExpiriesAreBounded(t *testing.T) {
 	put("more")
 	if _, known := x.last("more"); known || len(x.written) != kept {
 		t.Errorf("more: %t; %d are kept, want %d", known, len(x.written), kept)
+	}
+	x = newExpiries()
+	long := strings.Repeat("k", 60_000)
+	for i := range 2 * maxExpiryBytes / len(long) {
+		put(long + strconv.Itoa(i))
+	}
+	if n := len(x.written); n == 0 || n > maxExpiryBytes/len(long) {
+		t.Errorf("%d long keys are kept", n)
 	}
 }

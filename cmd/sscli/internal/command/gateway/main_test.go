@@ -118,11 +118,16 @@ func dial(t *testing.T, o client.Options) *client.Session {
 // start runs a gateway in front of the broker at an address.
 func start(t *testing.T, address string, timeout time.Duration, notify string, watch ...string) *front {
 	t.Helper()
+	return startWith(t, address, timeout, redis.Options{Notify: notify}, watch...)
+}
+
+func startWith(t *testing.T, address string, timeout time.Duration, o redis.Options, watch ...string) *front {
+	t.Helper()
 	s := dial(t, client.Options{Address: address, Timeout: timeout})
 	f := &front{direct: address, log: newLogBuffer()}
 	var err error
 	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if f.backend, err = open(t.Context(), s, timeout, log, watch, redis.Options{Notify: notify}); err != nil {
+	if f.backend, err = open(t.Context(), s, timeout, log, watch, o); err != nil {
 		t.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
