@@ -24,6 +24,7 @@ const (
 	maxKeySet    = 1 << 20          // bytes
 	fetchTimeout = 5 * time.Second  // for a URL
 	minReadPause = 10 * time.Second // between two reads because of unknown keys
+	maxReadWait  = time.Second      // how long a login waits for a read, because other logins wait for it
 )
 
 // clusterKeys holds the public keys of a cluster that signs tokens. A token with an unknown key makes
@@ -32,13 +33,11 @@ type clusterKeys struct {
 	source string                                      // file or URL
 	keys   atomic.Pointer[map[string]crypto.PublicKey] // by id
 
-	mu   sync.Mutex // held while the keys are read, so that one request at a time is sent to a URL
-	last time.Time  // when the keys were last read
+	mu   sync.Mutex
+	last time.Time // when the last read because of an unknown key began
 }
 
-// read reads the keys. c.mu must be held, except before the first call of key.
 func (c *clusterKeys) read() error {
-	c.last = time.Now()
 	text, err := readSource(c.source)
 	if err != nil {
 		return err
@@ -51,23 +50,39 @@ func (c *clusterKeys) read() error {
 	return nil
 }
 
-// key returns the key with an id. For an unknown id it first reads the keys again. The lookup of a
-// known id never waits for that: anybody can send tokens with unknown ids, and the source may be slow.
+// key returns the key with an id. For an unknown id it first reads the keys again, but not often and
+// not for long: anybody can send tokens with unknown ids, and the source may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if time.Since(c.last) > minReadPause {
-		if err := c.read(); err != nil {
-			return nil, err
+	if c.mayRead() {
+		read := make(chan error, 1)
+		go func() { read <- c.read() }()
+		select {
+		case err := <-read:
+			if err != nil {
+				return nil, err
+			}
+		case <-time.After(maxReadWait):
+			return nil, fmt.Errorf("%s: no answer within %v", c.source, maxReadWait)
 		}
 	}
 	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
 	}
 	return nil, fmt.Errorf("the token is signed with a key that is not in %s: %.64q", c.source, id)
+}
+
+// mayRead reports whether an unknown key is a reason to read the keys again now.
+func (c *clusterKeys) mayRead() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.last) < minReadPause {
+		return false
+	}
+	c.last = time.Now()
+	return true
 }
 
 // readSource reads a file or a URL.
