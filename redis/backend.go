@@ -86,7 +86,7 @@ const (
 	EncodingUnshared                 // written by COPY: EncodingAuto, but not a shared integer
 )
 
-// A Verb is a request of the state store's protocol.
+// A Verb is a kind of request in the state store's protocol.
 type Verb int
 
 const (

@@ -27,8 +27,8 @@ type History struct {
 
 // OpenHistory reads the history file at path. It creates a missing file with mode 0600 and
 // missing directories with mode 0700, and restricts an existing file to its owner. With an
-// empty path, the history has no file. After an error, OpenHistory also returns a History,
-// which works but is not saved.
+// empty path, the history has no file. Even with an error, OpenHistory returns a
+// usable History, which is not saved.
 func OpenHistory(path string) (*History, error) {
 	h := &History{}
 	if path == "" {

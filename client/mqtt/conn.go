@@ -67,7 +67,7 @@ type Limits struct {
 	KeepAlive      time.Duration // 0 = none
 }
 
-// Reasons why a connection ended. A *[LostError] wraps ErrKeepAlive and ErrSilent.
+// Reasons why a connection ended. ErrKeepAlive and ErrSilent come wrapped in a *[LostError].
 var (
 	ErrClosed    = errors.New("the connection was closed")
 	ErrKeepAlive = errors.New("no sign of life from the broker for one and a half keep-alive intervals")

@@ -56,7 +56,7 @@ func (m *message) remaining(now time.Time) uint32 {
 type delivery struct {
 	msg       *message // nil: sent, and no longer needed
 	ids       []int    // subscription identifiers
-	group     *group   // nil: not of a shared subscription
+	group     *group   // nil: not for a shared subscription
 	qos       byte
 	retain    bool
 	transient bool // discarded when the connection ends

@@ -150,8 +150,8 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 	Prepare(a, root)
 }
 
-// Prepare prepares a command and its subcommands to run. It removes the marks of package operand
-// from their operands. A command that only groups others returns a usage error if no subcommand
+// Prepare prepares a command and its subcommands to run. It strips the marks that package operand put
+// on their operands. A command that only groups others returns a usage error if no subcommand
 // follows.
 func Prepare(a *app.App, cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
@@ -186,7 +186,7 @@ func isOffline(cmd *cobra.Command) bool {
 }
 
 // newCommand builds the command with this name, or returns nil if there is none. It does not know
-// aliases and other spellings: for these, cobra needs the whole tree.
+// aliases or other spellings: for those, cobra needs the whole tree.
 func newCommand(a *app.App, name string) *cobra.Command {
 	for _, c := range a.Commands {
 		if c.Name == name {

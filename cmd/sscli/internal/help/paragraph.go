@@ -95,7 +95,7 @@ func cell(line string) string {
 	return line[from:]
 }
 
-// column returns the column at which the cell of a line begins, from 0.
+// column returns the column, counted from 0, at which the line's cell begins.
 func column(line string) int {
 	return utf8.RuneCountInString(line) - utf8.RuneCountInString(cell(line))
 }

@@ -66,7 +66,7 @@ type lock struct {
 	holder   string // the current holder; the last one if the lock is free
 	noHolder bool   // holder is not known
 	since    time.Time
-	exact    bool           // the lock was acquired or deleted at since, not before
+	exact    bool           // since is the time of the acquisition or deletion, not only the latest possible one
 	token    client.Version // the newest token
 
 	last      time.Time // when an acquisition or renewal was last seen; zero = never

@@ -19,8 +19,8 @@
 //   - [Open] checks every source before it returns, so that a mistake in any source is found before
 //     the first write.
 //   - Memory holds all keys but only one value at a time, apart from the content of standard input.
-//   - Entries returns each key once. If several sources, or lines of a file, have a key, the last one
-//     counts.
+//   - Entries returns each key once. If several sources, or lines of a file, have the same key, the
+//     last one wins.
 //
 // Not promised: a snapshot of files that change between Open and Entries.
 package sources

@@ -166,7 +166,7 @@ func (f facts) isAhead() bool {
 	return f.token.Time().Sub(clock) > fence.MaxAhead
 }
 
-// compare says whether a is older than b, equal or newer. It returns "" if either is zero.
+// compare describes a as older than, equal to, or newer than b. It returns "" if either is zero.
 func compare(a, b wire.Version) string {
 	if a.IsZero() || b.IsZero() {
 		return ""
