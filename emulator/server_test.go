@@ -506,7 +506,8 @@ func TestLimits(t *testing.T) {
 	if a, b, e, f := publish("t", false), publish("t", false), publish("a", true), publish("b", true); a != 0 || b != 0x97 || e != 0x10 || f != 0x97 {
 		t.Errorf("PUBACK %#x %#x, retained %#x %#x", a, b, e, f)
 	}
-	if ack := dial(t, s, "e").hello(); ack.ReasonCode != 0x97 {
+	connect(t, s, "e") // ends the session of c
+	if ack := dial(t, s, "f").hello(); ack.ReasonCode != 0x97 {
 		t.Errorf("CONNACK %#x", ack.ReasonCode)
 	}
 }

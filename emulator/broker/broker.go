@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,8 +99,9 @@ type Broker struct {
 	longDelivery sync.Mutex // locked before mu
 
 	mu         sync.Mutex
-	clients    map[*Client]struct{} // all connections
-	sessions   map[string]*session  // by client id
+	clients    map[*Client]struct{}  // all connections
+	sessions   map[string]*session   // by client id
+	away       map[string]*list.List // sessions whose clients are away, by user; the longest away first
 	tree       node
 	generation uint64            // increases with each change of a subscription
 	routes     map[string]*route // by topic
@@ -131,7 +133,7 @@ func New(opts Options) *Broker {
 	opts.setDefaults()
 	b := &Broker{
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
-		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), routes: make(map[string]*route), sequence: sysSequences,
+		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), away: make(map[string]*list.List), routes: make(map[string]*route), sequence: sysSequences,
 	}
 	b.gate.PendingBytes = max(minPendingBytes, opts.MaxBytes/64)
 	b.started = b.Now()

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"math"
 	"time"
 )
@@ -20,8 +21,9 @@ type session struct {
 	held     int // estimated memory of the messages in inflight and pending, in bytes
 
 	will        *will
-	willTimer   *Timer // while the client is away
-	expiryTimer *Timer // while the client is away
+	willTimer   *Timer        // while the client is away
+	expiryTimer *Timer        // while the client is away
+	away        *list.Element // in Broker.away; nil: the client is connected
 }
 
 // neverExpires is a Session Expiry Interval (MQTT 5, 3.1.2.11.2).
@@ -38,6 +40,7 @@ func (b *Broker) newSession(id, user string) *session {
 // [MQTT-3.1.3-9], because the new CONNECT replaces it.
 func (s *session) resume() {
 	s.stopTimers()
+	s.b.comeBack(s)
 	s.inflight.again = s.inflight.lo
 }
 
@@ -76,6 +79,7 @@ func (c *Client) leaveSession() {
 	after := func(seconds uint32, do func()) *Timer {
 		return b.At(b.Now().Add(time.Duration(seconds)*time.Second), do)
 	}
+	b.leave(s)
 	if s.expiry != neverExpires {
 		s.expiryTimer = after(s.expiry, func() { b.removeSession(s) })
 	}
@@ -91,6 +95,7 @@ func (c *Client) leaveSession() {
 // removeSession removes a session whose client is away.
 func (b *Broker) removeSession(s *session) {
 	s.stopTimers()
+	b.comeBack(s)
 	b.changed = true
 	s.expiry = 0 // keep no more messages for the session
 	if len(s.subs) <= maxStepTargets {

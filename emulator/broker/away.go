@@ -1,0 +1,48 @@
+package broker
+
+import "container/list"
+
+// Sessions of clients that are away occupy memory, for ever if they have no expiry. When a new session
+// finds no room, one of them ends (MQTT 5, 4.1 allows that), so that nobody can lock others out by
+// leaving sessions behind.
+
+// leave adds a session whose client is now away.
+func (b *Broker) leave(s *session) {
+	q := b.away[s.user]
+	if q == nil {
+		q = list.New()
+		b.away[s.user] = q
+	}
+	s.away = q.PushBack(s)
+}
+
+// comeBack reverses leave, if it was called.
+func (b *Broker) comeBack(s *session) {
+	if s.away == nil {
+		return
+	}
+	q := b.away[s.user]
+	q.Remove(s.away)
+	s.away = nil
+	if q.Len() == 0 {
+		delete(b.away, s.user)
+	}
+}
+
+// endLongestAway ends a session of the user with the most sessions whose clients are away, the one that
+// has been away the longest. It returns false if there is none.
+func (b *Broker) endLongestAway() bool {
+	var most *list.List
+	for _, q := range b.away {
+		if most == nil || q.Len() > most.Len() {
+			most = q
+		}
+	}
+	if most == nil {
+		return false
+	}
+	s := most.Front().Value.(*session)
+	b.log.Warn("a session ended to make room for another client", "client", s.id, "user", s.user)
+	b.removeSession(s)
+	return true
+}

@@ -1,0 +1,38 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/emulator/broker"
+)
+
+// TestSessionsLeftBehind: a user who leaves many sessions behind cannot lock others out.
+func TestSessionsLeftBehind(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
+		return broker.Verdict{Username: l.Username}
+	}})
+	as := func(user string) func(*packets.Connect) {
+		return func(c *packets.Connect) { c.UsernameFlag, c.Username = true, user }
+	}
+	sessions := 0
+	leave := func(id, user string) {
+		t.Helper()
+		connect(t, s, id, lasting, as(user)).conn.Close()
+		sessions++
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Sessions == min(sessions, 4) })
+	}
+	leave("owner", "ann")
+	leave("1", "mallory")
+	leave("2", "mallory")
+	leave("3", "mallory")
+	leave("4", "mallory") // ends 1
+	resume(t, s, "owner", lasting, as("ann"))
+	resume(t, s, "2", lasting, as("mallory"))
+	connect(t, s, "new", as("bob")) // ends 3
+	resume(t, s, "4", lasting, as("mallory"))
+	d := dial(t, s, "late")
+	d.send(d.connection(as("bob")))
+	d.ended("CONNACK 0x97")
+}
