@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/process"
 )
 
 // A forward is a kubectl port-forward. New connections use a forward until it is worn out. It is worn
@@ -24,21 +22,19 @@ import (
 // After the last two, the forward's pod may be gone, because some versions of kubectl keep running
 // without their pod.
 type forward struct {
+	call    // err is set before ready is closed, if kubectl ended first
 	way     *Way
-	name    string        // the command line in messages
-	ready   chan struct{} // closed when address or err is set
-	address string        // of kubectl's listener, on the loopback interface
-	err     error         // why kubectl ended before it listened
-	ended   chan struct{} // closed when kubectl has ended
+	stop    context.CancelCauseFunc // stops kubectl
+	ready   chan struct{}           // closed when address or err is set
+	address string                  // of kubectl's listener, on the loopback interface
 
 	mu       sync.Mutex
 	lastErr  string        // the last error that kubectl reported
 	erredAt  time.Time     // time of lastErr
 	reported chan struct{} // closed when lastErr is first set
 	wornOut  bool
-	conns    int           // number of open connections
-	retired  bool          // end when the last connection is closed
-	unused   chan struct{} // closed when the forward is retired and has no connections
+	conns    int  // number of open connections
+	retired  bool // stop kubectl when the last connection is closed
 }
 
 // silence is how long a connection's last write must have been unanswered at the close for its forward
@@ -68,8 +64,11 @@ func podTimeout(ctx context.Context) time.Duration {
 // startForward makes a new forward the current one, and starts its kubectl after a delay. The deadline
 // of ctx limits how long kubectl waits for a pod. w.mu must be held.
 func (w *Way) startForward(ctx context.Context, delay time.Duration) *forward {
-	f := &forward{way: w, name: "kubectl port-forward " + w.o.Target.Resource, ready: make(chan struct{}),
-		ended: make(chan struct{}), reported: make(chan struct{}), unused: make(chan struct{})}
+	f := &forward{way: w, ready: make(chan struct{}), reported: make(chan struct{})}
+	f.name, f.done = "kubectl port-forward "+w.o.Target.Resource, make(chan struct{})
+	f.stdout.line, f.stderr.line = f.stdoutLine, f.stderrLine
+	running, stop := context.WithCancelCause(w.ctx)
+	f.stop = stop
 	if w.forward != nil {
 		w.forward.retire()
 	}
@@ -77,63 +76,29 @@ func (w *Way) startForward(ctx context.Context, delay time.Duration) *forward {
 	w.failures++ // reset when a connection receives something
 	timeout := podTimeout(ctx)
 	w.wg.Go(func() {
-		defer close(f.ended)
-		f.run(delay, timeout)
+		defer close(f.done)
+		defer stop(nil)
+		f.finish(f.run(running, delay, timeout))
 	})
 	return f
 }
 
-// run runs kubectl after a delay, until kubectl ends, the forward is unused, or the way is closed.
-// kubectl waits for a running pod for timeout.
-func (f *forward) run(delay, timeout time.Duration) {
-	w := f.way
+// run runs kubectl after a delay, until kubectl or ctx ends, and returns why. kubectl waits for a running
+// pod for timeout.
+func (f *forward) run(ctx context.Context, delay, timeout time.Duration) error {
 	select {
 	case <-time.After(delay):
-	case <-w.ctx.Done():
-		f.finish(errClosed)
-		return
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	var errs buffer
-	out := &lines{line: f.stdoutLine}
-	report := &lines{line: func(line string) {
-		_, _ = errs.Write([]byte(line + "\n")) // cannot fail
-		f.stderrLine(line)
-	}}
-	target := w.o.Target
-	child, err := process.StartBackground(process.BackgroundOptions{
-		Args:   commandLine(target, "port-forward", "--address=127.0.0.1", "--pod-running-timeout="+timeout.String(), target.Resource, ":"+target.Port),
-		Env:    environ(),
-		Stdout: out, Stderr: report, Temp: w.o.Temp,
-	})
-	if err != nil {
-		f.finish(missing(f.name, err))
-		return
+	target := f.way.o.Target
+	err := f.way.run(ctx, &f.call, []string{
+		"port-forward", "--address=127.0.0.1", "--pod-running-timeout=" + timeout.String(), target.Resource, ":" + target.Port,
+	}, f.ready)
+	if err == nil {
+		err = explain(f.name, target, f.stderr.String())
 	}
-	prompts := time.NewTicker(promptInterval)
-	defer prompts.Stop()
-	for shown := 0; ; {
-		select {
-		case <-child.Done():
-			if _, err := child.Wait(); err != nil {
-				f.finish(missing(f.name, err))
-				return
-			}
-			f.finish(explain(f.name, target, errs.String()))
-			return
-		case <-prompts.C:
-			if !f.isReady() {
-				shown = w.showPrompts(errs.String(), shown)
-			}
-		case <-f.unused:
-			child.Stop()
-			f.finish(errClosed)
-			return
-		case <-w.ctx.Done():
-			child.Stop()
-			f.finish(errClosed)
-			return
-		}
-	}
+	return err
 }
 
 // finish marks the forward as worn out after kubectl has ended. Callers that still wait for the
@@ -233,8 +198,7 @@ func (f *forward) retire() {
 // endUnused ends a retired forward that has no connections. f.mu must be held.
 func (f *forward) endUnused() {
 	if f.retired && f.conns == 0 {
-		f.retired = false // closes unused only once
-		close(f.unused)
+		f.stop(errClosed)
 	}
 }
 
@@ -290,7 +254,7 @@ func (f *forward) explainLoss(err error) error {
 func (f *forward) report() (reported string, ended bool) {
 	select {
 	case <-f.reported:
-	case <-f.ended:
+	case <-f.done:
 		ended = true
 	case <-time.After(300 * time.Millisecond):
 	}
@@ -346,25 +310,4 @@ func (c *conn) Close() error {
 	wornOut := !c.received.Load() || since != nil && time.Since(*since) > silence
 	c.closed.Do(func() { c.forward.release(wornOut) })
 	return err
-}
-
-// lines is a writer that calls line with each complete line. It is not safe for concurrent use.
-type lines struct {
-	line func(string)
-	rest string // the beginning of a line
-}
-
-// Write implements [io.Writer].
-func (l *lines) Write(p []byte) (int, error) {
-	text := l.rest + string(p)
-	for {
-		line, rest, found := strings.Cut(text, "\n")
-		if !found {
-			const longest = 64 << 10
-			l.rest = text[:min(len(text), longest)]
-			return len(p), nil
-		}
-		l.line(strings.TrimRight(line, "\r"))
-		text = rest
-	}
 }

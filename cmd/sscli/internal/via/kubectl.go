@@ -49,8 +49,8 @@ func environ() []string {
 // A call is one run of kubectl. Several goroutines may wait for it to end.
 type call struct {
 	name   string // a short command line for messages, such as kubectl create token default
-	stdout buffer
-	stderr buffer
+	stdout output
+	stderr output
 	done   chan struct{} // closed when kubectl has ended
 	err    error         // valid when done is closed
 }
@@ -70,21 +70,23 @@ func (w *Way) startAs(name string, words ...string) *call {
 	}
 	w.wg.Go(func() {
 		defer close(c.done)
-		c.err = w.run(c, words)
+		late := &Error{Call: name, Kind: Unreachable, Why: fmt.Sprintf("no answer in %v", callTimeout), Hint: hintUnreachable}
+		ctx, cancel := context.WithTimeoutCause(w.ctx, callTimeout, late)
+		defer cancel()
+		c.err = w.run(ctx, c, words, nil)
 	})
 	return c
 }
 
-// run runs kubectl to its end.
-func (w *Way) run(c *call, words []string) error {
+// run runs kubectl until kubectl or ctx ends. If ctx ends first, the error is its cause. Until quiet is
+// closed, the user sees what kubectl writes to standard error.
+func (w *Way) run(ctx context.Context, c *call, words []string, quiet <-chan struct{}) error {
 	child, err := process.StartBackground(process.BackgroundOptions{
 		Args: commandLine(w.o.Target, words...), Env: environ(), Stdout: &c.stdout, Stderr: &c.stderr, Temp: w.o.Temp,
 	})
 	if err != nil {
 		return missing(c.name, err)
 	}
-	timeout := time.NewTimer(callTimeout)
-	defer timeout.Stop()
 	prompts := time.NewTicker(promptInterval)
 	defer prompts.Stop()
 	shown := 0
@@ -99,14 +101,14 @@ func (w *Way) run(c *call, words []string) error {
 				return explain(c.name, w.o.Target, c.stderr.String())
 			}
 			return nil
+		case <-quiet:
+			prompts.Stop()
+			quiet = nil
 		case <-prompts.C:
 			shown = w.showPrompts(c.stderr.String(), shown)
-		case <-timeout.C:
+		case <-ctx.Done():
 			child.Stop()
-			return &Error{Call: c.name, Kind: Unreachable, Why: fmt.Sprintf("no answer in %v", callTimeout), Hint: hintUnreachable}
-		case <-w.ctx.Done():
-			child.Stop()
-			return errClosed
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -128,7 +130,7 @@ func (w *Way) showPrompts(text string, shown int) int {
 func (c *call) wait(ctx context.Context) ([]byte, error) {
 	select {
 	case <-c.done:
-		return c.stdout.Bytes(), c.err
+		return c.stdout.bytes(), c.err
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s: %w", c.name, context.Cause(ctx))
 	}
@@ -147,27 +149,43 @@ func (c *call) ended() bool {
 // failed reports whether kubectl has ended with an error.
 func (c *call) failed() bool { return c.ended() && c.err != nil }
 
-// A buffer keeps the first maxOutput bytes written to it and discards the rest. Its methods may be
-// called concurrently.
-type buffer struct {
+// An output keeps the first maxOutput bytes written to it, and discards the rest. One goroutine may
+// write while others read.
+type output struct {
+	line func(string) // called with each complete line; may be nil
+	rest string       // the beginning of a line
+
 	mu   sync.Mutex
 	data bytes.Buffer
 }
 
 // Write implements [io.Writer].
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.data.Write(p[:min(len(p), maxOutput-b.data.Len())])
-	return len(p), nil
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	o.data.Write(p[:min(len(p), maxOutput-o.data.Len())])
+	o.mu.Unlock()
+	if o.line == nil {
+		return len(p), nil
+	}
+	text := o.rest + string(p)
+	for {
+		line, rest, found := strings.Cut(text, "\n")
+		if !found {
+			const longest = 64 << 10
+			o.rest = text[:min(len(text), longest)]
+			return len(p), nil
+		}
+		o.line(strings.TrimRight(line, "\r"))
+		text = rest
+	}
 }
 
-// Bytes returns a copy of the bytes kept.
-func (b *buffer) Bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.data.Bytes())
+// bytes returns a copy of the bytes kept.
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.data.Bytes())
 }
 
 // String returns the bytes kept, as text.
-func (b *buffer) String() string { return string(b.Bytes()) }
+func (o *output) String() string { return string(o.bytes()) }

@@ -51,8 +51,8 @@ type Options struct {
 // A Way connects to one broker in a cluster. Its methods may be called concurrently.
 type Way struct {
 	o      Options
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
+	ctx    context.Context // ends with Close; its cause is errClosed
+	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
@@ -71,7 +71,7 @@ func New(o Options) *Way {
 		o.Inform = func(string) {}
 	}
 	w := &Way{o: o}
-	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	return w
 }
 
@@ -235,7 +235,7 @@ func (w *Way) currentToken() *call {
 		w.token = w.createToken()
 		return w.token
 	}
-	due, expired := tokenAge(w.token.stdout.Bytes(), time.Now())
+	due, expired := tokenAge(w.token.stdout.bytes(), time.Now())
 	if due && w.renewal == nil {
 		w.renewal = w.createToken()
 	}
@@ -273,7 +273,7 @@ func parseToken(call *call, text []byte) ([]byte, error) {
 // Close stops every kubectl, and waits until all of them have ended.
 func (w *Way) Close() error {
 	w.mu.Lock()
-	w.cancel()
+	w.cancel(errClosed)
 	w.mu.Unlock()
 	w.wg.Wait()
 	return nil

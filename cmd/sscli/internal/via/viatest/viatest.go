@@ -50,6 +50,7 @@ func Start(t *testing.T, broker string) *Cluster {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv(Variable, c.Dir)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each kubectl of a race test ends a second late
 	c.Write(t, "broker", broker)
 	c.Write(t, "token", "secret-token")
 	return c
