@@ -34,7 +34,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Call + ": " + e.Why }
 
-// Advice returns the hint.
+// Advice returns the hint, if there is one.
 func (e *Error) Advice() (hint string, ok bool) { return e.Hint, e.Hint != "" }
 
 const (
@@ -78,7 +78,7 @@ func lastLine(text string) string {
 	return last
 }
 
-// explain returns the error for a kubectl that failed, from what it printed on standard error.
+// explain returns the error for a kubectl that failed. stderr is what kubectl printed on standard error.
 func explain(call string, target config.Via, stderr string) error {
 	e := &Error{Call: call, Why: lastLine(stderr)}
 	has := func(words ...string) bool {

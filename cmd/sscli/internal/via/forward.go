@@ -17,9 +17,9 @@ import (
 //
 //   - kubectl has ended or reported an error;
 //   - a connection was closed that had received nothing;
-//   - a connection was closed whose last write was unanswered for [silence].
+//   - a connection was closed whose last write had been unanswered for longer than silence.
 //
-// After the last two, the forward's pod may be gone, because some versions of kubectl keep running
+// In the last two cases, the forward's pod may be gone, because some versions of kubectl keep running
 // without their pod.
 type forward struct {
 	call    // err is set before ready is closed, if kubectl ended first
@@ -37,8 +37,8 @@ type forward struct {
 	retired  bool // stop kubectl when the last connection is closed
 }
 
-// silence is how long a connection's last write must have been unanswered at the close for its forward
-// to be worn out. A working connection is closed right after its DISCONNECT, which has no answer.
+// silence is how long after an unanswered write the close of a connection wears out the forward. A
+// working connection is closed right after its DISCONNECT, which has no answer.
 const silence = 500 * time.Millisecond
 
 // pause returns the minimum time between the starts of two forwards after a number of consecutive

@@ -113,8 +113,8 @@ func (w *Way) run(ctx context.Context, c *call, words []string, quiet <-chan str
 	}
 }
 
-// showPrompts shows the complete lines of text after its first shown bytes, and returns the new number
-// of bytes shown.
+// showPrompts shows the complete lines of text that follow the first shown bytes. It returns the number
+// of bytes shown so far.
 func (w *Way) showPrompts(text string, shown int) int {
 	end := strings.LastIndexByte(text, '\n') + 1
 	if end <= shown {

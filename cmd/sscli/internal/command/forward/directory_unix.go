@@ -14,7 +14,7 @@ func isOwn(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// openLock opens the directory itself, which is what Unix locks.
+// openLock opens the directory itself, because Unix can lock directories.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }

@@ -45,7 +45,7 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := upgrade(w, r)
 	if err != nil {
-		return // upgrade has answered
+		return // upgrade has answered the request
 	}
 	defer conn.Close()
 	f := &forward{broker: s.o.Broker, conn: conn}

@@ -168,7 +168,7 @@ func (s *Server) watchPod(w http.ResponseWriter, r *http.Request) {
 }
 
 // createToken answers the request of `kubectl create token`. The request is JSON or, from kubectl
-// 1.32 and newer, protobuf. Both contain the audience as it is.
+// 1.32 and newer, protobuf. Both contain the audience as plain text.
 func (s *Server) createToken(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || !bytes.Contains(body, []byte(Audience)) {
