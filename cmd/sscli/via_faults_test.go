@@ -47,7 +47,7 @@ func TestViaBroken(t *testing.T) {
 		"expired token":   {func(c *viaCluster) { c.tokens.Store(&viaTokens{life: -time.Minute}) }, 4, []string{"service account default", "expired"}},
 		"API server gone": {func(c *viaCluster) { c.api.Close() }, 3, []string{"kubectl", "connection refused", "kubectl cluster-info"}},
 		"no pod":          {func(c *viaCluster) { c.api.DeletePod() }, 3, []string{"kubectl port-forward service/aio-broker: no pod is running", "kubectl get pods"}},
-		"silent forward":  {func(c *viaCluster) { c.api.SetSilent(true) }, 124, []string{"timed out"}},
+		"silent forward":  {func(c *viaCluster) { c.api.SilenceNew() }, 124, []string{"timed out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := startVia(t)

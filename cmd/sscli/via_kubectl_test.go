@@ -42,7 +42,7 @@ type viaCluster struct {
 type viaTokens struct {
 	age      time.Duration // time since they were issued
 	life     time.Duration // from the issue to the expiry
-	audience string        // empty = as requested
+	audience string        // empty = apiservertest.Audience
 }
 
 // startVia starts a cluster for a test. The variables are for sscli.
@@ -68,14 +68,14 @@ func startVia(t *testing.T, variables ...string) *viaCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	issuer, err := emulator.NewIssuer("aio-internal")
+	issuer, err := emulator.NewIssuer(apiservertest.Audience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.store = emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, VerifyToken: issuer.Verify})
-	c.api = apiservertest.Start(t, apiservertest.Options{Broker: c.store.Addr().String(), CA: string(ca), Token: func(account, audience string) (string, error) {
+	c.api = apiservertest.Start(t, apiservertest.Options{Broker: c.store.Addr().String(), CA: string(ca), Token: func(account string) (string, error) {
 		tokens := c.tokens.Load()
-		signer := &emulator.Issuer{Key: issuer.Key, Audience: cmp.Or(tokens.audience, audience)}
+		signer := &emulator.Issuer{Key: issuer.Key, Audience: cmp.Or(tokens.audience, apiservertest.Audience)}
 		return signer.Issue("system:serviceaccount:"+apiservertest.Namespace+":"+account, time.Now().Add(-tokens.age), tokens.life)
 	}})
 	c.env = append(os.Environ(), c.api.Env()...)

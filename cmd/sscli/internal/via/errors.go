@@ -17,24 +17,24 @@ type Kind int
 // The kinds of errors.
 const (
 	Other        Kind = iota
-	Missing           // kubectl is not installed, or is too old
+	Missing           // kubectl is not installed or too old
 	Unreachable       // kubectl cannot reach the cluster, or the broker's pod
 	Unauthorized      // the cluster does not accept the user's login
 	Forbidden         // the user lacks a permission
 	NotFound          // the cluster has no such service, config map, …
 )
 
-// An Error reports a kubectl that failed.
+// An Error says why kubectl failed.
 type Error struct {
 	Call string // the beginning of the command line
 	Kind Kind
 	Why  string // one line, mostly in kubectl's words
-	Hint string // the next thing to do; empty = none
+	Hint string // what to do next; empty = none
 }
 
 func (e *Error) Error() string { return e.Call + ": " + e.Why }
 
-// Advice returns the hint.
+// Advice returns the hint, if there is one.
 func (e *Error) Advice() (hint string, ok bool) { return e.Hint, e.Hint != "" }
 
 const (
@@ -66,8 +66,8 @@ func cleanLine(line string) string {
 	return strings.TrimPrefix(line, "Error: ")
 }
 
-// lastLine returns the line of kubectl's standard error that says why kubectl failed: the last line
-// that is neither empty nor a pointer to the help.
+// lastLine returns the last line of kubectl's standard error that is neither empty nor a pointer to
+// the help. That line says why kubectl failed.
 func lastLine(text string) string {
 	last := ""
 	for line := range strings.Lines(text) {
@@ -78,7 +78,7 @@ func lastLine(text string) string {
 	return last
 }
 
-// explain returns the error for a kubectl that failed, from what it printed on standard error.
+// explain returns the error for a kubectl that failed. stderr is what kubectl printed on standard error.
 func explain(call string, target config.Via, stderr string) error {
 	e := &Error{Call: call, Why: lastLine(stderr)}
 	has := func(words ...string) bool {
@@ -127,7 +127,8 @@ func explain(call string, target config.Via, stderr string) error {
 	return e
 }
 
-// notFoundHint returns the command that lists the names a call could have used.
+// notFoundHint returns the hint for a resource that does not exist: the command that lists the existing
+// ones.
 func notFoundHint(call string, target config.Via) string {
 	kind := "services"
 	switch {

@@ -10,38 +10,39 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/process"
 )
 
-// A forward is a kubectl port-forward. It is worn out, and not used for new connections, when kubectl
-// has ended or reported an error, or when a connection through it was closed that had received
-// nothing, or whose last bytes were unanswered for a while: its pod may be gone, although some
-// versions of kubectl keep running.
+// A forward is a kubectl port-forward. New connections use a forward until it is worn out. It is worn
+// out when
+//
+//   - kubectl has ended or reported an error;
+//   - a connection was closed that had received nothing;
+//   - a connection was closed whose last write had been unanswered for longer than silence.
+//
+// In the last two cases, the forward's pod may be gone, because some versions of kubectl keep running
+// without their pod.
 type forward struct {
+	call    // err is set before ready is closed, if kubectl ended first
 	way     *Way
-	words   string
-	ready   chan struct{} // closed when address or err is set
-	address string        // on the loopback interface
-	err     error
-	ended   chan struct{} // closed when kubectl has ended
+	stop    context.CancelCauseFunc // stops kubectl
+	ready   chan struct{}           // closed when address or err is set
+	address string                  // of kubectl's listener, on the loopback interface
 
-	mu      sync.Mutex
-	said    string        // the last error that kubectl reported
-	saidAt  time.Time     // when kubectl reported it
-	told    chan struct{} // closed when said is first set
-	wornOut bool
-	conns   int           // open connections
-	unused  chan struct{} // closed when the forward is retired and its last connection is closed
-	retired bool
+	mu       sync.Mutex
+	lastErr  string        // the last error that kubectl reported
+	erredAt  time.Time     // time of lastErr
+	reported chan struct{} // closed when lastErr is first set
+	wornOut  bool
+	conns    int  // number of open connections
+	retired  bool // stop kubectl when the last connection is closed
 }
 
-// silence is how long the last bytes on a connection must have been unanswered when the connection is
-// closed, for its forward to be worn out. A connection in use sends its farewell just before.
+// silence is how long after an unanswered write the close of a connection wears out the forward. A
+// working connection is closed right after its DISCONNECT, which has no answer.
 const silence = 500 * time.Millisecond
 
-// pause returns the minimum time between the starts of two forwards, after a number of failures in
-// a row.
+// pause returns the minimum time between the starts of two forwards after a number of consecutive
+// failures.
 func pause(failures int) time.Duration {
 	const first, longest = 200 * time.Millisecond, 10 * time.Second
 	if failures == 0 {
@@ -50,8 +51,8 @@ func pause(failures int) time.Duration {
 	return min(first<<min(failures-1, 10), longest)
 }
 
-// podTimeout returns how long a new forward waits for a running pod: 80 % of what remains of ctx, so
-// that kubectl's error still reaches the caller.
+// podTimeout returns how long kubectl waits for a running pod: 80 % of the time that ctx has left, so
+// that the caller gets kubectl's error before its own timeout.
 func podTimeout(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -60,79 +61,48 @@ func podTimeout(ctx context.Context) time.Duration {
 	return max(time.Second, (time.Until(deadline) / 5 * 4).Round(time.Millisecond))
 }
 
-// startForward makes a new forward the current one, after a delay. ctx is the context of the caller,
-// who waits for it. w.mu must be held.
+// startForward makes a new forward the current one, and starts its kubectl after a delay. The deadline
+// of ctx limits how long kubectl waits for a pod. w.mu must be held.
 func (w *Way) startForward(ctx context.Context, delay time.Duration) *forward {
-	f := &forward{way: w, words: "kubectl port-forward " + w.o.Target.Resource, ready: make(chan struct{}),
-		ended: make(chan struct{}), told: make(chan struct{}), unused: make(chan struct{})}
+	f := &forward{way: w, ready: make(chan struct{}), reported: make(chan struct{})}
+	f.name, f.done = "kubectl port-forward "+w.o.Target.Resource, make(chan struct{})
+	f.stdout.line, f.stderr.line = f.stdoutLine, f.stderrLine
+	running, stop := context.WithCancelCause(w.ctx)
+	f.stop = stop
 	if w.forward != nil {
 		w.forward.retire()
 	}
 	w.forward, w.started = f, time.Now().Add(delay)
 	w.failures++ // reset when a connection receives something
-	patience := podTimeout(ctx)
+	timeout := podTimeout(ctx)
 	w.wg.Go(func() {
-		defer close(f.ended)
-		f.run(delay, patience)
+		defer close(f.done)
+		defer stop(nil)
+		f.finish(f.run(running, delay, timeout))
 	})
 	return f
 }
 
-// run runs kubectl, after a delay, until it ends, the forward is retired, or the way is closed. kubectl
-// waits for a running pod as long as patience.
-func (f *forward) run(delay, patience time.Duration) {
-	w := f.way
+// run runs kubectl after a delay, until kubectl or ctx ends, and returns why. kubectl waits for a running
+// pod for timeout.
+func (f *forward) run(ctx context.Context, delay, timeout time.Duration) error {
 	select {
 	case <-time.After(delay):
-	case <-w.ctx.Done():
-		f.finish(errClosed)
-		return
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	var errs buffer
-	out := &lines{line: f.stdoutLine}
-	report := &lines{line: func(line string) {
-		_, _ = errs.Write([]byte(line + "\n")) // a buffer takes everything
-		f.stderrLine(line)
-	}}
-	target := w.o.Target
-	child, err := process.StartBackground(process.BackgroundOptions{
-		Args:   commandLine(target, "port-forward", "--address=127.0.0.1", "--pod-running-timeout="+patience.String(), target.Resource, ":"+target.Port),
-		Env:    environ(),
-		Stdout: out, Stderr: report, Temp: w.o.Temp,
-	})
-	if err != nil {
-		f.finish(missing(f.words, err))
-		return
+	target := f.way.o.Target
+	err := f.way.run(ctx, &f.call, []string{
+		"port-forward", "--address=127.0.0.1", "--pod-running-timeout=" + timeout.String(), target.Resource, ":" + target.Port,
+	}, f.ready)
+	if err == nil {
+		err = explain(f.name, target, f.stderr.String())
 	}
-	prompts := time.NewTicker(promptDelay)
-	defer prompts.Stop()
-	for shown := 0; ; {
-		select {
-		case <-child.Done():
-			if _, err := child.Wait(); err != nil {
-				f.finish(missing(f.words, err))
-				return
-			}
-			f.finish(explain(f.words, target, errs.String()))
-			return
-		case <-prompts.C:
-			if !f.isReady() {
-				shown = w.showPrompts(errs.String(), shown)
-			}
-		case <-f.unused:
-			child.Stop()
-			f.finish(errClosed)
-			return
-		case <-w.ctx.Done():
-			child.Stop()
-			f.finish(errClosed)
-			return
-		}
-	}
+	return err
 }
 
-// finish marks the forward as worn out after kubectl ended. err is returned to callers that still
-// wait for the forward to become ready.
+// finish marks the forward as worn out after kubectl has ended. Callers that still wait for the
+// forward to become ready get err.
 func (f *forward) finish(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -177,7 +147,7 @@ func forwardedFrom(line string) (address string, ok bool) {
 	return address, err == nil
 }
 
-// stderrLine notes an error of a forward that is ready.
+// stderrLine records an error that kubectl reports after the forward became ready.
 func (f *forward) stderrLine(line string) {
 	why := cleanLine(line)
 	f.mu.Lock()
@@ -185,13 +155,13 @@ func (f *forward) stderrLine(line string) {
 	if !f.isReady() || !strings.Contains(strings.ToLower(why), "error") && !strings.Contains(why, "lost connection") {
 		return
 	}
-	if f.said == "" {
-		close(f.told)
+	if f.lastErr == "" {
+		close(f.reported)
 	}
-	f.said, f.saidAt, f.wornOut = why, time.Now(), true
+	f.lastErr, f.erredAt, f.wornOut = why, time.Now(), true
 }
 
-// openForward returns a forward that is ready. It starts a new one if the newest is worn out.
+// openForward returns a forward that is ready. It starts a new forward if the newest is worn out.
 func (w *Way) openForward(ctx context.Context) (*forward, error) {
 	w.mu.Lock()
 	if w.ctx.Err() != nil {
@@ -207,7 +177,7 @@ func (w *Way) openForward(ctx context.Context) (*forward, error) {
 	case <-f.ready:
 		return f, f.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: %w", f.words, context.Cause(ctx))
+		return nil, fmt.Errorf("%s: %w", f.name, context.Cause(ctx))
 	}
 }
 
@@ -217,7 +187,7 @@ func (f *forward) isWornOut() bool {
 	return f.wornOut
 }
 
-// retire makes the forward end once it has no connections.
+// retire ends the forward as soon as it has no connections.
 func (f *forward) retire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,8 +198,7 @@ func (f *forward) retire() {
 // endUnused ends a retired forward that has no connections. f.mu must be held.
 func (f *forward) endUnused() {
 	if f.retired && f.conns == 0 {
-		f.retired = false // close unused only once
-		close(f.unused)
+		f.stop(errClosed)
 	}
 }
 
@@ -249,7 +218,7 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	return &conn{Conn: nc, forward: f}, nil
 }
 
-// release records that a connection has ended, and whether that wears the forward out.
+// release records that a connection was closed, and whether that wears the forward out.
 func (f *forward) release(wornOut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -260,61 +229,60 @@ func (f *forward) release(wornOut bool) {
 
 // explain returns the error for a connection that ended before it received anything.
 func (f *forward) explain(err error) error {
-	if said, _ := f.report(); said != "" {
-		return explain(f.words, f.way.o.Target, said)
+	if reported, _ := f.report(); reported != "" {
+		return explain(f.name, f.way.o.Target, reported)
 	}
-	return &Error{Call: f.words, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+	return &Error{Call: f.name, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
 }
 
-// explainLoss returns the error for a connection that ended after it received something: err, or why
-// the forward ended.
+// explainLoss returns the error for a connection that ended after it received something: why the
+// forward ended, if it did, otherwise err.
 func (f *forward) explainLoss(err error) error {
-	said, ended := f.report()
+	reported, ended := f.report()
 	switch {
-	case said != "":
-		return errors.New(f.words + ": " + said)
+	case reported != "":
+		return errors.New(f.name + ": " + reported)
 	case ended:
-		return errors.New(f.words + ": kubectl ended")
+		return errors.New(f.name + ": kubectl ended")
 	}
 	return err
 }
 
-// report waits a moment for kubectl to report an error or to end, which it may do slightly after it
-// closed a connection. report returns the last error, unless it is about an earlier connection, and
-// whether kubectl has ended.
-func (f *forward) report() (said string, ended bool) {
-	const moment, recent = 300 * time.Millisecond, time.Second
+// report returns the last error that kubectl reported, and whether kubectl has ended. kubectl may
+// report an error or end slightly after it closed a connection, so report waits up to 300 ms for
+// that. It ignores an error older than 1 s, which was about another connection.
+func (f *forward) report() (reported string, ended bool) {
 	select {
-	case <-f.told:
-	case <-f.ended:
+	case <-f.reported:
+	case <-f.done:
 		ended = true
-	case <-time.After(moment):
+	case <-time.After(300 * time.Millisecond):
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Since(f.saidAt) > recent {
+	if time.Since(f.erredAt) > time.Second {
 		return "", ended
 	}
-	return f.said, ended
+	return f.lastErr, ended
 }
 
 // A conn is a connection through a forward.
 type conn struct {
 	net.Conn
-	forward *forward
-	brought atomic.Bool               // something was read
-	waiting atomic.Pointer[time.Time] // the last write; nil = something was read since
-	closed  sync.Once
+	forward    *forward
+	received   atomic.Bool               // something was read
+	unanswered atomic.Pointer[time.Time] // time of the last write; nil = something was read since
+	closed     sync.Once
 }
 
-// Read implements [net.Conn]. An error before the first byte is an *[Error]. A later error says why
-// the forward ended, if it did.
+// Read implements [net.Conn]. An error before the first byte is an *[Error]. If the forward ended
+// later, the error says why.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
-		c.waiting.Store(nil)
+		c.unanswered.Store(nil)
 	}
-	if n > 0 && !c.brought.Load() && !c.brought.Swap(true) {
+	if n > 0 && !c.received.Load() && !c.received.Swap(true) {
 		c.forward.way.mu.Lock()
 		c.forward.way.failures = 0
 		c.forward.way.mu.Unlock()
@@ -322,7 +290,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	switch {
 	case err == nil || n > 0 || errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
 		return n, err
-	case c.brought.Load():
+	case c.received.Load():
 		return 0, c.forward.explainLoss(err)
 	}
 	return 0, c.forward.explain(err)
@@ -331,36 +299,15 @@ func (c *conn) Read(p []byte) (int, error) {
 // Write implements [net.Conn].
 func (c *conn) Write(p []byte) (int, error) {
 	now := time.Now()
-	c.waiting.Store(&now)
+	c.unanswered.Store(&now)
 	return c.Conn.Write(p)
 }
 
 // Close implements [net.Conn].
 func (c *conn) Close() error {
 	err := c.Conn.Close()
-	since := c.waiting.Load()
-	wornOut := !c.brought.Load() || since != nil && time.Since(*since) > silence
+	since := c.unanswered.Load()
+	wornOut := !c.received.Load() || since != nil && time.Since(*since) > silence
 	c.closed.Do(func() { c.forward.release(wornOut) })
 	return err
-}
-
-// lines is a writer that calls line with each whole line. It must not be written to concurrently.
-type lines struct {
-	line func(string)
-	rest string
-}
-
-// Write implements [io.Writer].
-func (l *lines) Write(p []byte) (int, error) {
-	text := l.rest + string(p)
-	for {
-		line, rest, found := strings.Cut(text, "\n")
-		if !found {
-			const longest = 64 << 10
-			l.rest = text[:min(len(text), longest)]
-			return len(p), nil
-		}
-		l.line(strings.TrimRight(line, "\r"))
-		text = rest
-	}
 }

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// maxOutput limits how many bytes of kubectl's output are kept. A config map has at most
-	// 1 MiB.
+	// maxOutput is the maximum number of bytes kept of kubectl's standard output, and of its
+	// standard error. A config map has at most 1 MiB.
 	maxOutput = 2 << 20
 
-	// callLimit is how long a kubectl may run before it is stopped, so that a later attempt can
-	// start another. It leaves the user time to log in.
-	callLimit = 2 * time.Minute
+	// callTimeout is the time after which a kubectl is stopped, so that a later attempt can start
+	// another. It leaves the user time to log in.
+	callTimeout = 2 * time.Minute
 
-	// promptDelay is how often a running kubectl's new lines on standard error are shown to the
-	// user: they may ask for a login. If kubectl ends sooner, its lines become part of the error.
-	promptDelay = time.Second
+	// promptInterval is the interval at which new lines of a running kubectl's standard error are
+	// shown to the user, because they may ask for a login. The error of a kubectl that ends sooner
+	// has these lines.
+	promptInterval = time.Second
 )
 
 // commandLine returns the command line of kubectl for a target.
@@ -36,8 +37,8 @@ func commandLine(target config.Via, words ...string) []string {
 	return append(append(args, "--namespace="+target.Namespace), words...)
 }
 
-// environ returns the environment of kubectl; nil = sscli's. Most of kubectl's CPU time is its start.
-// With a garbage collector that starts later, that takes a sixth less.
+// environ returns the environment of kubectl; nil = sscli's own. GOGC=400 saves a sixth of the CPU
+// time that kubectl takes to start.
 func environ() []string {
 	if _, set := os.LookupEnv("GOGC"); set {
 		return nil
@@ -47,21 +48,21 @@ func environ() []string {
 
 // A call is one run of kubectl. Several goroutines may wait for it to end.
 type call struct {
-	words  string // kubectl and its arguments, or a command line with the same effect, for messages
-	stdout buffer
-	stderr buffer
-	done   chan struct{}
-	err    error // valid when done is closed
+	name   string // a short command line for messages, such as kubectl create token default
+	stdout output
+	stderr output
+	done   chan struct{} // closed when kubectl has ended
+	err    error         // valid when done is closed
 }
 
-// start runs kubectl. w.mu must be held.
+// start starts kubectl. Messages show its first three arguments. w.mu must be held.
 func (w *Way) start(words ...string) *call {
 	return w.startAs("kubectl "+strings.Join(words[:min(3, len(words))], " "), words...)
 }
 
-// startAs runs kubectl. name stands for the command line in messages. w.mu must be held.
+// startAs starts kubectl. Messages show name in place of the command line. w.mu must be held.
 func (w *Way) startAs(name string, words ...string) *call {
-	c := &call{words: name, done: make(chan struct{})}
+	c := &call{name: name, done: make(chan struct{})}
 	if w.ctx.Err() != nil {
 		c.err = errClosed
 		close(c.done)
@@ -69,21 +70,24 @@ func (w *Way) startAs(name string, words ...string) *call {
 	}
 	w.wg.Go(func() {
 		defer close(c.done)
-		c.err = w.run(c, words)
+		late := &Error{Call: name, Kind: Unreachable, Why: fmt.Sprintf("no answer in %v", callTimeout), Hint: hintUnreachable}
+		ctx, cancel := context.WithTimeoutCause(w.ctx, callTimeout, late)
+		defer cancel()
+		c.err = w.run(ctx, c, words, nil)
 	})
 	return c
 }
 
-func (w *Way) run(c *call, words []string) error {
+// run runs kubectl until kubectl or ctx ends. If ctx ends first, the error is its cause. Until quiet is
+// closed, the user sees what kubectl writes to standard error.
+func (w *Way) run(ctx context.Context, c *call, words []string, quiet <-chan struct{}) error {
 	child, err := process.StartBackground(process.BackgroundOptions{
 		Args: commandLine(w.o.Target, words...), Env: environ(), Stdout: &c.stdout, Stderr: &c.stderr, Temp: w.o.Temp,
 	})
 	if err != nil {
-		return missing(c.words, err)
+		return missing(c.name, err)
 	}
-	limit := time.NewTimer(callLimit)
-	defer limit.Stop()
-	prompts := time.NewTicker(promptDelay)
+	prompts := time.NewTicker(promptInterval)
 	defer prompts.Stop()
 	shown := 0
 	for {
@@ -91,26 +95,26 @@ func (w *Way) run(c *call, words []string) error {
 		case <-child.Done():
 			code, err := child.Wait()
 			if err != nil {
-				return missing(c.words, err)
+				return missing(c.name, err)
 			}
 			if code != 0 {
-				return explain(c.words, w.o.Target, c.stderr.String())
+				return explain(c.name, w.o.Target, c.stderr.String())
 			}
 			return nil
+		case <-quiet:
+			prompts.Stop()
+			quiet = nil
 		case <-prompts.C:
 			shown = w.showPrompts(c.stderr.String(), shown)
-		case <-limit.C:
+		case <-ctx.Done():
 			child.Stop()
-			return &Error{Call: c.words, Kind: Unreachable, Why: fmt.Sprintf("no answer in %v", callLimit), Hint: hintUnreachable}
-		case <-w.ctx.Done():
-			child.Stop()
-			return errClosed
+			return context.Cause(ctx)
 		}
 	}
 }
 
-// showPrompts shows the complete lines after the first shown bytes of text, and returns the new
-// number of bytes shown.
+// showPrompts shows the complete lines of text that follow the first shown bytes. It returns the number
+// of bytes shown so far.
 func (w *Way) showPrompts(text string, shown int) int {
 	end := strings.LastIndexByte(text, '\n') + 1
 	if end <= shown {
@@ -126,9 +130,9 @@ func (w *Way) showPrompts(text string, shown int) int {
 func (c *call) wait(ctx context.Context) ([]byte, error) {
 	select {
 	case <-c.done:
-		return c.stdout.Bytes(), c.err
+		return c.stdout.bytes(), c.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("%s: %w", c.words, context.Cause(ctx))
+		return nil, fmt.Errorf("%s: %w", c.name, context.Cause(ctx))
 	}
 }
 
@@ -145,27 +149,43 @@ func (c *call) ended() bool {
 // failed reports whether kubectl has ended with an error.
 func (c *call) failed() bool { return c.ended() && c.err != nil }
 
-// A buffer keeps the first maxOutput bytes written to it and discards the rest. Its methods may be
-// called concurrently.
-type buffer struct {
+// An output keeps the first maxOutput bytes written to it, and discards the rest. One goroutine may
+// write while others read.
+type output struct {
+	line func(string) // called with each complete line; may be nil
+	rest string       // the beginning of a line
+
 	mu   sync.Mutex
 	data bytes.Buffer
 }
 
 // Write implements [io.Writer].
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.data.Write(p[:min(len(p), maxOutput-b.data.Len())])
-	return len(p), nil
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	o.data.Write(p[:min(len(p), maxOutput-o.data.Len())])
+	o.mu.Unlock()
+	if o.line == nil {
+		return len(p), nil
+	}
+	text := o.rest + string(p)
+	for {
+		line, rest, found := strings.Cut(text, "\n")
+		if !found {
+			const longest = 64 << 10
+			o.rest = text[:min(len(text), longest)]
+			return len(p), nil
+		}
+		o.line(strings.TrimRight(line, "\r"))
+		text = rest
+	}
 }
 
-// Bytes returns a copy of the bytes kept.
-func (b *buffer) Bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.data.Bytes())
+// bytes returns a copy of the bytes kept.
+func (o *output) bytes() []byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return bytes.Clone(o.data.Bytes())
 }
 
 // String returns the bytes kept, as text.
-func (b *buffer) String() string { return string(b.Bytes()) }
+func (o *output) String() string { return string(o.bytes()) }

@@ -165,6 +165,9 @@ func TestLostConnection(t *testing.T) {
 func TestSilentForward(t *testing.T) {
 	c, w, o := start(t)
 	c.Write(t, "silent", "yes")
+	if err := w.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := client.Dial(ctx, o); !errors.Is(err, context.DeadlineExceeded) {

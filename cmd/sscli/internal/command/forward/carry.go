@@ -17,7 +17,7 @@ type carrier struct {
 	listener net.Listener
 	timeout  time.Duration // for connecting to the broker
 
-	cancel context.CancelFunc // ends connecting to the broker
+	cancel context.CancelFunc // cancels attempts to connect to the broker; nil before start
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	outage outage.Reporter
@@ -61,18 +61,18 @@ func (c *carrier) carry(ctx context.Context, nc net.Conn) {
 	}
 	defer c.remove(broker)
 	// When one direction ends, close both: MQTT needs both.
-	var both sync.WaitGroup
+	var copies sync.WaitGroup
 	for _, way := range [2][2]net.Conn{{nc, broker}, {broker, nc}} {
-		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // each end reports its loss itself
+		copies.Go(func() {
+			_, _ = io.Copy(way[0], way[1]) // the client and the broker see that their connection was lost
 			_ = nc.Close()
 			_ = broker.Close()
 		})
 	}
-	both.Wait()
+	copies.Wait()
 }
 
-// report tells the user when connecting to the broker begins to fail, and when it works again.
+// report tells the user when connections to the broker begin to fail, and when they work again.
 func (c *carrier) report(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,13 +82,13 @@ func (c *carrier) report(err error) {
 	c.outage.Report(err, "the next connection tries again")
 }
 
-// add records an open connection, for close. If the carrier is closed, add closes the connection and
-// returns false.
+// add records an open connection, so that close closes it. If the carrier is already closed, add closes
+// the connection and returns false.
 func (c *carrier) add(nc net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conns == nil {
-		_ = nc.Close() // it carried nothing
+		_ = nc.Close() // no data is lost
 		return false
 	}
 	c.conns[nc] = true
@@ -96,7 +96,7 @@ func (c *carrier) add(nc net.Conn) bool {
 }
 
 func (c *carrier) remove(nc net.Conn) {
-	_ = nc.Close() // it may be closed already
+	_ = nc.Close() // fails if carry or close has closed it
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.conns, nc)
@@ -111,7 +111,7 @@ func (c *carrier) close() error {
 	}
 	c.conns = nil
 	c.mu.Unlock()
-	if c.cancel != nil { // start was called
+	if c.cancel != nil {
 		c.cancel()
 	}
 	c.wg.Wait()

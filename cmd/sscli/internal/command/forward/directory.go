@@ -12,15 +12,16 @@ import (
 
 const directoryPrefix = "sscli-forward-"
 
-// A directory holds the files of one forward. It is locked while the forward runs. If sscli is killed
-// while a kubectl runs, the guard of that kubectl removes the directory. Otherwise the user's next
-// forward finds it without a lock, and removes it.
+// A directory holds the files of one forward. It is locked while the forward runs, and removed at the
+// end. If sscli is killed, the guard of its kubectl removes the directory. If no kubectl was running,
+// the user's next forward finds the directory unlocked and removes it.
 type directory struct {
 	path string
 	lock *os.File // nil = the file system has no locks, so no other forward removes the directory
 }
 
-// newDirectory makes a directory for this forward, and removes those of the user's killed forwards.
+// newDirectory makes a directory for this forward, and removes the directories that the user's killed
+// forwards have left.
 func newDirectory() (*directory, error) {
 	removeAbandoned(os.TempDir())
 	for {
@@ -32,14 +33,14 @@ func newDirectory() (*directory, error) {
 		if !errors.Is(err, errTaken) {
 			return &directory{path, lock}, nil
 		}
-		// Another forward locked the new directory first, and removes it.
+		// Another forward locked the new directory before we could, and removes it.
 	}
 }
 
-// removeAbandoned removes the directories below temp whose forwards of this user were killed. A
+// removeAbandoned removes the directories below temp that this user's killed forwards have left. A
 // directory that cannot be removed stays for the next forward.
 func removeAbandoned(temp string) {
-	entries, _ := os.ReadDir(temp) // on an error, the entries that were read
+	entries, _ := os.ReadDir(temp) // after an error, entries holds those read before it
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), directoryPrefix) || !e.IsDir() {
 			continue
@@ -54,11 +55,11 @@ func removeAbandoned(temp string) {
 	}
 }
 
-// errTaken says that another process has locked a directory, or has removed it.
+// errTaken says that another process has locked or removed a directory.
 var errTaken = errors.New("the directory is in use")
 
-// lockDirectory locks a directory until the returned file is closed. The error is errTaken, or says
-// why the file system cannot lock.
+// lockDirectory locks a directory until the returned file is closed. The error is errTaken if another
+// process has locked or removed the directory. After any other error, the directory cannot be locked.
 func lockDirectory(path string) (*os.File, error) {
 	lock, err := openLock(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +78,8 @@ func lockDirectory(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// hasName reports whether an open file still has its name. Another process may have removed it.
+// hasName reports whether an open file's name still leads to that file. Another process may have
+// removed the file.
 func hasName(f *os.File) bool {
 	opened, err := f.Stat()
 	if err != nil {

@@ -14,13 +14,13 @@ func isOwn(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// openLock opens the file to lock: the directory itself.
+// openLock opens the directory itself, because Unix can lock directories.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 }
 
-// remove removes the directory, which is locked until it is gone.
+// remove removes the directory, then releases its lock.
 func (d *directory) remove() error {
-	defer d.lock.Close() // nothing was written; nil is not a file, which is an error too
+	defer d.lock.Close() // returns an error if lock is nil
 	return os.RemoveAll(d.path)
 }

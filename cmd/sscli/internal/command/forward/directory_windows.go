@@ -10,22 +10,23 @@ import (
 	"github.com/sscli/sscli/internal/busyfile"
 )
 
-// isOwn returns true, because on Windows each user has a directory for temporary files.
+// isOwn returns true, because each user of Windows has their own directory for temporary files.
 func isOwn(fs.FileInfo) bool { return true }
 
 // lockName is the name of the file to lock, because Windows cannot lock a directory.
 const lockName = "lock"
 
+// openLock opens the file to lock, and creates it if necessary.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// remove removes the files, then the lock with the directory. Windows does not remove an open file,
-// so remove closes the lock first. Another forward may have the lock open for a moment: remove tries
-// again for two seconds. It fails if that forward has made the directory its own.
+// remove removes the directory, and the lock as the last file in it. Windows does not remove open
+// files, so remove closes the lock first. Another forward may open the lock briefly, so remove tries
+// again for two seconds.
 func (d *directory) remove() error {
 	var entries []os.DirEntry
-	// Another forward opens the directory to see whether it is abandoned.
+	// Reading fails while another forward has the directory open.
 	err := busyfile.Retry(func() (err error) {
 		entries, err = os.ReadDir(d.path)
 		return err
@@ -35,9 +36,9 @@ func (d *directory) remove() error {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(d.path, e.Name())))
 		}
 	}
-	_ = d.lock.Close() // fails if lock is nil; nothing was written to the file
+	_ = d.lock.Close() // returns an error if lock is nil
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		_ = os.Remove(filepath.Join(d.path, lockName)) // if this fails, so does the next line
+		_ = os.Remove(filepath.Join(d.path, lockName)) // if this fails, the next line fails too
 		gone := os.Remove(d.path)
 		if gone == nil || errors.Is(gone, fs.ErrNotExist) {
 			return err

@@ -19,13 +19,13 @@ import (
 type files struct {
 	a          *app.App
 	dir        string
-	token      func(context.Context) ([]byte, error) // reads the cluster's token; nil = log in otherwise
+	token      func(context.Context) ([]byte, error) // returns a token of the cluster; nil = the settings have another login
 	written    []byte                                // the token in the file
 	refreshing sync.WaitGroup
 }
 
-// writeCA writes the broker's CA from the cluster to a file, and returns the file's name. If no CA
-// is needed from the cluster, it returns the CA file of the settings, which may be empty.
+// writeCA writes the broker's CA to a file, and returns the file's name. If the CA does not come from
+// the cluster, writeCA returns the CA file of the settings, which may be empty.
 func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (string, error) {
 	text, err := way.CA(ctx)
 	if err != nil || text == nil {
@@ -37,8 +37,9 @@ func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (s
 
 func (f *files) tokenFile() string { return filepath.Join(f.dir, "token") }
 
-// writeToken writes the cluster's token to a file, and returns the file's name. If the settings have
-// a login, it returns their token file, which may be empty.
+// writeToken writes a current token to a file, unless the file has it, and returns the file's name. If
+// the token does not come from the cluster, writeToken returns the token file of the settings, which
+// may be empty.
 func (f *files) writeToken(ctx context.Context, s config.Settings) (string, error) {
 	if f.token == nil {
 		return s.SATFile, nil

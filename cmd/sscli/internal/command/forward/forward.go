@@ -1,11 +1,11 @@
 // Package forward is the command `sscli forward`, which keeps a connection into a cluster open for
 // other commands.
 //
-// [New] returns the command. It listens on the loopback interface and forwards each connection through
-// the [via.Way] of --via (carry.go). The address that it listens on stays the same when kubectl's
-// port-forward ends with the broker's pod. The CA and the token are in files that only the user can
-// read (files.go). Their directory is removed at the end. If sscli is killed, the guard of its kubectl or
-// the user's next forward removes the directory (directory.go).
+// [New] returns the command. The command listens on the loopback interface and forwards each connection
+// through the [via.Way] of --via (carry.go). The listening address stays the same when the broker's
+// pod ends and takes kubectl's port-forward with it. The CA and the token are in files that only the
+// user can read (files.go). Their directory is removed at the end, even if sscli is killed
+// (directory.go).
 package forward
 
 import (

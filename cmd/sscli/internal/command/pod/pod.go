@@ -17,8 +17,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
-// manifest is a pod that runs until it is deleted, so that kubectl exec works at any time. Words
-// that begin with $ are placeholders.
+// manifest is a pod that runs until it is deleted, so that kubectl exec works at any time. Words that
+// begin with $ are placeholders.
 const manifest = `apiVersion: v1
 kind: Pod
 metadata:
@@ -90,7 +90,8 @@ works without a pod.`,
 	return cmd
 }
 
-// printPod prints the manifest. names maps each flag that names a cluster resource to its value.
+// printPod prints the manifest. names has the values of the flags that name a resource of the cluster,
+// by the names of the flags.
 func printPod(a *app.App, names map[string]config.Text, host, image string) error {
 	for flag, name := range names {
 		if !config.IsResourceName(string(name)) {

@@ -5,9 +5,10 @@
 //	cmd.Env = append(os.Environ(), api.Env()...)
 //	api.DeletePod()
 //
-// It knows what these commands need: version, get of one object by its name, create token, and
-// port-forward to a service, a pod or a deployment, by SPDY/3.1 and by WebSocket. A port-forward leads
-// to the broker, whatever its port is. The methods of [Server] cause the faults of a cluster.
+// It serves these kubectl commands: version, get of one object by name, create token, and
+// port-forward to a service, a pod or a deployment, over SPDY/3.1 and over WebSocket. Every
+// port-forward connects to the broker and ignores the requested port. The methods of [Server] cause
+// the faults of a cluster.
 package apiservertest
 
 import (
@@ -15,7 +16,6 @@ import (
 	"encoding/pem"
 	"io"
 	"log"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -34,6 +34,9 @@ const (
 	Account   = "default"
 )
 
+// Audience is the only audience that the server creates tokens for.
+const Audience = "aio-internal"
+
 // User is the name of the user that kubectl logs in as.
 const User = "ann"
 
@@ -42,11 +45,9 @@ const userToken = "token-of-ann"
 
 // Options configure a [Server].
 type Options struct {
-	Broker string // address that port-forwards lead to
-	CA     string // the value of ca-bundle.crt in the config map
-
-	// Token returns the answer to create token.
-	Token func(account, audience string) (string, error)
+	Broker string                               // address that port-forwards connect to
+	CA     string                               // the value of ca-bundle.crt in the config map
+	Token  func(account string) (string, error) // creates a token for Audience
 }
 
 // A Server is an API server. Its methods may be called concurrently.
@@ -60,13 +61,13 @@ type Server struct {
 
 	mu        sync.Mutex
 	ca        string
-	created   chan struct{} // closed while the pod exists
-	forbidden []string      // "VERB RESOURCE"
+	created   chan struct{}   // closed while the pod exists
+	forbidden map[string]bool // by "VERB RESOURCE"
 	loggedOut bool
-	silent    bool // port-forwards that begin carry no bytes
+	silent    bool // new port-forwards discard all bytes
 	delay     time.Duration
 	forwards  map[*forward]bool
-	requests  []string // "VERB RESOURCE", in the order of their arrival
+	requests  map[string]int // number of requests, by "VERB RESOURCE"
 }
 
 // Kubectl returns the first kubectl in the directories of path. It skips the test if there is none.
@@ -84,10 +85,13 @@ func Kubectl(t *testing.T, path string) string {
 // Start starts a server that ends with the test.
 func Start(t *testing.T, o Options) *Server {
 	t.Helper()
-	s := &Server{o: o, ca: o.CA, created: make(chan struct{}), closed: make(chan struct{}), forwards: make(map[*forward]bool)}
+	s := &Server{
+		o: o, ca: o.CA, created: make(chan struct{}), closed: make(chan struct{}),
+		forbidden: make(map[string]bool), forwards: make(map[*forward]bool), requests: make(map[string]int),
+	}
 	close(s.created)
-	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // a kubectl that is stopped leaves errors
+	s.http = httptest.NewUnstartedServer(s.handler())
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // killed kubectls would fill it
 	s.http.StartTLS()
 	t.Cleanup(s.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
@@ -107,8 +111,8 @@ func Start(t *testing.T, o Options) *Server {
 	return s
 }
 
-// Env returns the variables that lead kubectl to the server. kubectl writes its caches beside the
-// kubeconfig file.
+// Env returns the environment variables that make kubectl use the server and put its caches beside
+// the kubeconfig file.
 func (s *Server) Env() []string {
 	dir := filepath.Dir(s.kubeconfig)
 	return []string{"KUBECONFIG=" + s.kubeconfig, "HOME=" + dir, "KUBECACHEDIR=" + filepath.Join(dir, "cache")}
@@ -144,7 +148,7 @@ func (s *Server) CreatePod() {
 func (s *Server) Forbid(verb, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.forbidden = append(s.forbidden, verb+" "+resource)
+	s.forbidden[verb+" "+resource] = true
 }
 
 // LogOut makes the server refuse the user's token, as if it had expired.
@@ -161,8 +165,7 @@ func (s *Server) SetCA(text string) {
 	s.ca = text
 }
 
-// Silence makes the port-forwards that are open discard all bytes, as if the pod's node had lost its
-// network.
+// Silence makes the open port-forwards discard all bytes, as if the pod's node had lost its network.
 func (s *Server) Silence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,29 +174,23 @@ func (s *Server) Silence() {
 	}
 }
 
-// SetSilent sets whether port-forwards that begin later discard all bytes.
-func (s *Server) SetSilent(silent bool) {
+// SilenceNew makes port-forwards that begin later discard all bytes.
+func (s *Server) SilenceNew() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.silent = silent
+	s.silent = true
 }
 
-// SetDelay sets how long port-forwards that are requested later take to begin.
+// SetDelay delays the start of port-forwards that are requested later.
 func (s *Server) SetDelay(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.delay = d
 }
 
-// Requests returns how often the server was asked for a verb on a resource.
+// Requests returns the number of requests for a verb on a resource.
 func (s *Server) Requests(verb, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
-	for _, r := range s.requests {
-		if r == verb+" "+resource {
-			n++
-		}
-	}
-	return n
+	return s.requests[verb+" "+resource]
 }

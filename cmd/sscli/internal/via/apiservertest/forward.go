@@ -1,9 +1,7 @@
 package apiservertest
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -24,16 +22,12 @@ const (
 	tunnelProtocol = "SPDY/3.1+" + forwardProtocol
 )
 
-// A forward is the SPDY connection of one kubectl port-forward. For each local connection, kubectl
-// opens two streams with one request id: one for an error message, then one for the data.
+// A forward is the SPDY connection of one kubectl port-forward.
 type forward struct {
 	broker string
 	silent atomic.Bool // discard all bytes
 	spdy   *spdystream.Connection
 	conn   net.Conn
-
-	mu     sync.Mutex
-	errs   map[string]*spdystream.Stream // streams for errors, by request id
 	copies sync.WaitGroup
 }
 
@@ -51,10 +45,10 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := upgrade(w, r)
 	if err != nil {
-		return // upgrade has answered
+		return // upgrade has answered the request
 	}
 	defer conn.Close()
-	f := &forward{broker: s.o.Broker, conn: conn, errs: make(map[string]*spdystream.Stream)}
+	f := &forward{broker: s.o.Broker, conn: conn}
 	if f.spdy, err = spdystream.NewConnection(conn, true); err != nil {
 		return
 	}
@@ -93,7 +87,7 @@ func upgrade(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &tunnel{Conn: ws.NetConn(), ws: ws}, nil
+		return &upgraded{ws.NetConn(), websocket.JoinMessages(ws, ""), messages{ws}}, nil
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "SPDY/3.1") {
 		fail(w, http.StatusBadRequest, "BadRequest", "Upgrade request required")
@@ -107,36 +101,26 @@ func upgrade(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hijacked{conn, buffered.Reader}, nil
+	return &upgraded{conn, buffered.Reader, conn}, nil
 }
 
-// stream begins to serve a stream. It replies before it returns, because the connection drops data
-// that it receives before the reply.
+// stream begins to serve a stream. kubectl opens two for each local connection: one for an error
+// message, which stays empty, and one for the data. stream replies before it returns, because spdy
+// drops data that arrives before the reply.
 func (f *forward) stream(stream *spdystream.Stream) {
-	id := stream.Headers().Get("requestID")
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	errs := f.errs[id]
-	if stream.Headers().Get("streamType") == "error" {
-		f.errs[id] = stream
-	} else {
-		delete(f.errs, id)
-		f.copies.Go(func() { f.connect(stream, errs) })
-	}
 	_ = stream.SendReply(http.Header{}, false) // fails if the connection is lost, as reads do
+	if stream.Headers().Get("streamType") == "error" {
+		_ = stream.Close() // as above
+		return
+	}
+	f.copies.Go(func() { f.connect(stream) })
 }
 
 // connect connects a data stream to the broker.
-func (f *forward) connect(data, errs *spdystream.Stream) {
+func (f *forward) connect(data *spdystream.Stream) {
 	defer data.Close()
-	if errs != nil {
-		defer errs.Close()
-	}
 	nc, err := net.Dial("tcp", f.broker)
 	if err != nil {
-		if errs != nil {
-			fmt.Fprintf(errs, "error forwarding port %s to pod %s, uid : %v", data.Headers().Get("port"), Pod, err)
-		}
 		return
 	}
 	defer nc.Close()
@@ -163,39 +147,19 @@ func (f *forward) copy(to io.Writer, from io.Reader) {
 	}
 }
 
-// hijacked is a connection of an HTTP server with the bytes that the server has read.
-type hijacked struct {
+// An upgraded connection carries bytes in both directions after the HTTP request.
+type upgraded struct {
 	net.Conn
-	buffered *bufio.Reader
+	r io.Reader
+	w io.Writer
 }
 
-func (c *hijacked) Read(p []byte) (int, error) { return c.buffered.Read(p) }
+func (c *upgraded) Read(p []byte) (int, error)  { return c.r.Read(p) }
+func (c *upgraded) Write(p []byte) (int, error) { return c.w.Write(p) }
 
-// A tunnel carries bytes in the binary messages of a WebSocket.
-type tunnel struct {
-	net.Conn
-	ws      *websocket.Conn
-	message io.Reader // the rest of a message
-}
+// messages writes bytes as binary messages of a WebSocket.
+type messages struct{ ws *websocket.Conn }
 
-func (c *tunnel) Read(p []byte) (int, error) {
-	for {
-		if c.message != nil {
-			n, err := c.message.Read(p)
-			if n > 0 || !errors.Is(err, io.EOF) {
-				return n, err
-			}
-		}
-		var err error
-		if _, c.message, err = c.ws.NextReader(); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (c *tunnel) Write(p []byte) (int, error) {
-	if err := c.ws.WriteMessage(websocket.BinaryMessage, p); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+func (m messages) Write(p []byte) (int, error) {
+	return len(p), m.ws.WriteMessage(websocket.BinaryMessage, p)
 }

@@ -1,8 +1,8 @@
-// Package viatest is a fake kubectl for tests of package via and of commands that use it. It serves
-// one cluster, whose state is a directory of files.
+// Package viatest is a fake kubectl for tests of package via and of commands that use via. The fake
+// knows one cluster, whose state is a directory of files.
 //
-// A test program calls [Main] when it is started under the name kubectl. [Start] makes the
-// directory, and the methods of [Cluster] control what kubectl does.
+// A test program that is started under the name kubectl calls [Main]. [Start] makes the directory,
+// and the methods of [Cluster] control what kubectl does.
 package viatest
 
 import (
@@ -29,7 +29,7 @@ const Variable = "SSCLI_TEST_CLUSTER"
 //	broker     the address that forwards connect to
 //	ca.crt     the broker's CA
 //	token      the service-account token
-//	calls      a line for each kubectl that was started: its process id and its arguments
+//	calls      a line for each kubectl that was started: process id, arguments
 //	WORD.fail  makes `kubectl WORD` print this text on standard error and exit with 1
 //	WORD.hang  makes `kubectl WORD` hang
 //	silent     if not empty, makes forwards accept connections and send nothing
@@ -50,6 +50,7 @@ func Start(t *testing.T, broker string) *Cluster {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv(Variable, c.Dir)
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each kubectl of a race test ends a second late
 	c.Write(t, "broker", broker)
 	c.Write(t, "token", "secret-token")
 	return c
@@ -74,8 +75,8 @@ func (c *Cluster) Remove(t *testing.T, name string) {
 	}
 }
 
-// Calls returns the kubectl processes whose first argument was word, in the order of their starts:
-// their process ids, and their lines of the calls file.
+// Calls returns the kubectl processes whose first argument was word, in the order they were started:
+// the process ids, and the lines of the calls file.
 func (c *Cluster) Calls(word string) (pids []int, args []string) {
 	text, _ := os.ReadFile(filepath.Join(c.Dir, "calls")) // the file is missing before the first call
 	for line := range strings.Lines(string(text)) {
