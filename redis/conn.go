@@ -58,6 +58,7 @@ type conn struct {
 
 	multi       bool // a transaction has begun
 	executing   bool // EXEC is running
+	dropped     bool // the replies of the running transaction were dropped, see dropTransaction
 	abort       bool // EXEC refuses: a command was not queued
 	queue       []queued
 	queuedBytes int
@@ -363,7 +364,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)
-	if len(c.large) > 0 {
+	if len(c.large) > 0 && !c.executing {
 		c.sendLarge()
 	}
 	c.sentHead = nil

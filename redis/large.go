@@ -9,7 +9,7 @@ import (
 )
 
 // Large values of a Local are copied while other clients use the Local: before a command stores them,
-// and while a reply with them is sent. Within a transaction they are copied in the same step.
+// and while a reply with them is sent. A transaction copies those that it stores in its one step.
 
 // A room is memory for a value that a command is going to store, see Op.Room.
 type room struct{ value, memory []byte }
@@ -25,9 +25,10 @@ type largeReply struct {
 var errChanged = errors.New("the key has changed")
 
 // isLarge reports whether a value of size bytes is copied without the lock of the Local.
-func (c *conn) isLarge(size int) bool {
-	return size >= LargeValue && c.s.local != nil && !c.executing
-}
+func (c *conn) isLarge(size int) bool { return size >= LargeValue && c.s.local != nil }
+
+// isLargeCopy is like isLarge, for a value that is stored. A transaction copies it in its one step.
+func (c *conn) isLargeCopy(size int) bool { return c.isLarge(size) && !c.executing }
 
 // lockLarge unlocks the Local, and waits until no other command has copies of large values.
 func (c *conn) lockLarge() {
@@ -48,12 +49,12 @@ func (c *conn) unlockLarge() {
 
 // copyLarge copies the large arguments of a command that may store them.
 func (c *conn) copyLarge(cmd *command, args [][]byte) {
-	if cmd.flags&denyOOM == 0 || !slices.ContainsFunc(args, func(a []byte) bool { return c.isLarge(len(a)) }) {
+	if cmd.flags&denyOOM == 0 || !slices.ContainsFunc(args, func(a []byte) bool { return c.isLargeCopy(len(a)) }) {
 		return
 	}
 	c.lockLarge()
 	for i, a := range args[1:] {
-		if c.isLarge(len(a)) {
+		if c.isLargeCopy(len(a)) {
 			memory := c.s.local.Room(max(len(args[1]), len(args[i])), len(a)) // MSET has the key before the value
 			chunk.Copy(memory[len(memory)-len(a):], a)
 			c.rooms = append(c.rooms, room{a, memory})
@@ -75,7 +76,7 @@ func (c *conn) takeRoom(value []byte) []byte {
 // build returns a new value of size bytes, which fill makes from the value of old. If the value is large,
 // build unlocks the Local during this time. If the key has changed by then, it returns errChanged.
 func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)) ([]byte, error) {
-	if !c.isLarge(size) {
+	if !c.isLargeCopy(size) {
 		value := make([]byte, size)
 		fill(value, old.Entry.Value)
 		return value, nil

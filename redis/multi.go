@@ -1,6 +1,9 @@
 package redis
 
-import "net"
+import (
+	"net"
+	"slices"
+)
 
 func multiCommands() []*command {
 	const flags = noScript | loadingOK | staleOK | atOnce | needsLocal
@@ -18,6 +21,8 @@ const (
 	maxAtomic      = 1 << 15 // number of arguments; also of an MSET
 	maxQueuedBytes = 1 << 30 // size of the arguments
 	maxWritten     = 8 << 20 // size of the values that the commands write
+	maxReplies     = 8 << 20 // size of the replies, without large values
+	replyCost      = 32      // what a reply adds to its value, at most
 )
 
 // queued is a command that waits for EXEC.
@@ -70,6 +75,7 @@ func runDiscard(c *conn, _ [][]byte) error {
 }
 
 func runExec(c *conn, _ [][]byte) error {
+	c.makeRoomForReplies()
 	switch {
 	case !c.multi:
 		return &Error{Text: "EXEC without MULTI"}
@@ -91,6 +97,9 @@ func runExec(c *conn, _ [][]byte) error {
 		c.boundTransaction()
 	}
 	c.mark, c.executing = mark, false
+	if c.dropped {
+		c.w, c.mark = nil, 0 // the replies after those that were dropped
+	}
 	c.unwatch()
 	return nil
 }
@@ -108,20 +117,44 @@ func (c *conn) mayWrite(n int) error {
 	return nil
 }
 
+// makeRoomForReplies grows c.w by the size of the values that the queued commands may reply with. It
+// unlocks the Local meanwhile, because the system takes long to provide much memory.
+func (c *conn) makeRoomForReplies() {
+	size := 0
+	for _, q := range c.queue {
+		for key := range q.cmd.keysOf(q.args) {
+			if op, err := c.lookup(key); err == nil && len(op.Entry.Value) < LargeValue {
+				size = min(size+len(op.Entry.Value)+replyCost, maxReplies)
+			}
+		}
+	}
+	if size < maxSpare {
+		return
+	}
+	c.unlock()
+	c.w = slices.Grow(c.w, size)
+	const page = 4 << 10
+	for i := len(c.w); i < cap(c.w); i += page {
+		c.w[:cap(c.w)][i] = 0
+	}
+	c.lock()
+}
+
 // boundTransaction drops the replies of a transaction if they are too large, because they cannot be
-// sent in parts. The connection is then closed after the transaction.
+// sent in parts. The connection is then closed after the transaction. Large values do not count: they
+// are not copied before the end of the transaction.
 func (c *conn) boundTransaction() {
-	if len(c.w) > maxPending {
+	if len(c.w) > maxReplies {
 		c.dropTransaction()
 	}
 }
 
 // dropTransaction drops the replies of a transaction and closes the connection after it.
 func (c *conn) dropTransaction() {
-	if !c.last {
+	if !c.dropped {
 		c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
 	}
-	c.w, c.mark, c.muteFrom, c.last = nil, 0, 0, true
+	c.w, c.large, c.mark, c.muteFrom, c.last, c.dropped = nil, nil, 0, 0, true, true
 }
 
 func runWatch(c *conn, args [][]byte) error {

@@ -1,6 +1,9 @@
 package redis
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // The methods in this file append replies to c.w.
 
@@ -16,7 +19,7 @@ func (c *conn) fail(err error) {
 		text = e.Error()
 	}
 	c.w = append(c.w[:min(c.mark, len(c.w))], '-')
-	c.large = nil
+	c.large = slices.DeleteFunc(c.large, func(l largeReply) bool { return l.at >= len(c.w) })
 	for i := range len(text) {
 		if b := text[i]; b == '\r' || b == '\n' {
 			c.w = append(c.w, ' ')
@@ -39,8 +42,7 @@ func (c *conn) bool(b bool) {
 }
 
 func (c *conn) bulk(b []byte) {
-	if c.executing && (c.last || len(b) > maxPending) {
-		c.dropTransaction() // without a copy
+	if c.dropped {
 		return
 	}
 	if c.isLarge(len(b)) {

@@ -215,7 +215,7 @@ func (c *conn) look(n int) error {
 	return nil
 }
 
-var errManyKeys = &Error{Text: "the reply would be larger than 32 MiB; use SCAN"}
+var errManyKeys = &Error{Text: "the reply would be too large; use SCAN"}
 
 func runKeys(c *conn, args [][]byte) error {
 	if err := patternArgs(args[1]); err != nil {
@@ -223,20 +223,27 @@ func runKeys(c *conn, args [][]byte) error {
 	}
 	p := parsePattern(args[1])
 	var found []byte // as replies
-	n := 0
+	n, most := 0, maxPending
+	if c.executing {
+		most = maxReplies
+	}
 	err := c.allKeys(p.Prefix(), func(key []byte) error {
 		if !p.match(key) {
 			return nil
 		}
 		found = appendBulk(found, key)
 		n++
-		if len(found) > maxPending {
+		if len(found) > most {
 			return errManyKeys
 		}
 		return nil
 	})
 	c.array(n)
-	c.w = append(c.w, found...)
+	if c.isLarge(len(found)) {
+		c.large = append(c.large, largeReply{len(c.w), found})
+	} else {
+		c.w = append(c.w, found...)
+	}
 	return err
 }
 

@@ -142,6 +142,34 @@ func holds() []attack {
 			}
 			return answered(c.do(patience, []byte("EXEC")))
 		}},
+		{name: "20 transactions of 800 GETs of 10 KB", run: func(_ context.Context, t *target) (string, error) {
+			c, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			if _, err := c.do(patience, []byte("SET"), []byte("k"), make([]byte, 10_000)); err != nil {
+				return answered("", err)
+			}
+			n := t.scale(800)
+			transaction := []byte("MULTI\r\n" + strings.Repeat("GET k\r\n", n) + "EXEC\r\n")
+			for i := range 20 {
+				if _, err := c.Write(transaction); err != nil {
+					return answered("", err)
+				}
+				for range n + 1 { // the replies to MULTI and to the queued commands
+					if _, err := c.in.ReadString('\n'); err != nil {
+						return answered("", err)
+					}
+				}
+				if line, err := c.in.ReadString('\n'); err != nil || line != fmt.Sprintf("*%d\r\n", n) {
+					return answered(fmt.Sprintf("transaction %d: %q", i, line), err)
+				}
+				if _, err := c.in.Discard(n*len("$10000\r\n\r\n") + n*10_000); err != nil {
+					return answered("", err)
+				}
+			}
+			return fmt.Sprintf("20 times %d replies", n), nil
+		}},
 		{name: "300,000 keys that expire in one moment", run: func(ctx context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {
