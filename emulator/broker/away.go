@@ -2,8 +2,8 @@ package broker
 
 import "container/list"
 
-// Sessions of clients that are away occupy memory, for ever if they have no expiry. When a new session
-// finds no room, one of them ends (MQTT 5, 4.1 allows that), so that nobody can lock others out by
+// Sessions whose clients are away remain, for ever if they have no expiry. When there are too many
+// sessions, a new one ends one of these, which MQTT 5, 4.1 allows. So nobody can lock others out by
 // leaving sessions behind.
 
 // leave adds a session whose client is now away.
