@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A request is one request that the server is processing. Its slices alias the packet and are valid
@@ -89,6 +90,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		}
 	}
 	var room []byte
+	var compared *chunk.Comparison
 	if len(p.Payload) >= store.LargeValue {
 		s.broker.Unlock()
 		s.large.Lock()
@@ -97,12 +99,17 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		r.read(c, p)
 		room = store.RoomFor(&r.Request)
 		s.broker.Lock()
+		if old, value, ok := s.store.Compared(&r.Request); ok {
+			s.broker.Unlock()
+			compared = chunk.Compare(old, value)
+			s.broker.Lock()
+		}
 		if s.awaitNotify(); !c.Connected() {
 			return broker.Later
 		}
 	}
 	s.request.read(c, p)
-	s.request.action, s.request.Room = action, room
+	s.request.action, s.request.Room, s.request.Compared = action, room, compared
 	s.admit(&s.request, p.Expiry)
 	return broker.Later
 }

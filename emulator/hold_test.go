@@ -144,6 +144,9 @@ func TestLargeCopies(t *testing.T) {
 	do("SETRANGE", "k", "5", "x")
 	do("COPY", "k", "j", "REPLACE")
 	do("GETSET", "k", value)
+	do("SS.SET", "k", value, "NEX")
+	do("SS.VDEL", "k", value[1:]+"x")
+	do("DELIFEQ", "k", value[1:]+"x")
 	// sends runs a PUBLISH of m, for which m gets packets, the last with the value.
 	sends := func(name string, p *packets.Publish, packets int) {
 		run(name, func() {
@@ -162,6 +165,7 @@ func TestLargeCopies(t *testing.T) {
 		m.receive()
 		m.receive()
 	})
+	run("VDEL by MQTT", func() { m.do("VDEL k "+value[1:]+"x", ":-1") })
 	sends("GET by MQTT", m.publication("GET", "k"), 2)
 	m.subscribe("topic", 0)
 	sends("PUBLISH", &packets.Publish{Topic: "topic", Payload: []byte(value)}, 1)

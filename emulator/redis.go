@@ -211,7 +211,7 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
 	p.running = true
 	resp := p.store.Do(&store.Request{
-		ClientID: who.ID, Username: who.User, Payload: wire.AppendRequest(nil, words...), Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key), Room: op.Room,
+		ClientID: who.ID, Username: who.User, Words: words, Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key), Room: op.Room, Compared: op.Compared,
 	}, nil)
 	p.running = false
 	if len(resp.Version) > 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A Backend is a state store. Its methods may be called by several goroutines.
@@ -120,11 +122,12 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
-	Room      []byte    // SET only; nil, or memory from Local.Room that ends with Value and now belongs to the Local
-	Expires   time.Time // SET only; replaces PX unless zero
-	Protocol  bool      // a write follows the rules of the store's own protocol, not those of Redis
-	Encoding  Encoding  // SET only
-	ForUpdate bool      // GET only; checks that the caller may write the key, not that it may read it
+	Room      []byte            // SET only; nil, or memory from Local.Room that ends with Value and now belongs to the Local
+	Compared  *chunk.Comparison // nil, or a comparison of the key's value with Value
+	Expires   time.Time         // SET only; replaces PX unless zero
+	Protocol  bool              // a write follows the rules of the store's own protocol, not those of Redis
+	Encoding  Encoding          // SET only
+	ForUpdate bool              // GET only; checks that the caller may write the key, not that it may read it
 
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the
 	// key. Without Yes, Differs means that VDEL found another value.

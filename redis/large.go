@@ -102,6 +102,19 @@ func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)
 	return value, nil
 }
 
+// compare compares a large value with that of a key. It unlocks the Local meanwhile. It returns nil if there
+// is nothing to compare.
+func (c *conn) compare(key, value []byte) *chunk.Comparison {
+	now, err := c.lookup(key)
+	if err != nil || len(now.Entry.Value) != len(value) {
+		return nil
+	}
+	c.lockLarge()
+	compared := chunk.Compare(now.Entry.Value, value)
+	c.lock()
+	return compared
+}
+
 // sendLarge sends the reply of the running command, which has large values, as fast as the client reads.
 // It unlocks the Local during this time. It returns false if the connection is closed.
 func (c *conn) sendLarge() bool {

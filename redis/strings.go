@@ -40,11 +40,14 @@ func (c *conn) do(op Op) (Op, error) {
 
 // doInPlace is do without a copy of the outcome: the next operation overwrites it.
 func (c *conn) doInPlace(op *Op) *Op {
+	if c.isLargeCopy(len(op.Value)) && (op.Verb == VDel || op.If == IfSameOrNew) {
+		op.Compared = c.compare(op.Key, op.Value)
+	}
 	c.op[0] = *op
 	if op.Verb == Set && len(c.rooms) > 0 && len(op.Value) >= LargeValue {
 		c.op[0].Room = c.takeRoom(op.Value)
 	}
-	if c.executing && op.Verb == Set {
+	if c.executing && (op.Verb == Set || op.Verb == VDel) {
 		if c.op[0].Err = c.mayWrite(len(op.Value)); c.op[0].Err != nil {
 			return &c.op[0]
 		}

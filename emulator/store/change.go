@@ -111,6 +111,24 @@ func RoomFor(r *Request) []byte {
 	return room
 }
 
+// Compared returns the large values that a VDEL, or a SET of a key that exists, may compare: the key's and the
+// request's. ok is false for any other request. The caller may compare them while other requests are
+// processed, for Request.Compared.
+func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
+	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
+		return nil, nil, false
+	}
+	words, err := wire.ParseRequest(r.Payload)
+	if err != nil || len(words) < 3 || len(words[2]) < LargeValue {
+		return nil, nil, false
+	}
+	e, found := s.Lookup(words[1])
+	if !found || len(e.Value()) != len(words[2]) {
+		return nil, nil, false
+	}
+	return e.Value(), words[2], true
+}
+
 // recordOverhead is the estimated memory that a key needs besides its name and value, in bytes.
 const recordOverhead = 128
 

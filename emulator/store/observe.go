@@ -35,11 +35,11 @@ func (r Request) Event(at time.Time) observe.Event {
 		Op: observe.Request, Time: at, Client: r.ClientID, User: r.Username,
 		Fence: string(r.Fence), Clock: string(r.Timestamp), Sent: len(r.Payload),
 	}
-	if hasManyWords(r.Payload) {
-		return e
+	words := r.Words
+	if words == nil && !hasManyWords(r.Payload) {
+		words, _ = wire.ParseRequest(r.Payload)
 	}
-	words, err := wire.ParseRequest(r.Payload)
-	if err != nil || len(words) == 0 {
+	if len(words) == 0 {
 		return e
 	}
 	e.Verb, e.Options = strings.ToLower(string(words[0])), words[1:]

@@ -4,19 +4,22 @@ import (
 	"bytes"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/observe"
 )
 
 // A Request is one request to the store. The store neither changes nor keeps its slices.
 type Request struct {
 	ClientID string
-	Username string // the authenticated user; for Options.Authorize
-	Payload  []byte // RESP3
+	Username string   // the authenticated user; for Options.Authorize
+	Payload  []byte   // RESP3
+	Words    [][]byte // the words of the request, in place of Payload; nil: none
 
-	Timestamp []byte // `__ts`; nil: none was sent
-	Fence     []byte // `__ft`; nil: none was sent
-	Persist   bool   // true if `aio-persistence` is `true`
-	Room      []byte // nil, or memory from [Room] that ends with the value of a SET and now belongs to the store
+	Timestamp []byte            // `__ts`; nil: none was sent
+	Fence     []byte            // `__ft`; nil: none was sent
+	Persist   bool              // true if `aio-persistence` is `true`
+	Room      []byte            // nil, or memory from [Room] that ends with the value of a SET and now belongs to the store
+	Compared  *chunk.Comparison // nil, or a comparison of the values from [Store.Compared]
 }
 
 // SetProperty sets the field for a user property of the request. If a property is repeated, the

@@ -1,11 +1,11 @@
 package store
 
 import (
-	"bytes"
 	"math"
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/chunk"
 )
 
 // setOptions are the options of a SET.
@@ -72,7 +72,7 @@ func (s *Store) set(c *call) Response {
 	}
 	if r != 0 {
 		e := s.index.entry(r)
-		text, unmet := s.checkFence(c.fence, r), opts.unmet(e.Value(), w.Value)
+		text, unmet := s.checkFence(c.fence, r), opts.unmet(c.Compared, e.Value(), w.Value)
 		switch {
 		case unmet != "" && (text == "" || s.opts.Variants.ConditionBeforeFence):
 			return s.count(c, -1, unmet).with(e.Version())
@@ -94,11 +94,11 @@ func (s *Store) set(c *call) Response {
 }
 
 // unmet returns why NX or NEX prevents a SET of a key whose value is old, or "" if neither does.
-func (o setOptions) unmet(old, value []byte) string {
+func (o setOptions) unmet(compared *chunk.Comparison, old, value []byte) string {
 	switch {
 	case o.nx:
 		return causeExists
-	case o.nex && !bytes.Equal(old, value):
+	case o.nex && !compared.Equal(old, value):
 		return causeOtherValue
 	default:
 		return ""

@@ -137,15 +137,9 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 }
 
 func (s *Store) answer(c *call) Response {
-	if hasManyWords(c.Payload) {
-		return s.refuse(c, wire.TextWrongArguments)
+	if text := s.parse(c); text != "" {
+		return s.refuse(c, text)
 	}
-	var err error
-	s.words, err = wire.AppendWords(s.words[:0], c.Payload)
-	if err != nil {
-		return s.refuse(c, wire.TextSyntax)
-	}
-	c.words = s.words
 	switch string(s.word(c.words[0])) {
 	case wire.VerbGet:
 		return s.get(c)
@@ -163,6 +157,22 @@ func (s *Store) answer(c *call) Response {
 		}
 	}
 	return s.refuse(c, wire.TextUnknownCommand)
+}
+
+// parse sets c.words. It returns the text of the refusal, or "".
+func (s *Store) parse(c *call) string {
+	if c.words = c.Words; c.words != nil {
+		return ""
+	}
+	if hasManyWords(c.Payload) {
+		return wire.TextWrongArguments
+	}
+	var err error
+	if s.words, err = wire.AppendWords(s.words[:0], c.Payload); err != nil {
+		return wire.TextSyntax
+	}
+	c.words = s.words
+	return ""
 }
 
 // Lookup returns the entry of a key, and whether the key exists and has not expired.

@@ -1,7 +1,5 @@
 package store
 
-import "bytes"
-
 func (s *Store) vdel(c *call) Response {
 	r, text := s.checkDelete(c, 3)
 	switch {
@@ -12,7 +10,7 @@ func (s *Store) vdel(c *call) Response {
 	}
 	e := s.index.entry(r)
 	switch {
-	case bytes.Equal(e.Value(), c.words[2]):
+	case c.Compared.Equal(e.Value(), c.words[2]):
 		return s.deleted(c, r, CauseVDel)
 	case s.opts.Variants.MismatchVersion:
 		return s.count(c, -1, causeOtherValue).with(e.Version())

@@ -44,3 +44,21 @@ func TestCollector(t *testing.T) {
 	}
 	t.Error("no collection ended before the copy")
 }
+
+// TestCompare: a Comparison agrees with bytes.Equal, also for other values than those compared.
+func TestCompare(t *testing.T) {
+	long := bytes.Repeat([]byte("0123456789"), 100_000)
+	other := bytes.Clone(long)
+	other[len(other)-1] = 'x'
+	for _, a := range [][]byte{nil, long, other, long[:300_000]} {
+		for _, b := range [][]byte{nil, long, other, bytes.Clone(long), long[:300_000]} {
+			c := chunk.Compare(a, b)
+			if got, want := c.Equal(a, b), bytes.Equal(a, b); got != want {
+				t.Errorf("%d and %d bytes: %t", len(a), len(b), got)
+			}
+			if !c.Equal(long, bytes.Clone(long)) || c.Equal(long, bytes.Clone(other)) {
+				t.Errorf("%d and %d bytes: wrong for other values", len(a), len(b))
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 // holds are attacks with single requests that are large, or that concern very many keys.
 func holds() []attack {
 	return []attack{
-		{name: "SET, GET, APPEND, COPY and EXPIRE of 200 MB", run: func(_ context.Context, t *target) (string, error) {
+		{name: "SET, GET, APPEND, COPY, DELIFEQ and EXPIRE of 200 MB", run: func(_ context.Context, t *target) (string, error) {
 			c, err := connectToRedis(t)
 			if err != nil {
 				return "", err
@@ -25,7 +26,8 @@ func holds() []attack {
 			t.stored.Add(2 * int64(len(value)))
 			last := ""
 			for _, words := range [][][]byte{{[]byte("SET"), []byte("k"), value}, {[]byte("APPEND"), []byte("k"), []byte("x")},
-				{[]byte("COPY"), []byte("k"), []byte("j")}, {[]byte("EXPIRE"), []byte("k"), []byte("1000")}, {[]byte("GET"), []byte("k")}} {
+				{[]byte("COPY"), []byte("k"), []byte("j")}, {[]byte("EXPIRE"), []byte("k"), []byte("1000")},
+				{[]byte("DELIFEQ"), []byte("k"), slices.Concat(value, []byte("y"))}, {[]byte("GET"), []byte("k")}} {
 				if last, err = c.do(patience, words...); err != nil {
 					return answered("", err)
 				}
