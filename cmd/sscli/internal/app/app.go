@@ -161,8 +161,8 @@ func (a *App) warnOverride(o config.Override) {
 	}
 }
 
-// GuessOutput makes the printers for a command line that could not be parsed. It heeds the flags
-// that it can parse and ignores the rest.
+// GuessOutput makes the printers for a command line that could not be parsed. It uses the flags that
+// it can parse and ignores the rest.
 func (a *App) GuessOutput(args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

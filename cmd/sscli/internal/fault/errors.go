@@ -99,7 +99,7 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Output returns an error of standard output as an *[OutputError], and nil for nil.
+// Output wraps an error of writing to standard output in an *[OutputError]. It returns nil for nil.
 func Output(err error) error {
 	if err == nil {
 		return nil
@@ -132,7 +132,7 @@ func (e *NotAppliedError) Error() string {
 
 func (e *NotAppliedError) Unwrap() error { return e.Err }
 
-// An UnknownError means that nobody knows whether a write was applied.
+// An UnknownError means that a write may or may not have been applied.
 type UnknownError struct {
 	Err    error         // why there is no usable reply
 	Within time.Duration // how long sscli waited for the reply; 0 = not known

@@ -13,8 +13,8 @@
 //
 // A notification says only that a key has a new value, or was deleted. Releasing a lock deletes its
 // key, and so does the expiry of its lease. A History infers which of them happened from the time
-// between the last renewal and the deletion, and marks the statement as inferred. If the time does
-// not tell, the statement is `deleted`.
+// between the last renewal and the deletion, and marks the statement as inferred. If that time allows
+// both, the statement is `deleted`.
 package locklog
 
 import (

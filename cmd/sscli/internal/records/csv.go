@@ -21,7 +21,7 @@ type Type string
 
 // The types. For an empty cell, the record has no field, unless the type is String.
 const (
-	Recognised Type = ""        // number or boolean if the cell is one in JSON, else string: 007 is text
+	Recognised Type = ""        // a number or boolean if the cell is valid JSON for one, else a string, such as 007
 	String     Type = "string"  // any cell; an empty cell is an empty string
 	Number     Type = "number"  // a JSON number
 	Boolean    Type = "boolean" // true or false

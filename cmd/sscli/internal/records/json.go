@@ -69,8 +69,8 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 // errorIn returns an error at an offset in a line.
 func errorIn(offset int, err error) *Error { return &Error{Line: 1, Column: offset + 1, Err: err} }
 
-// lenient returns the options that accept what most JSON parsers accept, and that keep how strings are
-// written.
+// lenient returns decoder options that accept what most JSON parsers accept, and keep the spelling of
+// strings.
 func lenient() []jsontext.Options {
 	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)}
 }
@@ -185,7 +185,7 @@ func (d *jsonReader) end() error {
 	}
 }
 
-// wrong returns an error of the decoder in our words and with its position.
+// wrong rewords an error of the decoder and adds its position.
 func (d *jsonReader) wrong(err error) error {
 	bad, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {
@@ -228,8 +228,7 @@ func (l *lineIndex) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// position returns the line and the column of an offset, which must not be less than the one of the
-// last call.
+// position returns the line and the column of an offset. Offsets must not decrease from call to call.
 func (l *lineIndex) position(offset int64) (line, column int) {
 	i, found := slices.BinarySearch(l.starts, offset)
 	if !found {
