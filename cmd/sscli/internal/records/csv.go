@@ -70,7 +70,6 @@ type csvReader struct {
 	names   [][]byte // the names of the fields as JSON, each with a colon
 }
 
-// readCSV reads CSV with a header.
 func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 	c := &csvReader{Reader: csv.NewReader(in), name: o.Name}
 	c.ReuseRecord = true

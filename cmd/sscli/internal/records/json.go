@@ -129,7 +129,6 @@ type jsonReader struct {
 	array bool
 }
 
-// readJSON reads an array of objects, or objects with white space between them.
 func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	lines := &lineIndex{source: in, first: 1, starts: []int64{0}}
 	d := &jsonReader{Decoder: jsontext.NewDecoder(lines, lenient()...), name: name, lines: lines}
