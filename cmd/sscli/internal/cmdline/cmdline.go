@@ -121,7 +121,7 @@ fencing tokens.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); len(args) > 0 && (cmd == root || cmd.HasSubCommands()) {
-			return unknownCommand(a, cmd, operand.Unprotect(args)) // the unknown command is the first mistake
+			return unknownCommand(a, cmd, operand.Unprotect(args)) // probably the cause of the flag error
 		}
 		return flagUsage(cmd, err)
 	})

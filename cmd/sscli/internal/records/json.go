@@ -151,7 +151,7 @@ func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// record returns the record of a value that was read, or of the error of reading it.
+// record converts the outcome of ReadValue to a record or an error.
 func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Record, error) {
 	if err != nil {
 		return Record{}, d.wrong(err)
