@@ -119,7 +119,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 }
 
 // ConfigureOffline is Configure for a command that does not connect. It does not read the
-// connection settings and the context file, so mistakes there are not reported.
+// connection settings or the context file, so it does not report mistakes there.
 func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
