@@ -73,14 +73,10 @@ type WriteOptions struct {
 }
 
 func (c Command) with(o WriteOptions) Command {
-	c.set(o)
-	return c
-}
-
-func (c *Command) set(o WriteOptions) {
 	if !o.Fence.IsZero() {
 		c.fence = o.Fence.String()
 	}
+	return c
 }
 
 // WithFence returns a copy of the command with this fencing token. The zero Version removes the

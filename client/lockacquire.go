@@ -40,8 +40,8 @@ func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, erro
 // notification alone is not enough, because a notification can be lost.
 const lockPoll = 5 * time.Second
 
-// AcquireLock acquires a lock, which the caller must renew and release: with
-// [Session.RenewLock] and [Session.ReleaseLock], and the lease's Holder in the options.
+// AcquireLock acquires a lock. The caller must renew it with [Session.RenewLock] and release it
+// with [Session.ReleaseLock], and pass the lease's Holder in their options.
 //
 // If another client holds the lock, AcquireLock waits for at most Wait, or not at all with Try.
 // It registers for notifications of the key first, so that it misses no release. It also tries
@@ -135,7 +135,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 	}
 }
 
-// keepsTrying reports whether an acquisition continues after err if it has had no answer yet.
+// keepsTrying reports whether to try again after err if no attempt has been answered yet.
 func (a *acquisition) keepsTrying(err error) bool {
 	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }

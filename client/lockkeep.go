@@ -80,8 +80,8 @@ func (l *Lock) keep() {
 }
 
 // renewed handles the answer to a renewal and returns how the lock was lost, or nil. A late
-// answer does not extend the lock: it may have expired first, so that the renewal acquired it
-// again.
+// answer does not extend the lock: the lock may have expired before the renewal, which then
+// acquired it again.
 func (l *Lock) renewed(c claim) *LockLostError {
 	l.unconfirmed.add(c)
 	switch {

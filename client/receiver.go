@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A receiver handles the messages of one connection. After each network read, it wakes the
-// goroutines that wait for its messages, once for all of them.
+// A receiver handles the messages of one connection. It wakes the goroutines that wait for them
+// once per network read, not once per message.
 type receiver struct {
 	s       *Session
 	connSeq uint64
@@ -26,8 +26,8 @@ type receiver struct {
 	notified []*Watch
 }
 
-// message handles a message. It drops a reply that nobody waits for, late or duplicate; the
-// connection still acknowledges the message.
+// message handles a message. It drops late and duplicate replies, which nobody waits for; the
+// connection still acknowledges them.
 func (r *receiver) message(m *mqtt.Publication) {
 	if r.at.IsZero() {
 		r.at = time.Now()
@@ -73,12 +73,12 @@ func isNear(v Version, now time.Time) bool {
 	return v.Wall <= wall || uint64(v.Wall)-uint64(wall) <= uint64(wire.MaxDrift.Milliseconds())
 }
 
-// notifiedKey appends to dst the key from the topic of a notification for this client. ok is
-// false if the topic is any other.
+// notifiedKey appends to dst the key that a notification topic names. ok is false if topic is
+// not a notification topic of this client.
 func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
 	if !ok {
-		// Hexadecimal digits may be of either case.
+		// The hexadecimal digits of the client id may be in the other case.
 		id, key, ok := wire.ParseNotifyTopic(string(topic))
 		return append(dst, key...), ok && id == s.o.ClientID
 	}

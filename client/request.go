@@ -414,8 +414,8 @@ func (s *Session) endOverdue() {
 	}
 }
 
-// finishAll ends the requests that were sent and match, because of err. s.mu is held while
-// matches runs.
+// finishAll ends, with the cause err, the requests that were sent and for which matches returns
+// true. s.mu is held while matches runs.
 func (s *Session) finishAll(matches func(*request) bool, err error) {
 	s.mu.Lock()
 	var matching []uint64

@@ -259,7 +259,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.wg.Go(func() {
 		<-conn.Done()
 		s.finishAll(func(r *request) bool { return r.conn == conn }, conn.Err())
-		_ = conn.Close() // waits for conn's goroutines; finishAll has used its error already
+		_ = conn.Close() // waits for conn's goroutines; its error is conn.Err(), which finishAll got
 	})
 	return true
 }

@@ -48,7 +48,7 @@ func SetText(key, value string, o SetOptions) Command {
 	if o.TTL != 0 {
 		c.more = append(c.more, wire.OptionPX, strconv.FormatInt(o.TTL.Milliseconds(), 10))
 	}
-	c.set(o.WriteOptions)
+	c = c.with(o.WriteOptions)
 	c.persist = o.Persist
 	switch {
 	case c.err != nil:

@@ -96,8 +96,8 @@ func (x cell) maxWidth(terminal int) int {
 // leastRoom is the minimum width to which a cell is cut. On a narrower terminal the row wraps.
 const leastRoom = 24
 
-// room returns how wide column i can be if all columns are to fit on the terminal. It is at least
-// leastRoom.
+// room returns the greatest width of column i with which all columns fit on the terminal. It is at
+// least leastRoom.
 func (c *columns) room(i, terminal int) int {
 	room := terminal
 	for j, width := range c.widths {

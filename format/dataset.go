@@ -166,23 +166,19 @@ type DatasetSummary struct {
 
 func (DatasetSummary) diagnostic() {}
 
-func (s DatasetSummary) fields(o *objectWriter) {
-	o.add("op", "dataset_summary")
-	o.add("key", s.Key)
-	o.structure(s.DatasetCounts)
-}
+func (s DatasetSummary) fields(o *objectWriter) { o.result("dataset_summary", s) }
 
 func (s DatasetSummary) human(w *writer) { w.program("%s\n", s.DatasetCounts) }
 
 // DatasetPlan is what `dataset load` would write, as its --dry-run prints it.
 type DatasetPlan struct {
-	Key       string
-	Action    string // create, replace or unchanged
-	Records   int
-	Bytes     int // size of the value
-	MaxPacket int // largest packet that the broker accepts, in bytes
-	Columns   []DatasetField
-	More      bool           // Columns omits some fields
+	Key       string         `json:"key"`
+	Action    string         `json:"action"` // create, replace or unchanged
+	Records   int            `json:"records"`
+	Bytes     int            `json:"bytes"`      // size of the value
+	MaxPacket int            `json:"max_packet"` // largest packet that the broker accepts, in bytes
+	Columns   []DatasetField `json:"columns"`
+	More      bool           `json:"more_columns,omitzero"` // Columns omits some fields
 	Counts    *DatasetCounts // nil: there is no data set to compare with
 }
 
@@ -194,14 +190,7 @@ type DatasetField struct {
 }
 
 func (p DatasetPlan) fields(o *objectWriter) {
-	o.add("op", "dataset_plan")
-	o.add("key", p.Key)
-	o.add("action", p.Action)
-	o.add("records", p.Records)
-	o.add("bytes", p.Bytes)
-	o.add("max_packet", p.MaxPacket)
-	o.add("columns", p.Columns)
-	o.add("more_columns", when(p.More, true))
+	o.result("dataset_plan", p)
 	if p.Counts != nil {
 		o.structure(*p.Counts)
 	}
@@ -268,10 +257,7 @@ type DatasetFinding struct {
 	Hint    string `json:"hint"` // how to fix it; empty: no suggestion
 }
 
-func (f DatasetFinding) fields(o *objectWriter) {
-	o.add("op", "dataset_finding")
-	o.structure(f)
-}
+func (f DatasetFinding) fields(o *objectWriter) { o.result("dataset_finding", f) }
 
 func (f DatasetFinding) human(w *writer) {
 	w.printf("%s:%d: %s", Escape(f.File), f.Line, Escape(f.Message))

@@ -162,9 +162,9 @@ func samples() map[string][]Result {
 			End{Reason: "count", Events: 3, Time: now()},
 		},
 		"serving": {
-			Forward{URL: "mqtts://127.0.0.1:40000", ServerName: "aio-broker", CAFile: "ca.crt", SATFile: "token", Paste: []string{"export SSCLI_URL=mqtts://127.0.0.1:40000"}},
-			Serving{URL: "mqtts://127.0.0.1:8883", CAFile: "ca.crt", CertFile: "client.crt", KeyFile: "client.key", SATFile: "token"},
-			Serving{URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
+			Serving{Op: "forward", URL: "mqtts://127.0.0.1:40000", ServerName: "aio-broker", CAFile: "ca.crt", SATFile: "token", Paste: []string{"export SSCLI_URL=mqtts://127.0.0.1:40000"}},
+			Serving{Op: "serve", URL: "mqtts://127.0.0.1:8883", CAFile: "ca.crt", CertFile: "client.crt", KeyFile: "client.key", SATFile: "token"},
+			Serving{Op: "serve", URL: "mqtt://127.0.0.1:1883", Paste: []string{"export SSCLI_URL=mqtt://127.0.0.1:1883"}},
 		},
 		"request": {
 			LogEvent{Event: observe.Event{Op: "request", Time: now(), Client: "sensor-1", Verb: "set", Keys: []string{"k"}, Options: [][]byte{[]byte("NX")}, Outcome: "no", Cause: "exists"}, Parsed: stored()},
@@ -181,8 +181,8 @@ func samples() map[string][]Result {
 			LogEvent{Event: observe.Event{Op: "disconnect", Time: now(), Client: "x", Reason: hostile}},
 		},
 		"gateway": {
-			Gateway{URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883"},
-			Gateway{URL: "rediss://127.0.0.1:6379"},
+			Serving{Op: "gateway", URL: "redis://127.0.0.1:6379", Store: "mqtts://lab.example:8883", Paste: []string{"redis-cli -u redis://127.0.0.1:6379"}},
+			Serving{Op: "gateway", URL: "rediss://127.0.0.1:6379", Paste: []string{"redis-cli -u rediss://127.0.0.1:6379"}},
 		},
 		"data-check": {
 			DataCheck{File: "store.db", Keys: 3, Bytes: 120, Size: 32768},

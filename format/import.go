@@ -30,8 +30,8 @@ func (s ImportSummary) counts() string {
 	return text
 }
 
-// raw writes how many lines were applied, had a key that already exists, were refused, have an
-// unknown outcome, and were skipped. The last number is the line to continue from; 0 means that
+// raw writes how many lines were applied, found an existing key (with --only-new), were refused, have
+// an unknown outcome, and were skipped. The last number is the line to continue from; 0 means that
 // the import reached the end of its input.
 func (s ImportSummary) raw(w *writer) {
 	b := s.Batch

@@ -56,14 +56,14 @@ type Renewals struct {
 	Every    time.Duration // the mean time between two renewals; 0: unknown
 }
 
-// leases is how many times a holder should renew its lock during one lease, as `lock run` does.
-const leases = 3
+// renewalsPerLease is how many times a holder should renew its lock during one lease, as `lock run` does.
+const renewalsPerLease = 3
 
 // String describes the renewals.
 func (r Renewals) String() string {
 	switch {
 	case r.Seen == 0:
-		return "not seen to renew in " + Span(r.Observed) + " (a lease of more than " + Span(leases*r.Observed) + " would look the same)"
+		return "not seen to renew in " + Span(r.Observed) + " (a lease of more than " + Span(renewalsPerLease*r.Observed) + " would look the same)"
 	case r.Every > 0:
 		return "renewed every " + Span(r.Every)
 	case r.Seen == 1:

@@ -38,8 +38,8 @@ type LockEvent struct {
 	From, To   time.Time // for gap
 }
 
-// has reports whether the event has a known holder.
-func (e LockEvent) has() bool {
+// knowsHolder reports whether the event has a known holder.
+func (e LockEvent) knowsHolder() bool {
 	return !e.Guard && !e.NoHolder && e.What != "free" && e.What != "gap" && e.What != "lost"
 }
 
@@ -58,7 +58,7 @@ func (e LockEvent) fields(o *objectWriter) {
 	o.add("what", e.What)
 	o.add(name, e.Name)
 	o.add("held", when(known, e.Held))
-	o.add("holder", when(e.has(), e.Holder))
+	o.add("holder", when(e.knowsHolder(), e.Holder))
 	o.add("before", nonEmpty(e.Before))
 	o.add("token", e.Token)
 	o.add(was, when(timed, e.For))
@@ -130,9 +130,9 @@ func (e LockEvent) who(s *style) string {
 		by = "held by "
 	}
 	switch {
-	case e.has() && e.Before != "":
+	case e.knowsHolder() && e.Before != "":
 		return by + s.holder(e.Holder) + " from " + s.holder(e.Before)
-	case e.has():
+	case e.knowsHolder():
 		return by + s.holder(e.Holder)
 	case e.NoHolder && !e.Guard:
 		return by + "an unknown holder"
@@ -209,5 +209,5 @@ func (e LockEvent) raw(w *writer) {
 	if e.Inferred {
 		source = "inferred"
 	}
-	w.record(e.What, e.Name, when(e.has(), e.Holder), e.Token, when(e.duration() != "", e.For.Milliseconds()), source)
+	w.record(e.What, e.Name, when(e.knowsHolder(), e.Holder), e.Token, when(e.duration() != "", e.For.Milliseconds()), source)
 }

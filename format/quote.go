@@ -221,7 +221,7 @@ func Path(name string) string {
 	return word
 }
 
-// ShWord returns b as one word for sh(1): a hint with it can be pasted and runs nothing else.
+// ShWord returns b as one word for sh(1), so that users can safely paste a hint that contains it.
 // Printable text is in single quotes, which sscli's own shell reads the same way. Text with other
 // bytes is quoted with $'…', which bash, zsh and POSIX.1-2024 have.
 func ShWord[T Bytes](b T) string {

@@ -1,8 +1,11 @@
 package format
 
-// Serving tells the user that `serve` is ready.
+// Serving tells the user that a server is ready.
 type Serving struct {
-	URL string `json:"url"`
+	Op         string // "serve", "forward" or "gateway"
+	URL        string `json:"url"`
+	ServerName string `json:"tls_server_name,omitzero"` // name in the broker's certificate; empty: no TLS
+	Store      string `json:"store,omitzero"`           // of a gateway: URL of the broker; empty: none
 
 	// The files that a client needs; empty: none.
 	CAFile   string `json:"ca_file,omitzero"`
@@ -10,10 +13,10 @@ type Serving struct {
 	KeyFile  string `json:"key_file,omitzero"`
 	SATFile  string `json:"sat_file,omitzero"`
 
-	Paste []string // shell commands that set up another terminal
+	Paste []string // shell commands that set up or test a client
 }
 
-func (s Serving) fields(o *objectWriter) { o.result("serve", s) }
+func (s Serving) fields(o *objectWriter) { o.result(s.Op, s) }
 
 func (s Serving) human(w *writer) {
 	w.print("ready: ", printable(s.URL), "\n")
@@ -23,35 +26,3 @@ func (s Serving) human(w *writer) {
 }
 
 func (s Serving) raw(w *writer) { w.print(printable(s.URL), "\n") }
-
-// Forward tells the user that `forward` is ready.
-type Forward struct {
-	URL        string `json:"url"`
-	ServerName string `json:"tls_server_name,omitzero"` // name in the broker's certificate; empty: no TLS
-
-	// The files that a client needs; empty: none.
-	CAFile  string `json:"ca_file,omitzero"`
-	SATFile string `json:"sat_file,omitzero"`
-
-	Paste []string // shell commands that set up another terminal
-}
-
-func (f Forward) fields(o *objectWriter) { o.result("forward", f) }
-
-func (f Forward) human(w *writer) { Serving{URL: f.URL, Paste: f.Paste}.human(w) }
-
-func (f Forward) raw(w *writer) { Serving{URL: f.URL}.raw(w) }
-
-// Gateway tells the user that `gateway` is ready.
-type Gateway struct {
-	URL   string `json:"url"`            // for Redis clients
-	Store string `json:"store,omitzero"` // URL of the broker; empty: none
-}
-
-func (g Gateway) fields(o *objectWriter) { o.result("gateway", g) }
-
-func (g Gateway) human(w *writer) {
-	Serving{URL: g.URL, Paste: []string{"redis-cli -u " + g.URL}}.human(w)
-}
-
-func (g Gateway) raw(w *writer) { Serving{URL: g.URL}.raw(w) }

@@ -86,8 +86,8 @@ func newKeys(in io.Reader) *keys {
 	return k
 }
 
-// Read implements io.Reader for readline. It returns one byte at a time, so that more
-// knows whether further keys follow.
+// Read implements io.Reader for readline. It returns one byte at a time, so that more can tell
+// whether further keys follow.
 func (k *keys) Read(p []byte) (int, error) {
 	for len(k.out) == 0 {
 		if k.err != nil {

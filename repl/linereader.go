@@ -30,7 +30,7 @@ func NewLineReader(in io.Reader, out io.Writer) *LineReader {
 	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan readResult, 1), interrupted: make(chan struct{}, 1)}
 }
 
-// ReadEntry is like [Terminal.ReadEntry], but learns of Ctrl-C by a call of Interrupt.
+// ReadEntry is like [Terminal.ReadEntry], but Ctrl-C reaches it through a call of Interrupt.
 func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	select {
 	case <-l.interrupted: // it was meant for an earlier entry

@@ -90,8 +90,8 @@ func NewTerminal(o TerminalOptions) (*Terminal, error) {
 		}{t.keys, t.stdin},
 		Stdout: io.Discard,
 		Stderr: io.Discard,
-		// So that readline does not draw (not a terminal), and does not complete or search
-		// (width 0). Terminal does all three.
+		// readline must not draw, so it sees no terminal. It must not complete or search, so it
+		// sees width 0. Terminal does all three.
 		FuncIsTerminal:         func() bool { return false },
 		FuncGetWidth:           func() int { return 0 },
 		FuncOnWidthChanged:     func(func()) {},

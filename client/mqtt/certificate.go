@@ -22,7 +22,7 @@ type ClientCertificateError struct {
 	Given bool // the client sent a certificate
 
 	// Unfit says why the client did not send the certificate that it has: the broker accepts
-	// only other authorities or other kinds of keys. nil if the client has no certificate.
+	// only other authorities or other kinds of keys. Nil if the client has no certificate.
 	Unfit error
 
 	Err error // a *net.OpError, often of Op "remote error", or a *LostError

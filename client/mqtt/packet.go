@@ -73,12 +73,9 @@ const readBuffer = 64 << 10
 // number.
 const firstChunk = 64 << 10
 
-// ReusedSize is the largest size in bytes of a received message whose memory may be reused for
-// the next message. The memory of a [Publication] with a larger payload is never reused.
-const ReusedSize = keepBody
-
-// keepBody is the capacity in bytes up to which a buffer is reused.
-const keepBody = 1 << 20
+// ReusedSize is the capacity in bytes up to which the memory of a received message may be reused
+// for the next message. The memory of a [Publication] with a larger payload is never reused.
+const ReusedSize = 1 << 20
 
 // incoming is a packet from the broker. This package decodes PUBLISH and PUBACK, paho decodes
 // all other packets.
@@ -101,7 +98,7 @@ func packetName(kind byte) string {
 func (p *packetReader) next() (*incoming, error) {
 	p.in = incoming{}
 	in := &p.in
-	if cap(p.body) > keepBody {
+	if cap(p.body) > ReusedSize {
 		p.body = nil // too large to reuse; free it before waiting for the next packet
 	}
 	first, err := p.r.ReadByte()

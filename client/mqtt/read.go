@@ -171,10 +171,11 @@ func (c *Conn) acknowledge(id uint16) error {
 	return nil
 }
 
-// flushAcks wakes the writer if PUBACKs are queued. With HoldAcks it waits for more than many.
+// flushAcks wakes the writer if PUBACKs are queued. With HoldAcks up to maxHeld PUBACKs wait for the
+// next packet.
 func (c *Conn) flushAcks() {
-	const many = 32
-	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > many {
+	const maxHeld = 32
+	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > maxHeld {
 		c.acksHeld = 0
 		c.Flush()
 	}

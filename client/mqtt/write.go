@@ -241,7 +241,7 @@ func (c *Conn) writeLoop() error {
 			c.drain()
 			return ErrClosed
 		}
-		if cap(buf) > keepBody {
+		if cap(buf) > ReusedSize {
 			buf = nil
 		}
 	}

@@ -27,7 +27,7 @@ func Join(parts ...[]byte) []byte {
 	return whole
 }
 
-// interruptible is copy in a function of its own, because Go can stop a goroutine that calls a function.
+// interruptible wraps copy in a function, because Go can stop a goroutine when it calls a function.
 //
 //go:noinline
 func interruptible(dst, src []byte) int { return copy(dst, src) }

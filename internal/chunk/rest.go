@@ -10,8 +10,8 @@ type Rest struct {
 // Len returns the length in bytes.
 func (r Rest) Len() int { return len(r.Large) + len(r.Tail) }
 
-// Join returns the whole payload, of which begin is the first part. If the Rest is empty, it returns
-// begin.
+// Join returns the whole payload: begin, followed by the Rest. If the Rest is empty, it returns begin
+// itself.
 func (r Rest) Join(begin []byte) []byte {
 	if r.Len() == 0 {
 		return begin

@@ -68,8 +68,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.text.Read(p)
 }
 
-// begin reads the beginning of source and sets r.text. It reads a second byte only if the first is
-// that of a byte order mark, because a pipe may have no more for now.
+// begin reads the beginning of source and sets r.text. It reads a second byte only if the first can
+// begin a byte order mark, because a pipe may not have a second byte yet.
 func (r *reader) begin() error {
 	var start [3]byte
 	if _, err := io.ReadFull(r.source, start[:1]); err != nil {

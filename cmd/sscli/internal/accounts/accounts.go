@@ -1,6 +1,6 @@
-// Package accounts says who may connect to a server. It reads users, tokens and rules from the flags
-// of `sscli serve`. In place of a Kubernetes cluster, it signs service-account tokens, writes one to
-// a file, and replaces it before it expires. It can also verify the tokens of a cluster.
+// Package accounts decides who may connect to a server that sscli runs. It reads users, tokens and
+// rules from the flags of `sscli serve`. In place of a Kubernetes cluster, it signs service-account
+// tokens, writes one to a file, and renews it before it expires. It can also verify a cluster's tokens.
 package accounts
 
 import (

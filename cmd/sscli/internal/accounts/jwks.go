@@ -23,18 +23,18 @@ import (
 const (
 	maxKeySet    = 1 << 20          // bytes
 	fetchTimeout = 5 * time.Second  // for a URL
-	minReadPause = 10 * time.Second // between two reads because of unknown keys
-	maxReadWait  = time.Second      // how long a login waits for a read, because other logins wait for it
+	minReadPause = 10 * time.Second // between two reads that unknown keys cause
+	maxReadWait  = time.Second      // the longest time that a login waits for a read: other logins wait for that login
 )
 
-// clusterKeys holds the public keys of a cluster that signs tokens. A token with an unknown key makes
-// it read the keys again, because a cluster replaces its keys.
+// clusterKeys holds the public keys that a cluster signs tokens with. It reads them again when a token
+// names an unknown key, because clusters rotate their keys.
 type clusterKeys struct {
 	source string                                      // file or URL
 	keys   atomic.Pointer[map[string]crypto.PublicKey] // by id
 
 	mu   sync.Mutex
-	last time.Time // when the last read because of an unknown key began
+	last time.Time // when the last read that an unknown key caused began
 }
 
 func (c *clusterKeys) read() error {
@@ -50,8 +50,8 @@ func (c *clusterKeys) read() error {
 	return nil
 }
 
-// key returns the key with an id. For an unknown id it first reads the keys again, but not often and
-// not for long: anybody can send tokens with unknown ids, and the source may be slow.
+// key returns the key with an id. For an unknown id it first reads the keys again, but rarely and
+// briefly: anybody can send tokens with unknown ids, and the source may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
@@ -74,7 +74,7 @@ func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("the token is signed with a key that is not in %s: %.64q", c.source, id)
 }
 
-// mayRead reports whether an unknown key is a reason to read the keys again now.
+// mayRead reports whether an unknown key may cause a read now.
 func (c *clusterKeys) mayRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,8 +113,8 @@ type webKey struct {
 	Y     string `json:"y"`
 }
 
-// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It skips types of keys that no
-// cluster signs with.
+// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It skips types of keys that
+// clusters do not sign with.
 func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	var set struct {
 		Keys []webKey `json:"keys"`
@@ -138,7 +138,7 @@ func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	return keys, nil
 }
 
-// public returns the key, or nil for a type that no cluster signs with.
+// public returns the key, or nil for a type that clusters do not sign with.
 func (k webKey) public() (crypto.PublicKey, error) {
 	switch k.Type {
 	case "RSA":

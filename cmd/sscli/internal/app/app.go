@@ -119,7 +119,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 }
 
 // ConfigureOffline is Configure for a command that does not connect. It does not read the
-// connection settings and the context file, so mistakes there are not reported.
+// connection settings or the context file, so it does not report mistakes there.
 func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -161,8 +161,8 @@ func (a *App) warnOverride(o config.Override) {
 	}
 }
 
-// GuessOutput makes the printers for a command line that could not be parsed. It heeds the flags
-// that it can parse and ignores the rest.
+// GuessOutput makes the printers for a command line that could not be parsed. It uses the flags that
+// it can parse and ignores the rest.
 func (a *App) GuessOutput(args []string) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

@@ -14,9 +14,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. If standard
-// input is a terminal, Read first prints that it is reading what, because nothing else shows that
-// sscli waits for input.
+// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. what says
+// what is read, such as "the value". If standard input is a terminal, Read first prints that sscli
+// waits for what, because nothing else shows it.
 func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	a.Signals.Arm()
 	if name != "-" {

@@ -29,8 +29,8 @@ func Write(name string, data []byte, mode fs.FileMode) error {
 	return f.finish(data)
 }
 
-// Replace is like Write, but gives an existing file mode too, less the umask, and replaces a
-// symbolic link instead of following it.
+// Replace is like Write, but it also changes an existing file's mode to mode, less the umask, and
+// replaces a symbolic link instead of following it.
 func Replace(name string, data []byte, mode fs.FileMode) error {
 	f, err := create(name, name, mode)
 	if err != nil {

@@ -32,7 +32,7 @@ import (
 // Run runs a command line of sscli. args does not include the program's name.
 func Run(ctx context.Context, a *app.App, args []string) error {
 	root := newRoot(a)
-	w := scan(root.PersistentFlags(), args)
+	w := scanArgs(root.PersistentFlags(), args)
 	addCommands(a, root, w.command())
 	if err := checkHelp(a, root, w); err != nil {
 		a.GuessOutput(w.args)
@@ -45,7 +45,7 @@ func Run(ctx context.Context, a *app.App, args []string) error {
 // [Prepare] on it.
 func RunRoot(ctx context.Context, a *app.App, root *cobra.Command, args []string) error {
 	Prepare(a, root)
-	return execute(ctx, a, root, scan(root.PersistentFlags(), args))
+	return execute(ctx, a, root, scanArgs(root.PersistentFlags(), args))
 }
 
 func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) error {
@@ -73,7 +73,7 @@ func NewRoot(a *app.App) *cobra.Command { return NewRootFor(a, nil) }
 // word of args names it, and otherwise all commands.
 func NewRootFor(a *app.App, args []string) *cobra.Command {
 	root := newRoot(a)
-	addCommands(a, root, scan(root.PersistentFlags(), args).command())
+	addCommands(a, root, scanArgs(root.PersistentFlags(), args).command())
 	return root
 }
 
@@ -121,7 +121,7 @@ fencing tokens.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); len(args) > 0 && (cmd == root || cmd.HasSubCommands()) {
-			return unknownCommand(a, cmd, operand.Unprotect(args)) // the unknown command is the first mistake
+			return unknownCommand(a, cmd, operand.Unprotect(args)) // probably the cause of the flag error
 		}
 		return flagUsage(cmd, err)
 	})

@@ -32,7 +32,7 @@ func TestFirstWord(t *testing.T) {
 		{[]string{"--url=mqtt://h", "--no-tls", "get"}, "get"},
 		{[]string{"-qo", "json", "get"}, "get"},
 	} {
-		if got := look(flags, test.args).command(); got != test.want {
+		if got := readWords(flags, test.args).command(); got != test.want {
 			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestBatchForDash(t *testing.T) {
 		{"--unknown -", "--unknown -"},
 		{"", ""},
 	} {
-		if got := scan(flags, strings.Fields(test.args)).args; !slices.Equal(got, strings.Fields(test.want)) {
+		if got := scanArgs(flags, strings.Fields(test.args)).args; !slices.Equal(got, strings.Fields(test.want)) {
 			t.Errorf("%q: %q, want %q", test.args, got, test.want)
 		}
 	}

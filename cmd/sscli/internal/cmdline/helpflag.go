@@ -38,7 +38,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 		return nil
 	}
 	cmd.InheritedFlags() // adds the inherited flags to cmd.Flags
-	if w := look(cmd.Flags(), rest); w.first < len(w.args) {
+	if w := readWords(cmd.Flags(), rest); w.first < len(w.args) {
 		names := slices.DeleteFunc(w.args[w.first:], func(word string) bool { return strings.HasPrefix(word, "-") })
 		return unknownCommand(a, cmd, operand.Unprotect(names))
 	}

@@ -121,7 +121,7 @@ func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.Usag
 		return
 	}
 	path := strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "sscli"))
-	words := operand.Unprotect(look(cmd.Flags(), args).operands)
+	words := operand.Unprotect(readWords(cmd.Flags(), args).operands)
 	i := slices.IndexFunc(words, func(w string) bool {
 		return len(path) > 0 && (strings.EqualFold(w, path[0]) || cmd.HasAlias(w))
 	})

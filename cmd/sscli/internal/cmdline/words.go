@@ -36,19 +36,19 @@ func isCompletion(word string) bool {
 	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd
 }
 
-// scan protects the program's arguments and looks at them.
-func scan(flags *pflag.FlagSet, args []string) words {
+// scanArgs protects the program's arguments (operand.Protect) and scans them.
+func scanArgs(flags *pflag.FlagSet, args []string) words {
 	plain := make([]repl.Word, len(args))
 	for i, arg := range args {
 		plain[i].Text = arg
 	}
-	return look(flags, operand.Protect(plain))
+	return readWords(flags, operand.Protect(plain))
 }
 
-// look looks at protected words. The first word that is neither a flag nor a flag's value may name
-// a command, but not after an unknown flag. If that word is -, look inserts batch before it:
+// readWords scans protected arguments. The first word that is neither a flag nor a flag's value may
+// name a command, but not after an unknown flag. If that word is -, readWords inserts batch before it:
 // `sscli - --keep-going` is `sscli batch - --keep-going`.
-func look(flags *pflag.FlagSet, args []string) words {
+func readWords(flags *pflag.FlagSet, args []string) words {
 	w := words{args: args, first: -1}
 	i := 0
 	if w.completes = len(args) > 0 && isCompletion(args[0]); w.completes {

@@ -86,10 +86,10 @@ func completeWords(words []string) cobra.CompletionFunc {
 // The script for PowerShell does not quote, and neither do scripts from old versions of sscli.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys lists the store's keys that begin with part. all has the meaning that it has in [Scan].
-// There are no keys if no broker is configured, or if the broker has no SCAN or does not reply in
-// time. If the completion script does not quote candidates, scannedKeys leaves out keys that need
-// quotes, because text that others have stored would become part of the command line.
+// scannedKeys lists the store's keys that begin with part; all is as for [Scan]. There are no keys if
+// no broker is configured, or if the broker has no SCAN or does not reply in time. If the completion
+// script does not quote candidates, scannedKeys leaves out keys that need quotes, because text that
+// others have stored would become part of the command line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, all bool) {
 	fits := isPlain
 	if set, _ := a.Env(QuotesVariable); set != "" {
@@ -142,10 +142,10 @@ func Scan(ctx context.Context, s *client.Session, prefix string) (found []string
 // maxListed is the maximum number of keys that completion offers without cutting them.
 const maxListed = 500
 
-// offer returns the candidates for part. open means that the word may continue after a candidate.
-// If there are more than maxListed keys, each is cut after the next slash. If all is false, the keys
-// that were not read may differ from these, and a shell inserts the text that its candidates have in
-// common. Then offer returns only a single candidate, up to the next slash, that all keys share.
+// offer returns the candidates for part. open means that the word may continue after a candidate. If
+// there are more than maxListed keys, each is cut after the next slash. A shell inserts the text that
+// all candidates have in common, and keys that were not read might not have it. So unless all is
+// true, offer returns only a single candidate: the part up to the next slash, if all keys share it.
 func offer(keys []string, part string, all bool) (candidates []string, open bool) {
 	if all && len(keys) <= maxListed {
 		return keys, false

@@ -45,7 +45,6 @@ func (e *FileError) Error() string {
 	return text + ": " + e.Why
 }
 
-// Advice returns the hint.
 func (e *FileError) Advice() (hint string, ok bool) { return e.Hint, true }
 
 // Path returns the name of the context file, and its source: "--config", "SSCLI_CONFIG", or "" for

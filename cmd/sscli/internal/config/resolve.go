@@ -272,8 +272,8 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS makes a flag without TLS an error, because it would have no effect. A variable without
-// TLS is ignored, because it may be meant for other connections.
+// wantTLS reports an error for a flag that has no effect without TLS. It ignores such a variable,
+// which may be meant for other connections.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: add --tls or mqtts://")

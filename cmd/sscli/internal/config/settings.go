@@ -65,10 +65,8 @@ const (
 	drop                     // the variable is removed: another variable includes it, or it is not inherited
 )
 
-// isFile reports whether the value names a file.
 func (s setting) isFile() bool { return s.value == "FILE" }
 
-// isSwitch reports whether the value is true or false.
 func (s setting) isSwitch() bool { return s.value == "" }
 
 // counts reports whether the value is how often the flag was given. zero is any Settings.

@@ -62,7 +62,7 @@ type Field struct {
 	Object bool // $context(ALIAS).a.* copies all fields of the object; an empty Path is the record itself
 }
 
-// A scope is the data sets that a rule may use.
+// A scope holds the data sets that a rule may use.
 type scope []*Dataset
 
 // A reader reads a definition.

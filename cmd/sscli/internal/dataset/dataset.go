@@ -147,8 +147,8 @@ type hasher [2]maphash.Seed
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
 
-// of returns the identity of the field on of a record, and true, if the field is a scalar. If not, or
-// if on is nil, it returns the identity of the whole record, and false.
+// of returns the identity of the field that on names, and true, if the field is a scalar. Otherwise,
+// or if on is nil, it returns the identity of the whole record, and false.
 func (h hasher) of(on Path, record []byte) (id identity, ok bool) {
 	text := "r" + string(record)
 	if on != nil {

@@ -129,7 +129,7 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	words = words[1:]
 	interval, err := config.ParseDuration(words[0].Text)
 	switch {
-	case fault.IsA[*config.NoUnitError](err): // a number is not the name of a command
+	case fault.IsA[*config.NoUnitError](err): // an INTERVAL without a unit
 		return fault.Usagef("repeat: %w", err)
 	case err == nil && (interval < 0 || len(words) == 1):
 		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")

@@ -99,7 +99,7 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Output returns an error of standard output as an *[OutputError], and nil for nil.
+// Output wraps an error of writing to standard output in an *[OutputError]. It returns nil for nil.
 func Output(err error) error {
 	if err == nil {
 		return nil
@@ -117,7 +117,6 @@ func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
 func (e *DataError) Advice() (string, bool) { return e.Hint, true }
 
 // A NotAppliedError means that a write got no usable reply and was not applied.
@@ -132,7 +131,7 @@ func (e *NotAppliedError) Error() string {
 
 func (e *NotAppliedError) Unwrap() error { return e.Err }
 
-// An UnknownError means that nobody knows whether a write was applied.
+// An UnknownError means that a write may or may not have been applied.
 type UnknownError struct {
 	Err    error         // why there is no usable reply
 	Within time.Duration // how long sscli waited for the reply; 0 = not known
@@ -149,7 +148,6 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
 func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
 // NoAnswer says why a request got no usable reply. within is how long sscli waited; 0 = not known.
@@ -173,7 +171,6 @@ func (e *DatasetError) Error() string { return "not a data set: " + e.Err.Error(
 
 func (e *DatasetError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
 func (e *DatasetError) Advice() (string, bool) { return e.Hint, true }
 
 // A NotWrittenError means that an edited value was not written.
@@ -184,7 +181,6 @@ type NotWrittenError struct {
 
 func (e *NotWrittenError) Error() string { return e.Why }
 
-// Advice returns the hint.
 func (e *NotWrittenError) Advice() (string, bool) { return e.Hint, true }
 
 // A NextError adds a hint to an error, in place of the table's hint.
@@ -197,7 +193,6 @@ func (e *NextError) Error() string { return Message(e.Err) }
 
 func (e *NextError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
 func (e *NextError) Advice() (string, bool) { return e.Hint, true }
 
 // A ProtectedError means that a write in a protected context, or of many keys, was not confirmed.
@@ -274,7 +269,6 @@ func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sen
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-// Advice returns the hint.
 func (e *LoginError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
 // An OverTLSError marks an error of a connection with TLS. It does not change the message.

@@ -32,7 +32,7 @@ func Message(err error) string {
 		return err.Error()
 	}
 	if e, ok := errors.AsType[*via.Error](dial.Err); ok {
-		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // drop the stage: kubectl failed
+		return strings.Replace(err.Error(), dial.Error(), e.Error(), 1) // without the stage of the connection, because kubectl failed
 	}
 	inner := dial.Err
 	if proxy, ok := errors.AsType[*mqtt.ProxyError](inner); ok && proxy.Err != nil {

@@ -32,7 +32,7 @@ type Row struct {
 	is    func(error) bool // reports whether an error is of this kind
 }
 
-// Of returns what the user sees of an error: the first row that fits, with the error's message. If no
+// Of returns what sscli prints for an error: the first row that fits, with the error's message. If no
 // row fits, the kind is "error".
 func Of(err error) format.Fault {
 	f := format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}

@@ -16,7 +16,7 @@ const MaxAhead = time.Minute
 func Latest(written wire.Version) time.Time { return written.Time().Add(MaxAhead) }
 
 // IsFromFuture reports whether a key's token is from the future, that is, newer than the key's version.
-// A token that the store itself issued before the write cannot be. refused is a token that the store
+// A token that the store issued before the write cannot be newer. refused is a token that the store
 // refused as lower than the key's token.
 func IsFromFuture(written, refused wire.Version) bool {
 	return !written.IsZero() && refused.Compare(written) > 0 && !refused.Time().After(Latest(written))

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// ErrLocked says that the lock is held through another open file, mostly by another process.
+// ErrLocked means that the lock is held through another open file, usually by another process.
 var ErrLocked = errors.New("locked by another process")
 
 // Try locks a file exclusively until it is closed. The error is [ErrLocked] if the lock is held.

@@ -13,8 +13,8 @@
 //
 // A notification says only that a key has a new value, or was deleted. Releasing a lock deletes its
 // key, and so does the expiry of its lease. A History infers which of them happened from the time
-// between the last renewal and the deletion, and marks the statement as inferred. If the time does
-// not tell, the statement is `deleted`.
+// between the last renewal and the deletion, and marks the statement as inferred. If that time allows
+// both, the statement is `deleted`.
 package locklog
 
 import (
@@ -51,7 +51,7 @@ type Options struct {
 	Guards []string      // keys whose writes are reported, but which are not locks
 }
 
-// A History holds what is known of some locks.
+// A History holds what is known about some locks.
 type History struct {
 	o      Options
 	guards map[string]bool
@@ -59,7 +59,7 @@ type History struct {
 	names  []string // the locks, in the order of their first events
 }
 
-// A lock holds what is known of one lock.
+// A lock holds what is known about one lock.
 type lock struct {
 	known    bool // held is known
 	held     bool

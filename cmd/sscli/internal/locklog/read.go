@@ -69,7 +69,7 @@ func (r record) checkTime() error {
 	return nil
 }
 
-// watchEvent returns the event of a line of watch.
+// watchEvent returns the event in a line that watch printed.
 func (r record) watchEvent() (client.Event, error) {
 	e := client.Event{Kind: client.EventKind(r.Op), Time: r.Time, Version: r.Version, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
 	switch e.Kind {
@@ -93,7 +93,7 @@ func (r record) watchEvent() (client.Event, error) {
 // statements are the values of LockEvent.What.
 var statements = [...]string{Held, Free, Acquired, Renewed, Released, Expired, Deleted, TakenOver, ChangedHands, Rewritten, Gap, Lost, Other, Written, Removed}
 
-// lockEvent returns the event of a line of lock trace.
+// lockEvent returns the event in a line that lock trace printed.
 func (r record) lockEvent() (e client.Event, guard, ok bool, err error) {
 	if !slices.Contains(statements[:], r.What) {
 		return e, false, false, fmt.Errorf("the statement %s: expected one of lock trace", format.Quote(r.What))

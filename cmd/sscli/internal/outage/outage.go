@@ -16,8 +16,8 @@ import (
 // Interval is the minimum time between two lines about the same outage.
 const Interval = 10 * time.Second
 
-// A Reporter tells the user while the broker is unreachable. It prints a line when the outage begins,
-// then at most one every Interval with the duration so far, and one when the broker responds again.
+// A Reporter tells the user about outages. It prints a line when the broker becomes unreachable, then
+// at most one every Interval with the duration so far, and one when the broker responds again.
 // Each line has a timestamp, for logs. A new Reporter assumes that the broker responds. One goroutine
 // at a time may use a Reporter.
 type Reporter struct {

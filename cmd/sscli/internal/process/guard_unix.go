@@ -3,7 +3,6 @@
 package process
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -142,9 +141,6 @@ func (g *guard) note(format string, args ...any) {
 	}
 	_, _ = g.log.WriteString(line + "\n")
 }
-
-// report sends an event to sscli. It ignores errors: if sscli has died, orders is closed too.
-func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
 func (g *guard) handleOrder(o order) {
 	switch {

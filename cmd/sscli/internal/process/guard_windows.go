@@ -1,7 +1,6 @@
 package process
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
@@ -141,9 +140,6 @@ func (g *guard) note(format string, args ...any) {
 		fmt.Fprintf(g.log, "%s guard %d: %s (ends in %v)\n", time.Now().Format("15:04:05.000000"), os.Getpid(), fmt.Sprintf(format, args...), g.killAt.left())
 	}
 }
-
-// report sends an event to sscli. It ignores errors: if sscli has died, orders is closed too.
-func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
 func (g *guard) handleOrder(o order) {
 	switch {

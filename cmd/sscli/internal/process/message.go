@@ -54,6 +54,9 @@ func receive[T any](r io.Reader, c chan<- T) {
 	}
 }
 
+// report sends an event to sscli. It ignores errors: if sscli has died, orders is closed too.
+func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
+
 // An instant is a point in time, on two clocks that sscli and the guard share.
 type instant struct {
 	Boot time.Duration // time since the boot, which cannot be set; on Linux and Windows it includes suspend

@@ -1,6 +1,5 @@
-// Package process runs a command in the way of env(1) and timeout(1): the command has
-// sscli's terminal and standard streams and gets the signals that sscli gets, and the caller
-// gets its exit status.
+// Package process runs commands like env(1) and timeout(1): a command has sscli's terminal and
+// standard streams and gets the signals that sscli gets, and the caller gets its exit status.
 //
 //	runner := process.NewRunner()
 //	defer runner.Close()
@@ -17,10 +16,11 @@
 // A [Background] command has no terminal and ends with sscli.
 //
 // On Unix the commands of a Runner and Guarded commands run under job control, as in a shell: the
-// command leads its own process group. If standard input is a terminal and sscli is in its foreground, the command's
-// group becomes the foreground group. Ctrl-Z stops the command and sscli, fg continues both, and
-// Ctrl-C reaches only the command. Windows has no job control: the console itself sends Ctrl-C to
-// the command of a Runner, and a Guarded command gets Ctrl-Break in place of every signal.
+// command leads its own process group. If standard input is a terminal and sscli is in its
+// foreground, the command's group becomes the foreground group. Ctrl-Z stops the command and sscli,
+// fg continues both, and Ctrl-C reaches only the command. Windows has no job control: the console
+// itself sends Ctrl-C to the command of a Runner, and a Guarded command gets Ctrl-Break in place of
+// every signal.
 //
 // If sscli is killed, the command of a [Runner] and the processes that it left behind keep
 // running.

@@ -21,7 +21,7 @@ type Type string
 
 // The types. For an empty cell, the record has no field, unless the type is String.
 const (
-	Recognised Type = ""        // number or boolean if the cell is one in JSON, else string: 007 is text
+	Recognised Type = ""        // a number or boolean if the cell is valid JSON for one, else a string, such as 007
 	String     Type = "string"  // any cell; an empty cell is an empty string
 	Number     Type = "number"  // a JSON number
 	Boolean    Type = "boolean" // true or false
@@ -70,7 +70,6 @@ type csvReader struct {
 	names   [][]byte // the names of the fields as JSON, each with a colon
 }
 
-// readCSV reads CSV with a header.
 func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 	c := &csvReader{Reader: csv.NewReader(in), name: o.Name}
 	c.ReuseRecord = true

@@ -69,8 +69,8 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 // errorIn returns an error at an offset in a line.
 func errorIn(offset int, err error) *Error { return &Error{Line: 1, Column: offset + 1, Err: err} }
 
-// lenient returns the options that accept what most JSON parsers accept, and that keep how strings are
-// written.
+// lenient returns decoder options that accept what most JSON parsers accept, and keep the spelling of
+// strings.
 func lenient() []jsontext.Options {
 	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)}
 }
@@ -129,7 +129,6 @@ type jsonReader struct {
 	array bool
 }
 
-// readJSON reads an array of objects, or objects with white space between them.
 func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	lines := &lineIndex{source: in, first: 1, starts: []int64{0}}
 	d := &jsonReader{Decoder: jsontext.NewDecoder(lines, lenient()...), name: name, lines: lines}
@@ -152,7 +151,7 @@ func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// record returns the record of a value that was read, or of the error of reading it.
+// record converts the outcome of ReadValue to a record or an error.
 func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Record, error) {
 	if err != nil {
 		return Record{}, d.wrong(err)
@@ -185,7 +184,7 @@ func (d *jsonReader) end() error {
 	}
 }
 
-// wrong returns an error of the decoder in our words and with its position.
+// wrong rewords an error of the decoder and adds its position.
 func (d *jsonReader) wrong(err error) error {
 	bad, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {
@@ -228,8 +227,7 @@ func (l *lineIndex) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// position returns the line and the column of an offset, which must not be less than the one of the
-// last call.
+// position returns the line and the column of an offset. Offsets must not decrease from call to call.
 func (l *lineIndex) position(offset int64) (line, column int) {
 	i, found := slices.BinarySearch(l.starts, offset)
 	if !found {

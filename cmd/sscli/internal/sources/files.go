@@ -3,7 +3,6 @@ package sources
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -104,7 +103,7 @@ func (f file) records() ([]byte, error) {
 	if info, err := in.Stat(); err == nil {
 		size = int(min(info.Size(), maxHint))
 	}
-	value, _, err := records.Value(io.Reader(in), records.Options{Name: f.name}, size)
+	value, _, err := records.Value(in, records.Options{Name: f.name}, size)
 	return value, err
 }
 

@@ -117,7 +117,7 @@ template=TEXT
 raw, json, template and the exit codes are contracts. Results go to stdout, everything
 else to stderr. Bytes from the store are escaped on a terminal, except in the raw form.`
 
-// quotingHelp explains quoting.
+// quotingHelp is the text of `sscli help quoting`.
 const quotingHelp = `On the command line, your shell does the quoting, and sscli takes every byte as it is.
 
 In results, and in the lines of sscli's shell and of a batch, quoting is the same:

@@ -167,7 +167,7 @@ func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
 	defer cancel()
 	reply, err := do(ctx, client.Get(c.Key()))
 	if err != nil {
-		return // the result of VDEL stands
+		return // VDEL itself succeeded, and the note is optional
 	}
 	stored, given := string(reply.(client.GetResult).Value), c.Value()
 	switch {

@@ -120,8 +120,8 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 }
 
 // ready returns the result that shows how other commands connect.
-func ready(a *app.App, s config.Settings) format.Forward {
-	f := format.Forward{URL: s.URL(), ServerName: s.ServerName, CAFile: s.CAFile, SATFile: s.SATFile}
+func ready(a *app.App, s config.Settings) format.Serving {
+	f := format.Serving{Op: "forward", URL: s.URL(), ServerName: s.ServerName, CAFile: s.CAFile, SATFile: s.SATFile}
 	set, _ := s.Environ()
 	for _, name := range []string{"SSCLI_URL", "SSCLI_CA_FILE", "SSCLI_TLS_SERVER_NAME", "SSCLI_SAT_FILE", "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE"} {
 		if value := set[name]; value != "" {

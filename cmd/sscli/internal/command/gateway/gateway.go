@@ -167,7 +167,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		return &fault.UsageError{Err: fmt.Errorf("listen on %s: %w", listen, err), Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
 	}
 	defer ln.Close()
-	ready := format.Gateway{URL: "redis://" + ln.Addr().String()}
+	ready := format.Serving{Op: "gateway", URL: "redis://" + ln.Addr().String()}
 	if !a.Settings.Embedded {
 		ready.Store = a.Settings.URL()
 	}
@@ -175,6 +175,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		ready.URL = "rediss://" + ln.Addr().String()
 		ln = tls.NewListener(ln, tlsConfig)
 	}
+	ready.Paste = []string{"redis-cli -u " + ready.URL}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
 		b, err := open(ctx, s, co.Timeout, requestlog.Logger(a), f.watch, o)
 		if err != nil {

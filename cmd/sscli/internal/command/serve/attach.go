@@ -120,10 +120,10 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	}
 	redisURL, err := f.redis.serve(attached, served)
 	if err == nil {
-		err = a.Emit(format.Serving{URL: a.Settings.URL()})
+		err = a.Emit(format.Serving{Op: "serve", URL: a.Settings.URL()})
 	}
 	if err == nil && redisURL != "" {
-		err = a.Emit(format.Serving{URL: redisURL})
+		err = a.Emit(format.Serving{Op: "serve", URL: redisURL})
 	}
 	if err != nil {
 		return errors.Join(err, attached.Close())

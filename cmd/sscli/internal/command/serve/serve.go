@@ -330,7 +330,7 @@ func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []
 
 // serving returns the result that shows how clients connect. token is the file of --sat-out.
 func serving(a *app.App, f serveFlags, server *emulator.Server, token string) format.Serving {
-	s := format.Serving{URL: server.URL(), SATFile: token}
+	s := format.Serving{Op: "serve", URL: server.URL(), SATFile: token}
 	switch {
 	case f.selfSigned != "":
 		s.CAFile = absolute(filepath.Join(string(f.selfSigned), "ca.crt"))
