@@ -84,7 +84,7 @@ emulator/broker      internal/admission internal/chunk socket
 emulator/store       client/wire internal/chunk internal/glob observe
 emulator/disk        internal/ownerfile
 redis                internal/admission internal/chunk internal/glob observe socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission observe redis internal/neterr
+emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission internal/chunk internal/neterr observe redis
 format               observe
 repl                 format internal/ownerfile
 
