@@ -26,8 +26,8 @@ type receiver struct {
 	notified []*Watch
 }
 
-// message handles a message. It drops late and duplicate replies, which nobody waits for; the
-// connection still acknowledges them.
+// message handles a message. It drops a reply if no request is waiting for it, because it is late or a
+// duplicate. The connection still acknowledges it.
 func (r *receiver) message(m *mqtt.Publication) {
 	if r.at.IsZero() {
 		r.at = time.Now()

@@ -24,8 +24,8 @@ type Options struct {
 	WebSocket string
 
 	// Proxy is the URL of a proxy that connects to Address; nil = no proxy. The scheme is
-	// socks5, socks5h, http or https (the latter two with CONNECT). The URL may contain the
-	// proxy's user and password. The proxy always looks up the broker's name. Environment
+	// socks5, socks5h, http or https (the latter two with CONNECT). The URL may contain
+	// a user name and password for the proxy. The proxy always looks up the broker's name. Environment
 	// variables such as HTTPS_PROXY are ignored.
 	Proxy    *url.URL
 	ProxyTLS *tls.Config // for an https proxy; nil = trust the system's certificate authorities

@@ -164,8 +164,8 @@ const maxDirectWrites = 4
 // Unlock unlocks the broker and sends the queued packets.
 func (b *Broker) Unlock() { b.unlock(maxDirectWrites) }
 
-// unlock is like Unlock, but the calling goroutine writes to no more than most clients.
-func (b *Broker) unlock(most int) {
+// unlock is like Unlock, but writes to at most limit clients on the calling goroutine.
+func (b *Broker) unlock(limit int) {
 	var few [maxDirectWrites]directWrite
 	direct := few[:0]
 	for i, c := range b.dirty {
@@ -175,7 +175,7 @@ func (b *Broker) unlock(most int) {
 			continue // the goroutine that is writing checks the outbox again
 		}
 		c.busy = true
-		if len(direct) < most && c.fast != nil && len(c.references) == 0 && !c.isClosing() {
+		if len(direct) < limit && c.fast != nil && len(c.references) == 0 && !c.isClosing() {
 			c.takeOutbox()
 			c.direct = true
 			direct = append(direct, directWrite{Client: c})

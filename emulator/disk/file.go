@@ -94,8 +94,8 @@ func (e *DamageError) Unwrap() error { return e.Damages[0] }
 
 // Open locks a file, creates it if it does not exist, and calls load for each record. Records come
 // in the order of their keys, except for keys that are too long for bbolt. A record's slices are
-// valid until load returns. Open returns a [LockedError], a [FormatError], a [DamageError] or an
-// error of the file system, possibly after calls of load.
+// valid until load returns. Open may call load before it returns an error, which is a
+// [LockedError], a [FormatError], a [DamageError] or a file system error.
 func Open(name string, o Options, load func(Record)) (*File, error) {
 	read, err := readLocked(name, load)
 	switch {

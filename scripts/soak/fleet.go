@@ -36,8 +36,8 @@ func newFleet(n int, address string, rate float64, seed uint64) *fleet {
 	return f
 }
 
-// introduce connects and subscribes all clients before anything is published, so that they must
-// receive every message.
+// introduce connects and subscribes all clients before anything is published. Each of them must
+// therefore receive every message.
 func (f *fleet) introduce() error {
 	return f.each(func(c *client) error {
 		l, err := c.connect(true)

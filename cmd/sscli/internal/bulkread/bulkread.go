@@ -146,7 +146,7 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	ctx, cancel := context.WithCancel(ctx)
 	queue := make(chan request, Window+1) // has room for all GETs in flight, and for an error of keys
 	places := make(chan struct{}, Window) // a place for each GET that may be sent now
-	window := firstWindow                 // these places, and the GETs in flight
+	window := firstWindow                 // number of free places plus GETs in flight
 	for range window {
 		places <- struct{}{}
 	}

@@ -6,9 +6,9 @@
 //	err := cmdline.Run(ctx, a, os.Args[1:])
 //	os.Exit(a.Report(err))
 //
-// Cobra parses the words. This package adds operands that begin with a minus (package
-// operand), `sscli -` for `sscli batch -`, errors that suggest the command which the user may
-// have meant, and an error for -h HOST, which is redis-cli's flag for the host. If the first
+// Cobra parses the words. This package adds support for operands that begin with a minus
+// (package operand), `sscli -` as short for `sscli batch -`, errors that suggest the command the
+// user probably meant, and an error for -h HOST, which is redis-cli's flag for the host. If the first
 // word names a command, only that command is built, because building all of them takes a
 // fifth of the start-up time.
 package cmdline

@@ -28,8 +28,8 @@ type Via struct {
 // viaForm is the syntax of --via.
 const viaForm = "kubectl[:[CONTEXT/][NAMESPACE/]SERVICE[:PORT]]"
 
-// kindNames lists the names that kubectl has for the kinds of resources that it forwards to. sscli
-// uses the first name of each kind.
+// kindNames lists kubectl's names for each kind of resource it can forward to. sscli uses the first
+// name of each kind.
 var kindNames = [...][]string{
 	{"service", "services", "svc"},
 	{"pod", "pods", "po"},

@@ -99,7 +99,8 @@ func (e *OutputError) Error() string {
 
 func (e *OutputError) Unwrap() error { return e.Err }
 
-// Output wraps an error of writing to standard output in an *[OutputError]. It returns nil for nil.
+// Output wraps err, an error from a write to standard output, in an *[OutputError]. It returns nil if err
+// is nil.
 func Output(err error) error {
 	if err == nil {
 		return nil

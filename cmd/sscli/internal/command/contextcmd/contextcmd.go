@@ -71,7 +71,7 @@ func shownContext(op, name string, all config.Contexts) format.Context {
 	return shown
 }
 
-// editContexts changes the file of contexts and prints the context that change returns.
+// editContexts applies change to the contexts file and prints the context that change returns.
 func editContexts(a *app.App, cmd *cobra.Command, change func(all *config.Contexts, file string) (format.Context, error)) error {
 	file, err := contextFile(a, cmd)
 	if err != nil {

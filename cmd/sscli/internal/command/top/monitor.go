@@ -109,7 +109,7 @@ func (l *monitor) start(ctx context.Context, f func() error) {
 	})
 }
 
-// change makes the goroutine of loop call f. It returns false if ctx ends first.
+// change runs f on loop's goroutine. It returns false if ctx ends first.
 func (l *monitor) change(ctx context.Context, f func()) bool {
 	select {
 	case l.changes <- f:

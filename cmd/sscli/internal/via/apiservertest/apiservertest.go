@@ -158,7 +158,7 @@ func (s *Server) LogOut() {
 	s.loggedOut = true
 }
 
-// SetCA replaces the value in the config map.
+// SetCA replaces the CA certificates in the config map.
 func (s *Server) SetCA(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
