@@ -78,6 +78,7 @@ type conn struct {
 	ticket    *admission.Ticket
 	input     charge // memory of the bytes that the client sent after its login
 	nameBytes int    // bytes of the names of subscriptions and watched keys
+	found     int    // size of the reply that KEYS is making
 
 	channels, patterns, shards subscribed // others read them with Server.mu held
 

@@ -115,6 +115,18 @@ func (c *conn) compare(key, value []byte) *chunk.Comparison {
 	return compared
 }
 
+// sizeOfLarge returns the memory of large values, each counted once.
+func sizeOfLarge(parts []largeReply) (size int) {
+	counted := make(map[*byte]bool)
+	for _, part := range parts {
+		if first := &part.value[0]; !counted[first] {
+			counted[first] = true
+			size += len(part.value)
+		}
+	}
+	return size
+}
+
 // sendLarge sends the reply of the running command, which has large values, as fast as the client reads.
 // It unlocks the Local during this time. It returns false if the connection is closed.
 func (c *conn) sendLarge() bool {
@@ -124,16 +136,17 @@ func (c *conn) sendLarge() bool {
 		c.sentHead = bytes.Clone(w[c.mark:min(c.mark+maxHead, len(w))])
 	}
 	defer c.out.keep(0)
+	if !c.out.keep(sizeOfLarge(parts)) {
+		c.out.mu.Lock()
+		c.drop("closing a client because the memory for clients is exhausted")
+		c.out.mu.Unlock()
+		c.unlock()
+		return false
+	}
 	for _, part := range parts {
 		c.w = append(c.w, w[sent:part.at]...)
 		sent = part.at
 		c.unlock()
-		if !c.out.keep(len(part.value)) {
-			c.out.mu.Lock()
-			c.drop("closing a client because the memory for clients is exhausted")
-			c.out.mu.Unlock()
-			return false
-		}
 		for some := range slices.Chunk(part.value, fullOutput) {
 			c.w = append(c.w, some...)
 			if !c.flush() {

@@ -18,6 +18,7 @@ const (
 	spanCost       = 16       // per argument of a request that is being read, plus its bytes
 	argCost        = 24       // per argument of a request that was read
 	queuedCost     = 100      // per queued command, plus its arguments
+	taskCost       = 8 << 10  // per running command of a pipeline, plus its arguments
 )
 
 var (
@@ -55,7 +56,7 @@ func (ch *charge) set(n int) bool {
 // chargeInput charges a buffer for requests of the given size, and everything else that the server
 // keeps of the client's requests. Clients that have not logged in share another budget.
 func (c *conn) chargeInput(buffer int) bool {
-	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.nameBytes-freeInput)
+	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes-freeInput)
 	if !c.authenticated {
 		return c.ticket.Reserve(n)
 	}

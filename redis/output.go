@@ -22,7 +22,7 @@ type output struct {
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
-	kept    int         // size of the large value that is being sent
+	kept    int         // size of the large values that are being sent
 	waiting int         // size of the replies that wait for earlier replies of a pipeline
 	charged charge      // for the buffers
 }
@@ -88,7 +88,7 @@ func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
 }
 
-// keep charges the n bytes of the large value that is being sent: the Local may no longer have it.
+// keep charges n bytes of large values that are being sent: the Local may no longer have them.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

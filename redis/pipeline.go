@@ -29,7 +29,7 @@ type task struct {
 type window struct{ n atomic.Int64 }
 
 const (
-	firstWindow = 16
+	firstWindow = 4
 	maxWindow   = 256
 )
 
@@ -65,6 +65,9 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 		p.awaitFirst()
 	}
 	earlier, turn := p.add(t)
+	for !c.chargeInput(len(c.in.buf)) && len(p.tasks) > 1 {
+		p.awaitFirst()
+	}
 	c.commit()
 	worker := &conn{s: c.s, nc: c.nc, socket: c.socket, id: c.id, who: c.who, out: c.out, window: c.window, resp3: c.resp3, turn: turn}
 	args = cloneArgs(args, size)
@@ -107,6 +110,9 @@ func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	p.bytes += t.bytes
 	return earlier, turn
 }
+
+// cost returns the memory of the running commands, in bytes.
+func (p *pipeline) cost() int { return p.bytes + taskCost*len(p.tasks) }
 
 // awaitFirst waits for the oldest task and removes it.
 func (p *pipeline) awaitFirst() {

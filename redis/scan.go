@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/rand/v2"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -195,6 +196,9 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 			c.yield()
 			c.lock()
 		}
+		if c.out.closed.Load() {
+			return net.ErrClosed
+		}
 	}
 }
 
@@ -236,8 +240,14 @@ func runKeys(c *conn, args [][]byte) error {
 		if len(found) > most {
 			return errManyKeys
 		}
+		if c.found != cap(found) {
+			if c.found = cap(found); !c.chargeInput(len(c.in.buf)) {
+				return errMemory
+			}
+		}
 		return nil
 	})
+	c.found = 0
 	c.array(n)
 	if c.isLarge(len(found)) {
 		c.large = append(c.large, largeReply{len(c.w), found})

@@ -1,6 +1,9 @@
 package redis
 
-import "slices"
+import (
+	"net"
+	"slices"
+)
 
 // maxKeysInStep is the maximum number of keys in a step of inSteps.
 const maxKeysInStep = 1000
@@ -35,7 +38,9 @@ func (c *conn) inSteps(verb Verb, keys [][]byte, do func(ops []Op) error) error 
 		if err := do(ops); err != nil {
 			return err
 		}
-		c.letOthersIn()
+		if c.letOthersIn(); c.out.closed.Load() && !c.executing {
+			return net.ErrClosed
+		}
 	}
 	return nil
 }

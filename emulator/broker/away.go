@@ -1,6 +1,9 @@
 package broker
 
-import "container/list"
+import (
+	"cmp"
+	"container/list"
+)
 
 // Sessions whose clients are away remain, for ever if they have no expiry. When there are too many
 // sessions, a new one ends one of these, which MQTT 5, 4.1 allows. So nobody can lock others out by
@@ -29,19 +32,21 @@ func (b *Broker) comeBack(s *session) {
 	}
 }
 
-// endLongestAway ends a session of the user with the most sessions whose clients are away, the one that
-// has been away the longest. It returns false if there is none.
-func (b *Broker) endLongestAway() bool {
-	var most *list.List
-	for _, q := range b.away {
-		if most == nil || q.Len() > most.Len() {
-			most = q
+// makeRoomFor ends a session whose client is away, so that user can have another one: of the user with the
+// most sessions or, if all clients of that user are connected, of user. Of several such sessions it ends
+// the one that was left first. It returns false if there is none.
+func (b *Broker) makeRoomFor(user string) bool {
+	most := user
+	for other, n := range b.owned {
+		if n > b.owned[most] {
+			most = other
 		}
 	}
-	if most == nil {
+	q := cmp.Or(b.away[most], b.away[user])
+	if q == nil {
 		return false
 	}
-	s := most.Front().Value.(*session)
+	s := q.Front().Value.(*session)
 	b.log.Warn("a session ended to make room for another client", "client", s.id, "user", s.user)
 	b.removeSession(s)
 	return true

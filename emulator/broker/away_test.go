@@ -36,3 +36,26 @@ func TestSessionsLeftBehind(t *testing.T) {
 	d.send(d.connection(as("bob")))
 	d.ended("CONNACK 0x97")
 }
+
+// TestSessionsOfConnectedClients: a user with very many connected clients cannot end the sessions that
+// others have left.
+func TestSessionsOfConnectedClients(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
+		return broker.Verdict{Username: l.Username}
+	}})
+	as := func(user string) func(*packets.Connect) {
+		return func(c *packets.Connect) { c.UsernameFlag, c.Username = true, user }
+	}
+	for _, id := range []string{"ann1", "ann2"} {
+		connect(t, s, id, lasting, as("ann")).conn.Close()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
+	}
+	for _, id := range []string{"1", "2"} {
+		connect(t, s, id, as("mallory"))
+	}
+	d := dial(t, s, "3")
+	d.send(d.connection(as("mallory")))
+	d.ended("CONNACK 0x97")
+	connect(t, s, "ann3", as("ann")) // ends ann1
+	resume(t, s, "ann2", lasting, as("ann"))
+}

@@ -102,6 +102,7 @@ type Broker struct {
 	clients    map[*Client]struct{}  // all connections
 	sessions   map[string]*session   // by client id
 	away       map[string]*list.List // sessions whose clients are away, by user; the longest away first
+	owned      map[string]int        // numbers of sessions, by user
 	tree       node
 	generation uint64            // increases with each change of a subscription
 	routes     map[string]*route // by topic
@@ -133,7 +134,7 @@ func New(opts Options) *Broker {
 	opts.setDefaults()
 	b := &Broker{
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
-		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), away: make(map[string]*list.List), routes: make(map[string]*route), sequence: sysSequences,
+		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), away: make(map[string]*list.List), owned: make(map[string]int), routes: make(map[string]*route), sequence: sysSequences,
 	}
 	b.gate.PendingBytes = max(minPendingBytes, opts.MaxBytes/64)
 	b.started = b.Now()

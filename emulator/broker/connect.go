@@ -183,7 +183,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	} else {
 		cost -= b.opts.MaxBytes / resumeShare
 	}
-	if s == nil && len(b.sessions) >= b.opts.MaxSessions && !b.endLongestAway() || !b.affords(cost) {
+	if !b.affords(cost) || s == nil && len(b.sessions) >= b.opts.MaxSessions && !b.makeRoomFor(c.Username) {
 		return c.refuse(Verdict{Code: QuotaExceeded, Text: "there are too many sessions"})
 	}
 	if s != nil && p.cleanStart { // [MQTT-3.1.2-4]

@@ -30,8 +30,8 @@ type Limits struct {
 	Queue, QueueBytes int
 
 	// MaxSessions is the number of sessions, whether their clients are connected or away. When it
-	// is reached, a CONNECT that needs a new session ends one whose client is away, or is refused with
-	// 0x97. Default: 100000.
+	// is reached, a CONNECT that needs a new session ends one whose client is away: of the
+	// user with the most sessions, or else of its own user. Otherwise it is refused with 0x97. Default: 100000.
 	MaxSessions int
 
 	// MaxSubscriptions is the number of subscriptions in one session. Further topic filters get

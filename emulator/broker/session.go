@@ -32,6 +32,7 @@ const neverExpires = math.MaxUint32
 func (b *Broker) newSession(id, user string) *session {
 	s := &session{b: b, id: id, user: user, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
 	b.sessions[id] = s
+	b.owned[user]++
 	b.charge(sessionOverhead + len(id))
 	return s
 }
@@ -106,6 +107,9 @@ func (b *Broker) removeSession(s *session) {
 		b.later(s.unsubscribe)
 	}
 	delete(b.sessions, s.id)
+	if b.owned[s.user]--; b.owned[s.user] == 0 {
+		delete(b.owned, s.user)
+	}
 	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	if s.pending.len()+s.inflight.count <= maxStepTargets {

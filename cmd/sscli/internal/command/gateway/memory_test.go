@@ -54,7 +54,7 @@ func TestMemoryOfReplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{Drop: r.Key() == "first"} })
-	f := startWith(t, store.Addr().String(), patience, limited(3*size))
+	f := startWith(t, store.Addr().String(), patience, limited(2*size))
 	c := f.connect(t)
 	c.pipelined("GET first", "GET large", "STRLEN large", "GET large", "GET large", "GET large")
 	c.closed()
