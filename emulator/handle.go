@@ -89,29 +89,37 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 			return broker.Later
 		}
 	}
-	var room []byte
-	var compared *chunk.Comparison
 	if len(p.Payload) >= store.LargeValue {
+		s.handleLarge(c, p, action)
+		return broker.Later
+	}
+	s.request.read(c, p)
+	s.request.action = action
+	s.admit(&s.request, p.Expiry)
+	return broker.Later
+}
+
+// handleLarge copies and compares a large value while the broker is unlocked, and admits the request.
+func (s *Server) handleLarge(c *broker.Client, p *broker.Publish, action Action) {
+	s.broker.Unlock()
+	s.large.Lock()
+	defer s.large.Unlock()
+	var r request
+	r.read(c, p)
+	room := store.RoomFor(&r.Request)
+	s.broker.Lock()
+	var compared *chunk.Comparison
+	if old, value, ok := s.store.Compared(&r.Request); ok {
 		s.broker.Unlock()
-		s.large.Lock()
-		defer s.large.Unlock()
-		var r request
-		r.read(c, p)
-		room = store.RoomFor(&r.Request)
+		compared = chunk.Compare(old, value)
 		s.broker.Lock()
-		if old, value, ok := s.store.Compared(&r.Request); ok {
-			s.broker.Unlock()
-			compared = chunk.Compare(old, value)
-			s.broker.Lock()
-		}
-		if s.awaitNotify(); !c.Connected() {
-			return broker.Later
-		}
+	}
+	if s.awaitNotify(); !c.Connected() {
+		return
 	}
 	s.request.read(c, p)
 	s.request.action, s.request.Room, s.request.Compared = action, room, compared
 	s.admit(&s.request, p.Expiry)
-	return broker.Later
 }
 
 // read sets r to the request that p contains.

@@ -12,7 +12,7 @@ type message struct {
 	topic   string
 	props   []byte // encoded properties that are passed to subscribers
 	payload []byte
-	rest    chunk.Rest // the payload continues with it
+	rest    *chunk.Rest // the payload continues with it
 	qos     byte
 	retain  bool
 	expires time.Time // zero: never
@@ -157,7 +157,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 		out = append(append(out, own...), m.props...)
 	}
 	c.out = append(out, m.payload...)
-	if m.rest.Len() > 0 {
+	if m.rest != nil {
 		c.refer(m.rest)
 	}
 	c.b.stats.MessagesSent++

@@ -37,7 +37,7 @@ type reference struct {
 
 // refer appends a part of a payload to the outbox, of which it copies only the tail. A WebSocket message
 // needs the whole packet in one piece, see writeParts.
-func (c *Client) refer(rest chunk.Rest) {
+func (c *Client) refer(rest *chunk.Rest) {
 	n := len(rest.Large)
 	c.references = append(c.references, reference{len(c.out), rest.Large})
 	c.out = append(c.out, rest.Tail...)

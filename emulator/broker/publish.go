@@ -181,13 +181,13 @@ func (c *Client) accept(p *Publish) byte {
 		b.changed = true
 		return b.opts.Handle(c, p)
 	}
-	var rest chunk.Rest
+	var rest *chunk.Rest
 	if len(p.Payload) >= largePayload {
 		if !b.Reserve(len(p.Payload)) {
 			return QuotaExceeded
 		}
 		b.Unlock()
-		rest.Large = chunk.Join(p.Payload)
+		rest = &chunk.Rest{Large: chunk.Join(p.Payload)}
 		p.Payload = nil
 		b.Lock()
 		b.charge(-len(rest.Large)) // recipients are charged
@@ -216,7 +216,7 @@ type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
-	Rest       chunk.Rest // the payload continues with it
+	Rest       *chunk.Rest // the payload continues with it
 }
 
 // largePayload is the length of a payload, in bytes, from which a message is copied only once, and

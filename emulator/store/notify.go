@@ -12,9 +12,9 @@ type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
-	Rest       chunk.Rest // the payload continues with it; empty unless the notification has a [LargeValue]
-	Version    []byte     // value of `__ts`; empty: there is no `__ts`
-	Properties []Property // the user properties, in order
+	Rest       *chunk.Rest // the payload continues with it; nil unless the notification has a [LargeValue]
+	Version    []byte      // value of `__ts`; empty: there is no `__ts`
+	Properties []Property  // the user properties, in order
 
 	watcher *watcher
 }
@@ -96,7 +96,7 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	q.reset()
 	begin, note := len(q.data), Notification{}
 	if len(n.Value) >= LargeValue {
-		note.Rest = chunk.Rest{Large: n.Value, Tail: []byte("\r\n")}
+		note.Rest = &chunk.Rest{Large: n.Value, Tail: []byte("\r\n")}
 		n.Value = nil
 		q.data = bytes.TrimSuffix(wire.AppendNotification(q.data, n), wire.AppendBlob(nil, ""))
 		q.data = wire.AppendBlobHeader(q.data, len(note.Rest.Large))

@@ -62,7 +62,7 @@ func (s *Store) answerObserved(c *call) Response {
 	e.Received = len(reply) + r.Rest.Len()
 	switch {
 	case e.Outcome != observe.OK:
-	case r.Rest.Large != nil:
+	case r.Rest != nil:
 		e.Result = observe.Count(len(r.Rest.Large), "byte")
 	default:
 		e.Result = result(e.Verb, reply)

@@ -42,7 +42,7 @@ func (s *Store) blob(c *call, value []byte) Response {
 	}
 	payload := wire.AppendBlobHeader(c.dst, len(value))
 	if len(value) >= LargeValue {
-		return Response{Payload: payload, Rest: chunk.Rest{Large: value, Tail: []byte(tail)}}
+		return Response{Payload: payload, Rest: &chunk.Rest{Large: value, Tail: []byte(tail)}}
 	}
 	return Response{Payload: append(append(payload, value...), tail...)}
 }

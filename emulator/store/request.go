@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/observe"
@@ -40,12 +38,21 @@ func (r *Request) SetProperty(name, value []byte) {
 // has. A payload of 256 MB could have 40 million elements, which would take a second and a gigabyte to
 // read.
 func hasManyWords(payload []byte) bool {
-	const digits = len("99")
+	const most = 99
 	if len(payload) == 0 || wire.Kind(payload[0]) != wire.Array {
 		return false
 	}
-	header, _, _ := bytes.Cut(payload[1:min(len(payload), 100)], []byte{'\r'})
-	return len(bytes.TrimLeft(header, "0")) > digits && len(bytes.Trim(header, "0123456789")) == 0
+	n := 0
+	for _, digit := range payload[1:min(len(payload), 100)] {
+		switch {
+		case digit == '\r':
+			return n > most
+		case digit < '0' || digit > '9':
+			return false
+		}
+		n = min(10*n+int(digit-'0'), most+1)
+	}
+	return n > most
 }
 
 // A call is a request that the store is answering.

@@ -72,10 +72,10 @@ type Store struct {
 
 // A Response is the answer to a request.
 type Response struct {
-	Payload    []byte     // the buffer passed to Do, with the reply appended
-	Rest       chunk.Rest // the reply continues with it; empty unless the reply has a [LargeValue]
-	Version    []byte     // value of `__ts`; empty: there is no `__ts`
-	Properties []Property // the user properties, in order
+	Payload    []byte      // the buffer passed to Do, with the reply appended
+	Rest       *chunk.Rest // the reply continues with it; nil unless the reply has a [LargeValue]
+	Version    []byte      // value of `__ts`; empty: there is no `__ts`
+	Properties []Property  // the user properties, in order
 }
 
 // A Property is an MQTT user property.

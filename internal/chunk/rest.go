@@ -1,18 +1,23 @@
 package chunk
 
 // A Rest is the second part of a message's payload, which begins with a large value. Nobody changes
-// the memory of Large, so it need not be copied to be sent or kept. The zero Rest is empty.
+// the memory of Large, so it need not be copied to be sent or kept. A nil Rest is empty.
 type Rest struct {
 	Large []byte
 	Tail  []byte // follows Large
 }
 
 // Len returns the length in bytes.
-func (r Rest) Len() int { return len(r.Large) + len(r.Tail) }
+func (r *Rest) Len() int {
+	if r == nil {
+		return 0
+	}
+	return len(r.Large) + len(r.Tail)
+}
 
 // Join returns the whole payload: begin, followed by the Rest. If the Rest is empty, it returns begin
 // itself.
-func (r Rest) Join(begin []byte) []byte {
+func (r *Rest) Join(begin []byte) []byte {
 	if r.Len() == 0 {
 		return begin
 	}

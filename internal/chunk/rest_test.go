@@ -6,13 +6,14 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// TestRest: Join returns the beginning, the large part and the tail.
+// TestRest: Join returns the beginning, the large part and the tail. Nil is empty.
 func TestRest(t *testing.T) {
 	r := chunk.Rest{Large: []byte("large"), Tail: []byte("\r\n")}
 	if got := string(r.Join([]byte("$5\r\n"))); got != "$5\r\nlarge\r\n" || r.Len() != 7 {
 		t.Errorf("%q, length %d", got, r.Len())
 	}
-	if got := string(chunk.Rest{}.Join([]byte("+OK"))); got != "+OK" {
-		t.Errorf("%q", got)
+	var none *chunk.Rest
+	if got := string(none.Join([]byte("+OK"))); got != "+OK" || none.Len() != 0 {
+		t.Errorf("%q, length %d", got, none.Len())
 	}
 }
