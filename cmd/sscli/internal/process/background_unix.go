@@ -26,9 +26,8 @@ const (
 // ends it when sscli ends for any reason.
 type Background struct {
 	guardLink
-	writing sync.Mutex // held while writing to orders
-	done    chan struct{}
-	stop    sync.Once
+	done chan struct{}
+	stop sync.Once
 
 	// How the command ended; valid when done is closed.
 	code int
@@ -52,8 +51,8 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	for _, kv := range o.environ() {
 		s.Env = append(s.Env, []byte(kv))
 	}
-	b.write(order{Limit: &limit{far, far}})
-	b.write(order{Start: &s})
+	b.send(order{Limit: &limit{far, far}})
+	b.send(order{Start: &s})
 	go func() {
 		defer close(b.done)
 		b.watch(name)
@@ -108,19 +107,14 @@ func (b *Background) watch(name string) {
 		}
 	}
 	if !ended {
-		b.code = 128 + int(unix.SIGKILL)
+		b.code = codeKilled
 		if pid != 0 {
 			_ = unix.Kill(-pid, syscall.SIGKILL)
 		}
 		b.err = &StartError{name, CodeSetup, ErrGuardDied}
 	}
-	b.writing.Lock()
-	b.write(order{Keep: true})
-	_ = b.orders.Close()
-	b.writing.Unlock()
-	for range b.events {
-	}
-	_ = b.guard.Wait() // the exit status does not matter
+	b.send(order{Keep: true})
+	b.close()
 }
 
 // Done returns a channel that is closed once the command has ended and its output is written.
@@ -135,11 +129,7 @@ func (b *Background) Wait() (int, error) {
 
 // Stop sends TERM to the command, KILL after backgroundGrace, and waits until it has ended.
 func (b *Background) Stop() {
-	b.stop.Do(func() {
-		b.writing.Lock()
-		b.write(order{Stop: true})
-		b.writing.Unlock()
-	})
+	b.stop.Do(func() { b.send(order{Stop: true}) })
 	hung := time.AfterFunc(backgroundGrace+killTimeout+time.Second, func() { _ = b.guard.Process.Kill() })
 	defer hung.Stop()
 	<-b.done

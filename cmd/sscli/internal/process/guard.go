@@ -47,6 +47,9 @@ const (
 	// not count the time that the machine sleeps.
 	clockInterval = 100 * time.Millisecond
 
+	// noDeadline is the time left when a command has no deadline.
+	noDeadline = 100 * 365 * 24 * time.Hour
+
 	// reapInterval is how often the guard checks whether killed processes are gone.
 	reapInterval = 5 * time.Millisecond
 

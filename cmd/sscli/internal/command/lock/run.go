@@ -108,7 +108,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.guarded.Close()) }()
+	defer r.guarded.Close()
 	if err := file.Create(); err != nil {
 		return &process.StartError{Name: command[0], Code: process.CodeSetup, Err: err}
 	}
