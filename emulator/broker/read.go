@@ -23,7 +23,7 @@ const (
 	// A read buffer starts with firstBuffer bytes. It exceeds readBuffer only for a packet that is
 	// larger than readBuffer.
 	firstBuffer = 4 << 10
-	readBuffer  = 64 << 10
+	readBuffer  = 128 << 10
 
 	// maxRead is how many bytes one system call reads at most, because the garbage collector waits
 	// until the call returns.
