@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -156,16 +157,17 @@ func eachMember(d *jsontext.Decoder, do func(name []byte) error) error {
 	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
-	var name []byte
 	for d.PeekKind() != '}' {
-		quoted, err := d.ReadValue()
-		if err == nil {
-			name, err = jsontext.AppendUnquote(name[:0], quoted)
-		}
-		if err == nil {
-			err = do(name)
-		}
+		name, err := d.ReadValue()
 		if err != nil {
+			return err
+		}
+		if bytes.IndexByte(name, '\\') < 0 {
+			name = name[1 : len(name)-1]
+		} else if name, err = jsontext.AppendUnquote(nil, name); err != nil {
+			return err
+		}
+		if err := do(name); err != nil {
 			return err
 		}
 	}
@@ -211,11 +213,7 @@ func bytesOf(name string, text, encoded member) (value []byte, ok bool, err erro
 	case text.kind != 0:
 		return nil, false, fmt.Errorf("%s is %s: expected a string", name, kindOf(text.kind))
 	case encoded.kind == '"':
-		quoted, err := jsontext.AppendQuote(nil, encoded.text)
-		if err == nil {
-			err = json.Unmarshal(quoted, &value)
-		}
-		if err != nil {
+		if value, err = decodeBase64(encoded.text); err != nil {
 			return nil, false, fmt.Errorf("%s_b64 is not base64: %w", name, errors.Unwrap(err))
 		}
 		return value, true, nil
@@ -223,6 +221,14 @@ func bytesOf(name string, text, encoded member) (value []byte, ok bool, err erro
 		return nil, false, fmt.Errorf("%s_b64 is %s: expected a string", name, kindOf(encoded.kind))
 	}
 	return []byte{}, false, nil
+}
+
+func decodeBase64(text []byte) (value []byte, err error) {
+	quoted, err := jsontext.AppendQuote(nil, text)
+	if err == nil {
+		err = json.Unmarshal(quoted, &value)
+	}
+	return value, err
 }
 
 func kindOf(kind jsontext.Kind) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
@@ -41,16 +42,30 @@ func check(e repl.Entry) checkedLine {
 type checkedLines struct {
 	blocks [][]checkedLine
 	len    int
+	keys   strings.Builder // the latest keys
 }
 
-const blockLen = 4096
+const (
+	blockLen = 4096     // lines
+	keysSize = 64 << 10 // bytes
+)
 
-func (c *checkedLines) add(l checkedLine) {
+// add appends l and returns it. It copies the key to where the other keys are: a million small strings
+// would cost the garbage collector more time than the parser takes.
+func (c *checkedLines) add(l checkedLine) checkedLine {
 	if c.len%blockLen == 0 {
 		c.blocks = append(c.blocks, make([]checkedLine, blockLen))
 	}
+	if c.keys.Cap()-c.keys.Len() < len(l.key) {
+		c.keys = strings.Builder{}
+		c.keys.Grow(max(keysSize, len(l.key)))
+	}
+	begin := c.keys.Len()
+	c.keys.WriteString(l.key)
+	l.key = c.keys.String()[begin:]
 	c.blocks[c.len/blockLen][c.len%blockLen] = l
 	c.len++
+	return l
 }
 
 func (c *checkedLines) at(n int) checkedLine { return c.blocks[n/blockLen][n%blockLen] }
@@ -78,8 +93,8 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			if !values {
 				checked = checkedLines{}
 				for e, err := range lineinput.Entries(ctx, in, 1) {
-					checked.add(check(e.Entry))
-					if !yield(Entry{Key: e.Key, Found: e.Found}, inSource(name, err)) || err != nil {
+					l := checked.add(check(e.Entry))
+					if !yield(Entry{Key: l.key, Found: e.Found}, inSource(name, err)) || err != nil {
 						return
 					}
 				}
