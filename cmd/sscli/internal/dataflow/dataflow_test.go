@@ -97,6 +97,8 @@ func FuzzRead(f *testing.F) {
 	f.Add("a:\n- key: rules\n  value: |\n    {\"datasets\":[{\"key\":\"k as x\",\"inputs\":[\"$source.x\",\"$context.x\"],\n    \"expression\":\"$1 == $2\"}], \"map\":[{\"inputs\":[\"$context(n).a\"]}]}\n")
 	f.Add("datasets: &a\n- key: !!str a\n  inputs: *b\n")
 	f.Add("{\"datasets\":[{}],\"inputs\":[\"$context(\"]}")
+	f.Add("a: 1\r\rb: *c\r")
+	f.Add("a: 1\r\n\r\nb: *c\r\n")
 	if examples, err := filepath.Glob("../../testdata/dataflow/*"); err == nil {
 		for _, name := range examples {
 			if text, err := os.ReadFile(name); err == nil {
@@ -106,7 +108,8 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		file := Read([]byte(text))
-		last := strings.Count(text, "\n") + 1
+		// In YAML a CR ends a line, too.
+		last := strings.Count(text, "\n") + strings.Count(text, "\r") - strings.Count(text, "\r\n") + 1
 		for _, finding := range append(file.Findings, file.Notes...) {
 			if finding.Line < 1 || finding.Line > last+1 || finding.Message == "" {
 				t.Errorf("%q: line %d of %d: %s", text, finding.Line, last, finding.Message)
