@@ -256,14 +256,8 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	b.ran = true
 	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, From: b.flags.From})
 	defer stop()
-	if b.flags.Newer {
-		looking, cancel := context.WithCancel(ctx)
-		looked, lookups, ended := b.lookUp(looking, lines)
-		b.pipelined(ctx, looked, lookups)
-		cancel()
-		<-ended
-	} else if b.flags.Inflight > 1 || b.flags.silent {
-		b.pipelined(ctx, lines, nil)
+	if b.flags.Inflight > 1 || b.flags.silent {
+		b.pipelined(ctx, lines)
 	} else {
 		b.sequential(ctx, lines)
 	}

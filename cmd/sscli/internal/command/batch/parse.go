@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/del"
@@ -49,8 +50,9 @@ func (b *batch) lineVerbs() map[string]*lineVerb {
 
 // A task is a parsed line: a request of a verb, or a function that runs the line.
 type task struct {
-	req verb.Request
-	run func(context.Context) error // nil if the line is req
+	req     verb.Request
+	run     func(context.Context) error // nil if the line is req
+	version client.Version              // with LoadOptions.Newer, the version on the line
 }
 
 // sends reports whether the task is a single request that may be in flight together with the requests
@@ -70,6 +72,9 @@ func (b *batch) parse(line lineinput.Line) (t task, err error) {
 		}
 		if !e.Found {
 			return t, errNothing
+		}
+		if b.flags.Newer {
+			t.version, _ = client.ParseVersion(e.Version) // zero if the line has none
 		}
 		t.req = set.Request(e.Key, string(e.Value), b.set)
 		return t, t.req.Check(b.app.Output)

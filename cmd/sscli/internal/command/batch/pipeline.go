@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -18,7 +19,7 @@ const lastReplies = time.Second
 // A pendingLine is a line whose result has not been printed.
 type pendingLine struct {
 	line   lineinput.Line
-	before *lookup // what the key held before the line; may be nil
+	before *client.InFlight // a GET of what the line overwrites; may be nil
 	task
 	f *client.InFlight // nil if nothing was sent
 	verb.Answer
@@ -29,33 +30,39 @@ type pendingLine struct {
 // requests and results, and waits.
 type pipeline struct {
 	*batch
-	pipe     *client.Pipeline
-	lines    <-chan lineinput.Line
-	lookups  <-chan *lookup // the lookup of each line; nil without LoadOptions.Newer
-	underWay []*pendingLine // in the order of the lines
-	spare    []*pendingLine // for reuse
-	next     *pendingLine   // the line to run next, if it was read
-	losses   int            // number of lost replies whose outcome is known
-	over     bool           // no more lines are read or sent
+	pipe      *client.Pipeline
+	lines     <-chan lineinput.Line // nil after the last line
+	lookahead int                   // maximum length of next
+	next      []*pendingLine        // lines that were read and not run, in order
+	underWay  []*pendingLine        // in the order of the lines
+	spare     []*pendingLine        // for reuse
+	losses    int                   // number of lost replies whose outcome is known
+	over      bool                  // no more lines are read or sent
 
 	firstWrite client.Version // the version of the first write that was applied
 }
 
 // pipelined runs lines, several at a time.
-func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line, lookups <-chan *lookup) {
-	p := &pipeline{batch: b, pipe: b.session.Pipeline(b.flags.Inflight), lines: lines, lookups: lookups}
+func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
+	p := &pipeline{batch: b, lines: lines, lookahead: 1}
+	requests := b.flags.Inflight
+	if b.flags.Newer {
+		p.lookahead = requests
+		requests *= 2 // a GET and a SET for each line
+	}
+	p.pipe = b.session.Pipeline(requests)
 	p.pipe.OnWait(p.flushOrEnd)
 	// The context of the requests ends lastReplies after ctx.
-	requests, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
-		if wait.For(requests, lastReplies) {
+		if wait.For(late, lastReplies) {
 			cancel(context.Cause(ctx))
 		}
 	})()
 	for {
 		switch {
-		case p.finishFirst(ctx), p.begin(ctx, requests):
+		case p.finishFirst(ctx), p.begin(ctx, late):
 		case p.over && len(p.underWay) == 0:
 			return
 		default:
@@ -89,14 +96,16 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 
 // begin runs the next line if the line is available and may run now, and reports whether it made
 // progress. After a lost reply, no line runs until the outcome of the lost request is known.
-func (p *pipeline) begin(ctx, requests context.Context) bool {
+func (p *pipeline) begin(ctx, late context.Context) bool {
 	if p.over || len(p.underWay) == p.flags.Inflight || p.pipe.Losses() > p.losses {
 		return false
 	}
-	if p.next == nil && !p.read(ctx) {
+	p.read(ctx)
+	if len(p.next) == 0 {
+		p.end(p.lines == nil)
 		return false
 	}
-	l := p.next
+	l := p.next[0]
 	if l.Err == nil {
 		l.Err = context.Cause(ctx)
 		l.line.End = l.Err != nil
@@ -111,90 +120,94 @@ func (p *pipeline) begin(ctx, requests context.Context) bool {
 		if p.flushOrEnd(); p.over {
 			return true
 		}
-		p.next = nil
+		p.next = slices.Delete(p.next, 0, 1)
 		p.echo(l.line)
 		p.app.Line = l.line.Number
 		p.end(!p.report(ctx, l.line, p.do(ctx, l.task)))
 		return true
-	case !l.before.over(), p.pipe.Busy(l.req.Commands[0].Key()) != nil:
+	case p.pipe.Busy(l.req.Commands[0].Key()) != nil:
 		return false
 	default:
 		if l.Err = p.confirm(ctx, &l.req); l.Err != nil {
 			l.req = verb.Request{}
 			break
 		}
-		l.f, l.Err = p.pipe.Queue(requests, l.req.Commands[0])
+		l.f, l.Err = p.pipe.Queue(late, l.req.Commands[0])
 	}
-	p.next = nil
+	p.next = slices.Delete(p.next, 0, 1)
 	p.underWay = append(p.underWay, l)
 	p.end(l.Err != nil && l.Err != errNothing && !p.flags.KeepGoing || l.line.End)
 	return true
 }
 
-// read reads the next line if it is available without waiting, and reports whether it is. After a
-// signal, the next line is the error of ctx.
-func (p *pipeline) read(ctx context.Context) bool {
-	select {
-	case line, ok := <-p.lines:
-		p.parseNext(ctx, line, ok)
-	default:
-		if ctx.Err() == nil {
-			return false
+// read reads lines that are available without waiting, while there is room for them. After a signal,
+// the next line is the error of ctx.
+func (p *pipeline) read(ctx context.Context) {
+	for p.lines != nil && len(p.next) < p.lookahead {
+		select {
+		case line, ok := <-p.lines:
+			p.parseNext(ctx, line, ok)
+		default:
+			if ctx.Err() != nil {
+				p.parseNext(ctx, lineinput.Line{}, true)
+			}
+			return
 		}
-		p.parseNext(ctx, lineinput.Line{}, true)
 	}
-	return p.next != nil
 }
 
-// parseNext sets p.next to a line that was read. ok is false after the last line.
+// parseNext appends a line that was read to p.next. ok is false after the last line.
 func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) {
-	if !ok {
-		p.over = true
-		return
-	}
 	if ctx.Err() != nil {
 		line.Err, line.End = context.Cause(ctx), true
+	}
+	if !ok || line.End {
+		p.lines = nil
+	}
+	if !ok {
+		return
 	}
 	if len(p.spare) == 0 {
 		p.spare = append(p.spare, new(pendingLine))
 	}
 	last := len(p.spare) - 1
-	p.next, p.spare = p.spare[last], p.spare[:last]
-	*p.next = pendingLine{line: line}
-	if p.lookups != nil {
-		p.next.before = <-p.lookups // nil if lookUp has ended
-	}
-	p.next.task, p.next.Err = p.parse(line)
+	l := p.spare[last]
+	p.spare = p.spare[:last]
+	*l = pendingLine{line: line}
+	l.task, l.Err = p.parse(line)
+	p.lookUp(ctx, l)
+	p.next = append(p.next, l)
 }
 
 // end stops reading and sending lines if ended is true.
 func (p *pipeline) end(ended bool) { p.over = p.over || ended }
 
-// wait flushes requests and results, and waits until finishFirst or begin can make progress. If the
-// next line waits for another request with its key, wait only waits for the first line under way.
+// wait flushes requests and results, and waits until finishFirst or begin may make progress.
 func (p *pipeline) wait(ctx context.Context) {
 	p.pipe.Flush()
 	p.flushOrEnd()
-	var first, looked, interrupted <-chan struct{}
+	var first, sameKey, interrupted <-chan struct{}
 	var more <-chan lineinput.Line
 	if len(p.underWay) > 0 {
 		first = p.underWay[0].f.Done()
 	}
-	if !p.over && len(p.underWay) < p.flags.Inflight && p.pipe.Losses() == p.losses && (p.next == nil || p.next.sends()) {
+	if !p.over && len(p.underWay) < p.flags.Inflight && p.pipe.Losses() == p.losses && (len(p.next) == 0 || p.next[0].sends()) {
 		interrupted = ctx.Done()
-		if p.next == nil {
+		if len(p.next) < p.lookahead {
 			more = p.lines
 		}
 	}
-	if p.next != nil && !p.next.before.over() {
-		looked = p.next.before.get.Done()
+	if len(p.next) > 0 && p.next[0].Err == nil && p.next[0].sends() {
+		if busy := p.pipe.Busy(p.next[0].req.Commands[0].Key()); busy != nil {
+			sameKey = busy.Done()
+		}
 	}
-	if first == nil && more == nil && looked == nil {
+	if first == nil && more == nil && sameKey == nil {
 		return // the batch has just ended
 	}
 	select {
 	case <-first:
-	case <-looked:
+	case <-sameKey:
 	case line, ok := <-more:
 		p.parseNext(ctx, line, ok)
 	case <-interrupted:
@@ -244,7 +257,7 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 		if l.Warning != "" {
 			p.app.Warn(l.Warning, "")
 		}
-		p.countNewer(l.before.newer(), l.Reply)
+		p.countNewer(l)
 		result, err = verb.Present(p.app, &l.req, 0, l.Reply, l.Err)
 	} else if len(l.req.Commands) > 0 {
 		err = fault.Describe(l.req.Commands[0], err)
