@@ -131,7 +131,7 @@ command/set          client client/wire format repl app config fault fence verb
 command/vdel         client format repl app config fault fence verb
 command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage internal/textfile
 command/export       client format atomicfile app complete config bulkread fault tune
-command/importcmd    client format app bulkread command/batch fault lineinput usage
+command/importcmd    client format app bulkread command/batch lineinput usage
 sources              client format repl config fault lineinput records internal/textfile
 command/diff         client format app bulkread complete config fault jsonfield sources
 command/apply        client client/wire format app bulkread command/diff command/set config fault outage guard sources verb tune usage

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -30,6 +31,24 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 		return data, err // the *fault.UsageError means that there is no standard input
 	}
 	return nil, fmt.Errorf("standard input: %w", err)
+}
+
+// Open opens a file of lines, or standard input if the name is "-". Call end after the last read. The
+// error is a *fault.UsageError. A shell has no standard input; the hint of that error is command with a
+// FILE.
+func (a *App) Open(name, command string) (source io.Reader, end func() error, err error) {
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, nil, &fault.UsageError{Err: err}
+		}
+		return file, file.Close, nil
+	}
+	if a.Shell != nil {
+		_, err := a.Stdin.Read(nil) // its error says why
+		return nil, nil, &fault.UsageError{Err: err, Hint: command + " FILE"}
+	}
+	return a.Stdin, func() error { return nil }, nil
 }
 
 // NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter: the

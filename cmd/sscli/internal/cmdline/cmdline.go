@@ -27,6 +27,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/repl"
 )
 
 // Run runs a command line of sscli. args does not include the program's name.
@@ -202,6 +203,20 @@ func NewCommand(a *app.App, name string) *cobra.Command {
 	cmd := newCommand(a, name)
 	Prepare(a, cmd)
 	return cmd
+}
+
+// RunLine returns a function that runs a command without a tree, with the operands and flags of a line.
+func RunLine(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
+	return func(ctx context.Context) error {
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.CompletionOptions.DisableDefaultCmd = true
+		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
+		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+			return fault.Usagef("%s: %s", cmd.Name(), operand.FlagError(err))
+		})
+		cmd.SetArgs(operand.Protect(operands))
+		return cmd.ExecuteContext(ctx)
+	}
 }
 
 // runAlone runs a command of the table without flags or operands.

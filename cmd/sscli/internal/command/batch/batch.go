@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -138,23 +139,14 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	} else if b.set, err = f.Set.Options(); err != nil {
 		return err
 	}
-	if from == "-" && a.Shell != nil {
-		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
-		return &fault.UsageError{Err: err, Hint: f.Name + " FILE"}
+	source, end, err := a.Open(from, f.Name)
+	if err != nil {
+		return err
 	}
-	source := a.Stdin
+	defer end()
 	a.Streaming = from == "-"
-	if from != "-" {
-		file, err := os.Open(from)
-		if err != nil {
-			return &fault.UsageError{Err: err}
-		}
-		defer file.Close()
-		source = file
-		if err := checkCommands(file, f); err != nil {
-			return err
-		}
-		if err := b.confirmFile(ctx, file); err != nil {
+	if file, ok := source.(*os.File); ok && !a.Streaming {
+		if err := b.checkFile(ctx, file); err != nil {
 			return err
 		}
 	}
@@ -168,21 +160,44 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	})
 }
 
-// checkCommands returns an error if a file has JSON lines, which only --load and import accept. It
-// checks only regular files, because others cannot be read twice.
-func checkCommands(file *os.File, f batchFlags) error {
-	if info, err := file.Stat(); f.load || err != nil || !info.Mode().IsRegular() {
+// checkFile refuses a file of JSON lines, which only --load and import accept, and asks once for all
+// writes before the first line runs. It checks only regular files, because others cannot be read
+// twice; for those, confirm asks later.
+func (b *batch) checkFile(ctx context.Context, file *os.File) error {
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	const firstBytes = 4 // room for a byte order mark and one character
+	name := format.Path(file.Name())
+	again := func() io.Reader { return textfile.NewReader(io.NewSectionReader(file, 0, math.MaxInt64)) }
 	first := make([]byte, 1)
-	if n, _ := io.ReadFull(textfile.NewReader(io.NewSectionReader(file, 0, firstBytes)), first); n == 0 || first[0] != '{' {
-		return nil // the batch reads the file again and reports read errors
+	if n, _ := io.ReadFull(again(), first); n == 1 && first[0] == '{' && !b.flags.load {
+		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: "sscli import " + format.ShWord(file.Name())}
 	}
-	return &fault.UsageError{
-		Err:  fmt.Errorf("%s has JSON lines, no commands", format.Path(file.Name())),
-		Hint: "sscli import " + format.ShWord(file.Name()),
+	switch {
+	case !b.app.Settings.Protected:
+		return nil
+	case b.flags.load && b.flags.Name == "batch":
+		return b.app.ConfirmAll(ctx, "batch --load "+name)
+	case b.flags.load:
+		return b.app.ConfirmAll(ctx, b.flags.Name+" "+name)
 	}
+	count := 0
+	for lines := repl.NewReader(again()); ; {
+		line, err := lines.Next()
+		if fault.IsA[*repl.LineError](err) {
+			continue // running the line will report the error
+		}
+		if err != nil {
+			break // io.EOF, or an error that running the line will report
+		}
+		if b.writes(line.Words) {
+			count++
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", name, count))
 }
 
 // confirm asks before the first request that writes. The answer holds for the whole batch.
@@ -195,41 +210,6 @@ func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 		return b.app.ConfirmAll(ctx, what)
 	}
 	return nil
-}
-
-// confirmFile asks once for all writes of a regular file, before the first line runs. For a file that
-// cannot be read twice, confirm asks later.
-func (b *batch) confirmFile(ctx context.Context, file *os.File) error {
-	if info, err := file.Stat(); !b.app.Settings.Protected || err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	if b.flags.load {
-		name := b.flags.Name
-		if name == "batch" {
-			name += " --load"
-		}
-		return b.app.ConfirmAll(ctx, name+" "+format.Path(file.Name()))
-	}
-	count := 0
-	for lines := repl.NewReader(textfile.NewReader(file)); ; {
-		line, err := lines.Next()
-		if fault.IsA[*repl.LineError](err) {
-			continue // running the line will report the error
-		}
-		if err != nil {
-			break // io.EOF, or an error that running the line will report
-		}
-		if b.writes(line.Words) {
-			count++
-		}
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return &fault.UsageError{Err: err}
-	}
-	if count == 0 {
-		return nil
-	}
-	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", format.Path(file.Name()), count))
 }
 
 // A batch runs lines over one session.
@@ -251,7 +231,7 @@ type batch struct {
 // run runs the lines of source. It returns the first error in the order of the lines, or else a "no"
 // if there was one.
 func (b *batch) run(ctx context.Context, source io.Reader) error {
-	source, done := b.showProgress(source)
+	done := b.showProgress(source)
 	begun := time.Now()
 	b.ran = true
 	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, From: b.flags.From})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
@@ -97,9 +96,9 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	lower := strings.ToLower(name)
 	switch {
 	case lower == "hlc" || lower == "version":
-		t.run = alone(cmdline.NewCommand(b.app, lower), operands)
+		t.run = cmdline.RunLine(cmdline.NewCommand(b.app, lower), operands)
 	case lower == "ping":
-		t.run = alone(ping.Over(b.app, b.session, b.timeout), operands)
+		t.run = cmdline.RunLine(ping.Over(b.app, b.session, b.timeout), operands)
 	case directive.Is(name):
 		t.run = func(ctx context.Context) error { return directive.Run(ctx, b.app, words, b.runWords) }
 	default:
@@ -126,9 +125,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 }
 
 // verb returns the verb with a name, or nil. It ignores case.
-func (b *batch) verb(name string) *lineVerb {
-	return b.verbs[strings.ToLower(name)]
-}
+func (b *batch) verb(name string) *lineVerb { return b.verbs[strings.ToLower(name)] }
 
 func (b *batch) runWords(ctx context.Context, words []repl.Word) error {
 	t, err := b.parseWords(words)
@@ -151,21 +148,6 @@ func (b *batch) names() string {
 	}
 	slices.Sort(names)
 	return format.List(names, "and")
-}
-
-// alone returns a function that runs cmd outside of the tree of commands, with the operands and flags
-// of a line.
-func alone(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
-	return func(ctx context.Context) error {
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.CompletionOptions.DisableDefaultCmd = true
-		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
-		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-			return fault.Usagef("%s: %s", cmd.Name(), operand.FlagError(err))
-		})
-		cmd.SetArgs(operand.Protect(operands))
-		return cmd.ExecuteContext(ctx)
-	}
 }
 
 // flagsOf defines the flags of a verb, with the values that they have in a batch.

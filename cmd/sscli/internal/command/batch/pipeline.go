@@ -215,9 +215,7 @@ func (p *pipeline) wait(ctx context.Context) {
 }
 
 // flushOrEnd writes the queued results, and ends the batch if that is impossible.
-func (p *pipeline) flushOrEnd() {
-	p.end(!p.flush())
-}
+func (p *pipeline) flushOrEnd() { p.end(!p.flush()) }
 
 // recoverLost waits for the replies to lines, and finds out whether writes without a reply were applied.
 // If one reply is lost, others usually are too, and it is faster to read back all keys at once.

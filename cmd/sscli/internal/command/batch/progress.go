@@ -4,49 +4,34 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
 )
 
-// A countingReader counts the bytes that were read.
-type countingReader struct {
-	io.Reader
-	read atomic.Int64
-}
-
-func (c *countingReader) Read(b []byte) (int, error) {
-	n, err := c.Reader.Read(b)
-	c.read.Add(int64(n))
-	return n, err
-}
-
-const progressInterval = 200 * time.Millisecond
-
-// showProgress shows the progress of the batch, unless results are printed on the terminal or lines
-// are typed there. It returns the reader to use in place of source, and a function that stops the
-// display.
-func (b *batch) showProgress(source io.Reader) (io.Reader, func()) {
+// showProgress shows the progress of the batch until end is called, unless results are printed on the
+// terminal or lines are typed there.
+func (b *batch) showProgress(source io.Reader) (end func()) {
 	a := b.app
 	file, isFile := source.(*os.File)
 	if term.IsTerminal(int(a.Stdout.Fd())) && !b.flags.silent || isFile && term.IsTerminal(int(file.Fd())) {
-		return source, func() {}
+		return func() {}
 	}
-	counter := &countingReader{Reader: source}
 	size := int64(0)
-	if isFile {
-		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			size = info.Size()
-		}
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // an error if source is no file
+		size = info.Size()
 	}
 	begun := time.Now()
-	above, end := a.Live(progressInterval, func() string {
-		return progressText(b.summary.lines.Load(), time.Since(begun), counter.read.Load(), size)
+	above, stop := a.Live(200*time.Millisecond, func() string {
+		read := int64(0)
+		if size > 0 {
+			read, _ = file.Seek(0, io.SeekCurrent)
+		}
+		return progressText(b.summary.lines.Load(), time.Since(begun), read, size)
 	})
 	b.stderr = above
-	return counter, func() {
-		end()
+	return func() {
+		stop()
 		b.stderr = a.Stderr
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,7 +16,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
-	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -114,18 +112,11 @@ func stopped(sum format.BatchSummary) string {
 
 // dryRunFile prints what an import of the file from, or of standard input ("-"), would do.
 func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOptions, onlyNew bool) error {
-	source := a.Stdin
-	if from != "-" {
-		file, err := os.Open(from)
-		if err != nil {
-			return &fault.UsageError{Err: err}
-		}
-		defer file.Close()
-		source = file
-	} else if a.Shell != nil {
-		_, err := a.Stdin.Read(nil) // its error says why a shell has no standard input
-		return &fault.UsageError{Err: err, Hint: "import FILE"}
+	source, end, err := a.Open(from, "import")
+	if err != nil {
+		return err
 	}
+	defer end()
 	p := plan{app: a, onlyNew: onlyNew}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
