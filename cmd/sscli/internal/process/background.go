@@ -4,25 +4,138 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// backgroundGrace is the time between TERM and KILL for a background command.
+	backgroundGrace = 2 * time.Second
+
+	// outputDelay is how long to wait for output after the command has ended. Processes that the
+	// command left behind may keep the pipes open.
+	outputDelay = time.Second
 )
 
 // BackgroundOptions configure a [Background] command.
 type BackgroundOptions struct {
 	Args   []string // the name of the command, then its arguments
-	Env    []string // NAME=VALUE; nil = sscli's environment
+	Env    []string // NAME=VALUE
 	Stdout io.Writer
 	Stderr io.Writer
-
-	// Temp is a directory that the guard removes if sscli dies before the command; empty = none.
-	// On Windows, where a Background has no guard, nobody removes it.
-	Temp string
+	Temp   string // a directory that the guard removes if sscli dies before the command; empty = none
 }
 
-func (o BackgroundOptions) environ() []string {
-	if o.Env == nil {
-		return os.Environ()
+// A Background command runs under a guard while sscli does other work. It has no standard input
+// and no terminal, and runs in its own process group, so that Ctrl-C reaches only sscli. The guard
+// ends it when sscli ends for any reason.
+type Background struct {
+	guardLink
+	done chan struct{}
+	stop sync.Once
+
+	// How the command ended; valid when done is closed.
+	code int
+	err  error
+}
+
+// StartBackground starts a command. The error is a *[StartError].
+func StartBackground(o BackgroundOptions) (*Background, error) {
+	name := o.Args[0]
+	path, err := find(name)
+	if err != nil {
+		return nil, err
 	}
-	return o.Env
+	b := &Background{done: make(chan struct{})}
+	output, err := b.begin(path, o)
+	if err != nil {
+		return nil, &StartError{name, CodeSetup, err}
+	}
+	far := at(time.Now().Add(noDeadline))
+	s := start{Grace: backgroundGrace, Temp: []byte(o.Temp)}
+	for _, kv := range o.Env {
+		s.Env = append(s.Env, []byte(kv))
+	}
+	b.send(order{Limit: &limit{far, far}})
+	b.send(order{Start: &s})
+	go func() {
+		defer close(b.done)
+		b.watch(name)
+		output.finish()
+	}()
+	return b, nil
+}
+
+// begin starts the guard with the command's standard streams.
+func (b *Background) begin(path string, o BackgroundOptions) (output *pipes, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	output = &pipes{}
+	defer func() {
+		if err != nil {
+			output.finish()
+		}
+	}()
+	stdout, err := output.open(o.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	defer stdout.Close()
+	stderr, err := output.open(o.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer stderr.Close()
+	return output, b.startGuard(path, o.Args, null, stdout, stderr)
+}
+
+// watch waits for the guard to end, and kills the command if the guard died first.
+func (b *Background) watch(name string) {
+	pid, ended := 0, false
+	for e := range b.events {
+		switch {
+		case e.Started != 0:
+			pid = e.Started
+		case e.Refused != 0:
+			ended, b.err = true, newStartError(name, e.Refused)
+		case e.Late:
+			ended, b.code = true, 128+int(syscall.SIGTERM)
+		case e.Ended != nil:
+			ended, b.code = true, e.Ended.Code
+		}
+		if ended {
+			break // the guard exits only when its orders pipe is closed
+		}
+	}
+	if !ended {
+		b.code, b.err = codeKilled, &StartError{name, CodeSetup, ErrGuardDied}
+		if pid != 0 {
+			killGroup(pid)
+		}
+	}
+	b.send(order{Keep: true})
+	b.close()
+}
+
+// Done returns a channel that is closed once the command has ended and its output is written.
+func (b *Background) Done() <-chan struct{} { return b.done }
+
+// Wait waits for the command to end and returns its exit status, which is 128+N if signal N
+// ended it. The error is a *[StartError].
+func (b *Background) Wait() (int, error) {
+	<-b.done
+	return b.code, b.err
+}
+
+// Stop sends TERM to the command, KILL after backgroundGrace, and waits until it has ended.
+func (b *Background) Stop() {
+	b.stop.Do(func() { b.send(order{Stop: true}) })
+	hung := time.AfterFunc(backgroundGrace+killTimeout+time.Second, func() { _ = b.guard.Process.Kill() })
+	defer hung.Stop()
+	<-b.done
 }
 
 // pipes copy a command's output to writers.
@@ -42,8 +155,12 @@ func (p *pipes) open(w io.Writer) (*os.File, error) {
 	return to, nil
 }
 
-// finish waits until all writers have closed the pipes and their data is copied.
+// finish waits until the output is copied, at most outputDelay. Windows has no deadlines for pipes, and
+// needs none: nothing that the command left behind is running.
 func (p *pipes) finish() {
+	for _, r := range p.readers {
+		_ = r.SetReadDeadline(time.Now().Add(outputDelay))
+	}
 	p.copying.Wait()
 	for _, r := range p.readers {
 		_ = r.Close()

@@ -65,12 +65,15 @@ func (g *Guarded) prepareRun(s *start) (end func()) {
 	}
 }
 
+// killGroup kills the processes in the group of a command.
+func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) }
+
 // killCommand kills the command and its descendants if the guard is still their parent.
 func (g *Guarded) killCommand() {
 	guard := g.guard.Process.Pid
 	// Once the guard has waited for the command, the pid may belong to another process.
 	if g.pid != 0 && hasParent(g.pid, guard) {
-		_ = unix.Kill(-g.pid, unix.SIGKILL)
+		killGroup(g.pid)
 	}
 	for _, pid := range descendants(guard, listProcesses(), 0) {
 		_ = unix.Kill(-pid, unix.SIGKILL) // in case it leads a group

@@ -48,6 +48,9 @@ func (g *Guarded) forward(s os.Signal) { g.send(order{Signal: s.(syscall.Signal)
 // suspend does nothing: Windows stops no commands.
 func (*Guarded) suspend(syscall.Signal) {}
 
+// killGroup does nothing: the job ended with the guard.
+func killGroup(int) {}
+
 // killCommand does nothing: only the guard can end the job.
 func (*Guarded) killCommand() {}
 

@@ -119,9 +119,6 @@ func (j *job) sendBreak() error {
 // end ends all processes in the job.
 func (j *job) end() error { return windows.TerminateJobObject(j.object, codeKilled) }
 
-// close closes the handle of the job, which ends the processes in it.
-func (j *job) close() { _ = windows.CloseHandle(j.object) }
-
 // remains reports whether a process in the job is still running.
 func (j *job) remains() bool {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
