@@ -7,11 +7,11 @@ import (
 
 // The subcommands of PUBSUB.
 
-func runPubSubChannels(c *conn, args [][]byte) error { return c.listChannels(&c.s.channels, args) }
+// listChannels returns the handler of the subcommand that lists the channels with subscribers.
+func listChannels(k kind) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error { return c.listChannels(&c.s.rosters[k], args) }
+}
 
-func runPubSubShardChannels(c *conn, args [][]byte) error { return c.listChannels(&c.s.shards, args) }
-
-// listChannels replies with the channels that have subscribers.
 func (c *conn) listChannels(r *roster, args [][]byte) error {
 	if len(args) > 3 {
 		return wrongSubcommand(args)
@@ -57,13 +57,11 @@ func (c *conn) listChannels(r *roster, args [][]byte) error {
 	return nil
 }
 
-func runPubSubNumSub(c *conn, args [][]byte) error { return c.countSubscribers(&c.s.channels, args) }
-
-func runPubSubShardNumSub(c *conn, args [][]byte) error {
-	return c.countSubscribers(&c.s.shards, args)
+// countSubscribers returns the handler of the subcommand that counts the subscribers of channels.
+func countSubscribers(k kind) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error { return c.countSubscribers(&c.s.rosters[k], args) }
 }
 
-// countSubscribers replies with the channels and the numbers of their subscribers.
 func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 	c.array(2 * len(args[2:]))
 	for _, name := range args[2:] {
@@ -87,5 +85,5 @@ func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 func runPubSubNumPat(c *conn, _ [][]byte) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	return c.reply(len(c.s.patterns.subscribers))
+	return c.reply(len(c.s.rosters[ofPatterns].subscribers))
 }

@@ -80,7 +80,7 @@ type conn struct {
 	nameBytes int    // bytes of the names of subscriptions and watched keys
 	found     int    // size of the reply that KEYS is making
 
-	channels, patterns, shards subscribed // others read them with Server.mu held
+	subs [kinds]subscribed // others read them with Server.mu held
 
 	noEvict, noTouch atomic.Bool
 	active           atomic.Int64            // when the client last sent something, in nanoseconds since Server.started
@@ -98,7 +98,7 @@ const (
 const worthPrefetch = 8
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), channels: subscribed{}, patterns: subscribed{}, shards: subscribed{}}
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), subs: [kinds]subscribed{{}, {}, {}}}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c

@@ -92,7 +92,7 @@ func runExpire(unit timeUnit) func(*conn, [][]byte) error {
 		case !old.Yes || !o.allow(old.Entry.Expires, at):
 			return c.reply(0)
 		case at <= now:
-			_, err := c.delete(args[1])
+			err := c.delete(args[1])
 			c.integer(1)
 			return err
 		}

@@ -28,10 +28,10 @@ func keysCommands() []*command {
 }
 
 // delete deletes a key and sends the event "del".
-func (c *conn) delete(key []byte) (deleted bool, err error) {
+func (c *conn) delete(key []byte) error {
 	op, err := c.do(Op{Verb: Del, Key: key})
 	c.sendDel(&op)
-	return op.Yes, err
+	return err
 }
 
 // sendDel sends the event of a DEL or VDEL that deleted the key.

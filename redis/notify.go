@@ -101,7 +101,7 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.channels.subscribers) == 0 && len(s.patterns.subscribers) == 0 {
+	if len(s.rosters[ofChannels].subscribers) == 0 && len(s.rosters[ofPatterns].subscribers) == 0 {
 		return
 	}
 	if flags&classKeyspace != 0 {
@@ -145,13 +145,13 @@ func (s *Server) Changed(ch Change) {
 func (s *Server) Lost(key []byte, reason string) {
 	var lost []*conn // lists a connection once for each of its subscriptions that lost changes
 	s.mu.Lock()
-	for name, subs := range s.channels.subscribers {
+	for name, subs := range s.rosters[ofChannels].subscribers {
 		of, all, ok := cutChannel([]byte(name))
 		if ok && (key == nil || all || bytes.Equal(of, key)) {
 			lost = append(lost, subs...)
 		}
 	}
-	for name, subs := range s.patterns.subscribers {
+	for name, subs := range s.rosters[ofPatterns].subscribers {
 		if mayNotify([]byte(name)) {
 			lost = append(lost, subs...)
 		}

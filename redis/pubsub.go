@@ -11,10 +11,22 @@ import (
 // subscription.
 type subscribed map[string]int64
 
+// A kind is one of the kinds of subscriptions.
+type kind int
+
+const (
+	ofChannels kind = iota
+	ofPatterns
+	ofShards // channels of SSUBSCRIBE; without a cluster there are no shards
+	kinds
+)
+
+// word returns the word of a confirmation: subscribe, or unsubscribe, with the prefix of the kind.
+func (k kind) word(word string) string { return [kinds]string{"", "p", "s"}[k] + word }
+
 // A hub holds all subscriptions. Server.mu guards it.
 type hub struct {
-	channels, patterns roster
-	shards             roster // channels of SSUBSCRIBE; without a cluster there are no shards
+	rosters [kinds]roster
 
 	watching         map[string]*watchCalls // by key
 	sequence         int64                  // sequence number of the latest subscription
@@ -28,12 +40,11 @@ type watchCalls struct {
 }
 
 func newHub() hub {
-	return hub{
-		watching: make(map[string]*watchCalls),
-		channels: roster{subscribers: make(map[string][]*conn)},
-		shards:   roster{subscribers: make(map[string][]*conn)},
-		patterns: roster{subscribers: make(map[string][]*conn), ofPatterns: true},
+	h := hub{watching: make(map[string]*watchCalls)}
+	for k := range h.rosters {
+		h.rosters[k] = roster{kind: kind(k), subscribers: make(map[string][]*conn)}
 	}
+	return h
 }
 
 // publish sends a message to all subscribers and returns the number of messages sent. The connection
@@ -41,9 +52,9 @@ func newHub() hub {
 // and only clients that may read the key get it. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
-	n += s.publishTo(from, s.channels.subscribers[string(channel)], "message", channel, payload, key)
+	n += s.publishTo(from, s.rosters[ofChannels].subscribers[string(channel)], "message", channel, payload, key)
 	cost := 0
-	for _, p := range s.patterns.parsed {
+	for _, p := range s.rosters[ofPatterns].parsed {
 		cost += lookCost
 		if bytes.HasPrefix(channel, p.Prefix()) {
 			cost += p.Cost(len(channel))
@@ -54,7 +65,7 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 		}
 		if p.match(channel) {
 			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
-			n += s.deliver(from, s.patterns.subscribers[p.text], channel, payload, key)
+			n += s.deliver(from, s.rosters[ofPatterns].subscribers[p.text], channel, payload, key)
 		}
 	}
 	return n
@@ -79,7 +90,7 @@ const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
 func (s *Server) dropSubscribers(pattern string) {
-	for _, c := range s.patterns.subscribers[pattern] {
+	for _, c := range s.rosters[ofPatterns].subscribers[pattern] {
 		c.out.mu.Lock()
 		if !c.out.closed.Load() {
 			c.drop("closing a subscriber because all patterns together take too long to match")
@@ -121,22 +132,20 @@ func (c *conn) mayRead(key []byte) bool {
 }
 
 // subscriptions returns the number of the connection's subscriptions.
-func (c *conn) subscriptions() int { return len(c.channels) + len(c.patterns) + len(c.shards) }
-
-// counted returns the number of subscriptions that a confirmation shows.
-func (c *conn) counted(r *roster) int {
-	if r == &c.s.shards {
-		return len(c.shards)
-	}
-	return len(c.channels) + len(c.patterns)
+func (c *conn) subscriptions() int {
+	return len(c.subs[ofChannels]) + len(c.subs[ofPatterns]) + len(c.subs[ofShards])
 }
 
 // confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name
-// means that there was no subscription to end.
-func (c *conn) confirm(word string, name []byte, count int) {
+// means that there was no subscription to end. The count has either the shards or all others.
+func (c *conn) confirm(k kind, word string, name []byte) {
+	count := len(c.subs[ofShards])
+	if k != ofShards {
+		count = c.subscriptions() - count
+	}
 	begin := len(c.w)
 	c.aggregate('>', 3)
-	c.text(word)
+	c.text(k.word(word))
 	if name == nil {
 		c.null()
 	} else {
@@ -153,115 +162,88 @@ func (c *conn) confirm(word string, name []byte, count int) {
 // that it was started with.
 func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
 
-func runSubscribe(c *conn, args [][]byte) error {
-	c.startWriter()
-	for i, name := range args[1:] {
-		if err := c.growNames(i); err != nil {
-			return err
+// subscribeTo returns the handler of the command that subscribes to names of a kind.
+func subscribeTo(k kind) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error {
+		names := args[1:]
+		switch k {
+		case ofPatterns:
+			if err := patternArgs(names...); err != nil {
+				return err
+			}
+			if !c.s.reportsPatterns() && slices.ContainsFunc(names, mayNotify) {
+				return errExactKey
+			}
+		case ofShards:
+			if c.executing {
+				return errDenyBlocking
+			}
 		}
-		if err := c.watchAndSubscribe(name); err != nil {
-			return err
+		c.startWriter()
+		for i, name := range names {
+			err := c.growNames(i)
+			if err == nil && k == ofChannels {
+				err = c.watchAndSubscribe(name)
+			} else if err == nil {
+				c.s.subscribe(c, k, name)
+			}
+			if err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
-}
-
-func runPSubscribe(c *conn, args [][]byte) error {
-	if err := patternArgs(args[1:]...); err != nil {
-		return err
-	}
-	if !c.s.reportsPatterns() && slices.ContainsFunc(args[1:], mayNotify) {
-		return errExactKey
-	}
-	c.startWriter()
-	for i, pattern := range args[1:] {
-		if err := c.growNames(i); err != nil {
-			return err
-		}
-		c.s.subscribe(c, &c.s.patterns, c.patterns, "psubscribe", pattern)
-	}
-	return nil
 }
 
 // subscribe adds a subscription and confirms it, before its first message can arrive.
-func (s *Server) subscribe(c *conn, r *roster, own subscribed, word string, name []byte) {
+func (s *Server) subscribe(c *conn, k kind, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, had := own[string(name)]; !had {
+	if _, had := c.subs[k][string(name)]; !had {
 		s.sequence++
-		own[string(name)] = s.sequence
-		c.nameBytes += r.cost(name)
-		r.add(c, string(name))
+		c.subs[k][string(name)] = s.sequence
+		c.nameBytes += s.rosters[k].cost(name)
+		s.rosters[k].add(c, string(name))
 	}
-	c.confirm(word, name, c.counted(r))
+	c.confirm(k, "subscribe", name)
 	if !c.muted {
 		c.commit()
 	}
 }
 
-func runSSubscribe(c *conn, args [][]byte) error {
-	if c.executing {
-		return errDenyBlocking
-	}
-	c.startWriter()
-	for i, name := range args[1:] {
-		if err := c.growNames(i); err != nil {
-			return err
+// unsubscribeFrom returns the handler of the command that ends the subscriptions to names of a kind, or
+// all of them if there are no names.
+func unsubscribeFrom(k kind) func(*conn, [][]byte) error {
+	return func(c *conn, args [][]byte) error {
+		names := args[1:]
+		if len(names) == 0 {
+			names = c.subs[k].names()
 		}
-		c.s.subscribe(c, &c.s.shards, c.shards, "ssubscribe", name)
+		if len(names) == 0 {
+			c.confirm(k, "unsubscribe", nil)
+		}
+		s := c.s
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, name := range names {
+			s.endSubscription(c, k, name)
+			c.confirm(k, "unsubscribe", name)
+		}
+		s.rosters[k].prune()
+		return nil
 	}
-	return nil
-}
-
-func runSUnsubscribe(c *conn, args [][]byte) error {
-	c.s.unsubscribe(c, &c.s.shards, c.shards, "sunsubscribe", args[1:])
-	return nil
-}
-
-func runUnsubscribe(c *conn, args [][]byte) error {
-	c.s.unsubscribe(c, &c.s.channels, c.channels, "unsubscribe", args[1:])
-	return nil
-}
-
-func runPUnsubscribe(c *conn, args [][]byte) error {
-	c.s.unsubscribe(c, &c.s.patterns, c.patterns, "punsubscribe", args[1:])
-	return nil
-}
-
-// unsubscribe ends the subscriptions to names, or all subscriptions if there are no names.
-func (s *Server) unsubscribe(c *conn, r *roster, own subscribed, word string, names [][]byte) {
-	if len(names) == 0 {
-		names = own.names()
-	}
-	if len(names) == 0 {
-		c.confirm(word, nil, c.counted(r))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range names {
-		s.endSubscription(c, r, own, name)
-		c.confirm(word, name, c.counted(r))
-	}
-	r.prune()
 }
 
 // endSubscriptions ends all subscriptions of a connection.
 func (s *Server) endSubscriptions(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.eachRoster(c, func(r *roster, own subscribed) {
-		for name := range own {
-			s.endSubscription(c, r, own, []byte(name))
+	for k := range kinds {
+		for name := range c.subs[k] {
+			s.endSubscription(c, k, []byte(name))
 		}
-		r.prune()
-	})
-}
-
-// eachRoster calls f with each roster and the connection's subscriptions in it.
-func (s *Server) eachRoster(c *conn, f func(r *roster, own subscribed)) {
-	f(&s.channels, c.channels)
-	f(&s.patterns, c.patterns)
-	f(&s.shards, c.shards)
+		s.rosters[k].prune()
+	}
 }
 
 // names returns the names in the order of their subscriptions.
@@ -275,18 +257,18 @@ func (own subscribed) names() [][]byte {
 }
 
 // endSubscription ends a subscription, if there is one. s.mu is held.
-func (s *Server) endSubscription(c *conn, r *roster, own subscribed, name []byte) {
-	_, had := own[string(name)]
-	delete(own, string(name))
+func (s *Server) endSubscription(c *conn, k kind, name []byte) {
+	_, had := c.subs[k][string(name)]
+	delete(c.subs[k], string(name))
 	if had {
-		c.nameBytes -= r.cost(name)
-		s.unsubscribed(c, r, name)
+		c.nameBytes -= s.rosters[k].cost(name)
+		s.unsubscribed(c, k, name)
 	}
 }
 
 // unsubscribed removes a subscriber. s.mu is held.
-func (s *Server) unsubscribed(c *conn, r *roster, name []byte) {
-	if r.remove(c, string(name)) && r == &s.channels {
+func (s *Server) unsubscribed(c *conn, k kind, name []byte) {
+	if s.rosters[k].remove(c, string(name)) && k == ofChannels {
 		s.unwatchUnused(name)
 	}
 }
@@ -295,19 +277,19 @@ func (s *Server) unsubscribed(c *conn, r *roster, name []byte) {
 // them before the connection's own goroutine ends. s.mu is held.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
-	s.eachRoster(c, func(r *roster, own subscribed) {
-		for name := range own {
-			s.unsubscribed(c, r, []byte(name))
+	for k := range kinds {
+		for name := range c.subs[k] {
+			s.unsubscribed(c, k, []byte(name))
 		}
-		r.prune()
-	})
+		s.rosters[k].prune()
+	}
 }
 
 // unwatchUnused ends the watch of a channel's key if no client is subscribed to the channel or is
 // subscribing to it. The caller holds s.mu.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
-	if ok && key != nil && s.watching[string(key)] == nil && len(s.channels.subscribers[string(channel)]) == 0 {
+	if ok && key != nil && s.watching[string(key)] == nil && len(s.rosters[ofChannels].subscribers[string(channel)]) == 0 {
 		s.opts.Backend.Unwatch(key)
 	}
 }
@@ -323,7 +305,7 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 		return errExactKey
 	}
 	if !ok || all {
-		s.subscribe(c, &s.channels, c.channels, "subscribe", channel)
+		s.subscribe(c, ofChannels, channel)
 		return nil
 	}
 	s.mu.Lock()
@@ -336,7 +318,7 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 	s.mu.Unlock()
 	err := s.opts.Backend.Watch(s.ctx, key)
 	if err == nil {
-		s.subscribe(c, &s.channels, c.channels, "subscribe", channel)
+		s.subscribe(c, ofChannels, channel)
 	}
 	s.mu.Lock()
 	if calls.n--; calls.n == 0 {
@@ -366,7 +348,7 @@ func runPublish(c *conn, args [][]byte) error {
 
 func runSPublish(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
-	n := c.s.publishTo(c, c.s.shards.subscribers[string(args[1])], "smessage", args[1], args[2], nil)
+	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
 }
@@ -398,20 +380,20 @@ func pubsubCommands() []*command {
 		own   = flags | noScript | whileSubscribed
 	)
 	return []*command{
-		{name: "subscribe", arity: -2, flags: own, run: runSubscribe, since: "2.0.0", args: "channel:string...", summary: "Listen for messages published to the given channels"},
-		{name: "unsubscribe", arity: -1, flags: own, run: runUnsubscribe, since: "2.0.0", args: "[channel:string...]", summary: "Stop listening for messages posted to the given channels"},
-		{name: "psubscribe", arity: -2, flags: own, run: runPSubscribe, since: "2.0.0", args: "pattern:pattern...", summary: "Listen for messages published to channels matching the given patterns"},
-		{name: "punsubscribe", arity: -1, flags: own, run: runPUnsubscribe, since: "2.0.0", args: "[pattern:pattern...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
-		{name: "ssubscribe", arity: -2, flags: own, run: runSSubscribe, since: "7.0.0", args: "shardchannel:string...", summary: "Listen for messages published to the given shard channels"},
-		{name: "sunsubscribe", arity: -1, flags: own, run: runSUnsubscribe, since: "7.0.0", args: "[shardchannel:string...]", summary: "Stop listening for messages posted to the given shard channels"},
+		{name: "subscribe", arity: -2, flags: own, run: subscribeTo(ofChannels), since: "2.0.0", args: "channel:string...", summary: "Listen for messages published to the given channels"},
+		{name: "unsubscribe", arity: -1, flags: own, run: unsubscribeFrom(ofChannels), since: "2.0.0", args: "[channel:string...]", summary: "Stop listening for messages posted to the given channels"},
+		{name: "psubscribe", arity: -2, flags: own, run: subscribeTo(ofPatterns), since: "2.0.0", args: "pattern:pattern...", summary: "Listen for messages published to channels matching the given patterns"},
+		{name: "punsubscribe", arity: -1, flags: own, run: unsubscribeFrom(ofPatterns), since: "2.0.0", args: "[pattern:pattern...]", summary: "Stop listening for messages posted to channels matching the given patterns"},
+		{name: "ssubscribe", arity: -2, flags: own, run: subscribeTo(ofShards), since: "7.0.0", args: "shardchannel:string...", summary: "Listen for messages published to the given shard channels"},
+		{name: "sunsubscribe", arity: -1, flags: own, run: unsubscribeFrom(ofShards), since: "7.0.0", args: "[shardchannel:string...]", summary: "Stop listening for messages posted to the given shard channels"},
 		{name: "spublish", arity: 3, flags: flags | fast, run: runSPublish, since: "7.0.0", args: "shardchannel:string message:string", summary: "Post a message to a shard channel"},
 		{name: "publish", arity: 3, flags: flags | fast, run: runPublish, since: "2.0.0", args: "channel:string message:string", summary: "Post a message to a channel"},
 		{name: "pubsub", arity: -2, since: "2.8.0", summary: "A container for Pub/Sub commands", subs: []*command{
-			{name: "channels", arity: -2, flags: flags | usesStore, run: runPubSubChannels, since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
-			{name: "numsub", arity: -2, flags: flags, run: runPubSubNumSub, since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
+			{name: "channels", arity: -2, flags: flags | usesStore, run: listChannels(ofChannels), since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
+			{name: "numsub", arity: -2, flags: flags, run: countSubscribers(ofChannels), since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
 			{name: "numpat", arity: 2, flags: flags, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
-			{name: "shardchannels", arity: -2, flags: flags | usesStore, run: runPubSubShardChannels, since: "7.0.0", args: "[pattern:pattern]", summary: "List active shard channels"},
-			{name: "shardnumsub", arity: -2, flags: flags, run: runPubSubShardNumSub, since: "7.0.0", args: "[shardchannel:string...]", summary: "Get the count of subscribers for shard channels"},
+			{name: "shardchannels", arity: -2, flags: flags | usesStore, run: listChannels(ofShards), since: "7.0.0", args: "[pattern:pattern]", summary: "List active shard channels"},
+			{name: "shardnumsub", arity: -2, flags: flags, run: countSubscribers(ofShards), since: "7.0.0", args: "[shardchannel:string...]", summary: "Get the count of subscribers for shard channels"},
 			help("pubsub"),
 		}},
 	}

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// A roster holds the subscribers of all channels, or of all patterns.
+// A roster holds the subscribers of all channels, patterns or shards.
 type roster struct {
+	kind        kind
 	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
-	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for channels
-	ofPatterns  bool
-	watchCost   int // see keyWatchCost; 0 if the store is local
-	stale       int // patterns in parsed without subscribers, see prune
+	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for other kinds
+	watchCost   int                // see keyWatchCost; 0 if the store is local
+	stale       int                // patterns in parsed without subscribers, see prune
 }
 
 func (r *roster) add(c *conn, name string) {
-	if r.ofPatterns && len(r.subscribers[name]) == 0 {
+	if r.kind == ofPatterns && len(r.subscribers[name]) == 0 {
 		p := parsePattern([]byte(name))
 		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
 		r.parsed = slices.Insert(r.parsed, after, p)
@@ -25,7 +25,7 @@ func (r *roster) add(c *conn, name string) {
 
 // cost returns the estimated memory of a subscription, in bytes.
 func (r *roster) cost(name []byte) int {
-	if r.ofPatterns {
+	if r.kind == ofPatterns {
 		return nameCost + patternCost*len(name)
 	}
 	if key, _, _ := cutChannel(name); key != nil {
@@ -42,7 +42,7 @@ func (r *roster) remove(c *conn, name string) (last bool) {
 		return false
 	}
 	delete(r.subscribers, name)
-	if r.ofPatterns {
+	if r.kind == ofPatterns {
 		r.stale++
 	}
 	return true

@@ -124,7 +124,7 @@ func New(opts Options) (*Server, error) {
 	}
 	s.local, _ = opts.Backend.(Local)
 	if s.local == nil {
-		s.channels.watchCost = keyWatchCost
+		s.rosters[ofChannels].watchCost = keyWatchCost
 	}
 	if err := s.checkClasses(flags); err != nil {
 		return nil, errors.New(err.(*Error).Text)

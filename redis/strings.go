@@ -381,7 +381,7 @@ func runGetDel(c *conn, args [][]byte) error {
 	c.missed(&old)
 	c.value(&old)
 	if old.Yes {
-		_, err = c.delete(args[1])
+		err = c.delete(args[1])
 	}
 	return err
 }
@@ -410,7 +410,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	c.value(&old)
 	switch {
 	case o.time != nil && at <= now:
-		_, err = c.delete(args[1])
+		err = c.delete(args[1])
 	case o.time != nil:
 		err = c.put(&op, classGeneric, "expire")
 	case o.persist && !old.Entry.Expires.IsZero():

@@ -87,7 +87,7 @@ func (l *monitor) run(ctx context.Context, a *app.App) (err error) {
 	if len(l.model.patterns) > 0 {
 		// NewStore would print messages about outages over the screen.
 		store := &bulkread.Store{Session: l.session, RetryFor: cmp.Or(a.Settings.RetryFor, a.Settings.Timeout)}
-		l.start(ctx, func() error { return l.scan(ctx, store) })
+		l.start(func() error { return l.scan(ctx, store) })
 	}
 	if err := l.loop(ctx, s); err != errQuit {
 		return err
@@ -96,7 +96,7 @@ func (l *monitor) run(ctx context.Context, a *app.App) (err error) {
 }
 
 // start calls f in a goroutine that run waits for. An error or a panic of f ends top.
-func (l *monitor) start(ctx context.Context, f func() error) {
+func (l *monitor) start(f func() error) {
 	l.running.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
@@ -269,7 +269,7 @@ func (l *monitor) forget() {
 func (l *monitor) watch(ctx context.Context, key string) {
 	l.watched[key] = nil
 	l.model.add(key)
-	l.start(ctx, func() error { return l.follow(ctx, key) })
+	l.start(func() error { return l.follow(ctx, key) })
 }
 
 // follow watches a key and handles its events until ctx ends. If an operand cannot be watched, follow
