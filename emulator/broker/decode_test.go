@@ -145,10 +145,11 @@ func FuzzPublishAgain(f *testing.F) {
 		f.Add(body, uint(at), byte(1))
 		f.Add(body, uint(at), byte(0xFF))
 	}
+	f.Add([]byte("\x00\x01t\x00\x01\x02\x01\x00"), uint(0), byte(0)) // a number
 	describe := func(p *Publish) string {
 		d := fmt.Sprintf("%+v", []any{p.ID, p.QoS, p.Retain, p.Topic, p.Payload, p.ResponseTopic, p.Correlation, p.Expiry, p.props.raw, p.props.seen})
 		for kind := range byte(maxProperty + 1) {
-			d += fmt.Sprintf(" %x", p.props.bytes(kind))
+			d += fmt.Sprintf(" %x", p.props.value(kind))
 		}
 		for name, value := range p.User() {
 			d += fmt.Sprintf(" %q=%q", name, value)
