@@ -107,7 +107,7 @@ func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 	}
 	c.Value = nil
 	if !at.IsZero() {
-		c.Value = s.at(at, c.Cut)
+		c.Value = s.broker.At(at, c.Cut)
 	}
 }
 

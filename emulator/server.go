@@ -159,7 +159,7 @@ func New(opts Options) (*Server, error) {
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
-		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Version: "sscli emulator", Log: opts.Log,
+		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Skew: opts.Skew, Version: "sscli emulator", Log: opts.Log,
 	}
 	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
 		b.Authorize = s.mayUse
@@ -347,12 +347,7 @@ func (s *Server) now() time.Time {
 	if !s.stopped.IsZero() {
 		return s.stopped
 	}
-	return s.broker.Now().Add(s.opts.Skew)
-}
-
-// at arranges to call do when the store's clock reaches due.
-func (s *Server) at(due time.Time, do func()) *broker.Timer {
-	return s.broker.At(due.Add(-s.opts.Skew), do)
+	return s.broker.Now()
 }
 
 // after arranges to call do when d has passed on the store's clock. If d is 0 or less, it calls do at
@@ -363,7 +358,7 @@ func (s *Server) after(d time.Duration, do func()) {
 		return
 	}
 	s.counts.Delayed++
-	s.at(s.now().Add(d), func() {
+	s.broker.At(s.now().Add(d), func() {
 		s.awaitNotify()
 		s.counts.Delayed--
 		do()
@@ -391,7 +386,7 @@ func (s *Server) arm() {
 	s.broker.Cancel(s.expiry)
 	s.expiry, s.expiresAt = nil, due
 	if ok {
-		s.expiry = s.at(due, func() {
+		s.expiry = s.broker.At(due, func() {
 			s.awaitNotify()
 			s.expiresAt = time.Time{}
 			s.store.ExpireSome()

@@ -58,8 +58,9 @@ type Options struct {
 
 	Limits
 
-	Version string       // for $SYS/broker/version
-	Log     *slog.Logger // nil: silent
+	Skew    time.Duration // how far the broker's clock is ahead of the real clock
+	Version string        // for $SYS/broker/version
+	Log     *slog.Logger  // nil: silent
 }
 
 func (o *Options) setDefaults() {
@@ -133,7 +134,7 @@ type Broker struct {
 func New(opts Options) *Broker {
 	opts.setDefaults()
 	b := &Broker{
-		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(),
+		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(opts.Skew),
 		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), away: make(map[string]*list.List), owned: make(map[string]int), routes: make(map[string]*route), sequence: sysSequences,
 	}
 	b.gate.PendingBytes = max(minPendingBytes, opts.MaxBytes/64)

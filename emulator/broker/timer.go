@@ -14,7 +14,7 @@ import (
 type timerQueue struct {
 	*btree.BTreeG[*Timer]
 	made    uint64
-	forward time.Duration // how far Advance has moved the clock
+	forward time.Duration // Options.Skew, and how far Advance has moved the clock
 	alarm   *time.Timer
 	armed   time.Time // the time that alarm is set to; zero: not set
 }
@@ -26,16 +26,16 @@ type Timer struct {
 	do   func()
 }
 
-func newTimerQueue() timerQueue {
+func newTimerQueue(skew time.Duration) timerQueue {
 	earlier := func(a, b *Timer) bool { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.made, b.made)) < 0 }
 	return timerQueue{
 		BTreeG: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}),
-		alarm:  time.NewTimer(time.Hour),
+		alarm:  time.NewTimer(time.Hour), forward: skew,
 	}
 }
 
-// Now returns the broker's clock: the real time, moved by [Broker.Advance]. All packets of one
-// read have the same time. It requires the lock.
+// Now returns the broker's clock: the real time, moved by Options.Skew and [Broker.Advance]. All packets
+// of one read have the same time. It requires the lock.
 func (b *Broker) Now() time.Time {
 	if !b.readTime.IsZero() {
 		return b.readTime
