@@ -98,9 +98,6 @@ func appendPadded(dst []byte, n, least uint64) []byte {
 	return strconv.AppendUint(dst, n, 10)
 }
 
-// AppendText appends the text that String returns. Its error is always nil.
-func (v Version) AppendText(dst []byte) ([]byte, error) { return append(dst, v.String()...), nil }
-
 // IsZero reports whether v is the zero Version, which means no version.
 func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node == "" }
 
@@ -130,31 +127,15 @@ func (v Version) Parts() (wall int64, counter uint64, node string) {
 // Time returns the version's wall clock as a time in UTC.
 func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
 
-type versionJSON struct {
-	HLC     string `json:"hlc"`
-	Wall    int64  `json:"wall_ms"`
-	Counter uint64 `json:"counter"`
-	Node    string `json:"node"`
-	Time    string `json:"time,omitempty"`
-}
-
-// MarshalJSON writes the text as `hlc` and the parts as `wall_ms`, `counter`, `node` and,
-// for years that RFC 3339 can express, `time`.
-func (v Version) MarshalJSON() ([]byte, error) {
-	j := versionJSON{HLC: v.String(), Wall: v.Wall, Counter: v.Counter, Node: v.Node}
-	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 {
-		j.Time = t.Format("2006-01-02T15:04:05.000Z07:00")
-	}
-	return json.Marshal(j)
-}
-
-// UnmarshalJSON parses the `hlc` member that MarshalJSON writes and ignores the others. A null
-// leaves v unchanged.
+// UnmarshalJSON parses the `hlc` member of a version that sscli printed, and ignores the other members.
+// A null leaves v unchanged.
 func (v *Version) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	var j versionJSON
+	var j struct {
+		HLC string `json:"hlc"`
+	}
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
