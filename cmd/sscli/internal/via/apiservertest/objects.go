@@ -49,10 +49,7 @@ func (s *Server) handler() http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		loggedOut := s.loggedOut || r.Header.Get("Authorization") != "Bearer "+userToken
-		s.mu.Unlock()
-		if loggedOut {
+		if s.LoggedOut.Load() || r.Header.Get("Authorization") != "Bearer "+userToken {
 			fail(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 			return
 		}
