@@ -16,8 +16,6 @@ type ScanResult struct {
 	Next []byte   // the token of the next page, arbitrary bytes; nil on the last page
 }
 
-func (ScanResult) isResult() {}
-
 // Scan asks for one page of the keys that match a pattern (protocol.md 9); its result is a
 // [ScanResult]. The token is nil for the first page, and the previous page's ScanResult.Next
 // for each later one. It can be used again if the request was not answered. A broker that does
