@@ -137,9 +137,11 @@ func (c *call) wait(ctx context.Context) ([]byte, error) {
 }
 
 // ended reports whether kubectl has ended.
-func (c *call) ended() bool {
+func (c *call) ended() bool { return isClosed(c.done) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-c.done:
+	case <-c:
 		return true
 	default:
 		return false
