@@ -12,10 +12,9 @@ import (
 
 // An End says why a connection ended.
 type End struct {
-	ByClient bool   // the client sent DISCONNECT
-	Lost     bool   // neither side sent DISCONNECT
-	Code     byte   // reason code of the DISCONNECT
-	Why      string // details; may be empty
+	Lost bool   // neither side sent DISCONNECT
+	Code byte   // reason code of the DISCONNECT
+	Why  string // details; may be empty
 }
 
 // Disconnect sends the queued packets and a DISCONNECT, and then closes the connection. The code
@@ -56,7 +55,7 @@ func (c *Client) handleDisconnect(body []byte) *Error {
 	if p.code == Success {
 		s.setWill(nil) // [MQTT-3.14.4-3]
 	}
-	c.beginClose(End{ByClient: true, Code: p.code})
+	c.beginClose(End{Code: p.code})
 	return nil
 }
 
