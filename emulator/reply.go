@@ -14,18 +14,6 @@ type (
 
 	// EngineOptions configure the store that [Attach] serves.
 	EngineOptions = store.Options
-
-	// A Cause says why a key changed.
-	Cause = store.Cause
-)
-
-// The causes of a [Change].
-const (
-	CauseSet     = store.CauseSet
-	CauseSetPX   = store.CauseSetPX
-	CauseDel     = store.CauseDel
-	CauseVDel    = store.CauseVDel
-	CauseExpired = store.CauseExpired
 )
 
 // A Response is the answer to a request.
