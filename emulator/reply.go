@@ -3,12 +3,16 @@ package emulator
 import (
 	"time"
 
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// Aliases for types of package store.
+// Aliases for types of other packages.
 type (
+	// A Property is an MQTT user property.
+	Property = mqtt.Property
+
 	// Variants selects other behavior where the protocol is ambiguous.
 	Variants = store.Variants
 
@@ -27,7 +31,7 @@ type Response struct {
 func cloneProperties(of []store.Property) []Property {
 	properties := make([]Property, len(of))
 	for i, p := range of {
-		properties[i] = Property{p.Name, string(p.Value)}
+		properties[i] = Property{Name: p.Name, Value: string(p.Value)}
 	}
 	return properties
 }
