@@ -208,7 +208,6 @@ func lostReason(err error) string {
 	return err.Error()
 }
 
-// appendPacket appends a packet with the given first byte.
 func appendPacket(dst []byte, first byte, body []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, first), uint64(len(body)))
 	return append(dst, body...)

@@ -193,7 +193,6 @@ func (f *forward) endUnused() {
 	}
 }
 
-// dial connects through the forward.
 func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	f.mu.Lock()
 	f.conns++
@@ -287,14 +286,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	return 0, c.forward.explain(err)
 }
 
-// Write implements [net.Conn].
 func (c *conn) Write(p []byte) (int, error) {
 	now := time.Now()
 	c.unanswered.Store(&now)
 	return c.Conn.Write(p)
 }
 
-// Close implements [net.Conn].
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	since := c.unanswered.Load()

@@ -136,7 +136,6 @@ func (c *call) wait(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// ended reports whether kubectl has ended.
 func (c *call) ended() bool { return isClosed(c.done) }
 
 func isClosed(c <-chan struct{}) bool {
@@ -161,7 +160,6 @@ type output struct {
 	data bytes.Buffer
 }
 
-// Write implements [io.Writer].
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	o.data.Write(p[:min(len(p), maxOutput-o.data.Len())])

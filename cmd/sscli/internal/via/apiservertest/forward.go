@@ -67,7 +67,6 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	f.copies.Wait()
 }
 
-// closeForwards ends the port-forwards.
 func (s *Server) closeForwards() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
