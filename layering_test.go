@@ -141,7 +141,7 @@ command/lock/trace   client format atomicfile app config fault locklog outage si
 command/lock/status  client format app bulkread config fault locklog outage signals usage
 command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
 guard                client format app fault verb command/set tune
-command/edit         client format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage internal/busyfile
+command/edit         client client/wire format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage internal/busyfile
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest internal/textfile
 command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage

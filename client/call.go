@@ -12,8 +12,6 @@ type CallResult struct {
 	Value wire.Value // whatever the store answered
 }
 
-func (CallResult) isResult() {}
-
 // Call makes a command of any words, for requests that this package does not support yet; its
 // result is a [CallResult]. After a lost answer, [Session.ReadBack] helps only if the verb is a
 // known one.

@@ -12,8 +12,6 @@ type DelResult struct {
 	Deleted bool // false if the key was missing
 }
 
-func (DelResult) isResult() {}
-
 // Del deletes a key; its result is a [DelResult]. A missing key is not an error.
 func Del(key string, o WriteOptions) Command {
 	return newCommand(effectDelete, func(v wire.Value, info *ReplyInfo) Result {

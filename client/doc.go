@@ -22,8 +22,8 @@
 //
 // [Session.Watch] reports changes, and [Session.Lock] holds a lock.
 //
-// Test errors with errors.Is and errors.AsType; [Session.Do] lists them. This package has a
-// name for each of them, including those from client/mqtt and client/wire.
+// Test errors with errors.Is and errors.AsType; [Session.Do] lists them. Some are from client/mqtt
+// and client/wire.
 //
 // Promises:
 //   - A "no" (the key is missing, the condition was not met) is a result, not an error.

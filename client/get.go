@@ -15,8 +15,6 @@ type GetResult struct {
 	Found bool   // the key exists
 }
 
-func (GetResult) isResult() {}
-
 // Get reads a key; its result is a [GetResult]. A missing key is not an error.
 func Get(key string) Command {
 	return newCommand(effectNone, func(v wire.Value, info *ReplyInfo) Result {

@@ -5,8 +5,6 @@ import "github.com/sscli/sscli/client/wire"
 // keyNotifyResult is the answer to keyNotify and keyNotifyStop.
 type keyNotifyResult struct{ ReplyInfo }
 
-func (keyNotifyResult) isResult() {}
-
 // keyNotify asks the store to notify the client of changes to a key. The key need not exist.
 // The registration ends with the connection (protocol.md 2.5).
 func keyNotify(key string) Command {

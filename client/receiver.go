@@ -43,7 +43,6 @@ func (r *receiver) message(m *mqtt.Publication) {
 	}
 }
 
-// reply handles the answer to a request.
 func (r *receiver) reply(m *mqtt.Publication) {
 	id := m.Correlation
 	if len(id) != 16 || string(id[8:]) != string(r.s.nonce[:]) {

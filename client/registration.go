@@ -33,7 +33,6 @@ const (
 	regConfirmed
 )
 
-// A keyRequest is a request for one key.
 type keyRequest struct {
 	of                *registration
 	op                keyOp

@@ -207,7 +207,6 @@ const keptPayload = 64 << 10
 // largePayload is the size above which a payload is encoded without an extra copy, in bytes.
 const largePayload = 1 << 20
 
-// message returns the request as an MQTT message.
 func (r *request) message() (m mqtt.Message) {
 	r.setMessage(&m)
 	return m

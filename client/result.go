@@ -39,6 +39,8 @@ type ReplyInfo struct {
 // Info returns i.
 func (i ReplyInfo) Info() ReplyInfo { return i }
 
+func (ReplyInfo) isResult() {}
+
 // typed returns the result of a command whose type is known.
 func typed[R Result](r Result, err error) (R, error) {
 	if err != nil {

@@ -16,12 +16,10 @@ type ScanResult struct {
 	Next []byte   // the token of the next page, arbitrary bytes; nil on the last page
 }
 
-func (ScanResult) isResult() {}
-
 // Scan asks for one page of the keys that match a pattern (protocol.md 9); its result is a
 // [ScanResult]. The token is nil for the first page, and the previous page's ScanResult.Next
 // for each later one. It can be used again if the request was not answered. A broker that does
-// not know SCAN answers with a *[StoreError] of the kind [ErrorUnknownCommand]. According to a
+// not know SCAN answers with a *[StoreError] of the kind [wire.ErrorUnknownCommand]. According to a
 // draft of Microsoft's SDK, the store matches keys as UTF-8 text: it does not list keys that
 // are not UTF-8, and a pattern that is not UTF-8 matches nothing.
 func Scan(pattern string, token []byte) Command {

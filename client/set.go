@@ -33,8 +33,6 @@ type SetResult struct {
 	Applied bool // the value was stored; false if the condition was not met
 }
 
-func (SetResult) isResult() {}
-
 // Set stores a value; its result is a [SetResult]. A condition that was not met is
 // not an error.
 func Set(key string, value []byte, o SetOptions) Command { return SetText(key, string(value), o) }

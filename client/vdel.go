@@ -14,8 +14,6 @@ type VDelResult struct {
 	Found   bool // the key existed
 }
 
-func (VDelResult) isResult() {}
-
 // VDel deletes a key if it holds value; its result is a [VDelResult]. A key that is
 // missing or holds another value is not an error.
 func VDel(key string, value []byte, o WriteOptions) Command {

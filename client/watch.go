@@ -280,7 +280,6 @@ func (w *Watch) endLocked(err error) {
 	w.v.post(func() { w.v.leave(w, nil) })
 }
 
-// wakeUp wakes the consumer.
 func (w *Watch) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:

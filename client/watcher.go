@@ -177,7 +177,6 @@ func (v *watcher) leave(w *Watch, done func(error)) {
 	}
 }
 
-// remove removes a watch from its keys.
 func (v *watcher) remove(w *Watch) {
 	if _, ok := v.watches[w]; !ok {
 		return

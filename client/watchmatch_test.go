@@ -145,7 +145,7 @@ func TestMatchWithoutScan(t *testing.T) {
 	store := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
 	s := watchSession(t, Options{Address: store.Addr().String()})
 	_, err := s.Watch(t.Context(), []string{"a"}, WatchOptions{Match: "*"})
-	if refused, ok := errors.AsType[*StoreError](err); !ok || refused.Kind() != ErrorUnknownCommand || !isA[*ScanError](err) {
+	if refused, ok := errors.AsType[*StoreError](err); !ok || refused.Kind() != wire.ErrorUnknownCommand || !isA[*ScanError](err) {
 		t.Errorf("%v", err)
 	}
 	if n := store.State().Registrations; n != 0 {

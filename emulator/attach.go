@@ -237,10 +237,7 @@ func (a *Attached) receive(m mqtt.Message) {
 		return
 	}
 	id, consistent := attachedClient(m)
-	r := store.Request{ClientID: id, Payload: m.Payload}
-	for _, p := range m.User {
-		r.SetProperty([]byte(p.Name), []byte(p.Value))
-	}
+	r := NewRequest(id, m.Payload, m.User...).forStore()
 	why := whyIgnored(m.QoS, m.ResponseTopic != "", len(m.Correlation) > 0)
 	switch {
 	case why != "":
@@ -253,7 +250,7 @@ func (a *Attached) receive(m mqtt.Message) {
 	defer a.mu.Unlock()
 	if why != "" {
 		if a.opts.Observe != nil {
-			a.opts.Observe(ignored(r, a.opts.Now(), why))
+			a.opts.Observe(ignored(*r, a.opts.Now(), why))
 		}
 		return
 	}
@@ -264,7 +261,7 @@ func (a *Attached) receive(m mqtt.Message) {
 		a.enqueue(a.message(m.ResponseTopic, m.Correlation, wire.AppendError(nil, wire.TextQuota), status))
 		return
 	}
-	response := a.engine.Do(&r, nil)
+	response := a.engine.Do(r, nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Rest.Join(response.Payload), response.Properties))
 }
@@ -324,12 +321,9 @@ func (a *Attached) signal() {
 }
 
 func (a *Attached) message(topic string, correlation, payload []byte, properties []store.Property) mqtt.Message {
-	m := mqtt.Message{Topic: topic, Payload: payload, Correlation: correlation, ContentType: wire.ContentType}
+	m := mqtt.Message{Topic: topic, Payload: payload, Correlation: correlation, ContentType: wire.ContentType, User: cloneProperties(properties)}
 	if a.opts.Variants.NoContentType {
 		m.ContentType = ""
-	}
-	for _, p := range properties {
-		m.User = append(m.User, mqtt.Property{Name: p.Name, Value: string(p.Value)})
 	}
 	return m
 }

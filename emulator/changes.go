@@ -12,7 +12,7 @@ import (
 // the cause.
 type Change struct {
 	Key      string
-	Cause    Cause
+	Cause    store.Cause
 	ClientID string // the client that made the change; "" for an expiry
 	Value    []byte // the new value; for a deletion, the deleted value
 	Version  wire.Version

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 // A server remembers the last 1024 changes, with values of all sizes.
@@ -33,7 +34,7 @@ func TestChanges(t *testing.T) {
 	}
 	for i, c := range changes {
 		n := 3000 - 1024 + i
-		if c.Key != strconv.Itoa(n) || string(c.Value) != value(n) || !c.Version.Equal(versions[n]) || c.Cause != emulator.CauseSet || c.Time.IsZero() {
+		if c.Key != strconv.Itoa(n) || string(c.Value) != value(n) || !c.Version.Equal(versions[n]) || c.Cause != store.CauseSet || c.Time.IsZero() {
 			t.Errorf("change %d is %+v", n, c)
 		}
 	}

@@ -176,7 +176,7 @@ func (s *Server) decide(c *broker.Client, p *broker.Publish) Action {
 		ResponseTopic: string(p.ResponseTopic), CorrelationData: bytes.Clone(p.Correlation),
 	}
 	for name, value := range p.User() {
-		r.Properties = append(r.Properties, Property{string(name), string(value)})
+		r.Properties = append(r.Properties, Property{Name: string(name), Value: string(value)})
 	}
 	decide := s.intercept
 	s.broker.Unlock()

@@ -44,7 +44,7 @@ func (a *Answer) Set(name, value string) {
 		a.Properties[i].Value = value
 		return
 	}
-	a.Properties = append(a.Properties, Property{name, value})
+	a.Properties = append(a.Properties, Property{Name: name, Value: value})
 }
 
 // Delete removes all user properties with the name.

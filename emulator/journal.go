@@ -107,11 +107,7 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	s := store.New(o)
 	var err error
 	j.file, err = disk.Open(d.File, d.disk, func(r disk.Record) {
-		k := store.Saved{Key: r.Key, Value: r.Value, Version: r.Version, Fence: r.Fence, Persist: r.Persist}
-		if r.Expires != 0 {
-			k.Expires = time.UnixMicro(r.Expires)
-		}
-		s.Restore(k)
+		s.Restore(r.Key, r.Value, r.Version, r.Fence, r.Expires, r.Persist)
 	})
 	if err != nil {
 		return nil, nil, &DataError{err}

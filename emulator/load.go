@@ -47,9 +47,9 @@ func (s *Server) set(seed Seed, options ...string) (wire.Version, error) {
 		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))
 	}
 	now := wire.Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
-	req := NewRequest("", wire.AppendRequest(nil, words...), Property{wire.PropTimestamp, now.String()})
+	req := NewRequest("", wire.AppendRequest(nil, words...), Property{Name: wire.PropTimestamp, Value: now.String()})
 	if seed.Persist {
-		req.Properties = append(req.Properties, Property{wire.PropPersist, "true"})
+		req.Properties = append(req.Properties, Property{Name: wire.PropPersist, Value: "true"})
 	}
 	resp := s.answer(req)
 	reply, err := wire.ParseReply(resp.Payload)

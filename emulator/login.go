@@ -1,9 +1,11 @@
 package emulator
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/observe"
@@ -112,7 +114,7 @@ func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 }
 
 func (s *Server) refused(c *broker.Client, v broker.Verdict) {
-	s.observeConnection(observe.Refuse, c, whyRefused(v))
+	s.observeConnection(observe.Refuse, c, cmp.Or(v.Text, mqtt.ReasonName("CONNACK", v.Code)))
 }
 
 func (s *Server) connected(c *broker.Client) { s.observeConnection(observe.Connect, c, "") }

@@ -74,14 +74,6 @@ func whyEnded(e broker.End) string {
 	}
 }
 
-// whyRefused returns why a client was refused, as text.
-func whyRefused(v broker.Verdict) string {
-	if v.Text != "" {
-		return v.Text
-	}
-	return mqtt.ReasonName("CONNACK", v.Code)
-}
-
 // collects adds a store event to the event of the Redis command that is running. It returns false
 // if no command is running.
 func (p *redisPort) collects(e observe.Event) bool {

@@ -351,12 +351,7 @@ func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, b
 }
 
 // RedisURL returns the URL for Redis clients on this machine, or "" if there is no Redis port.
-func (s *Server) RedisURL() string {
-	if s.redisAt == nil {
-		return ""
-	}
-	return localURL("redis", s.redisAt, s.opts.TLS != nil)
-}
+func (s *Server) RedisURL() string { return localURL("redis", s.redisAt, s.opts.TLS != nil, "") }
 
 // attachedLock is the lock that Redis commands take on an [Attached] store.
 type attachedLock struct{ a *Attached }
@@ -405,5 +400,5 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	a.port = port
 	a.mu.Unlock()
 	port.server.Serve(ln)
-	return localURL("redis", ln, o.TLS != nil), nil
+	return localURL("redis", ln, o.TLS != nil, ""), nil
 }

@@ -3,29 +3,21 @@ package emulator
 import (
 	"time"
 
+	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// Aliases for types of package store.
+// Aliases for types of other packages.
 type (
+	// A Property is an MQTT user property.
+	Property = mqtt.Property
+
 	// Variants selects other behavior where the protocol is ambiguous.
 	Variants = store.Variants
 
 	// EngineOptions configure the store that [Attach] serves.
 	EngineOptions = store.Options
-
-	// A Cause says why a key changed.
-	Cause = store.Cause
-)
-
-// The causes of a [Change].
-const (
-	CauseSet     = store.CauseSet
-	CauseSetPX   = store.CauseSetPX
-	CauseDel     = store.CauseDel
-	CauseVDel    = store.CauseVDel
-	CauseExpired = store.CauseExpired
 )
 
 // A Response is the answer to a request.
@@ -39,7 +31,7 @@ type Response struct {
 func cloneProperties(of []store.Property) []Property {
 	properties := make([]Property, len(of))
 	for i, p := range of {
-		properties[i] = Property{p.Name, string(p.Value)}
+		properties[i] = Property{Name: p.Name, Value: string(p.Value)}
 	}
 	return properties
 }

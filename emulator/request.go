@@ -7,11 +7,6 @@ import (
 	"github.com/sscli/sscli/emulator/store"
 )
 
-// A Property is an MQTT user property.
-type Property struct {
-	Name, Value string
-}
-
 // A Request is one request to the store. It has the contents of a PUBLISH to wire.RequestTopic.
 type Request struct {
 	ClientID   string

@@ -273,20 +273,18 @@ func (s *Server) WebSocketAddr() net.Addr {
 }
 
 // URL returns the URL for clients on this machine.
-func (s *Server) URL() string { return localURL("mqtt", s.ln, s.opts.TLS != nil) }
+func (s *Server) URL() string { return localURL("mqtt", s.ln, s.opts.TLS != nil, "") }
 
 // WebSocketURL returns the URL for clients that use WebSockets, or "" if the server does not
 // listen for them.
-func (s *Server) WebSocketURL() string {
-	if s.ws == nil {
+func (s *Server) WebSocketURL() string { return localURL("ws", s.ws, s.opts.TLS != nil, webSocketPath) }
+
+// localURL returns the URL of a listener for clients on this machine, or "" if ln is nil. With TLS, it
+// adds an s to the scheme.
+func localURL(scheme string, ln net.Listener, secure bool, path string) string {
+	if ln == nil {
 		return ""
 	}
-	return localURL("ws", s.ws, s.opts.TLS != nil) + webSocketPath
-}
-
-// localURL returns the URL of a listener for clients on this machine. With TLS, it adds an s to the
-// scheme.
-func localURL(scheme string, ln net.Listener, secure bool) string {
 	if secure {
 		scheme += "s"
 	}
@@ -294,7 +292,7 @@ func localURL(scheme string, ln net.Listener, secure bool) string {
 	if a, ok := ln.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
 		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
 	}
-	return scheme + "://" + host
+	return scheme + "://" + host + path
 }
 
 // Close tells the clients that the server is shutting down, stops listening, waits until all

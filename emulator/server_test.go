@@ -23,6 +23,7 @@ import (
 
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/emulator/store"
 )
 
 func TestReplyPacket(t *testing.T) {
@@ -603,7 +604,7 @@ func TestFastForward(t *testing.T) {
 	changes := s.Changes()
 	last := changes[len(changes)-1]
 	// The store keeps an expiry as a time of the wall clock, from which the monotonic clock may differ.
-	if late := last.Time.Round(0).Sub(changes[0].Time.Round(0)); last.Cause != emulator.CauseExpired || late < 2*time.Hour || late > 2*time.Hour+patience {
+	if late := last.Time.Round(0).Sub(changes[0].Time.Round(0)); last.Cause != store.CauseExpired || late < 2*time.Hour || late > 2*time.Hour+patience {
 		t.Errorf("b was removed by %s after %v", last.Cause, late)
 	}
 }

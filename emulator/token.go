@@ -61,14 +61,10 @@ func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (strin
 	return token, nil
 }
 
-// Verify returns the user and the expiry of a token. It checks the signature, the audience, and that
-// the token is valid at now, without tolerance for clock differences.
+// Verify does the same checks as [Verifier.Verify], with the issuer's key.
 func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
-	method, err := i.method()
-	if err != nil {
-		return Login{}, err
-	}
-	return verifyToken(token, now, i.Audience, func(*jwt.Token) (any, error) { return i.Key.Public(), nil }, jwt.WithValidMethods([]string{method.Alg()}))
+	v := Verifier{Audience: i.Audience, Key: func(string) (crypto.PublicKey, error) { return i.Key.Public(), nil }}
+	return v.Verify(token, now)
 }
 
 // A Verifier verifies service-account tokens from a Kubernetes cluster with the cluster's public
@@ -83,27 +79,24 @@ type Verifier struct {
 	Key func(id string) (crypto.PublicKey, error)
 }
 
-// Verify does the same checks as [Issuer.Verify], with v.Key, and also checks that the token names
-// v.Issuer, if set.
+// Verify returns the user and the expiry of a token. It checks the signature, the audience, the issuer,
+// and that the token is valid at now, without tolerance for clock differences.
 func (v *Verifier) Verify(token []byte, now time.Time) (Login, error) {
-	options := []jwt.ParserOption{jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"})}
+	options := []jwt.ParserOption{
+		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"}),
+		jwt.WithAudience(v.Audience), jwt.WithExpirationRequired(), jwt.WithTimeFunc(func() time.Time { return now }), jwt.WithStrictDecoding(),
+	}
 	if v.Issuer != "" {
 		options = append(options, jwt.WithIssuer(v.Issuer))
 	}
-	return verifyToken(token, now, v.Audience, func(t *jwt.Token) (any, error) {
+	var claims jwt.RegisteredClaims
+	_, err := jwt.NewParser(options...).ParseWithClaims(string(token), &claims, func(t *jwt.Token) (any, error) {
 		id, _ := t.Header["kid"].(string)
 		return v.Key(id)
-	}, options...)
-}
-
-func verifyToken(token []byte, now time.Time, audience string, key jwt.Keyfunc, options ...jwt.ParserOption) (Login, error) {
-	var claims jwt.RegisteredClaims
-	options = append(options, jwt.WithAudience(audience), jwt.WithExpirationRequired(),
-		jwt.WithTimeFunc(func() time.Time { return now }), jwt.WithStrictDecoding())
-	_, err := jwt.NewParser(options...).ParseWithClaims(string(token), &claims, key)
+	})
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidAudience):
-		return Login{}, fmt.Errorf("the token is for the audience %.64q: expected %q", []string(claims.Audience), audience)
+		return Login{}, fmt.Errorf("the token is for the audience %.64q: expected %q", []string(claims.Audience), v.Audience)
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer):
 		return Login{}, fmt.Errorf("the token is of another issuer, %.128q", claims.Issuer)
 	case errors.Is(err, jwt.ErrTokenExpired):

@@ -111,7 +111,7 @@ const (
 )
 
 // A DialError says at which stage Dial failed. It wraps the cause: a
-// *net.OpError, a *ProxyError, a TLS error, a *ClientCertificateError, an *UpgradeError, a
+// *net.OpError, a *ProxyError, a TLS error, a *ClientCertificateError, a
 // *ReasonError, ErrAuthLater, the error of Options.Auth.Data, context.DeadlineExceeded, …
 type DialError struct {
 	Stage   Stage

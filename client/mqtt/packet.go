@@ -245,7 +245,6 @@ func (p *packetReader) nextBytes(n int) ([]byte, error) {
 	return body, err
 }
 
-// fillBody fills p.body with n bytes.
 func (p *packetReader) fillBody(n int) error {
 	p.body = p.body[:0]
 	for len(p.body) < n {

@@ -40,7 +40,6 @@ type Publication struct {
 	properties []byte
 }
 
-// puback is a received PUBACK.
 type puback struct {
 	id     uint16
 	code   byte
@@ -143,7 +142,6 @@ type fields struct {
 	err  error
 }
 
-// next returns the next n bytes.
 func (f *fields) next(n int) []byte {
 	if f.err != nil || n > len(f.body)-f.at {
 		f.fail(io.ErrUnexpectedEOF)

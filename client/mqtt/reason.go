@@ -14,7 +14,6 @@ const (
 	ReasonBanned         byte = 0x8A
 	ReasonBadAuthMethod  byte = 0x8C
 	ReasonTakenOver      byte = 0x8E
-	ReasonTopicInvalid   byte = 0x90
 	ReasonPacketTooLarge byte = 0x95
 	ReasonQuotaExceeded  byte = 0x97
 

@@ -24,7 +24,6 @@ type Event struct {
 	Duplicate bool     // the DUP flag of a received PUBLISH
 }
 
-// event returns the Event of a received packet.
 func (in *incoming) event() Event {
 	e := Event{Time: time.Now(), Type: in.name(), Size: in.size}
 	switch in.kind {

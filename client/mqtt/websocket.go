@@ -14,15 +14,6 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// An UpgradeError means that the server did not answer with a WebSocket.
-type UpgradeError struct {
-	Status int // HTTP status
-}
-
-func (e *UpgradeError) Error() string {
-	return "the server answered " + statusText(e.Status) + ", not with a WebSocket"
-}
-
 const webSocketBuffer = 16 << 10
 
 // upgrade turns a connection into a WebSocket (MQTT 5, 6).
@@ -43,7 +34,7 @@ func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 	err = during(ctx, nc, func() error {
 		ws, response, err := d.DialContext(ctx, target.String(), nil)
 		if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
-			return &UpgradeError{response.StatusCode}
+			return fmt.Errorf("the server answered %s, not with a WebSocket", statusText(response.StatusCode))
 		}
 		w.ws = ws
 		return err

@@ -25,52 +25,43 @@ type Version struct {
 	text string // the parsed text, so that it can be sent back unmodified; empty if not parsed
 }
 
-// A VersionError says why a text is not an HLC.
-type VersionError struct {
-	Text string
-	Want string
-}
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("bad HLC %.80q: expected %s", e.Text, e.Want)
-}
+func badVersion(text, want string) error { return fmt.Errorf("bad HLC %.80q: expected %s", text, want) }
 
 const hlcForm = "WALLMS:COUNTER:NODE, as in 1696374425000:0:node-1"
 
 // ParseVersion parses the text of an HLC, padded with zeros or not, and keeps the text
-// (protocol.md 3.3). Like the SDKs it accepts a signed wall clock and an empty node. The
-// error is a *[VersionError].
+// (protocol.md 3.3). Like the SDKs it accepts a signed wall clock and an empty node.
 func ParseVersion(text string) (Version, error) {
 	wall, rest, ok := strings.Cut(text, ":")
 	counter, node, ok2 := strings.Cut(rest, ":")
 	if !ok || !ok2 || strings.Contains(node, ":") {
-		return Version{}, &VersionError{text, hlcForm}
+		return Version{}, badVersion(text, hlcForm)
 	}
 	v := Version{Node: node, text: text}
 	var err error
 	if v.Wall, err = strconv.ParseInt(wall, 10, 64); err != nil || len(wall) > maxNumber {
-		return Version{}, &VersionError{text, "the wall clock in milliseconds, a 64-bit integer, before the first colon"}
+		return Version{}, badVersion(text, "the wall clock in milliseconds, a 64-bit integer, before the first colon")
 	}
 	if v.Counter, err = strconv.ParseUint(counter, 10, 64); err != nil || len(counter) > maxNumber {
-		return Version{}, &VersionError{text, "a counter of 0 to 2^64-1 between the colons"}
+		return Version{}, badVersion(text, "a counter of 0 to 2^64-1 between the colons")
 	}
 	return v, nil
 }
 
 // ParseToken parses a fencing token that a person typed. To catch typing errors it is
 // stricter than ParseVersion: no sign, no empty node, only printable characters in the
-// node. The error is a *[VersionError].
+// node.
 func ParseToken(text string) (Version, error) {
 	v, err := ParseVersion(text)
 	switch {
 	case err != nil:
 		return Version{}, err
 	case v.Wall < 0 || strings.ContainsAny(text[:strings.LastIndexByte(text, ':')], "+-"):
-		return Version{}, &VersionError{text, "a wall clock and a counter without a sign"}
+		return Version{}, badVersion(text, "a wall clock and a counter without a sign")
 	case v.Node == "":
-		return Version{}, &VersionError{text, "a node after the second colon"}
+		return Version{}, badVersion(text, "a node after the second colon")
 	case !utf8.ValidString(v.Node) || strings.ContainsFunc(v.Node, func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' }):
-		return Version{}, &VersionError{text, "a node of printable characters without spaces"}
+		return Version{}, badVersion(text, "a node of printable characters without spaces")
 	}
 	return v, nil
 }
@@ -97,9 +88,6 @@ func appendPadded(dst []byte, n, least uint64) []byte {
 	}
 	return strconv.AppendUint(dst, n, 10)
 }
-
-// AppendText appends the text that String returns. Its error is always nil.
-func (v Version) AppendText(dst []byte) ([]byte, error) { return append(dst, v.String()...), nil }
 
 // IsZero reports whether v is the zero Version, which means no version.
 func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node == "" }
@@ -130,31 +118,15 @@ func (v Version) Parts() (wall int64, counter uint64, node string) {
 // Time returns the version's wall clock as a time in UTC.
 func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
 
-type versionJSON struct {
-	HLC     string `json:"hlc"`
-	Wall    int64  `json:"wall_ms"`
-	Counter uint64 `json:"counter"`
-	Node    string `json:"node"`
-	Time    string `json:"time,omitempty"`
-}
-
-// MarshalJSON writes the text as `hlc` and the parts as `wall_ms`, `counter`, `node` and,
-// for years that RFC 3339 can express, `time`.
-func (v Version) MarshalJSON() ([]byte, error) {
-	j := versionJSON{HLC: v.String(), Wall: v.Wall, Counter: v.Counter, Node: v.Node}
-	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 {
-		j.Time = t.Format("2006-01-02T15:04:05.000Z07:00")
-	}
-	return json.Marshal(j)
-}
-
-// UnmarshalJSON parses the `hlc` member that MarshalJSON writes and ignores the others. A null
-// leaves v unchanged.
+// UnmarshalJSON parses the `hlc` member of a version that sscli printed, and ignores the other members.
+// A null leaves v unchanged.
 func (v *Version) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	var j versionJSON
+	var j struct {
+		HLC string `json:"hlc"`
+	}
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}

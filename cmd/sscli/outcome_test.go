@@ -148,13 +148,13 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 	entry, present := store.Get("k")
 	applied := len(mine) > 0
 	lock := strings.HasPrefix(form.command, "lock ")
-	held := applied && mine[len(mine)-1].Cause == emulator.CauseSetPX && present && entry.Version.Equal(mine[len(mine)-1].Version)
+	held := applied && mine[len(mine)-1].Cause == "set px" && present && entry.Version.Equal(mine[len(mine)-1].Version)
 	state := fmt.Sprintf("exit code %d, %q; changes %+v, the key is %q (%v)", code, printed, store.Changes(), entry.Value, present)
 	switch code {
 	case 0:
 		asked := form.command == "set k v" && present && string(entry.Value) == "v" || form.command == "del k" && !present
 		if strings.Contains(form.command, "acquire") || strings.Contains(form.command, "renew") {
-			applied = applied && mine[len(mine)-1].Cause == emulator.CauseSetPX && strings.Contains(printed, mine[len(mine)-1].Version.String())
+			applied = applied && mine[len(mine)-1].Cause == "set px" && strings.Contains(printed, mine[len(mine)-1].Version.String())
 		}
 		if !applied && !asked {
 			return "success without a change of ours: " + state

@@ -38,7 +38,7 @@ func TestViaBroken(t *testing.T) {
 			c.api.Forbid("get", "pods/portforward")
 			c.api.Forbid("create", "pods/portforward")
 		}, 4, []string{"kubectl port-forward service/aio-broker", `"ann" may not`, "pods/portforward"}},
-		"not logged in": {func(c *viaCluster) { c.api.LogOut() }, 4, []string{"log in to the cluster"}},
+		"not logged in": {func(c *viaCluster) { c.api.LoggedOut.Store(true) }, 4, []string{"log in to the cluster"}},
 		"no certificate": {func(c *viaCluster) { c.api.SetCA("none yet") }, 3,
 			[]string{apiservertest.ConfigMap, "the config map holds no certificate in PEM", "--via-ca"}},
 		"another CA": {func(c *viaCluster) { c.api.SetCA(otherCA(t)) }, 4, []string{"certificate"}},
@@ -47,7 +47,7 @@ func TestViaBroken(t *testing.T) {
 		"expired token":   {func(c *viaCluster) { c.tokens.Store(&viaTokens{life: -time.Minute}) }, 4, []string{"service account default", "expired"}},
 		"API server gone": {func(c *viaCluster) { c.api.Close() }, 3, []string{"kubectl", "connection refused", "kubectl cluster-info"}},
 		"no pod":          {func(c *viaCluster) { c.api.DeletePod() }, 3, []string{"kubectl port-forward service/aio-broker: no pod is running", "kubectl get pods"}},
-		"silent forward":  {func(c *viaCluster) { c.api.SilenceNew() }, 124, []string{"timed out"}},
+		"silent forward":  {func(c *viaCluster) { c.api.Silent.Store(true) }, 124, []string{"timed out"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := startVia(t)

@@ -331,7 +331,7 @@ func TestViaLock(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()
 		lock := c.start("lock", "run", "l", "--ttl", "15s", "--", "sh", "-c", viaLocked, dir)
 		lock.expect("started")
-		c.api.SetDelay(3500 * time.Millisecond)
+		c.api.Delay.Store(int64(3500 * time.Millisecond))
 		c.api.DeletePod()
 		c.api.CreatePod()
 		lock.survive(dir)
@@ -339,7 +339,7 @@ func TestViaLock(t *testing.T) {
 	for name, breaks := range map[string]func(*viaCluster){
 		"given up without a pod": func(c *viaCluster) { c.api.DeletePod() },
 		"given up before a slow forward": func(c *viaCluster) {
-			c.api.SetDelay(time.Minute)
+			c.api.Delay.Store(int64(time.Minute))
 			c.api.DeletePod()
 			c.api.CreatePod()
 		},

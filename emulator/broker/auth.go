@@ -76,37 +76,30 @@ func (c *Client) handleAuth(body []byte) *Error {
 	if c.Version != version5 {
 		return malformed("AUTH in MQTT 3.1.1")
 	}
-	p, err := decodeAuth(body)
+	code, method, data, err := decodeAuth(body)
 	if err != nil {
 		return err
 	}
 	switch {
-	case c.login.Method == "" || string(p.method) != c.login.Method: // [MQTT-4.12.0-5], [MQTT-4.12.1-1]
+	case c.login.Method == "" || string(method) != c.login.Method: // [MQTT-4.12.0-5], [MQTT-4.12.1-1]
 		return violation("AUTH with another authentication method than CONNECT")
-	case p.code == ContinueAuth && !c.challenged, p.code == reauthenticate && c.session == nil, p.code == Success: // [MQTT-4.12.0-3]
+	case code == ContinueAuth && !c.challenged, code == reauthenticate && c.session == nil, code == Success: // [MQTT-4.12.0-3]
 		return violation("AUTH out of turn")
 	}
-	c.login.Data = bytes.Clone(p.data)
+	c.login.Data = bytes.Clone(data)
 	c.login.Again = c.session != nil
 	return c.authenticate()
 }
 
-// authPacket is an AUTH (MQTT 5, 3.15).
-type authPacket struct {
-	code         byte
-	method, data []byte
-}
-
-func decodeAuth(body []byte) (p authPacket, err *Error) {
+func decodeAuth(body []byte) (code byte, method, data []byte, err *Error) {
 	d := decoder{body: body}
 	var props properties
-	p.code = d.reason(&props, authProperties)
+	code = d.reason(&props, authProperties)
 	d.end()
-	p.method, p.data = props.bytes(propAuthMethod), props.bytes(propAuthData)
-	if p.code != Success && p.code != ContinueAuth && p.code != reauthenticate {
-		d.fail(violation(fmt.Sprintf("reason code 0x%02X in AUTH", p.code)))
+	if code != Success && code != ContinueAuth && code != reauthenticate {
+		d.fail(violation(fmt.Sprintf("reason code 0x%02X in AUTH", code)))
 	}
-	return p, d.err
+	return code, props.bytes(propAuthMethod), props.bytes(propAuthData), d.err
 }
 
 func (c *Client) sendAuth(code byte, data []byte) {

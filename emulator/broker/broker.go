@@ -63,13 +63,6 @@ type Options struct {
 	Log     *slog.Logger  // nil: silent
 }
 
-func (o *Options) setDefaults() {
-	o.Limits.setDefaults()
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-}
-
 // Later, as the result of [Options].Handle, means that no PUBACK is sent yet. The handler may send it
 // with [Client.Ack].
 const Later byte = 0xFF
@@ -132,7 +125,10 @@ type Broker struct {
 
 // New returns a broker that does not listen yet. The caller closes it.
 func New(opts Options) *Broker {
-	opts.setDefaults()
+	opts.Limits.setDefaults()
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
 	b := &Broker{
 		opts: opts, log: opts.Log, done: make(chan struct{}), timers: newTimerQueue(opts.Skew),
 		clients: make(map[*Client]struct{}), sessions: make(map[string]*session), away: make(map[string]*list.List), owned: make(map[string]int), routes: make(map[string]*route), sequence: sysSequences,

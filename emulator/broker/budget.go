@@ -50,7 +50,6 @@ func (s *session) charge(d *delivery) {
 	s.b.charge(n)
 }
 
-// discharge reverses charge.
 func (s *session) discharge(d *delivery) {
 	s.b.charge(-deliveryOverhead - s.release(d.msg))
 }
@@ -68,14 +67,12 @@ func (s *session) release(m *message) int {
 	return m.cost()
 }
 
-// enqueue adds a delivery to pending.
 func (s *session) enqueue(d delivery) {
 	d.msg = d.msg.keep()
 	s.charge(&d)
 	s.pending.push(d)
 }
 
-// dequeue removes the first delivery from pending.
 func (s *session) dequeue() delivery {
 	d := s.pending.pop()
 	s.discharge(&d)

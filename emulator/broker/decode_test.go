@@ -248,16 +248,16 @@ func FuzzDisconnectAndAuth(f *testing.F) {
 	f.Add([]byte("\x04\x05\x11\x00\x00\x00\x09"))
 	f.Add([]byte("\x19\x09\x15\x00\x01m\x16\x00\x02dd"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if p, err := decodeDisconnect(version5, body); err == nil && len(body) > 0 {
+		if code, expiry, err := decodeDisconnect(version5, body); err == nil && len(body) > 0 {
 			want := paho(t, packetOf(typeDisconnect<<4, body)).(*packets.Disconnect)
-			same(t, "DISCONNECT", []any{want.ReasonCode, value(want.Properties.SessionExpiryInterval)}, []any{p.code, p.expiry})
+			same(t, "DISCONNECT", []any{want.ReasonCode, value(want.Properties.SessionExpiryInterval)}, []any{code, value(expiry)})
 		}
-		if p, err := decodeAuth(body); err == nil && len(body) > 0 {
+		if code, method, data, err := decodeAuth(body); err == nil && len(body) > 0 {
 			want := &packets.Auth{Properties: &packets.Properties{}}
 			if err := want.Unpack(bytes.NewBuffer(body)); err != nil {
 				t.Fatalf("AUTH % x: %v", body, err)
 			}
-			same(t, "AUTH", []any{want.ReasonCode, want.Properties.AuthMethod, text(want.Properties.AuthData)}, []any{p.code, text(p.method), text(p.data)})
+			same(t, "AUTH", []any{want.ReasonCode, want.Properties.AuthMethod, text(want.Properties.AuthData)}, []any{code, text(method), text(data)})
 		}
 	})
 }

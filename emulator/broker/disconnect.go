@@ -12,10 +12,9 @@ import (
 
 // An End says why a connection ended.
 type End struct {
-	ByClient bool   // the client sent DISCONNECT
-	Lost     bool   // neither side sent DISCONNECT
-	Code     byte   // reason code of the DISCONNECT
-	Why      string // details; may be empty
+	Lost bool   // neither side sent DISCONNECT
+	Code byte   // reason code of the DISCONNECT
+	Why  string // details; may be empty
 }
 
 // Disconnect sends the queued packets and a DISCONNECT, and then closes the connection. The code
@@ -42,40 +41,36 @@ func (c *Client) isClosing() bool { return c.closing || c.closed }
 
 // handleDisconnect handles a DISCONNECT (MQTT 5, 3.14).
 func (c *Client) handleDisconnect(body []byte) *Error {
-	p, err := decodeDisconnect(c.Version, body)
+	code, expiry, err := decodeDisconnect(c.Version, body)
 	if err != nil {
 		return err
 	}
 	s := c.session
-	if p.hasExpiry {
-		if s.expiry == 0 && p.expiry != 0 {
+	if expiry != nil {
+		if s.expiry == 0 && *expiry != 0 {
 			return violation("a session that ends with its connection cannot be given an expiry") // [MQTT-3.14.2-2]
 		}
-		s.expiry = p.expiry
+		s.expiry = *expiry
 	}
-	if p.code == Success {
+	if code == Success {
 		s.setWill(nil) // [MQTT-3.14.4-3]
 	}
-	c.beginClose(End{ByClient: true, Code: p.code})
+	c.beginClose(End{Code: code})
 	return nil
 }
 
-// disconnectPacket is a DISCONNECT (MQTT 5, 3.14).
-type disconnectPacket struct {
-	code      byte
-	hasExpiry bool
-	expiry    uint32
-}
-
-func decodeDisconnect(version byte, body []byte) (p disconnectPacket, err *Error) {
+// decodeDisconnect returns the reason code and the Session Expiry Interval; nil: none was sent.
+func decodeDisconnect(version byte, body []byte) (code byte, expiry *uint32, err *Error) {
 	d := decoder{body: body}
 	if version == version5 {
 		var props properties
-		p.code = d.reason(&props, disconnectProperties)
-		p.hasExpiry, p.expiry = props.seen.has(propSessionExpiry), props.number(propSessionExpiry)
+		code = d.reason(&props, disconnectProperties)
+		if props.seen.has(propSessionExpiry) {
+			expiry = new(props.number(propSessionExpiry))
+		}
 	}
 	d.end()
-	return p, d.err
+	return code, expiry, d.err
 }
 
 // protocolError ends the connection because of an error by the client. CONNACK or DISCONNECT has the
@@ -213,7 +208,6 @@ func lostReason(err error) string {
 	return err.Error()
 }
 
-// appendPacket appends a packet with the given first byte.
 func appendPacket(dst []byte, first byte, body []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, first), uint64(len(body)))
 	return append(dst, body...)

@@ -46,7 +46,6 @@ func (c *Client) refer(rest *chunk.Rest) {
 	c.b.stats.BytesSent += uint64(n)
 }
 
-// referenceCost returns the charge for a reference to n bytes.
 func (c *Client) referenceCost(n int) int {
 	if c.ws != nil {
 		return 2 * n
@@ -151,7 +150,6 @@ func (c *Client) endWrite() {
 	c.writing, c.unwritten = nil, nil
 }
 
-// callWriter wakes writeLoop.
 func (c *Client) callWriter() {
 	c.writerTurn = true
 	c.wake.Signal()

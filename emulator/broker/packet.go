@@ -88,7 +88,6 @@ type decoder struct {
 	err  *Error
 }
 
-// left returns the number of bytes that remain.
 func (d *decoder) left() int { return len(d.body) - d.at }
 
 // fail records the first error and skips the rest of the packet.
@@ -122,7 +121,6 @@ func (d *decoder) uint16() uint16 {
 	return 0
 }
 
-// varint reads a Variable Byte Integer.
 func (d *decoder) varint() int {
 	rest := d.body[d.at:]
 	n, digits := binary.Uvarint(rest[:min(len(rest), maxDigits)])

@@ -260,7 +260,6 @@ func (b *Broker) takeOwn() (m *message, nested bool) {
 	return &b.own, false
 }
 
-// endOwn ends the use of takeOwn's message.
 func (b *Broker) endOwn(nested bool) { b.ownInUse = nested }
 
 // Send sends a message to the client, whether it is subscribed or not. If the connection ends first,

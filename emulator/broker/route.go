@@ -130,7 +130,6 @@ func (d *Delivered) count(o outcome) {
 	}
 }
 
-// code returns the reason code for the publisher.
 func (d Delivered) code() byte {
 	switch {
 	case d.Refused > 0:

@@ -14,7 +14,6 @@ type node struct {
 	expires  *Timer            // removes retained; nil: retained does not expire
 }
 
-// A subscription is a session's subscription to one filter.
 type subscription struct {
 	session     *session
 	filter      string // as in SUBSCRIBE, with $share

@@ -53,7 +53,6 @@ func Check(name string, load func(Record)) (Report, error) {
 	return c.Report, err
 }
 
-// contents describes a file that was read.
 type contents struct {
 	Report
 	meta        meta

@@ -52,7 +52,6 @@ var (
 	errOrder   = errors.New("the keys are not in order")
 )
 
-// meta holds the fields of a meta page.
 type meta struct {
 	pageSize    int64
 	root        uint64

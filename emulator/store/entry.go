@@ -33,12 +33,8 @@ const (
 	markShift = 6 // the two highest bits hold Write.Mark
 )
 
-// appendRecord appends the record of a key. It sets flagExpires if deadline is not 0.
-func appendRecord(dst, key, version, fence, value []byte, deadline int64, flags byte) []byte {
-	return append(appendHead(dst, key, version, fence, len(value), deadline, flags), value...)
-}
-
 // appendHead appends the record of a key, except for the value. size is the length of the value.
+// appendHead sets flagExpires if deadline is not 0.
 func appendHead(dst, key, version, fence []byte, size int, deadline int64, flags byte) []byte {
 	if deadline != 0 {
 		flags |= flagExpires

@@ -100,7 +100,7 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 	if len(value) >= LargeValue {
 		return x.putLarge(r, key, version, fence, value, deadline, flags, room)
 	}
-	x.buffer = appendRecord(x.buffer[:0], key, version, fence, value, deadline, flags)
+	x.buffer = append(appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags), value...)
 	if r != 0 {
 		x.expire(r, false)
 	}

@@ -74,7 +74,6 @@ func (s *Store) watches(clientID string, key []byte) bool {
 	return found
 }
 
-// unwatch removes a registration.
 func (s *Store) unwatch(w *watcher, key string) {
 	delete(w.keys, key)
 	if len(w.keys) == 0 && !w.ended {

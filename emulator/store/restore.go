@@ -1,24 +1,14 @@
 package store
 
-import "time"
-
-// A Saved is the state of a key, copied from an [Entry].
-type Saved struct {
-	Key, Value, Version, Fence []byte
-
-	Expires time.Time // zero: never
-	Persist bool
-}
-
 // Restore sets a key to a state that the caller has saved (see Options.Keep), including its version.
-// It does not notify watchers or call Options.Changed. If the key has expired since it was saved,
-// the next call of [Store.Expire] removes it.
-func (s *Store) Restore(k Saved) {
+// expires is in microseconds since the Unix epoch; 0: never. Restore does not notify watchers or call
+// Options.Changed. If the key has expired since it was saved, the next call of [Store.Expire] removes it.
+func (s *Store) Restore(key, value, version, fence []byte, expires int64, persist bool) {
 	flags := byte(flagKept)
-	if k.Persist {
+	if persist {
 		flags |= flagPersist
 	}
-	s.index.put(s.index.find(k.Key), k.Key, k.Version, k.Fence, k.Value, deadline(k.Expires), flags, nil)
+	s.index.put(s.index.find(key), key, version, fence, value, expires, flags, nil)
 }
 
 // RestoreClock advances the store's clock to wall, in milliseconds since the Unix epoch, so that

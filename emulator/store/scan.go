@@ -58,7 +58,6 @@ type position struct {
 	hidden bool   // the client may not read this key
 }
 
-// chains returns the number of chains.
 func (s *Store) chains() int {
 	if s.opts.Variants.ScanChains {
 		return 3
@@ -66,7 +65,6 @@ func (s *Store) chains() int {
 	return 1
 }
 
-// chainOf returns the chain of a key.
 func (s *Store) chainOf(key []byte) int {
 	n := s.chains()
 	if n == 1 {

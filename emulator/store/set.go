@@ -8,7 +8,6 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// setOptions are the options of a SET.
 type setOptions struct {
 	nx, nex bool
 	px      time.Duration // 0: no PX

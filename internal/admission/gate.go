@@ -3,7 +3,9 @@
 package admission
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 	"sync"
 )
 
@@ -50,7 +52,7 @@ func (g *Gate) Enter(from string, evict func()) *Ticket {
 	g.clients++
 	g.pending = append(g.pending, t)
 	var victim *Ticket
-	if len(g.pending) > orDefault(g.MaxPending, defaultPending) {
+	if len(g.pending) > cmp.Or(g.MaxPending, defaultPending) {
 		victim = g.victim()
 		victim.settle()
 	}
@@ -59,13 +61,6 @@ func (g *Gate) Enter(from string, evict func()) *Ticket {
 		victim.evict()
 	}
 	return t
-}
-
-func orDefault(limit, standard int) int {
-	if limit > 0 {
-		return limit
-	}
-	return standard
 }
 
 // victim returns the oldest pending ticket from the address that has the most. The caller holds
@@ -111,17 +106,14 @@ func (t *Ticket) Reserve(bytes int) bool {
 	grown := bytes > t.reserved
 	g.reserved += bytes - t.reserved
 	t.reserved = bytes
-	return !grown || g.reserved <= orDefault(g.PendingBytes, defaultPendingBytes)
+	return !grown || g.reserved <= cmp.Or(g.PendingBytes, defaultPendingBytes)
 }
 
 // settle removes t from the pending tickets and frees its reservation. The caller holds t.gate.mu.
 func (t *Ticket) settle() {
 	g := t.gate
-	for i, other := range g.pending {
-		if other == t {
-			g.pending = append(g.pending[:i], g.pending[i+1:]...)
-			break
-		}
+	if i := slices.Index(g.pending, t); i >= 0 {
+		g.pending = slices.Delete(g.pending, i, i+1)
 	}
 	g.reserved -= t.reserved
 	t.reserved = 0

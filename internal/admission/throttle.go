@@ -120,7 +120,6 @@ func (t *Throttle) end(f *failures) {
 	t.mu.Unlock()
 }
 
-// fail records a failed login.
 func (t *Throttle) fail(address netip.Prefix) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -65,28 +65,21 @@ func (f Flags) life() (time.Duration, error) {
 // Check returns a usage error for flags that exclude or require each other. tokens means that
 // --sat-tokens is given. placed means that Open writes the token to a file even without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
-	if f.Issuer != "" && f.JWKS == "" {
+	issues := f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife
+	switch {
+	case f.Issuer != "" && f.JWKS == "":
 		return fault.Usagef("--sat-issuer without the keys of the issuer: add --sat-jwks")
-	}
-	if f.Audience == "" {
-		if f.JWKS != "" {
-			return fault.Usagef("--sat-jwks without an audience: add --sat-audience, such as aio-internal")
-		}
-		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
-			return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl require --sat-audience")
-		}
-		return nil
-	}
-	if tokens {
+	case f.Audience == "" && f.JWKS != "":
+		return fault.Usagef("--sat-jwks without an audience: add --sat-audience, such as aio-internal")
+	case f.Audience == "" && issues:
+		return fault.Usagef("--sat-key, --sat-out, --sat-user and --sat-ttl require --sat-audience")
+	case f.Audience != "" && tokens:
 		return fault.Usagef("--sat-audience together with --sat-tokens: use only one of them")
-	}
-	if f.JWKS != "" {
-		if f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife {
-			return fault.Usagef("--sat-jwks together with --sat-key, --sat-out, --sat-user or --sat-ttl: the cluster issues the tokens")
-		}
+	case f.JWKS != "" && issues:
+		return fault.Usagef("--sat-jwks together with --sat-key, --sat-out, --sat-user or --sat-ttl: the cluster issues the tokens")
+	case f.Audience == "", f.JWKS != "":
 		return nil
-	}
-	if f.Out == "" && f.Key == "" && !placed {
+	case f.Out == "" && f.Key == "" && !placed:
 		return fault.Usagef("--sat-audience without a file for a token: add --sat-out, or --sat-key to sign tokens with")
 	}
 	_, err := f.life()

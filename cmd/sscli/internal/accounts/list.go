@@ -9,16 +9,14 @@ import (
 	"github.com/sscli/sscli/internal/textfile"
 )
 
-// Tokens is a list of accepted tokens, of any form.
-type Tokens [][]byte
-
-// ReadTokens reads a file with one token per line. It is an error if the file holds no token.
-func ReadTokens(name string) (Tokens, error) {
+// readTokens reads a file with one token per line, of any form, and returns a function that reports
+// whether the file holds a token. It is an error if the file holds none.
+func readTokens(name string) (check func(token []byte) bool, err error) {
 	text, err := textfile.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	var t Tokens
+	var t [][]byte
 	for line := range bytes.Lines(text) {
 		if token := bytes.TrimSpace(line); len(token) > 0 {
 			t = append(t, token)
@@ -27,10 +25,7 @@ func ReadTokens(name string) (Tokens, error) {
 	if len(t) == 0 {
 		return nil, fmt.Errorf("%s holds no token", name)
 	}
-	return t, nil
-}
-
-// Check reports whether t contains a token.
-func (t Tokens) Check(token []byte) bool {
-	return slices.ContainsFunc(t, func(known []byte) bool { return subtle.ConstantTimeCompare(known, token) == 1 })
+	return func(token []byte) bool {
+		return slices.ContainsFunc(t, func(known []byte) bool { return subtle.ConstantTimeCompare(known, token) == 1 })
+	}, nil
 }

@@ -44,11 +44,10 @@ func (f Login) Apply(o *emulator.Options) error {
 		o.Users, o.CheckLogin = users, users.Check
 	}
 	if f.Tokens != "" {
-		tokens, err := ReadTokens(string(f.Tokens))
-		if err != nil {
+		var err error
+		if o.CheckToken, err = readTokens(string(f.Tokens)); err != nil {
 			return fault.Usagef("--sat-tokens: %w", err)
 		}
-		o.CheckToken = tokens.Check
 	}
 	return nil
 }

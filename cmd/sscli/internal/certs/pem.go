@@ -34,7 +34,6 @@ func readCertificates(text []byte) (tls.Certificate, error) {
 	return cert, nil
 }
 
-// errKeyPassword means that the password is wrong.
 var errKeyPassword = errors.New("the password does not decrypt the key")
 
 // ReadKey reads the first key in PEM text. If password is nil, an encrypted key is an error.
@@ -102,7 +101,6 @@ func parseKey(der []byte) (any, error) {
 	return nil, errors.New("the key is damaged, or in an unknown form: expected PKCS #8, PKCS #1 or SEC 1")
 }
 
-// signer returns a parsed key as a crypto.Signer.
 func signer(key any) (crypto.Signer, error) {
 	s, ok := key.(crypto.Signer)
 	if !ok {

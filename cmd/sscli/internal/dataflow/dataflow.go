@@ -62,9 +62,6 @@ type Field struct {
 	Object bool // $context(ALIAS).a.* copies all fields of the object; an empty Path is the record itself
 }
 
-// A scope holds the data sets that a rule may use.
-type scope []*Dataset
-
 // A reader reads a definition.
 type reader struct {
 	file  File
@@ -215,8 +212,8 @@ func text(n ast.Node) (string, bool) {
 }
 
 // walk looks for datasets and rules below a node. kind is the name of the rules around the node: map,
-// filter, branch, or empty.
-func (r *reader) walk(n ast.Node, kind string, in scope) {
+// filter, branch, or empty. in are the data sets that a rule may use.
+func (r *reader) walk(n ast.Node, kind string, in []*Dataset) {
 	if list, ok := items(n); ok {
 		for _, item := range list {
 			r.walk(item, kind, in)
@@ -267,7 +264,7 @@ func (r *reader) embedded(n ast.Node) {
 }
 
 // inputs checks the references to data sets in the inputs of a rule.
-func (r *reader) inputs(n ast.Node, kind string, in scope) {
+func (r *reader) inputs(n ast.Node, kind string, in []*Dataset) {
 	list, _ := items(n)
 	for _, item := range list {
 		input, ok := text(item)
@@ -302,8 +299,8 @@ func bare(input string) string {
 	return strings.TrimSpace(input)
 }
 
-// noAlias reports that no data set in scope is called alias.
-func (r *reader) noAlias(n ast.Node, alias string, in scope) {
+// noAlias reports that no data set in []*Dataset is called alias.
+func (r *reader) noAlias(n ast.Node, alias string, in []*Dataset) {
 	var aliases, keys []string
 	for _, d := range in {
 		aliases = append(aliases, d.Alias)

@@ -12,7 +12,7 @@ import (
 )
 
 // datasets reads the elements of a datasets list, and reports aliases that appear twice.
-func (r *reader) datasets(list []ast.Node) (in scope) {
+func (r *reader) datasets(list []ast.Node) (in []*Dataset) {
 	for _, item := range list {
 		d := r.entry(item)
 		if d == nil {

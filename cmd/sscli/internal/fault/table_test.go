@@ -128,7 +128,7 @@ var explained = []struct {
 	{"proxy", 3, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Err: &net.DNSError{Err: "no such host", Name: "proxy"}})},
 	{"proxy", 3, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "https://proxy:443", Err: verifyError(x509.UnknownAuthorityError{})})},
 	{"timeout", 124, dialError(mqtt.StageProxy, &mqtt.ProxyError{Proxy: "http://proxy:80", Err: context.DeadlineExceeded})},
-	{"websocket", 3, dialError(mqtt.StageWebSocket, &mqtt.UpgradeError{Status: 404})},
+	{"websocket", 3, dialError(mqtt.StageWebSocket, errors.New("the server answered 404 Not Found, not with a WebSocket"))},
 	{"websocket", 3, dialError(mqtt.StageWebSocket, mqtt.ErrBrokerClosed)},
 	{"lookup", 3, dialError(mqtt.StageLookup, &net.DNSError{Err: "no such host", Name: "broker"})},
 	{"refused", 3, dialError(mqtt.StageTCP, &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", neterr.Refused)})},

@@ -215,7 +215,6 @@ type lineIndex struct {
 	first  int     // number of the first of these lines
 }
 
-// Read implements [io.Reader].
 func (l *lineIndex) Read(p []byte) (int, error) {
 	n, err := l.source.Read(p)
 	for i, c := range p[:n] {

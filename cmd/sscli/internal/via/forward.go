@@ -107,18 +107,9 @@ func (f *forward) finish(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.wornOut = true
-	if !f.isReady() {
+	if !isClosed(f.ready) {
 		f.err = err
 		close(f.ready)
-	}
-}
-
-func (f *forward) isReady() bool {
-	select {
-	case <-f.ready:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -127,7 +118,7 @@ func (f *forward) stdoutLine(line string) {
 	address, ok := forwardedFrom(line)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if ok && !f.isReady() {
+	if ok && !isClosed(f.ready) {
 		f.address = address
 		close(f.ready)
 	}
@@ -152,7 +143,7 @@ func (f *forward) stderrLine(line string) {
 	why := cleanLine(line)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.isReady() || !strings.Contains(strings.ToLower(why), "error") && !strings.Contains(why, "lost connection") {
+	if !isClosed(f.ready) || !strings.Contains(strings.ToLower(why), "error") && !strings.Contains(why, "lost connection") {
 		return
 	}
 	if f.lastErr == "" {
@@ -202,7 +193,6 @@ func (f *forward) endUnused() {
 	}
 }
 
-// dial connects through the forward.
 func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	f.mu.Lock()
 	f.conns++
@@ -296,14 +286,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	return 0, c.forward.explain(err)
 }
 
-// Write implements [net.Conn].
 func (c *conn) Write(p []byte) (int, error) {
 	now := time.Now()
 	c.unanswered.Store(&now)
 	return c.Conn.Write(p)
 }
 
-// Close implements [net.Conn].
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	since := c.unanswered.Load()

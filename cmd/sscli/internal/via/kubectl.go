@@ -136,10 +136,11 @@ func (c *call) wait(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// ended reports whether kubectl has ended.
-func (c *call) ended() bool {
+func (c *call) ended() bool { return isClosed(c.done) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-c.done:
+	case <-c:
 		return true
 	default:
 		return false
@@ -159,7 +160,6 @@ type output struct {
 	data bytes.Buffer
 }
 
-// Write implements [io.Writer].
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	o.data.Write(p[:min(len(p), maxOutput-o.data.Len())])

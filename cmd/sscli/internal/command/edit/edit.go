@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
@@ -219,7 +220,7 @@ func (e *editRun) keepFile(err error) error {
 	if readErr == nil && bytes.Equal(text, e.doc.text) {
 		return errors.Join(err, e.removeFile())
 	}
-	if refused, ok := errors.AsType[*client.StoreError](err); ok && refused.Kind() == client.ErrorFenceRequired {
+	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
 		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.ShWord(e.key) + " --lock LOCK, with the lock that protects the key"}
 	}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {

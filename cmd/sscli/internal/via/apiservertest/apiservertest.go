@@ -7,8 +7,8 @@
 //
 // It serves these kubectl commands: version, get of one object by name, create token, and
 // port-forward to a service, a pod or a deployment, over SPDY/3.1 and over WebSocket. Every
-// port-forward connects to the broker and ignores the requested port. The methods of [Server] cause
-// the faults of a cluster.
+// port-forward connects to the broker and ignores the requested port. The methods and
+// fields of [Server] cause the faults of a cluster.
 package apiservertest
 
 import (
@@ -21,8 +21,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // The names of the objects in the cluster. The service and the deployment select the pod.
@@ -52,6 +52,10 @@ type Options struct {
 
 // A Server is an API server. Its methods may be called concurrently.
 type Server struct {
+	LoggedOut atomic.Bool  // refuse the user's token, as if it had expired
+	Silent    atomic.Bool  // port-forwards that begin discard all bytes
+	Delay     atomic.Int64 // how long the start of a port-forward is delayed, as a time.Duration
+
 	o          Options
 	kubeconfig string
 	http       *httptest.Server
@@ -63,9 +67,6 @@ type Server struct {
 	ca        string
 	created   chan struct{}   // closed while the pod exists
 	forbidden map[string]bool // by "VERB RESOURCE"
-	loggedOut bool
-	silent    bool // new port-forwards discard all bytes
-	delay     time.Duration
 	forwards  map[*forward]bool
 	requests  map[string]int // number of requests, by "VERB RESOURCE"
 }
@@ -151,13 +152,6 @@ func (s *Server) Forbid(verb, resource string) {
 	s.forbidden[verb+" "+resource] = true
 }
 
-// LogOut makes the server refuse the user's token, as if it had expired.
-func (s *Server) LogOut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.loggedOut = true
-}
-
 // SetCA replaces the CA certificates in the config map.
 func (s *Server) SetCA(text string) {
 	s.mu.Lock()
@@ -172,20 +166,6 @@ func (s *Server) Silence() {
 	for f := range s.forwards {
 		f.silent.Store(true)
 	}
-}
-
-// SilenceNew makes port-forwards that begin later discard all bytes.
-func (s *Server) SilenceNew() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.silent = true
-}
-
-// SetDelay delays the start of port-forwards that are requested later.
-func (s *Server) SetDelay(d time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.delay = d
 }
 
 // Requests returns the number of requests for a verb on a resource.

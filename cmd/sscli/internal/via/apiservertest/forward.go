@@ -33,11 +33,8 @@ type forward struct {
 
 // portForward serves a port-forward until it ends.
 func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	delay := s.delay
-	s.mu.Unlock()
 	select {
-	case <-time.After(delay):
+	case <-time.After(time.Duration(s.Delay.Load())):
 	case <-s.closed:
 		return
 	case <-r.Context().Done():
@@ -57,7 +54,7 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 		s.mu.Unlock()
 		return
 	}
-	f.silent.Store(s.silent)
+	f.silent.Store(s.Silent.Load())
 	s.forwards[f] = true
 	s.running.Add(1)
 	s.mu.Unlock()
@@ -70,7 +67,6 @@ func (s *Server) portForward(w http.ResponseWriter, r *http.Request) {
 	f.copies.Wait()
 }
 
-// closeForwards ends the port-forwards.
 func (s *Server) closeForwards() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// An object is a JSON object.
 type object map[string]any
 
 // discovery has the documents that tell kubectl what the server serves, by their paths.
@@ -37,7 +36,6 @@ func resource(kind string, shortNames ...string) object {
 	return object{"name": name + "s", "singularName": name, "shortNames": shortNames, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch"}}
 }
 
-// handler returns the handler of all requests.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for path, document := range discovery {
@@ -49,10 +47,7 @@ func (s *Server) handler() http.Handler {
 		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		loggedOut := s.loggedOut || r.Header.Get("Authorization") != "Bearer "+userToken
-		s.mu.Unlock()
-		if loggedOut {
+		if s.LoggedOut.Load() || r.Header.Get("Authorization") != "Bearer "+userToken {
 			fail(w, http.StatusUnauthorized, "Unauthorized", "Unauthorized")
 			return
 		}

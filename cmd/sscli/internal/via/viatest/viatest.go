@@ -24,6 +24,9 @@ import (
 // Variable is the name of the environment variable that holds the cluster's directory.
 const Variable = "SSCLI_TEST_CLUSTER"
 
+// deleted is the signal that makes a port-forward end as if its pod was deleted.
+const deleted = syscall.SIGALRM
+
 // A Cluster is the state of a cluster, in the files of a directory:
 //
 //	broker     the address that forwards connect to
