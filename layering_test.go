@@ -134,7 +134,7 @@ command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch lineinput usage
 sources              client format repl config fault lineinput records internal/textfile
 command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault outage guard sources verb tune usage
+command/apply        client client/wire format app bulkread command/diff command/set config fault fence outage guard sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage internal/textfile

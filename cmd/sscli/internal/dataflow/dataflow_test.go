@@ -62,7 +62,7 @@ func TestRead(t *testing.T) {
 		{"no data sets", "map: [{inputs: [$context(a).y]}]", "1! no data set is called \"a\"; add it to datasets: key: a\n"},
 		{"no alias", good + "map: [{inputs: [$context.y, $context(position)]}]",
 			"3 \"position\" as \"position\" on \"Position\": 6:Position\n8! \"$context.y\" does not say which data set; write $context(ALIAS).FIELD\n8! $context(position): \"\": a name of a field is missing; write $context(position).FIELD\n"},
-		{"incomplete entries", "datasets:\n- inputs: [$source.a]\n- key: a\n- key: b\n  inputs: [$source.x, $source.y]\n  expression: $1 == $3\n- key: c\n  inputs: [Position, $context(c).x, $context.*]\n",
+		{"incomplete entries", "datasets:\n- inputs: [$source.a]\n- key: a\n- key: b\n  inputs: [$source.x, $source.y]\n  expression: $1 == $3\n- key: c\n  inputs: [Position, $context(d).x, $context.*]\n",
 			"3 \"a\" as \"a\" on \"\":\n4 \"b\" as \"b\" on \"\":\n7 \"c\" as \"c\" on \"\":\n" +
 				"2! the data set has no key; add key: KEY, the key of the state store that has the records\n" +
 				"3! the data set \"a\" has no inputs; add inputs: [$source.FIELD, $context.FIELD]\n" +
@@ -70,9 +70,11 @@ func TestRead(t *testing.T) {
 				"4! no input of the data set \"b\" is a field of its records; write $source.FIELD for a field of the message, and $context.FIELD for a field of the record\n" +
 				"6! the expression names $3, and there are 2 inputs; add an input, or count from $1\n" +
 				"8! the input \"Position\" is neither of the message nor of the record; write $source.FIELD for a field of the message, and $context.FIELD for a field of the record\n" +
-				"8! the input \"$context(c).x\" is neither of the message nor of the record; among the inputs of a data set write $context.x\n" +
+				"8! the input \"$context(d).x\" is a field of another data set; write $context.x\n" +
 				"8! the input \"$context.*\" has a wildcard; name the field: a data set takes no wildcard\n" +
 				"7! the data set \"c\" has no expression; add expression: $1 == $2\n"},
+		{"inputs that name the data set", "datasets:\n- key: assets\n  inputs: [$source.deviceId, $context(assets).asset]\n  expression: $1 == $2\n- {key: k as a, inputs: [$context(a).b.c, $source.x], expression: $1 == $2}\n- {key: m as n, inputs: [$source.x, $context(m).y], expression: $1 == $2}\nmap: [{inputs: [$context(assets).site]}]\n",
+			"2 \"assets\" as \"assets\" on \"asset\": 3:asset 7:site\n5 \"k\" as \"a\" on \"b.c\": 5:b.c\n6 \"m\" as \"n\" on \"y\": 6:y\n"},
 		{"other expressions", "datasets:\n- key: a\n  as: b\n  inputs: [$source.x, $context.x]\n  expression: $1 > $2\n",
 			"2 \"a\" as \"b\" on \"\": 4:x\n3? as: the documentation has the alias in key: a as b\n5? the expression \"$1 > $2\" is not checked: only $1 == $2 is\n"},
 		{"same alias", "datasets: [{key: a, inputs: [$source.x, $context.x], expression: $1 == $2},\n {key: b as a, inputs: [$source.x, $context.x], expression: $1==$2}]",

@@ -64,17 +64,20 @@ func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
 		fields = append(fields, nil)
 		input, _ := text(item)
 		input = bare(input)
-		path, ofRecord := strings.CutPrefix(input, "$context.")
-		if !ofRecord {
-			var ofMessage bool
-			if path, ofMessage = strings.CutPrefix(input, "$source."); !ofMessage {
-				hint := want
-				if ref := reference().FindStringSubmatch(input); ref != nil {
-					hint = "among the inputs of a data set write $context." + ref[2]
-				}
-				r.finding(item, fmt.Sprintf("the input %.100q is neither of the message nor of the record", input), hint)
+		path, ofMessage := strings.CutPrefix(input, "$source.")
+		ofRecord := false
+		if ref := reference().FindStringSubmatch(input); ref != nil { // the documentation has this form, too
+			if alias := strings.TrimSpace(ref[1]); alias != d.Alias && alias != d.Key {
+				r.finding(item, fmt.Sprintf("the input %.100q is a field of another data set", input), "write $context."+ref[2])
 				continue
 			}
+			path, ofRecord = ref[2], true
+		} else if !ofMessage {
+			path, ofRecord = strings.CutPrefix(input, "$context.")
+		}
+		if !ofMessage && !ofRecord {
+			r.finding(item, fmt.Sprintf("the input %.100q is neither of the message nor of the record", input), want)
+			continue
 		}
 		p, err := dataset.ParsePath(path)
 		switch {

@@ -197,6 +197,14 @@ func Token(text string) (wire.Version, error) {
 	return token, nil
 }
 
+// Check is CheckKey for the key of a command that has a token.
+func Check(c client.Command) error {
+	if c.Fence() == "" {
+		return nil
+	}
+	return CheckKey(c.Key())
+}
+
 // CheckKey returns a usage error if a key is the lock of the surrounding lock run. Tokens are for
 // other keys: a write to the lock itself with a token would fence the lock, and then nobody could
 // renew, release or acquire it.

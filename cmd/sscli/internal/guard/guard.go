@@ -94,6 +94,9 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 		}
 	}
 	req := set.Request(w.Key, value, o)
+	if err := req.Check(w.App.Output); err != nil {
+		return err
+	}
 	req.Force = w.Force
 	result := req.Result
 	req.Result = func(c *client.Command, reply client.Result) (format.Result, bool, error) {

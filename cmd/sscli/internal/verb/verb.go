@@ -157,10 +157,8 @@ func (r Request) Check(output string) error {
 		if err := r.Commands[i].Check(); err != nil {
 			return &fault.UsageError{Err: err}
 		}
-		if r.Commands[i].Fence() != "" {
-			if err := fence.CheckKey(r.Commands[i].Key()); err != nil {
-				return err
-			}
+		if err := fence.Check(r.Commands[i]); err != nil {
+			return err
 		}
 	}
 	return usage.CheckShow(r.Show, output)

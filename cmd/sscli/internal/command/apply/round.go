@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -175,6 +176,9 @@ func (r *round) remove(now bulkread.Entry) *item {
 // add queues the write of an item. Then it finishes earlier items that have a result, and further ones
 // if too many are pending.
 func (r *round) add(ctx context.Context, it *item) error {
+	if it.Err == nil && it.action != unchanged {
+		it.Err = fence.Check(it.command)
+	}
 	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
 		it.f, it.Err = r.pipe.Queue(ctx, it.command)
 		switch {
