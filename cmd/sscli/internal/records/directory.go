@@ -2,7 +2,7 @@ package records
 
 import (
 	"fmt"
-	"io"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -10,14 +10,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// OpenKey opens the file in dir that holds a key's records, and returns the options to read it. A
-// missing file is a usage error.
-func OpenKey(dir, key string) (io.ReadCloser, Options, error) {
+// ReadKey returns the records in the file in dir that holds a key's records, and the name of that file.
+// Each loop over the records reads the file. A missing file is a usage error.
+func ReadKey(dir, key string) (rows iter.Seq2[Record, error], name string, err error) {
 	extensions := []string{"", ".jsonl", ".ndjson", ".json", ".csv", ".tsv"}
 	if info, err := os.Stat(dir); err != nil {
-		return nil, Options{}, err
+		return nil, "", err
 	} else if !info.IsDir() {
-		return nil, Options{}, fmt.Errorf("--data %s: expected a directory", format.Path(dir))
+		return nil, "", fmt.Errorf("--data %s: expected a directory", format.Path(dir))
 	}
 	for _, extension := range extensions {
 		local := filepath.FromSlash(key + extension)
@@ -26,8 +26,16 @@ func OpenKey(dir, key string) (io.ReadCloser, Options, error) {
 		if !filepath.IsLocal(local) || err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		file, err := os.Open(name)
-		return file, Options{Name: name, Stored: extension == "" && filepath.Ext(key) == ""}, err
+		o := Options{Name: name, Stored: extension == "" && filepath.Ext(key) == ""}
+		return func(yield func(Record, error) bool) {
+			file, err := os.Open(name)
+			if err != nil {
+				yield(Record{}, err)
+				return
+			}
+			defer file.Close()
+			Read(file, o)(yield)
+		}, name, nil
 	}
-	return nil, Options{}, fault.Usagef("add %s.jsonl or %[1]s.csv to %s", format.BriefWord(key), format.Path(dir))
+	return nil, "", fault.Usagef("add %s.jsonl or %[1]s.csv to %s", format.BriefWord(key), format.Path(dir))
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,12 +72,12 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	value, err := m.dataset(ctx)
+	rows, err := m.records(ctx)
 	if err != nil {
 		return err
 	}
 	if m.message == "" {
-		return m.find(value, query, 0)
+		return m.find(rows, query, 0)
 	}
 	source, _, err := open(ctx, m.app, string(m.message))
 	if err != nil {
@@ -94,7 +95,7 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 				m.app.Warn(fmt.Sprintf("%s:%d: %s of the message is %v: it equals nothing", m.message, message.Line, field, err), "")
 			}
 		}
-		if err := m.find(value, query, message.Line); err == fault.ErrNo {
+		if err := m.find(rows, query, message.Line); err == fault.ErrNo {
 			no = err
 		} else if err != nil {
 			return err
@@ -155,43 +156,45 @@ func valueOf(text string) []byte {
 	return value
 }
 
-// dataset reads the data set, as JSON Lines, from the store or from --data.
-func (m *matcher) dataset(ctx context.Context) ([]byte, error) {
+// records returns the records of the data set in the store or in --data, for several loops.
+func (m *matcher) records(ctx context.Context) (iter.Seq2[records.Record, error], error) {
 	if err := client.Get(m.key).Check(); err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
 	if m.data != "" {
-		file, o, err := records.OpenKey(string(m.data), m.key)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		value, _, err := records.Value(file, o, 0)
-		return value, err
+		rows, _, err := records.ReadKey(string(m.data), m.key)
+		return rows, err
 	}
 	value, found, err := read(ctx, m.app, m.key)
-	return value, cmp.Or(err, fault.NoIf(!found))
+	rows := func(yield func(records.Record, error) bool) {
+		records.Read(bytes.NewReader(value), stored(m.key))(yield)
+	}
+	return rows, cmp.Or(err, fault.NoIf(!found))
 }
 
 const maxNear = 5
 
 // find prints the first record that matches the query, or near misses. message is the line number of
 // the message, or 0 without one.
-func (m *matcher) find(value []byte, q dataset.Query, message int) error {
+func (m *matcher) find(rows iter.Seq2[records.Record, error], q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string
-	later := 0
-	for r, err := range records.Read(bytes.NewReader(value), stored(m.key)) {
-		if err != nil {
-			return notDataset(m.key, err)
+	later, line := 0, 0 // line is the line of the record in the data set; a file may have other lines
+	for r, err := range rows {
+		if err != nil && m.data == "" {
+			err = notDataset(m.key, err)
 		}
+		if err != nil {
+			return err
+		}
+		line++
 		switch matches, why := q.Match(r.JSON); {
 		case matches && result.Line == 0:
-			result.Line, result.Record = r.Line, bytes.Clone(r.JSON)
+			result.Line, result.Record = line, bytes.Clone(r.JSON)
 		case matches:
 			later++
 		case why != "" && len(near) < maxNear:
-			near = append(near, fmt.Sprintf("line %d: %s", r.Line, why))
+			near = append(near, fmt.Sprintf("line %d: %s", line, why))
 		}
 	}
 	if err := m.app.Emit(result); err != nil {

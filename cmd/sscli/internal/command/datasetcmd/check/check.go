@@ -283,20 +283,10 @@ func (c *checker) fromStore(s *client.Session, o client.Options) source {
 
 func (c *checker) fromDirectory(dir string) source {
 	return func(_ context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
-		file, o, err := records.OpenKey(dir, key)
+		rows, name, err := records.ReadKey(dir, key)
 		if usage, ok := err.(*fault.UsageError); ok {
 			return nil, usage.Err.Error(), nil
 		}
-		if err != nil {
-			return nil, "", err
-		}
-		return func(yield func(records.Record, error) bool) {
-			defer file.Close()
-			for r, err := range records.Read(file, o) {
-				if !yield(r, err) {
-					return
-				}
-			}
-		}, "add records to " + o.Name, nil
+		return rows, "add records to " + name, err
 	}
 }
