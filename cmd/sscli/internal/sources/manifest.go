@@ -60,6 +60,8 @@ func manifest(name string) (source, error) {
 	return files(all), nil
 }
 
+const manifestForm = "the word keys: and below it a list, such as - {key: a, value: 1}"
+
 // errorAt returns an error that begins with ":LINE: ". The caller puts the file's name before it.
 func errorAt(line int, text string, args ...any) error {
 	return fmt.Errorf(":%d: "+text, append([]any{line}, args...)...)
@@ -96,10 +98,10 @@ func parseManifest(text []byte) ([]file, error) {
 		}
 	}
 	if body == nil {
-		return nil, errors.New(": empty: expected keys: and a list of keys")
+		return nil, errors.New(": empty: expected "+manifestForm)
 	}
 	var all []file
-	err = members(body, "keys: and a list of keys", func(name string, n ast.Node) error {
+	err = members(body, manifestForm, func(name string, n ast.Node) error {
 		list, ok := n.(*ast.SequenceNode)
 		switch {
 		case name != "keys":

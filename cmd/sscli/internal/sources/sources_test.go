@@ -194,9 +194,9 @@ func TestLinks(t *testing.T) {
 // TestManifestErrors names the line of what is wrong.
 func TestManifestErrors(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
-		{"", ": empty: expected keys: and a list of keys"},
-		{"# nothing\n", ": empty: expected keys: and a list of keys"},
-		{"- a\n", ":1: expected keys: and a list of keys"},
+		{"", ": empty: expected the word keys: and below it a list, such as - {key: a, value: 1}"},
+		{"# nothing\n", ": empty: expected the word keys: and below it a list, such as - {key: a, value: 1}"},
+		{"- a\n", ":1: expected the word keys: and below it a list, such as - {key: a, value: 1}"},
 		{"keys: a\n", ":1: keys: expected a list"},
 		{"keys:\n", ":1: keys: expected a list"},
 		{"key: a\nvalue: 1\n", `:1: unknown field "key": expected keys`},

@@ -48,8 +48,8 @@ A SOURCE is
                is a data set: its key has no extension, and its value is JSON Lines.
                Names that begin with a dot are left out.
     FILE.csv   a data set
-    FILE.yaml  a manifest: a list of entries, each with a key, with a value, a file or a
-               dataset, and optionally with persist: true and ttl: 30s
+    FILE.yaml  a manifest: below the word keys: a list of entries, each with a key, with a
+               value, a file or a dataset, and optionally with persist: true and ttl: 30s
     -          standard input, like FILE
 If several sources have the same key, the last one counts. --prefix is put before keys
 that are named after files.
