@@ -63,7 +63,7 @@ func (c *columns) measure(cells []cell, terminal int) {
 		return
 	}
 	for i, x := range cells {
-		if width := max(Columns(x.text), x.least); !x.keep || terminal == 0 || width <= x.maxWidth(terminal) {
+		if width := max(Columns(x.text), x.least); !x.keep && !c.keeps || terminal == 0 || width <= x.maxWidth(terminal) {
 			c.widen(i, width)
 		}
 	}

@@ -167,7 +167,8 @@ func (s *style) holder(name string) string {
 	if s.wide || len(name) <= maxHolder {
 		return Quote(name)
 	}
-	return Brief(name)
+	const begin = 16 // bytes
+	return fmt.Sprintf("%s… (%d bytes)", Quote(name[:begin]), len(name))
 }
 
 // raw writes `held`, the holder, the token and the token's age in milliseconds, or only `free`.
