@@ -143,7 +143,7 @@ command/lock         client format command/lock/trace process app config fault f
 guard                client format app fault verb command/set tune
 command/edit         client client/wire format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage internal/busyfile
 command/datasetcmd/check client format app config dataflow dataset fault guard records suggest internal/textfile
-command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records tune usage
+command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records suggest tune usage
 command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
 command/explain      client client/wire format app complete config fault fence
 command/ping         client client/wait client/wire format app config fault usage

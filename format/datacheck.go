@@ -14,7 +14,7 @@ type DataCheck struct {
 func (c DataCheck) fields(o *objectWriter) { o.result("data_check", c) }
 
 func (c DataCheck) human(w *writer) {
-	w.printf("%s: %d keys, %d bytes in a file of %d bytes", printable(c.File), c.Keys, c.Bytes, c.Size)
+	w.printf("%s: %s, %s in a file of %s", printable(c.File), Count(c.Keys, "key"), Count(int(c.Bytes), "byte"), Count(int(c.Size), "byte"))
 	if len(c.Damages) == 0 {
 		w.print(", no damage")
 	}

@@ -98,7 +98,7 @@ func parseManifest(text []byte) ([]file, error) {
 		}
 	}
 	if body == nil {
-		return nil, errors.New(": empty: expected "+manifestForm)
+		return nil, errors.New(": empty: expected " + manifestForm)
 	}
 	var all []file
 	err = members(body, manifestForm, func(name string, n ast.Node) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -141,6 +142,20 @@ func (l *loader) readFile(ctx context.Context) error {
 		return &fault.UsageError{Err: fmt.Errorf("%s has no records: expected at least one", format.Path(l.file)), Hint: "sscli del " + format.ShWord(l.key) + " deletes the data set"}
 	}
 	l.survey.Done()
+	if l.survey.On != nil && l.survey.Without.Count == l.survey.Records {
+		var names []string
+		for _, f := range l.survey.Fields {
+			names = append(names, dataset.Path{f.Name}.String())
+		}
+		hint := "--on with one of the fields " + format.Cut(strings.Join(names, ", "), 200)
+		if near := suggest.Near(l.survey.On.String(), names); len(near) > 0 {
+			hint = "--on " + format.ShWord(near[0])
+		}
+		return &fault.UsageError{
+			Err:  fmt.Errorf("--on %s: no record has a string, a number or a boolean in this field, so no message would find one", format.Word(l.survey.On.String())),
+			Hint: hint,
+		}
+	}
 	l.value = value.String()
 	return nil
 }

@@ -90,7 +90,10 @@ func checkData(a *app.App, f dataFlags) error {
 		return err
 	}
 	e := &fault.DataError{Err: fmt.Errorf("%s is damaged", name)}
-	if f.file == "" {
+	switch {
+	case report.Records == 0:
+		e.Hint = "restore the file from a backup, or begin with another --data: no key is readable"
+	case f.file == "":
 		e.Hint = fmt.Sprintf("sscli serve --data-check %s --data NEW writes what is readable to the file NEW", format.ShWord(name))
 	}
 	return e

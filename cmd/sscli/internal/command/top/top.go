@@ -49,7 +49,7 @@ sscli scan lists.
 
 An operand with *, ? or [ is a pattern, as in scan. The store sends no notification of new
 keys, so top scans for them every 5s (--every). With a broker that has no SCAN, top shows
-only keys that are named.
+only keys that are named. A scan may leave out keys that are not UTF-8 text: name those.
 
 Arrows select a key. Enter opens it: its value, its packets, and its history since top
 started. / filters, s sorts, ? shows help, q goes back or quits. Ctrl-Z suspends top, and

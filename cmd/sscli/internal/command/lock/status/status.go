@@ -85,7 +85,7 @@ holder renews the lock, or that no renewal was seen.
 
 An operand with *, ? or [ is a PATTERN, as in sscli scan; the default is *. The store does
 not say which keys are locks, so use a PATTERN that matches only locks. A PATTERN needs a
-broker that has SCAN; a NAME does not.
+broker that has SCAN, and may leave out names that are not UTF-8 text; a NAME does not.
 
 The exit code is 1 if a NAME is free. The store does not say when a lock expires, and the
 age is wrong by the difference between the local clock and the store's clock.`,
