@@ -13,6 +13,7 @@ package directive
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,7 +146,7 @@ func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 			return context.Cause(ctx)
 		}
 		switch err := run(ctx, words); {
-		case fault.IsNo(err):
+		case errors.Is(err, fault.ErrNo):
 			no = err
 		case err != nil:
 			return err

@@ -278,6 +278,3 @@ type OverTLSError struct{ Err error }
 func (e *OverTLSError) Error() string { return e.Err.Error() }
 
 func (e *OverTLSError) Unwrap() error { return e.Err }
-
-// IsNo reports whether the error is [ErrNo], which prints no message.
-func IsNo(err error) bool { return errors.Is(err, ErrNo) }

@@ -22,14 +22,11 @@ func (c *checkup) cluster(ctx context.Context) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	if err := c.kubectl(limited, way); err != nil {
-		return err
-	}
 	for _, check := range []struct {
 		name string
 		run  func(context.Context, *via.Way, *format.Check) error
 	}{
-		{"service", c.service}, {"forward", c.forward}, {"ca", c.clusterCA}, {"token", c.clusterToken},
+		{"kubectl", c.kubectl}, {"cluster", c.apiServer}, {"service", c.service}, {"forward", c.forward}, {"ca", c.clusterCA}, {"token", c.clusterToken},
 	} {
 		result := format.Check{Name: check.name, Status: format.Pass}
 		began := time.Now()
@@ -44,37 +41,35 @@ func (c *checkup) cluster(ctx context.Context) error {
 	return nil
 }
 
-// kubectl checks that kubectl is installed and reaches the cluster.
-func (c *checkup) kubectl(ctx context.Context, way *via.Way) error {
-	began := time.Now()
+// A version is what kubectl and the API server say of themselves. After an error it is empty.
+type version struct {
+	Version string `json:"gitVersion"`
+}
+
+// kubectl checks that kubectl is installed, and its version.
+func (c *checkup) kubectl(ctx context.Context, way *via.Way, check *format.Check) error {
 	out, err := way.Kubectl(ctx, "version", "--client", "--output=json")
-	if err != nil {
-		return c.fail(ctx, "kubectl", err)
-	}
-	type version struct {
-		Version string `json:"gitVersion"`
-	}
 	var local struct {
 		Client version `json:"clientVersion"`
 	}
-	_ = json.Unmarshal(out, &local) // after an error, no version is shown
-	check := format.Check{Name: "kubectl", Status: format.Pass, Took: time.Since(began).Round(time.Microsecond), Message: local.Client.Version}
+	_ = json.Unmarshal(out, &local)
+	check.Message = local.Client.Version
 	var major, minor int
 	if n, _ := fmt.Sscanf(local.Client.Version, "v%d.%d", &major, &minor); n == 2 && (major < 1 || major == 1 && minor < 24) {
 		check.Status = format.Warn
 		check.Message += ": kubectl create token needs 1.24 or newer"
 		check.Hint = "install a newer kubectl, or use a login of your own with --sat-file, --username or --cert-file"
 	}
-	if err := c.print(check); err != nil {
-		return err
-	}
-	began = time.Now()
-	if out, err = way.Kubectl(ctx, "get", "--raw", "/version"); err != nil {
-		return c.fail(ctx, "cluster", err)
-	}
+	return err
+}
+
+// apiServer checks that kubectl reaches the cluster.
+func (c *checkup) apiServer(ctx context.Context, way *via.Way, check *format.Check) error {
+	out, err := way.Kubectl(ctx, "get", "--raw", "/version")
 	var server version
-	_ = json.Unmarshal(out, &server) // after an error, no version is shown
-	return c.pass("cluster", time.Since(began), strings.TrimSpace("the API server answers, Kubernetes "+server.Version))
+	_ = json.Unmarshal(out, &server)
+	check.Message = strings.TrimSpace("the API server answers, Kubernetes " + server.Version)
+	return err
 }
 
 func (c *checkup) service(ctx context.Context, way *via.Way, check *format.Check) error {

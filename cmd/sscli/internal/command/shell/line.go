@@ -40,7 +40,7 @@ func (s *shell) entry(ctx context.Context, text string) error {
 			}
 			return s.words(ctx, line.Words)
 		})
-		if err == nil || fault.IsNo(err) {
+		if err == nil || errors.Is(err, fault.ErrNo) {
 			continue
 		}
 		left := 0
