@@ -163,7 +163,7 @@ command/version      format app usage
 command/man          app command/version fault cmdline help usage
 statestorecli        client format atomicfile app config fault verb operand
 
-cmd/sscli            format command/apply command/batch command/bench kubectlplugin process app command/contextcmd command/diff command/doctor command/edit command/export command/forward command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics tune verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/pod command/scan command/set command/vdel command/datasetcmd
+cmd/sscli            format command/apply command/batch command/bench kubectlplugin process app command/contextcmd command/diff command/doctor command/edit command/export command/forward command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/pod command/scan command/set command/vdel command/datasetcmd
 `
 
 const rooms = module + "/cmd/sscli/internal/"

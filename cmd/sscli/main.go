@@ -18,7 +18,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
 	"github.com/sscli/sscli/cmd/sscli/internal/topics"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/format"
 )
 
@@ -33,7 +32,6 @@ func main() {
 	if process.GuardMain() {
 		return
 	}
-	tune.GrowStack()
 	os.Exit(run(os.Args[0], os.Args[1:]))
 }
 

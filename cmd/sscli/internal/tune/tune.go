@@ -1,8 +1,7 @@
-// Package tune adapts Go's scheduler, garbage collector and stacks to what a command does.
+// Package tune adapts Go's scheduler and garbage collector to what a command does.
 package tune
 
 import (
-	"os"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -23,16 +22,6 @@ func CollectLess() (restore func()) {
 func OneCore() (restore func()) {
 	before := runtime.GOMAXPROCS(1)
 	return func() { runtime.GOMAXPROCS(before) }
-}
-
-// GrowStack makes room for 16 KiB on this goroutine's stack. Call it where few functions are on the
-// stack: each time a stack is full, Go reads the tables of all functions on it, and pages of a program
-// that has just started must first be mapped.
-//
-//go:noinline
-func GrowStack() {
-	var room [16 << 10]byte
-	runtime.KeepAlive(&room[len(os.Args)%len(room)])
 }
 
 // collectorMemory is how many bytes of garbage may stay uncollected when clients use all the memory
