@@ -62,18 +62,14 @@ func runPing(c *conn, args [][]byte) error {
 	return nil
 }
 
-func runEcho(c *conn, args [][]byte) error {
-	return c.reply(args[1])
-}
+func runEcho(c *conn, args [][]byte) error { return c.reply(args[1]) }
 
 func runSelect(c *conn, args [][]byte) error {
 	c.ok()
 	return checkDatabase(args[1])
 }
 
-func runClientID(c *conn, _ [][]byte) error {
-	return c.reply(c.id)
-}
+func runClientID(c *conn, _ [][]byte) error { return c.reply(c.id) }
 
 // isPlain reports whether a text has only printable ASCII without spaces, so that it is one word
 // in CLIENT LIST.

@@ -31,9 +31,7 @@ func runCommand(c *conn, _ [][]byte) error {
 	return nil
 }
 
-func runCommandCount(c *conn, _ [][]byte) error {
-	return c.reply(len(c.s.table.rows))
-}
+func runCommandCount(c *conn, _ [][]byte) error { return c.reply(len(c.s.table.rows)) }
 
 func runCommandInfo(c *conn, args [][]byte) error {
 	if len(args) == 2 {

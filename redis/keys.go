@@ -41,9 +41,7 @@ func (c *conn) sendDel(op *Op) {
 	}
 }
 
-func runDel(c *conn, args [][]byte) error {
-	return c.countKeys(Del, args[1:], c.sendDel)
-}
+func runDel(c *conn, args [][]byte) error { return c.countKeys(Del, args[1:], c.sendDel) }
 
 // countKeys carries out an operation on each key and replies with the number of keys that were found. It
 // calls done after each operation. If this takes long, other clients may use the Local in between.
@@ -71,9 +69,7 @@ func (c *conn) deleteIf(key, value []byte) error {
 	return err
 }
 
-func runDelIfEq(c *conn, args [][]byte) error {
-	return c.deleteIf(args[1], args[2])
-}
+func runDelIfEq(c *conn, args [][]byte) error { return c.deleteIf(args[1], args[2]) }
 
 // runDelEx supports only the condition IFEQ.
 func runDelEx(c *conn, args [][]byte) error {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // A document is a value and its text for an editor.
@@ -23,7 +25,8 @@ func newDocument(value []byte) (d document, ok bool) {
 	if !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0 {
 		return document{}, false
 	}
-	d = document{stored: value, text: value, isJSON: isContainer(value) && json.Valid(value)}
+	kind := jsontext.Value(value).Kind()
+	d = document{stored: value, text: value, isJSON: (kind == '{' || kind == '[') && json.Valid(value)}
 	var packed, indented bytes.Buffer
 	if d.isJSON && json.Compact(&packed, value) == nil && bytes.Equal(packed.Bytes(), value) && json.Indent(&indented, value, "", "  ") == nil {
 		d.compact, d.text = true, indented.Bytes()
@@ -33,12 +36,6 @@ func newDocument(value []byte) (d document, ok bool) {
 		d.text = append(d.text[:len(d.text):len(d.text)], '\n')
 	}
 	return d, true
-}
-
-// isContainer reports whether a text begins like a JSON object or array.
-func isContainer(text []byte) bool {
-	text = bytes.TrimLeft(text, " \t\r\n")
-	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
 // value returns the value to store for an edited text. If the old value was JSON and the text is not,
