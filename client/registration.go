@@ -102,12 +102,6 @@ func (g *registration) notifyStopped(err error) {
 	}
 }
 
-// isKeyError reports whether a retry for this key on another connection would fail with the
-// same error.
-func isKeyError(err error) bool {
-	return isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err)
-}
-
 // maxKeyRequests is the maximum number of a watcher's requests in flight.
 const maxKeyRequests = 256
 
@@ -214,7 +208,8 @@ func (v *watcher) refused(q *keyRequest, err error) {
 	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {
 		g.state = regUnknown
 	}
-	if isKeyError(err) {
+	// A retry for this key on another connection would fail with these errors, too.
+	if isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err) {
 		if isA[*StoreError](err) && q.op == opRegister {
 			g.state = regNone
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 	"unicode/utf8"
@@ -173,19 +174,12 @@ func named(err error) error {
 	return fmt.Errorf("the terminal: %w", err)
 }
 
-// readAnswer reads one line, which may also end with the input. It reads byte by byte, to leave the
-// bytes after the line to other readers.
+// readAnswer reads one line, which may also end with the input. A terminal returns one line at a time.
 func readAnswer(f *os.File) (string, error) {
-	var line []byte
-	for b := make([]byte, 1); ; {
-		n, err := f.Read(b)
-		switch {
-		case n == 1 && b[0] == '\n', errors.Is(err, io.EOF):
-			return string(line), nil
-		case n == 1:
-			line = append(line, b[0])
-		case err != nil:
-			return "", err
-		}
+	line := make([]byte, 4096) // the longest line that a terminal accepts
+	n, err := f.Read(line)
+	if errors.Is(err, io.EOF) {
+		err = nil
 	}
+	return strings.TrimRight(string(line[:n]), "\r\n"), err
 }

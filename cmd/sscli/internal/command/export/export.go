@@ -157,13 +157,11 @@ func (e *exporter) progress() string {
 
 // run prints the entries of keys, and then a summary.
 func (e *exporter) run(ctx context.Context, s *bulkread.Store, keys bulkread.Keys) error {
-	err := s.Each(ctx, keys, e.flush, e.entry)
+	err := s.Each(ctx, keys, func() error { return e.outputError(e.out.Flush()) }, e.entry)
 	e.sum.Keys, e.sum.Bytes, e.sum.Elapsed = int(e.keys.Load()), e.bytes.Load(), time.Since(e.began)
 	e.app.Summarize(e.sum)
 	return cmp.Or(err, e.refused, fault.NoIf(e.sum.Missing > 0))
 }
-
-func (e *exporter) flush() error { return e.outputError(e.out.Flush()) }
 
 func (e *exporter) outputError(err error) error {
 	if err == nil {

@@ -163,7 +163,9 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {
 		s.conn.locks.add(operand.Unprotect(cmd.Flags().Args())[0])
 	}
-	s.timed = !waitsByDesign(cmd)
+	path := strings.Fields(cmd.CommandPath())
+	// These commands run for as long as the user wants, so their duration is of no interest.
+	s.timed = len(path) < 2 || !slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 	u, ok := errors.AsType[*fault.UsageError](err)
 	if _, advised := fault.Advice(err); ok && !advised {
 		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
@@ -175,13 +177,6 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 		line.GuessOutput(args)
 	}
 	return err
-}
-
-// waitsByDesign reports whether a command runs for as long as the user wants, so that its duration is
-// of no interest.
-func waitsByDesign(cmd *cobra.Command) bool {
-	path := strings.Fields(cmd.CommandPath())
-	return len(path) > 1 && slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 }
 
 // newLine returns an application for a line, with the streams and the connection of the shell.
