@@ -165,9 +165,12 @@ func TestRuleForUnprovenName(t *testing.T) {
 		}
 	}
 	users := map[string]string{"ann": "secret"}
-	if s, err := emulator.New(emulator.Options{Users: users, Rules: parseRules(t, "ann:Read:*", "eve:Read:*")}); err == nil {
-		s.Close()
-		t.Error("a rule for eve, who is not a user")
+	mutual := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert} // a certificate alone is no login where there are users
+	for _, config := range []*tls.Config{nil, mutual} {
+		if s, err := emulator.New(emulator.Options{Users: users, TLS: config, Rules: parseRules(t, "ann:Read:*", "eve:Read:*")}); err == nil {
+			s.Close()
+			t.Error("a rule for eve, who is not a user")
+		}
 	}
 }
 

@@ -233,6 +233,14 @@ func TestRedisRights(t *testing.T) {
 	ann.Expect(t, noKill, "CLIENT", "KILL", "ID", rootID)
 	ann.Expect(t, noKill, "CLIENT", "KILL", "TYPE", "normal")
 	ann.Expect(t, noKill, "CLIENT", "KILL", "USER", "root")
+	ann.Expect(t, noKill, "CLIENT", "KILL", "USER", "nobody") // or ann would learn who is connected
+	root.Expect(t, "+OK\r\n", "SET", "hidden", "1")
+	if own, all := ann.Do(t, "CLIENT", "LIST"), root.Do(t, "CLIENT", "LIST"); strings.Contains(own, "user=root") || strings.Count(own, "user=ann") != 2 || !strings.Contains(all, "user=ann") {
+		t.Errorf("ann sees the clients\n%s\nroot sees\n%s", own, all)
+	}
+	if own, all := ann.Do(t, "INFO", "keyspace"), root.Do(t, "INFO", "keyspace"); strings.Contains(own, "keys=") || !strings.Contains(all, "keys=1,") {
+		t.Errorf("ann counts the keys: %s; root: %s", own, all)
+	}
 	ann.Expect(t, noKill, "CLIENT", "KILL", root.Conn.LocalAddr().String())
 	ann.Expect(t, ":1\r\n", "CLIENT", "KILL", "USER", "ann")
 	spy.Closed(t)

@@ -88,16 +88,19 @@ func (o *Options) checkProvable(r Rule) error {
 	certificates := o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
 	_, known := o.Users[r.User]
 	switch {
-	case certificates, o.VerifyToken != nil, o.Users == nil && o.CheckLogin != nil, r.User == anybody && !strings.Contains(r.Keys, "{"):
+	case o.VerifyToken != nil, r.User == anybody && !strings.Contains(r.Keys, "{"):
 		return nil
-	case o.Users == nil && r.User == anybody:
+	case o.Users != nil: // a certificate alone is no login then
+		if r.User != anybody && !known {
+			return fmt.Errorf("user %q can never log in: not in the list of users", r.User)
+		}
+		return nil
+	case certificates, o.CheckLogin != nil:
+		return nil
+	case r.User == anybody:
 		return errors.New("the braces need a user name, and no login with user names is configured")
-	case o.Users == nil:
-		return fmt.Errorf("user %q can never log in: no login with user names is configured", r.User)
-	case r.User != anybody && !known:
-		return fmt.Errorf("user %q can never log in: not in the list of users", r.User)
 	}
-	return nil
+	return fmt.Errorf("user %q can never log in: no login with user names is configured", r.User)
 }
 
 // String returns the rule in the form that [ParseRule] parses.

@@ -266,9 +266,12 @@ func runClientList(c *conn, args [][]byte) error {
 		return errSyntax
 	}
 	var lines strings.Builder
+	mayAll := c.mayAll()
 	c.s.mu.Lock()
 	for _, of := range c.s.clients(accept) {
-		lines.WriteString(c.describe(of) + "\n")
+		if mayAll || !c.isForeign(of) {
+			lines.WriteString(c.describe(of) + "\n")
+		}
 	}
 	c.s.mu.Unlock()
 	c.verbatim(lines.String())
@@ -276,7 +279,7 @@ func runClientList(c *conn, args [][]byte) error {
 }
 
 // killFilter returns the filter for an option of CLIENT KILL and its value.
-func (s *Server) killFilter(option, arg []byte) (func(*conn) bool, error) {
+func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 	value := string(arg)
 	switch string(bytes.ToLower(option)) {
 	case "id":
@@ -290,10 +293,13 @@ func (s *Server) killFilter(option, arg []byte) (func(*conn) bool, error) {
 	case "laddr":
 		return func(of *conn) bool { return address(of.nc.LocalAddr()) == value }, nil
 	case "user":
+		if value != c.userName() && !c.mayAll() { // also if there is no such user
+			return nil, notPermitted(c.lastCommand.Load())
+		}
 		is := func(of *conn) bool { return of.userName() == value }
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if value != defaultUser && len(s.clients(is)) == 0 {
+		c.s.mu.Lock()
+		defer c.s.mu.Unlock()
+		if value != defaultUser && len(c.s.clients(is)) == 0 {
 			return nil, &Error{Text: "No such user '" + value + "'"} // or one without connections
 		}
 		return is, nil
@@ -305,7 +311,7 @@ func (s *Server) killFilter(option, arg []byte) (func(*conn) bool, error) {
 
 func runClientKill(c *conn, args [][]byte) error {
 	if len(args) == 3 { // the old form: an address
-		byAddress, _ := c.s.killFilter([]byte("addr"), args[2])
+		byAddress, _ := c.killFilter([]byte("addr"), args[2])
 		n, err := c.kill(byAddress)
 		if err == nil && n == 0 {
 			err = &Error{Text: "No such client"}
@@ -323,7 +329,7 @@ func runClientKill(c *conn, args [][]byte) error {
 			skipMe = equalFold(args[i+1], "yes")
 			continue
 		}
-		accept, err := c.s.killFilter(args[i], args[i+1])
+		accept, err := c.killFilter(args[i], args[i+1])
 		if err != nil {
 			return err
 		}
@@ -337,14 +343,18 @@ func runClientKill(c *conn, args [][]byte) error {
 	return err
 }
 
+// isForeign reports whether another connection is not of this user.
+func (c *conn) isForeign(of *conn) bool {
+	return of != c && (c.who.User == "" || of.who.User != c.who.User)
+}
+
 // kill closes the connections that a filter accepts and returns how many. If c is one of them, it
 // is closed after the reply. If the user may not close one of them, kill closes none.
 func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
 	mayAll := c.mayAll()
 	c.s.mu.Lock()
 	found := c.s.clients(accept)
-	foreign := func(of *conn) bool { return of != c && (c.who.User == "" || of.who.User != c.who.User) }
-	if !mayAll && slices.ContainsFunc(found, foreign) {
+	if !mayAll && slices.ContainsFunc(found, c.isForeign) {
 		err = notPermitted(c.lastCommand.Load())
 	}
 	c.s.mu.Unlock()

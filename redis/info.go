@@ -125,7 +125,7 @@ func (c *conn) infoKeyspace() []string {
 		return nil
 	}
 	stats := c.s.local.Stats()
-	if stats.Keys == 0 {
+	if stats.Keys == 0 || stats.Hidden && !c.mayAll() {
 		return nil
 	}
 	return []string{fmt.Sprintf("db0:keys=%d,expires=%d,avg_ttl=0", stats.Keys, stats.Expiring)}

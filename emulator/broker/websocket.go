@@ -3,6 +3,7 @@ package broker
 import (
 	"bufio"
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -174,11 +175,15 @@ func (w *webSocket) upgrade() error {
 // address.
 func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	if origin == "" || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
+	if len(r.Header.Values("Origin")) == 0 || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
 		return true
 	}
 	u, err := url.Parse(origin)
-	if err != nil {
+	scheme := "http"
+	if _, secure := w.Conn.(*tls.Conn); secure {
+		scheme = "https"
+	}
+	if err != nil || u.Scheme != scheme {
 		return false
 	}
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])

@@ -294,6 +294,7 @@ func TestWebSocketOrigins(t *testing.T) {
 		"":                                true,
 		"http://" + address:               true,
 		"http://localhost:" + port:        true,
+		"https://" + address:              false,
 		"https://Dashboard.example":       true,
 		"http://dashboard.example":        false,
 		"https://dashboard.example:8443":  false,
@@ -303,11 +304,12 @@ func TestWebSocketOrigins(t *testing.T) {
 		"http://127.0.0.1:1":              false,
 		"http://127.0.0.1.evil.example:1": false,
 		"null":                            false,
+		" ":                               false, // an Origin that is empty
 		"http://%zz":                      false,
 	} {
 		header := http.Header{"Host": {"evil.example:" + port}}
 		if origin != "" {
-			header.Set("Origin", origin)
+			header.Set("Origin", strings.Trim(origin, " "))
 		}
 		ws, response, err := websocket.DefaultDialer.Dial(url, header)
 		if err == nil {

@@ -118,6 +118,10 @@ func loginHint(s config.Settings, canAsk bool) string {
 	if canAsk {
 		password = "--askpass or --password-file"
 	}
+	anonymous := ""
+	if s.TLS && s.CertFile != "" {
+		anonymous = "; or no user name, if the certificate is the login"
+	}
 	const requires = ", as the broker's port requires"
 	switch {
 	case s.SATFile != "":
@@ -125,9 +129,9 @@ func loginHint(s config.Settings, canAsk bool) string {
 	case s.ClusterAccount() != "":
 		return "the broker must accept tokens of the cluster for the audience " + via.Audience + "; --via-service-account with another account, or --sat-file with a token for another audience"
 	case s.Username != "" && s.PasswordFile == "" && !s.AskPass:
-		return password + " with the password of " + format.Brief(s.Username)
+		return password + " with the password of " + format.Brief(s.Username) + anonymous
 	case s.Username != "":
-		return "check the user name and the password; or in place of both --sat-file" + certificate + requires
+		return "check the user name and the password; or in place of both --sat-file" + certificate + requires + anonymous
 	}
 	return "--username with " + password + ", or --sat-file" + certificate + requires
 }
