@@ -102,7 +102,7 @@ func dialSOCKS(ctx context.Context, o Options, address string) (net.Conn, error)
 	return contextual.DialContext(ctx, "tcp", o.Address)
 }
 
-// A quickDialer dials TCP connections that acknowledge segments at once; see quickAck.
+// A quickDialer dials TCP connections that acknowledge segments at once; see quickConn.
 type quickDialer struct {
 	net.Dialer
 	inFlight *atomic.Int64
@@ -117,7 +117,7 @@ func (d quickDialer) DialContext(ctx context.Context, network, address string) (
 	if err != nil {
 		return nil, err
 	}
-	return quickAck(nc, d.inFlight), nil
+	return newQuickConn(nc, d.inFlight), nil
 }
 
 // dialConnect asks an HTTP proxy for a tunnel (RFC 9110, 9.3.6).

@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"time"
 
@@ -14,8 +15,9 @@ const (
 	// that a broker costs if it reads slowly or not at all.
 	outFull = 1 << 20
 
-	// outWorthWriting is the number of bytes in out at which Queue wakes the writer.
-	outWorthWriting = 16 << 10
+	// outWorthWriting is the number of bytes in out at which Queue lets the writer run, so that the
+	// broker works while more messages are queued.
+	outWorthWriting = 32 << 10
 )
 
 // ErrNoSubscribers means that the broker accepted a message but nobody subscribes to its
@@ -54,19 +56,26 @@ func (c *Conn) Publish(ctx context.Context, m Message, acked func(error)) error 
 // until Flush, so that several messages share a write. The error is ErrFull if Publish would
 // have to wait.
 func (c *Conn) Queue(m *Message, acked func(error)) error {
+	worthWriting, err := c.queue(m, acked)
+	if worthWriting {
+		c.Flush()
+		runtime.Gosched() // on one core, the writer would otherwise have to wait until the caller waits
+	}
+	return err
+}
+
+// queue does the work of Queue, and reports whether out has enough bytes for a write.
+func (c *Conn) queue(m *Message, acked func(error)) (worthWriting bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.over(); err != nil {
-		return err
+		return false, err
 	}
 	if c.full() || len(c.waiting) > 0 {
-		return ErrFull
+		return false, ErrFull
 	}
-	_, _, err := c.publish(m, acked)
-	if len(c.out) >= outWorthWriting {
-		c.Flush()
-	}
-	return err
+	_, _, err = c.publish(m, acked)
+	return len(c.out) >= outWorthWriting, err
 }
 
 // Flush wakes the writer to send all queued packets. It does not wait.

@@ -45,7 +45,7 @@ func TestQuickAck(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		quick := quickAck(nc, &inFlight)
+		quick := newQuickConn(nc, &inFlight)
 		// The kernel begins with quick acknowledgements and has to get used to others.
 		for range 40 {
 			if _, err := quick.Write([]byte("x")); err != nil {

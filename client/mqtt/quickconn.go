@@ -1,0 +1,43 @@
+package mqtt
+
+import (
+	"net"
+	"sync/atomic"
+
+	"github.com/sscli/sscli/socket"
+)
+
+// busy is the number of unacknowledged publishes above which quick acknowledgements do not
+// help: a busy connection always has something to send or to read.
+const busy = 16
+
+// A quickConn makes the kernel acknowledge received TCP segments at once, instead of up to
+// 40 ms later, on systems that can. A broker that uses Nagle's algorithm, as Mosquitto does by
+// default, delays every second small packet until that acknowledgement.
+type quickConn struct {
+	*net.TCPConn
+	socket   *socket.Conn
+	inFlight *atomic.Int64
+	more     bool // the last read filled its buffer, so the next one will not block
+}
+
+// newQuickConn returns nc as a quickConn if it is a TCP connection, and otherwise nc. The connection
+// is busy while inFlight is above busy.
+func newQuickConn(nc net.Conn, inFlight *atomic.Int64) net.Conn {
+	s := socket.New(nc)
+	if s == nil || inFlight == nil {
+		return nc
+	}
+	return &quickConn{TCPConn: nc.(*net.TCPConn), socket: s, inFlight: inFlight}
+}
+
+// Read asks for a quick acknowledgement before it reads, unless the connection is busy: the kernel
+// clears the option when we send.
+func (q *quickConn) Read(b []byte) (int, error) {
+	if !q.more && q.inFlight.Load() <= busy {
+		q.socket.AcknowledgeQuickly()
+	}
+	n, err := q.TCPConn.Read(b)
+	q.more = n == len(b)
+	return n, err
+}
