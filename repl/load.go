@@ -55,7 +55,7 @@ func ParsePair(object string) (Entry, error) {
 }
 
 func parseObject(text string, into any) error {
-	err := json.Unmarshal([]byte(text), into)
+	err := json.UnmarshalRead(strings.NewReader(text), into)
 	if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return syntaxError(bad)
 	}

@@ -167,13 +167,9 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 		if !ok {
 			return context.Cause(ctx)
 		}
-		if q.reply != nil {
-			select {
-			case <-q.reply.Done():
-			default:
-				if err := flush(); err != nil {
-					return err
-				}
+		if q.reply != nil && !q.reply.Over() {
+			if err := flush(); err != nil {
+				return err
 			}
 		}
 		e, err := s.entry(ctx, q)
