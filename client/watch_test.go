@@ -274,7 +274,7 @@ func TestVerdict(t *testing.T) {
 		"absent without a version, there now ": {gone(wire.Version{}), here(v5), false, ContinuityLost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := continuity(c.before, c.now, c.announced); got != c.want {
+			if got := continuityOf(c.before, c.now, c.announced); got != c.want {
 				t.Errorf("verdict is %s, want %s", got, c.want)
 			}
 		})

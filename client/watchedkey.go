@@ -30,9 +30,9 @@ type change struct {
 	version Version
 }
 
-// continuity compares the last known state of a key with the state that a GET found after a
+// continuityOf compares the last known state of a key with the state that a GET found after a
 // break. announced says whether a notification announced the second state.
-func continuity(before, now state, announced bool) Continuity {
+func continuityOf(before, now state, announced bool) Continuity {
 	switch {
 	case !before.present && !now.present:
 		return ContinuityUnknown
@@ -171,7 +171,7 @@ func (k *watchedKey) continuity(found state, value []byte) Continuity {
 			return ContinuityLost // the key had a newer version before
 		}
 	}
-	return continuity(k.state, found, announced)
+	return continuityOf(k.state, found, announced)
 }
 
 // foldedIn returns how many of the held events happened before the GET that found a value with

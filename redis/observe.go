@@ -48,15 +48,9 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	if cmd.keys != oneKey {
 		return
 	}
-	at := 0 // index of the value; 0: none
-	switch cmd.name {
-	case "set", "setnx", "getset", "append", "delifeq", "ss.set", "ss.vdel":
-		at = 2
-	case "setex", "psetex", "setrange", "setbit":
-		at = 3
-	}
+	value := 1 + slices.IndexFunc(strings.Fields(cmd.args), func(arg string) bool { return strings.HasPrefix(arg, "value:") })
 	for i := 2; i < len(args); i++ {
-		if i == at {
+		if i == value {
 			e.Value = args[i]
 		} else {
 			e.Options = append(e.Options, args[i])

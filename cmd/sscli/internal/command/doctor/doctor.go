@@ -11,11 +11,11 @@
 //     dialect of the protocol.
 //
 // To add a check, write a method that ends with a call of print, pass, skip or fail, and add the
-// method to the list in runChecks. The recorder (recorder.go) records what the connection sends and
-// receives.
+// method to the list in runChecks. Name the check here, in Long and, for --write, in the last skip of
+// runChecks. The recorder (recorder.go) records what the connection sends and receives.
 //
-// Without --write, doctor writes nothing. With it, doctor deletes its scratch keys at the end. They
-// have a TTL in case that fails.
+// Without --write, doctor writes nothing. With it, a check takes its keys from the method key and
+// sets them with scratchTTL: doctor deletes these keys at the end, and if that fails, they expire.
 package doctor
 
 import (
