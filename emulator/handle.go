@@ -194,7 +194,7 @@ func newMessage(topic, payload, properties []byte) message {
 	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
 }
 
-// clone returns a copy that stays valid, and its size in bytes, with a large value.
+// clone returns a copy that stays valid, and its size in bytes, including a large value.
 func (m message) clone() (message, int) {
 	all := slices.Concat(m.topic, m.Payload, m.Properties)
 	t, p := len(m.topic), len(m.topic)+len(m.Payload)

@@ -32,9 +32,9 @@ func (b *Broker) comeBack(s *session) {
 	}
 }
 
-// makeRoomFor ends a session whose client is away, so that user can have another one: of the user with the
-// most sessions or, if all clients of that user are connected, of user. Of several such sessions it ends
-// the one that was left first. It returns false if there is none.
+// makeRoomFor makes room for another session of user. It ends a session whose client is away: one of
+// the user with the most sessions or, if all clients of that user are connected, one of user. Of several
+// such sessions it ends the one that was left first. It returns false if there is none.
 func (b *Broker) makeRoomFor(user string) bool {
 	most := user
 	for other, n := range b.owned {
