@@ -43,8 +43,8 @@ func (u *unconfirmed) add(c claim) {
 	}
 }
 
-// startExpiry records that the broker has received all requests. The expiry of the requests
-// that it has not acknowledged starts now at the latest.
+// startExpiry records that the broker has received all requests. The message expiry of the requests
+// that the broker has not acknowledged has therefore begun, at the latest now.
 func (u *unconfirmed) startExpiry(now time.Time) {
 	if !u.answered && u.expiry > 0 {
 		u.until = later(u.until, now.Add(u.expiry))
@@ -157,8 +157,8 @@ type deleteAnswer struct {
 	sent time.Time
 }
 
-// send sends a request and waits for its answer in another goroutine until waiting ends. It
-// returns an error if another attempt would be useless.
+// send sends a request. Another goroutine waits for the reply, until the context waiting ends, and passes
+// the outcome on. send returns an error if another attempt would be useless.
 func (d *deleter) send(ctx, waiting context.Context) error {
 	if d.last != nil {
 		d.s.abandonSilent(d.last.conn, d.last.sent)

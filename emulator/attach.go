@@ -133,7 +133,7 @@ func (a *Attached) published(err error) {
 	}
 }
 
-// Close stops serving Redis clients, disconnects and closes the data file.
+// Close stops serving Redis clients, disconnects from the broker, and closes the data file.
 func (a *Attached) Close() error {
 	port := a.port.close()
 	_ = a.journal.wait() // Err returns its error

@@ -71,7 +71,7 @@
 //	  one chain, in the order of bytes, page of 100       assumed     Variants.ScanChains, Options.ScanPage
 //	  a malformed token: `syntax error`                   draft; its text: assumed
 //	  a pattern such as `a**` or `[a`: `syntax error`     assumed
-//	  a page examines 10,000 keys, and may be empty       assumed
+//	  a page examines at most 10,000 keys, may be empty   assumed
 //	  a pattern of more than 1024 bytes: `syntax error`   assumed
 //	  keys that the client may not read are omitted       assumed
 //	a key of more than 65,535 bytes is refused            assumed, and so is the text
@@ -141,8 +141,8 @@
 //	WebSockets at the path /mqtt                          assumed     Options.WebSocket
 //	every client may use every topic, else 0x87           documented  Options.AuthorizeTopic
 //	with Rules: no topic of the store without a rule      assumed     Options.Rules
-//	  a client subscribes only to its own topics below    assumed
-//	  `clients/`, without wildcards that cover others'
+//	  below `clients/`, a client may subscribe only to    assumed
+//	  its own topics, without wildcards for other clients
 //	  clients may not publish below `clients/`: 0x87      assumed
 //	  another client's response topic: PUBACK 0x87        assumed
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5

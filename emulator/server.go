@@ -46,8 +46,8 @@ type Options struct {
 	Users      map[string]string                           // user name to password; nil: not checked
 	CheckLogin func(username string, password []byte) bool // replaces Users; nil: Users are checked
 	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil: not checked
-	// VerifyToken replaces CheckToken if tokens name a user and expire, such as tokens from an
-	// [Issuer]. now is the time on the store's clock.
+	// VerifyToken is called in place of CheckToken. Set it for tokens that name a user and expire, such
+	// as tokens from an [Issuer]. now is the time on the store's clock.
 	VerifyToken func(token []byte, now time.Time) (Login, error)
 
 	Rules []Rule // who may use which keys; empty: all clients may use all keys

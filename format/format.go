@@ -20,8 +20,8 @@
 //     characters that [unicode.IsPrint] rejects are escaped. With [Options.Terminal] a template
 //     escapes every string of a result in the same way, but not its own text.
 //   - No bytes are lost: raw writes a single value unchanged, and keys and values that
-//     share a line in a form that [Unescape] decodes. The json output has them as a string
-//     or, if they are not UTF-8, as base64 in a field whose name ends in _b64.
+//     share a line in a form that [Unescape] decodes. In json, a key or value is a string
+//     or, if it is not UTF-8, base64 in a field whose name ends in _b64.
 //
 // Raw is not safe on a terminal. Neither is a template that splits a string into bytes and
 // converts them to characters. A Printer must not be used by several

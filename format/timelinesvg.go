@@ -139,7 +139,7 @@ func tickStep(whole time.Duration) time.Duration {
 	return (whole/(10*day) + 1) * day
 }
 
-// legend draws, with its top at y, the meaning of each mark that the rows have.
+// legend draws a legend that explains the marks in the rows. y is the top of the legend.
 func (p *picture) legend(rows []row, y int) {
 	x := 16
 	for _, m := range legend[1:] { // the picture does not draw the first, ├

@@ -33,9 +33,9 @@ type Backend interface {
 }
 
 // A Local is a Backend in this process. The server locks it for a command, a transaction or
-// several commands of a pipeline, which are then one atomic step. All other methods are called
-// while it is locked, and their results are valid until Do changes a key. Lock removes expired
-// keys.
+// several commands of a pipeline, which are then one atomic step. Unless a method's comment says
+// otherwise, the server calls it while the Local is locked, and its result is valid until Do changes
+// a key. Lock removes expired keys.
 //
 // A Local reports each change to [Server.Changed] while it is locked, and changes by Do as [Own].
 type Local interface {
@@ -44,12 +44,12 @@ type Local interface {
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
-	Room(key, size int) []byte            // returns memory for Op.Room, for a key and a value of these lengths; called without the lock, too
+	Room(key, size int) []byte            // returns memory for Op.Room, for a key and a value of these lengths; may be called without the lock
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
 	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats                         // must be cheap, because it is called often
 	MayRead(who *Caller, key []byte) bool // reports whether the caller may read a key
-	MayAll(who *Caller) bool              // reports whether the caller may use all keys; called without the lock, too
+	MayAll(who *Caller) bool              // reports whether the caller may use all keys; may be called without the lock
 }
 
 // LargeValue is the minimum length of a large value, in bytes. A Local never changes the memory of a

@@ -317,8 +317,8 @@ func (c *conn) dispatch(args [][]byte) {
 	c.execute(cmd, args)
 }
 
-// refusal returns why a request must be neither run nor queued, or nil. Redis makes the same
-// checks in the same order.
+// refusal returns why a request must be neither run nor queued, or nil. The checks are in the order of
+// Redis, followed by those that a Backend without a Local needs.
 func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	switch {
 	case cmd == nil:

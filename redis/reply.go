@@ -73,13 +73,13 @@ func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
 // nullArray replies with a null array.
 func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
 
-// resp replies with the text three to a RESP3 client, or with two to a RESP2 client.
-func (c *conn) resp(three, two string) {
+// resp replies with the text for the client's version of RESP.
+func (c *conn) resp(resp3, resp2 string) {
 	if c.resp3 {
-		c.w = append(c.w, three...)
+		c.w = append(c.w, resp3...)
 		return
 	}
-	c.w = append(c.w, two...)
+	c.w = append(c.w, resp2...)
 }
 
 // array begins an array of n replies.

@@ -178,7 +178,8 @@ func (k *keys) escape(c byte) {
 	}
 }
 
-// control collects the control sequence ESC [ parameters final.
+// control handles the next byte of a control sequence: ESC [, then parameters, then a final byte, which
+// ends the sequence.
 func (k *keys) control(c byte) {
 	switch {
 	case c < ' ': // the sequence was cut short

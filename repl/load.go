@@ -23,10 +23,10 @@ type Entry struct {
 
 // ParseEntry parses a line with a JSON object: the output of `get -o json`, or any
 // object with the strings key and value. Bytes that are not UTF-8 are in key_b64 and
-// value_b64 instead, in standard base64 (RFC 4648, section 4). The optional members op and
-// found must agree with the others; ParseEntry ignores all other members. It returns an
-// error for input that JSON parsers interpret differently: invalid UTF-8, unpaired
-// surrogates and repeated members.
+// value_b64 instead, in standard base64 (RFC 4648, section 4). If op is present, it must be
+// "get"; if found is present, it must be true exactly when there is a value. Entry.Version is
+// version.hlc; ParseEntry ignores all other members. It returns an error for input that JSON
+// parsers interpret differently: invalid UTF-8, unpaired surrogates and repeated members.
 func ParseEntry(line string) (Entry, error) {
 	var m entryMembers
 	if err := parseObject(line, &m); err != nil {

@@ -127,9 +127,9 @@ func (c *Conn) fail(err error) {
 	c.pending = idtable.Table[uint16, pending]{}
 	c.mu.Unlock()
 	if err != ErrClosed {
-		// Close the connection before done, so that Options.Dial knows its end when it makes the
-		// next. Of TLS, close only the TCP connection: closing TLS sends an alert, which takes up
-		// to 5 s if the broker does not read.
+		// Close the network connection before c.done, so that Options.Dial has seen it end before it
+		// makes the next connection. With TLS, close only the TCP connection: closing TLS sends an
+		// alert, which takes up to 5 s if the broker does not read.
 		tcp := c.nc
 		if t, ok := tcp.(interface{ NetConn() net.Conn }); ok {
 			tcp = t.NetConn()

@@ -77,7 +77,7 @@ const firstChunk = 64 << 10
 // for the next message. The memory of a [Publication] with a larger payload is never reused.
 const ReusedSize = 1 << 20
 
-// incoming is a packet from the broker. This package decodes PUBLISH and PUBACK, paho decodes
+// incoming is a packet from the broker. This package decodes PUBLISH and PUBACK; paho decodes
 // all other packets.
 type incoming struct {
 	kind    byte // such as packets.PUBLISH

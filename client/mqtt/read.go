@@ -21,7 +21,8 @@ func (c *Conn) readLoop() error {
 	return nil
 }
 
-// drained calls OnDrained, if set, after all messages of one read have been handed over.
+// drained calls OnDrained, if set. The reader calls drained when it has passed on all messages of one
+// read.
 func (c *Conn) drained() {
 	if c.o.OnDrained != nil {
 		c.o.OnDrained()

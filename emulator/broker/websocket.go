@@ -45,9 +45,8 @@ const (
 	// maxUpgrade bounds the request for a WebSocket, in bytes.
 	maxUpgrade = 64 << 10
 
-	// writeTimeout is how long a write of one packet, or of a control frame, may take.
-	writeTimeout   = time.Minute
-	controlTimeout = time.Second
+	writeTimeout   = time.Minute // of one packet
+	controlTimeout = time.Second // of a control frame
 )
 
 func (c *webSocketConn) Read(p []byte) (n int, err error) {

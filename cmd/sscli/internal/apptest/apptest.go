@@ -1,5 +1,5 @@
-// Package apptest runs commands of sscli in the process of a test, against a store that the test
-// looks into.
+// Package apptest runs commands of sscli inside the test process, against a store that the test can
+// inspect.
 package apptest
 
 import (

@@ -219,7 +219,7 @@ func RunLine(cmd *cobra.Command, operands []repl.Word) func(context.Context) err
 	}
 }
 
-// runAlone runs a command of the table without flags or operands.
+// runAlone runs the command with this name, without flags or operands.
 func runAlone(ctx context.Context, a *app.App, name string) error {
 	cmd := newCommand(a, name)
 	cmd.SetContext(ctx)

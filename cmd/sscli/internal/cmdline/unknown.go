@@ -70,7 +70,7 @@ func shown(a *app.App) func(path string) bool {
 	}
 }
 
-// available lists the names of a command's subcommands.
+// available returns the names of a command's subcommands that help shows.
 func available(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {

@@ -21,7 +21,7 @@
 //   - a token hides the user names of all later sources, and a user name hides the tokens;
 //   - a flag or an SSCLI_ variable that names a broker hides the whole chosen context.
 //
-// A context is a named connection. [Load] reads the context file, [Edit] changes it. The file
+// A context is a named connection. [Load] reads the context file; [Edit] changes it. The file
 // never holds a secret, only the names of files with secrets.
 //
 // The package reads files, and the environment through a function. It never connects.

@@ -147,8 +147,8 @@ func (l layer) expandVia() error {
 	return nil
 }
 
-// via sets Via if l, the layer that names the host, has a --via. A --via in another layer does not
-// count, because its host cannot be looked up from this machine.
+// via sets Via if l, the layer that names the host, has a --via. It ignores a --via in another layer,
+// which was given for another host.
 func (r *resolver) via(l layer) {
 	v, err := ParseVia(l["via"].value)
 	if !l.has("via") || err != nil { // expandVia has reported the error
@@ -182,8 +182,8 @@ const (
 	defaultViaAccount = "default"
 )
 
-// ClusterCA returns the config map to read the broker's CA from with --via. It is empty if no CA is
-// needed, or if another setting says which CA to trust.
+// ClusterCA returns the name of the config map from which --via reads the broker's CA. The name is empty
+// if no CA is needed, or if another setting says which CA to trust.
 func (s Settings) ClusterCA() string {
 	if s.Via == nil || !s.TLS || s.Insecure || s.CAFile != "" {
 		return ""
@@ -191,8 +191,8 @@ func (s Settings) ClusterCA() string {
 	return cmp.Or(s.ViaCA, defaultViaCA)
 }
 
-// ClusterAccount returns the service account to log in as with --via. It is empty if another
-// setting says how to log in.
+// ClusterAccount returns the name of the service account as which --via logs in. The name is empty if
+// another setting says how to log in.
 func (s Settings) ClusterAccount() string {
 	if s.Via == nil || s.SATFile != "" || s.Username != "" || s.CertFile != "" {
 		return ""

@@ -287,7 +287,7 @@ func (r *reader) inputs(n ast.Node, kind string, in []*Dataset) {
 	}
 }
 
-// reference matches $context(ALIAS).FIELD.
+// reference returns the regular expression for $context(ALIAS).FIELD.
 func reference() *regexp.Regexp { return regexp.MustCompile(`^\$context\(([^)]*)\)\.?(.*)$`) }
 
 // bare returns an input without the suffixes "? $last" and "?? DEFAULT".

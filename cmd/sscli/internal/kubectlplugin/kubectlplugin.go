@@ -16,8 +16,8 @@ import (
 const Name = "kubectl-sscli"
 
 // Setup removes kubectl's flags from the beginning of a command line. It returns the remaining
-// arguments and the environment to run them in. It sets this process's variable KUBECONFIG to the
-// value of --kubeconfig, so that every kubectl inherits it.
+// arguments, and the environment to use with them. If --kubeconfig is given, Setup sets KUBECONFIG in the
+// environment of this process, so that every kubectl inherits it.
 func Setup(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
 	var kubeContext, namespace, kubeconfig string
 	flags := map[string]*string{"--context": &kubeContext, "--namespace": &namespace, "-n": &namespace, "--kubeconfig": &kubeconfig}

@@ -149,8 +149,8 @@ type Entry struct {
 }
 
 // Entries returns the JSON lines of source, beginning with line number first. An error ends them: the
-// cause of ctx if ctx ends, a read error, or a *fault.UsageError about a line. Nothing can
-// interrupt a read from a pipe, so a read may continue in another goroutine after that.
+// cause of ctx if ctx ends, a read error, or a *fault.UsageError about a line. If source is a pipe, a
+// goroutine may still read from it after the sequence has ended, because nothing can interrupt the read.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for line := range Lines(ctx, source, first) {

@@ -25,7 +25,7 @@ type record struct {
 }
 
 // text returns the text of a field, and whether the record has the field. Text that is not UTF-8
-// is in base64 in the field name_b64.
+// is encoded in base64, in a field whose name ends in _b64.
 func (r record) text(name string) (string, bool) {
 	var text *string
 	if err := json.Unmarshal(r.fields[name], &text); err == nil && text != nil {

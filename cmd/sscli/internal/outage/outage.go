@@ -46,7 +46,7 @@ func (r *Reporter) Trouble(err error, doing string) {
 	r.print(format.Warning, r.why+"; "+doing)
 }
 
-// note replaces the outage's error with a newer one, for the next line. It does nothing if
+// note replaces the outage's error with a newer one, which the next line shows. It does nothing if
 // err is nil or there is no outage.
 func (r *Reporter) note(err error) {
 	if err != nil && r.Away() {

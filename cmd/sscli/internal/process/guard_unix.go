@@ -130,8 +130,9 @@ func isChild(pid int) bool {
 	return got == 0 && err == nil
 }
 
-// sendKill sends KILL to the command's group, then to the command's descendants in other groups.
-// A descendant becomes the guard's child only when its parent is dead.
+// sendKill sends KILL to the command's group and, once the command has ended, to the orphans that the
+// guard adopted. A descendant in another group becomes such an orphan only when its parent is dead, so
+// one call may not reach all descendants.
 func (g *guard) sendKill() {
 	_ = unix.Kill(-g.pid, unix.SIGKILL)
 	if !g.killSent {

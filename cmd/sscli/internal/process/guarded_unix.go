@@ -81,8 +81,8 @@ func (g *Guarded) killCommand() {
 	}
 }
 
-// killAll kills the command after its guard died, and waits at most killTimeout until the
-// command's processes are gone. Processes outside the command's group, and a command whose guard
+// killAll kills the command after its guard has died, and waits up to killTimeout for the command's
+// processes to end. Processes outside the command's group, and a command whose guard
 // died before it reported the start, are found only on Linux.
 func (g *Guarded) killAll() {
 	guard := g.guard.Process.Pid

@@ -9,8 +9,8 @@ type process struct {
 	pid, parent, group, session int
 }
 
-// childrenOf lists the children of a process. With sameSession, it leaves out children
-// in other sessions than this process.
+// childrenOf returns the children of the process parent. With sameSession, it omits children that are
+// not in the session of the calling process.
 func childrenOf(parent int, table []process, sameSession bool) []int {
 	session, _ := unix.Getsid(0) // no error for our own process
 	var pids []int

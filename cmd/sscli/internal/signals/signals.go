@@ -48,7 +48,7 @@ func (e *Interrupted) Reraise() {
 	}
 }
 
-// grace is how long after Notify signals are caught if nothing calls Arm.
+// grace is the delay after Notify before signals are caught, unless Arm is called first.
 const grace = 10 * time.Millisecond
 
 // Signals catches the signals that ask sscli to end. A nil *Signals catches none.

@@ -107,7 +107,7 @@ func (f file) records() ([]byte, error) {
 	return value, err
 }
 
-// maxHint limits the memory, in bytes, that is allocated because of a file's size alone.
+// maxHint limits the memory, in bytes, that is allocated before a file is read, based on its size.
 const maxHint = 1 << 30
 
 // directory returns the source of the files below a directory. A file's key is its path. Names that

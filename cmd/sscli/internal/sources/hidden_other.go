@@ -4,5 +4,5 @@ package sources
 
 import "io/fs"
 
-// isHidden returns false: only Windows has an attribute for hidden files.
+// isHidden returns false: on Unix, a name that begins with a dot marks a hidden file.
 func isHidden(fs.FileInfo) bool { return false }

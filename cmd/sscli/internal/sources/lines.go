@@ -78,7 +78,7 @@ type line struct {
 	text   string
 }
 
-// lines returns the source of a file that export wrote, or of a statestore.json. Its first pass
+// lines returns a source that reads a file written by export, or a statestore.json. Its first pass
 // parses every line. Later passes expect the same lines, and parse only the ones that are loaded.
 func lines(name string, open func() (io.ReadCloser, error)) source {
 	var checked checkedLines

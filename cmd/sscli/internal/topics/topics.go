@@ -87,7 +87,7 @@ func environmentHelp() string {
 	return b.String()
 }
 
-// outputHelp explains the forms of output.
+// outputHelp returns the text of the topic output: the forms of output, and the fields of each result.
 func outputHelp() string {
 	var rows [][2]string
 	for _, op := range format.Ops() {

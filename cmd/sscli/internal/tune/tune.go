@@ -61,8 +61,8 @@ func SaveMemory(size int) (restore func()) {
 	return func() { debug.SetMemoryLimit(before) }
 }
 
-// FreeMemory collects garbage and returns the memory to the system, if a value of this size is
-// large. Call it before copying such a value.
+// FreeMemory collects garbage and returns the memory to the system, if size is at least large. Call it
+// before copying a value of this size.
 func FreeMemory(size int) {
 	if size >= large {
 		debug.FreeOSMemory()

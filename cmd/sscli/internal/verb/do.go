@@ -259,7 +259,7 @@ func isWrite(verb string) bool {
 	return false
 }
 
-// tracesSteps reports whether to send a request only when the session is established, so that
+// tracesSteps reports whether to send a request only once the session is established, so that
 // a trace shows each cause before its effect. With --no-pipelining=false the request is pipelined
 // even with a trace.
 func tracesSteps(a *app.App, o client.Options) bool {

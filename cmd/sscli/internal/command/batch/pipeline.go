@@ -52,7 +52,7 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	}
 	p.pipe = b.session.Pipeline(requests)
 	p.pipe.OnWait(p.flushOrEnd)
-	// The context of the requests ends lastReplies after ctx.
+	// The requests outlive ctx by lastReplies, so that outstanding replies can still arrive.
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {

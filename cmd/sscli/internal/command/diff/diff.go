@@ -157,8 +157,8 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 	})
 }
 
-// storeEntries returns the keys of the old store, without repetitions. Old of each entry is what the
-// old store has. Unlike [Keys], storeEntries sets Old.Key.
+// storeEntries returns the keys of the old store, without repetitions. The field Old of each entry holds
+// the key's entry in the old store. Unlike [Keys], storeEntries sets Old.Key.
 func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }

@@ -61,8 +61,8 @@ func (d document) value(text []byte) ([]byte, error) {
 	return value, nil
 }
 
-// checkJSON returns an error if a text is not JSON. The error has the line and the column, counted
-// from 1.
+// checkJSON returns an error unless text is valid JSON. A syntax error has the line and the column,
+// counted from 1.
 func checkJSON(text []byte) error {
 	if !utf8.Valid(text) {
 		return errors.New("it is not UTF-8")

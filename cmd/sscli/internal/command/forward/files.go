@@ -25,7 +25,7 @@ type files struct {
 }
 
 // writeCA writes the broker's CA to a file, and returns the file's name. If the CA does not come from
-// the cluster, writeCA returns the CA file of the settings, which may be empty.
+// the cluster, writeCA returns s.CAFile, which may be empty.
 func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (string, error) {
 	text, err := way.CA(ctx)
 	if err != nil || text == nil {

@@ -95,8 +95,8 @@ func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o 
 }
 
 // Hold acquires a lock for another command of sscli, and renews it until release is called. While
-// another client holds the lock, Hold waits and prints who holds it. Its errors are those of
-// `lock hold`.
+// another client holds the lock, Hold waits and prints who holds it. It returns the same errors
+// as `lock hold`.
 func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
 	f := lockFlags{name: name, conflict: fault.CodeNo}
 	o, err := f.newHolder(a)

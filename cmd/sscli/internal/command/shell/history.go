@@ -24,7 +24,7 @@ func historyFile(env func(string) (string, bool)) string {
 const maxKept = 256
 
 // keep reports whether to keep an entry in the history. It returns false for an entry that begins with
-// a space, or has a word that is long or looks like a password.
+// a space, or has a word that is long or may contain a password.
 func keep(text string) bool {
 	if strings.HasPrefix(text, " ") {
 		return false
