@@ -88,6 +88,7 @@ emulator             client/mqtt client/wire emulator/broker emulator/disk emula
 format               observe
 repl                 format internal/ownerfile
 
+ahead
 atomicfile           internal/ownerfile
 filelock
 process              signals
@@ -111,7 +112,7 @@ app                  client client/mqtt client/wait emulator format certs config
 fence                client client/wire format config fault internal/busyfile
 accounts             emulator atomicfile certs app config fault passwd internal/textfile internal/busyfile
 complete             client format app config operand
-bulkread             client client/mqtt client/wait app fault outage
+bulkread             client client/mqtt client/wait ahead app fault outage
 jsonfield            format
 records              fault format internal/textfile
 dataset              format fault records
@@ -132,7 +133,7 @@ command/vdel         client format repl app config fault fence verb
 command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage internal/textfile
 command/export       client format atomicfile app complete config bulkread fault tune
 command/importcmd    client format app bulkread command/batch lineinput usage
-sources              client format repl config fault lineinput records internal/textfile
+sources              client ahead format repl config fault lineinput records internal/textfile
 command/diff         client format app bulkread complete config fault jsonfield sources
 command/apply        client client/wire format app bulkread command/diff command/set config fault fence outage guard sources verb tune usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage

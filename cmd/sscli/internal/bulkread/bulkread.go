@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/ahead"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
@@ -53,10 +54,12 @@ func (e Entry) WrittenSince(t time.Time) bool {
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
 // Scan returns Keys for the keys that match a pattern, in the store's order. The store may list a key
-// twice. After a lost connection the scan resumes at the same page.
+// twice. After a lost connection the scan resumes at the same page. The next page is requested while
+// add handles the keys of the current one.
 func Scan(pattern string) Keys {
 	return func(ctx context.Context, s *Store, add func(Entry) error) error {
-		for page, err := range s.Pages(ctx, pattern) {
+		pages := func(ctx context.Context) iter.Seq2[client.ScanResult, error] { return s.Pages(ctx, pattern) }
+		for page, err := range ahead.Seq(ctx, 1, pages) {
 			if err != nil {
 				return s.named(fault.DescribeScan(client.Scan(pattern, nil), err))
 			}

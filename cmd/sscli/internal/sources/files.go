@@ -52,11 +52,12 @@ func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			for _, f := range all {
-				e := Entry{Key: f.key, Found: true, Options: f.options}
-				err := context.Cause(ctx)
+				value, err := []byte(nil), context.Cause(ctx)
 				if err == nil {
-					e.value, err = f.content(values)
+					value, err = f.content(values)
 				}
+				load := func([]byte) ([]byte, error) { return value, nil }
+				e := Entry{Key: f.key, Found: true, Options: f.options, Load: load}
 				if !yield(e, err) || err != nil {
 					return
 				}

@@ -2,27 +2,18 @@ package sources
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"strings"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/ahead"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
-
-// A digest identifies a value. Later passes compare digests, and parse a line again only if its value
-// differs from the one in the store. The zero digest stands for a missing key.
-type digest [sha256.Size / 2]byte
-
-func digestOf(value []byte) digest {
-	sum := sha256.Sum256(value)
-	return digest(sum[:len(digest{})])
-}
 
 // A checkedLine is what the first pass keeps of a line.
 type checkedLine struct {
@@ -78,6 +69,9 @@ type line struct {
 	text   string
 }
 
+// parsedAhead is the number of lines that the first pass parses while it keeps earlier ones.
+const parsedAhead = 128
+
 // lines returns a source that reads a file written by export, or a statestore.json. Its first pass
 // parses every line. Later passes expect the same lines, and parse only the ones that are loaded.
 func lines(name string, open func() (io.ReadCloser, error)) source {
@@ -92,7 +86,8 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			defer in.Close()
 			if !values {
 				checked = checkedLines{}
-				for e, err := range lineinput.Entries(ctx, in, 1) {
+				entries := func(ctx context.Context) iter.Seq2[lineinput.Entry, error] { return lineinput.Entries(ctx, in, 1) }
+				for e, err := range ahead.Seq(ctx, parsedAhead, entries) {
 					l := checked.add(check(e.Entry))
 					if !yield(Entry{Key: l.key, Found: e.Found}, inSource(name, err)) || err != nil {
 						return
@@ -110,7 +105,8 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 					return
 				}
 				known := checked.at(n)
-				e := Entry{Key: known.key, Found: known.value != digest{}, line: &line{known, name, l.Number, l.Text}}
+				line := &line{known, name, l.Number, l.Text}
+				e := Entry{Key: known.key, Found: known.value != digest{}, Load: line.load}
 				if n++; !yield(e, nil) {
 					return
 				}

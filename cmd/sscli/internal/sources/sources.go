@@ -28,6 +28,7 @@ package sources
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"iter"
@@ -46,17 +47,9 @@ type Entry struct {
 	Found   bool              // false: the key was missing when it was exported
 	Options client.SetOptions // TTL and Persist, from a manifest
 
-	value []byte
-	line  *line // where the value is; nil = it is in value
-}
-
-// Load returns the value. If guess equals the value, Load may return guess instead of parsing a
-// line of the source again. The error is a *fault.UsageError.
-func (e Entry) Load(guess []byte) ([]byte, error) {
-	if e.line == nil {
-		return e.value, nil
-	}
-	return e.line.load(guess)
+	// Load returns the value. If guess equals the value, Load may return guess instead of parsing a
+	// line of the source again. The error is a *fault.UsageError.
+	Load func(guess []byte) ([]byte, error)
 }
 
 // Options configure [Open].
@@ -65,10 +58,20 @@ type Options struct {
 	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input for the source "-"; nil: there is none
 }
 
+// A digest stands for a key, or for a value: later passes over lines compare digests, and parse a line
+// again only if its value differs from the one in the store. The zero digest stands for a missing key.
+// A map of digests has no pointers for the garbage collector to follow.
+type digest [sha256.Size / 2]byte
+
+func digestOf(text []byte) digest {
+	sum := sha256.Sum256(text)
+	return digest(sum[:len(digest{})])
+}
+
 // A Set holds the keys of all sources.
 type Set struct {
 	sources []source
-	keys    map[string]struct{}
+	keys    map[digest]struct{}
 	last    map[string]int               // the number of a key's last entry, from 1; only keys with several entries
 	first   []string                     // the first keys, at most MaxFirst
 	options map[string]client.SetOptions // only keys that have options
@@ -83,7 +86,7 @@ type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 
 // Open opens and checks the named sources. The error is a *fault.UsageError, or the cause of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{keys: make(map[string]struct{}), last: make(map[string]int), options: make(map[string]client.SetOptions)}
+	set := &Set{keys: make(map[digest]struct{}), last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {
@@ -98,7 +101,7 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 		}
 		n++
 		known := len(set.keys)
-		set.keys[e.Key] = struct{}{}
+		set.keys[digestOf([]byte(e.Key))] = struct{}{}
 		switch {
 		case len(set.keys) == known:
 			set.last[e.Key] = n
@@ -119,7 +122,7 @@ func (s *Set) Len() int { return len(s.keys) }
 
 // Has reports whether the sources have a key.
 func (s *Set) Has(key string) bool {
-	_, ok := s.keys[key]
+	_, ok := s.keys[digestOf([]byte(key))]
 	return ok
 }
 
