@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 
 	"github.com/eclipse/paho.golang/packets"
 )
@@ -18,9 +19,10 @@ const (
 )
 
 // A Raw is an MQTT connection that sends prepared packets and hardly examines what it
-// receives, so that a benchmark measures the server and not the client.
+// receives, so that a benchmark measures the server and not the client. For the same reason its
+// reads and writes block the thread: they don't pass through Go's network poller.
 type Raw struct {
-	conn     net.Conn
+	conn     *os.File
 	buf      []byte
 	from, to int    // the unread bytes in buf
 	acks     []byte // PUBACKs to send with the next packets
@@ -28,7 +30,7 @@ type Raw struct {
 
 // DialRaw connects to a broker, and subscribes to topic unless it is empty.
 func DialRaw(address, id, topic string) (*Raw, error) {
-	conn, err := net.Dial("tcp", address)
+	conn, err := dialBlocking(address)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +56,19 @@ func DialRaw(address, id, topic string) (*Raw, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func dialBlocking(address string) (*os.File, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close() // the file is a copy
+	file, err := conn.(*net.TCPConn).File()
+	if err == nil {
+		file.Fd() // selects blocking mode
+	}
+	return file, err
 }
 
 // Send writes packets, after the PUBACKs that are due, in one write.
