@@ -77,7 +77,7 @@ func (e *LostAnswerError) Error() string {
 	return fmt.Sprintf("%s was sent, no answer came: %v", e.Command.Verb(), e.Err)
 }
 
-// answered reports whether an answer came that does not tell the outcome.
+// answered reports whether an answer came, although it does not say whether the write was applied.
 func (e *LostAnswerError) answered() bool {
 	switch e.Err.(type) {
 	case *AnswerError, *StatusError:
@@ -98,9 +98,9 @@ func (e *WatchError) Error() string { return fmt.Sprintf("watch %q: %v", e.Key, 
 
 func (e *WatchError) Unwrap() error { return e.Err }
 
-// A NoStoreError means that no store received a request. No client subscribes to requests, so
-// the broker discarded the request and each copy that was sent within the next second. The
-// request was not applied.
+// A NoStoreError means that no store received a request. No client had subscribed to the request topic,
+// so the broker discarded the request and each copy sent within the next second. The request was not
+// applied.
 type NoStoreError struct{}
 
 func (*NoStoreError) Error() string {

@@ -47,9 +47,9 @@ type Event struct {
 	Err        error      // the reason for a down, error or unaudited event
 }
 
-// changed returns the time of the change that a notification announces, or an earlier time. It
-// is the version's time, but never after the arrival, because the store's clock or a writer's
-// may be ahead. A notification without a version has the zero time.
+// changed returns the time of the change that a notification announces, or an earlier time. It returns
+// the time in the version, or the time of arrival if that is earlier, because the store's or a writer's
+// clock may be ahead. For a notification without a version it returns the zero time.
 func (e Event) changed() time.Time {
 	if t := e.Version.Time(); e.Version.IsZero() || t.Before(e.Time) {
 		return t

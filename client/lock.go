@@ -95,7 +95,7 @@ type Lock struct {
 }
 
 // Lock acquires a lock and renews it until Release. It also watches the lock's key, so that a
-// loss is noticed at once. ctx bounds the acquisition only, not the life of the lock. Lock
+// loss is noticed immediately. ctx bounds the acquisition only, not the life of the lock. Lock
 // returns the errors of [Session.AcquireLock].
 func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, error) {
 	a, err := s.newAcquisition(name, o)
@@ -168,10 +168,10 @@ func (l *Lock) Token() Version { return l.Lease().Token }
 // lock was lost. ctx should leave time for that: LockTiming.Interval, rounded up to a second,
 // and a round trip.
 //
-// The error is a *[NotHolderError] if the lock was no longer ours. A *[LockUnknownError] with
-// Over set means that the lock is no longer ours, but may have been lost before. Any other error
-// is one that [Session.Do] returns, and means that the lock may not have been released; it then
-// stays held until it expires. A second call does nothing and returns the same error.
+// The error is a *[NotHolderError] if the lock was no longer ours. A *[LockUnknownError] with Over set
+// means that the lock is no longer ours, and that it is unknown whether it was ours until the release.
+// Any other error is one that [Session.Do] returns, and means that the lock may not have been released;
+// it then stays held until it expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
 	l.once.Do(func() {
 		close(l.releasing)

@@ -49,9 +49,9 @@ const lockPoll = 5 * time.Second
 // until Wait has passed, requests that get no answer. Without Wait, AcquireLock fails if the
 // first attempt gets no answer.
 //
-// AcquireLock undoes an attempt that got no usable answer, so that the lock does not stay held
-// without an owner. To do so, it may outlast ctx and Wait by the rest of the attempt's expiry
-// (LockTiming.Interval rounded up to a second) and Options.Timeout. It does not undo an attempt
+// AcquireLock undoes an attempt that got no usable answer, so that the lock does not stay held without
+// an owner. It may therefore return later than ctx and Wait allow: by what is left of the attempt's
+// expiry (LockTiming.Interval rounded up to a second) plus Options.Timeout. It does not undo an attempt
 // if o.Holder already held the lock, because that lease may be in use.
 //
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
@@ -135,15 +135,15 @@ func (a *acquisition) watch(ctx context.Context) error {
 	}
 }
 
-// keepsTrying reports whether to try again after err if no attempt has been answered yet.
+// keepsTrying reports whether to try again after err, as long as no attempt has been answered.
 func (a *acquisition) keepsTrying(err error) bool {
 	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }
 
 func (a *acquisition) reportTrouble(err error) { a.o.reportTrouble(&a.troubled, err) }
 
-// closeWatch closes the watch. After giveUp, it stops waiting at a.until. On an error, the
-// registration ends with the connection.
+// closeWatch closes the watch. giveUp sets a.until; after that, closeWatch stops waiting at that time.
+// If closeWatch fails, the registration ends with the connection.
 func (a *acquisition) closeWatch(ctx context.Context) {
 	if a.until.IsZero() {
 		_ = a.w.Close()

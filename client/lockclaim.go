@@ -41,15 +41,15 @@ type knownVersions struct {
 	more  bool    // newer versions are possible: a renewal got no answer, or an event had no version
 }
 
-// include reports whether the key may have version v although the lock has not been free since
-// the last lease.
+// include reports whether the key can have version v if the lock has not been free since the last
+// lease.
 func (k knownVersions) include(v Version) bool {
 	return k.token.IsZero() || v.IsZero() || v.Equal(k.token) || v.Equal(k.seen) || k.more && v.Compare(k.token) > 0
 }
 
-// claim acquires a lock. If held is not nil, it extends a held lock instead. It waits for at
-// most t.Interval, and not longer than within. Once the request is sent, it waits for the
-// answer even if ctx ends.
+// claim acquires a lock or, if held is not nil, extends a held lock. It waits for at most t.Interval,
+// or for the duration within if that is shorter. Once the request is sent, claim waits for the answer
+// even if ctx ends.
 //
 // The request that extends a held lock would also acquire a free one. So claim reads the key
 // before it extends a lock: a lock that was deleted during a break, or that a restarted store
@@ -90,8 +90,8 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	return c
 }
 
-// roundTrip sends a lock request on conn and waits for its answer. The context sending limits
-// the first step, waiting the second.
+// roundTrip sends a lock request on conn and waits for its answer. The context sending limits the
+// sending of the request, and the context waiting limits the wait for the answer.
 func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c Command) (sent time.Time, r Result, err error) {
 	request, err := s.sendOn(sending, conn, c)
 	if err != nil {

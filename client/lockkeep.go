@@ -114,8 +114,8 @@ func (l *Lock) renewed(c claim) *LockLostError {
 
 func (l *Lock) reportTrouble(err error) { l.o.reportTrouble(&l.troubled, err) }
 
-// reportTrouble calls OnTrouble with err. A nil err is reported only once after an error;
-// troubled records whether there was one.
+// reportTrouble calls OnTrouble with err. It reports a nil err only once after an error; troubled
+// records whether there was an error.
 func (o *LockOptions) reportTrouble(troubled *bool, err error) {
 	if o.OnTrouble != nil && (err != nil || *troubled) {
 		o.OnTrouble(err)
@@ -127,8 +127,8 @@ func (l *Lock) loss(why Loss, holder []byte) *LockLostError {
 	return &LockLostError{Name: l.name, Loss: why, Holder: holder, Lease: l.Lease(), Err: l.trouble}
 }
 
-// readEvents handles the events of the watch and returns how the lock was lost, or nil. since
-// says that the events came after the acquisition; if not, it ignores events without a version.
+// readEvents handles the events of the watch and returns how the lock was lost, or nil. If since is
+// true, all events came after the acquisition. Otherwise readEvents ignores events without a version.
 func (l *Lock) readEvents(since bool) *LockLostError {
 	for {
 		e, ok, err := l.w.pop()

@@ -43,8 +43,8 @@ func (u *unconfirmed) add(c claim) {
 	}
 }
 
-// startExpiry records that the broker has received all requests. The message expiry of the requests
-// that the broker has not acknowledged has therefore begun, at the latest now.
+// startExpiry records that the broker has received all requests. So the message expiry of the requests
+// that the broker has not acknowledged began no later than now.
 func (u *unconfirmed) startExpiry(now time.Time) {
 	if !u.answered && u.expiry > 0 {
 		u.until = later(u.until, now.Add(u.expiry))
@@ -222,7 +222,7 @@ func (d *deleter) handle(a deleteAnswer) error {
 	return nil
 }
 
-// end returns the outcome after the context ended because of cause.
+// end returns the outcome when the context has ended; cause is the reason why it ended.
 func (d *deleter) end(cause error) (deletion, error) {
 	switch {
 	case d.inFlight > 0:
@@ -237,9 +237,9 @@ func (d *deleter) end(cause error) (deletion, error) {
 	return d.deletion, d.err
 }
 
-// release releases a lock. If an earlier request may still be applied, release waits until that
-// request has expired, and releases the lock again. ours says that the lease has not expired.
-// If the lock is then gone after an unanswered request, that request deleted it.
+// release releases a lock. If an earlier request may still be applied, release waits until that request
+// has expired, and releases the lock again. ours is true if the lease has not expired: if the lock is
+// then gone after an unanswered request, that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {

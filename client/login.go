@@ -62,7 +62,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 	if err == nil || isLoginRefusal(err) {
 		s.setTried(secret)
 	}
-	// Return a copy of secret: later calls of Data by keepToken set the variable.
+	// secret is returned by value: when keepToken calls Data later, Data sets the variable.
 	return conn, secret, s.explainLogin(err, secret)
 }
 

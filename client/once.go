@@ -109,9 +109,8 @@ func (r *request) connectError(err error) error {
 	return err
 }
 
-// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. It
-// sends the request once more if none comes within 250 ms and four times the time that SUBACK
-// took.
+// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. If none comes
+// within four times the time that SUBACK took, and at least 250 ms, it sends the request once more.
 func (r *request) repeatWithoutAnswer(ctx context.Context, conn *mqtt.Conn) {
 	const least = 250 * time.Millisecond
 	t := time.NewTimer(max(4*time.Since(r.sent), least))

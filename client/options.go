@@ -53,7 +53,7 @@ type Options struct {
 	TokenPoll time.Duration
 
 	// ReadToken returns the token, instead of TokenFile. It is called for each connection
-	// and then every TokenPoll. While its last token is valid, it must return at once.
+	// and then every TokenPoll. While its last token is valid, it must return immediately.
 	ReadToken func(context.Context) ([]byte, error)
 
 	// ClientID must be unique: the broker disconnects another client with the same id. Empty =

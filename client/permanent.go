@@ -37,7 +37,7 @@ func (s *Session) isFinal(err error) bool {
 }
 
 // wantsConnectAlone reports whether the broker closed the connection before CONNACK without a
-// reason. Some brokers do so if other packets follow CONNECT at once.
+// reason. Some brokers do so if other packets follow CONNECT immediately.
 func wantsConnectAlone(err error) bool {
 	failed, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || failed.Stage != mqtt.StageConnect || isA[*mqtt.ClientCertificateError](err) {

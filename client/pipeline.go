@@ -203,7 +203,7 @@ func (p *Pipeline) free(key string, f *InFlight) {
 	}
 }
 
-// Over reports whether the result is known, so that Wait returns at once.
+// Over reports whether the result is known, so that Wait returns immediately.
 func (f *InFlight) Over() bool { return f.over.Load() }
 
 // Done returns a channel that is closed when the result is known.

@@ -33,10 +33,10 @@ type ReadBackResult struct {
 // The store guarantees that the version a SET assigns is greater than the request's `__ts`
 // (protocol.md 3.2). If the key's version is not greater, the SET was not applied. A greater
 // version proves nothing: another client may have written the same value. A delete assigns no
-// version, so the key's version cannot show that the delete was not applied: another client,
-// whose clock is slow, may have written the key afterwards. The outcome is Fulfilled only if it
-// does not matter which client made the change: after a [Set] without options, if the key holds
-// the value, and after a [Del] without a fencing token, if the key is missing.
+// version, so the key's version cannot show that the delete was not applied: another client, whose
+// clock is slow, may have written the key afterwards. The outcome is Fulfilled only if it makes no
+// difference which client made the change: after a [Set] without options, if the key holds the value,
+// and after a [Del] without a fencing token, if the key is missing.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
@@ -55,10 +55,10 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	return r, nil
 }
 
-// getAgain reads a key. If no answer comes in half of the time that ctx leaves, or the connection
-// ends, it asks again: over a new connection if the broker was silent on the old one. Another
-// goroutine may end the old connection after a request was sent on it, so getAgain asks up to three
-// times.
+// getAgain reads a key. If no answer comes within half of the time that is left in ctx, or the
+// connection ends, it asks again, over a new connection if the broker was silent on the old one. It
+// asks up to three times, because another goroutine may end the connection after the second request was
+// sent on it.
 func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()

@@ -199,10 +199,10 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	v.enqueue(g)
 }
 
-// refused handles a request that failed. A key error removes the key from its watches. If a
-// watch without a pattern is still joining or has no other key, the key error ends it. Any
-// other error fails the joins and audits that need the request; if a watch must recover, or an audit
-// timed out on a silent connection, the watcher closes the connection and makes a new one.
+// refused handles a request that failed. An error about the key removes the key from its watches; it
+// ends a watch without a pattern that is still joining or has no other key. Any other error fails the
+// joins and audits that need the request. If a watch must recover, or an audit timed out on a silent
+// connection, the watcher also closes the connection and makes a new one.
 func (v *watcher) refused(q *keyRequest, err error) {
 	g := q.of
 	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {

@@ -413,8 +413,8 @@ func (s *Session) endOverdue() {
 	}
 }
 
-// finishAll ends, with the cause err, the requests that were sent and for which matches returns
-// true. s.mu is held while matches runs.
+// finishAll ends the sent requests for which matches returns true; err is the cause. s.mu is held while
+// matches runs.
 func (s *Session) finishAll(matches func(*request) bool, err error) {
 	s.mu.Lock()
 	var matching []uint64
@@ -440,7 +440,8 @@ func (r *request) wait(ctx context.Context) (Result, error) {
 	return r.result, r.err
 }
 
-// waitOrAbandon is like wait, but ends the connection if the request times out on a silent one.
+// waitOrAbandon is like wait. If the request times out and the connection was silent, it also ends the
+// connection.
 func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 	result, err := r.wait(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {

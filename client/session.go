@@ -96,9 +96,9 @@ func (s *Session) MaxPacketSize() int {
 	return s.conn.Limits().MaxPacketSize
 }
 
-// Err returns nil while the session has a connection. Otherwise it returns how the last
-// connection was lost, or why the broker refused another. The next request reconnects unless
-// [IsPermanent] returns true for the error.
+// Err returns nil while the session has a connection. Otherwise it returns how the last connection was
+// lost, or why the broker refused the next one. The next request reconnects unless [IsPermanent]
+// returns true for the error.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 	return s.connect(ctx, nil)
 }
 
-// alive returns the session's connection, or nil if that is not usable.
+// alive returns the session's connection, or nil if the session has no usable connection.
 func (s *Session) alive() *mqtt.Conn {
 	s.mu.Lock()
 	conn, refused := s.conn, s.refused

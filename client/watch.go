@@ -36,10 +36,10 @@ type WatchOptions struct {
 // A Watch is a stream of changes to some keys. One goroutine consumes it, with Next or
 // Events.
 //
-// A Watch reports every change between a key's `initial` or `found` event and the end of the
-// watch once, in the order of the store, unless the change is in a `gap`. After a break, a
-// `resync` event gives the key's state and says whether the break lost events. The watch does
-// not notice if the store is rolled back to exactly the same version.
+// A Watch reports each change exactly once, in the order of the store, from a key's `initial` or
+// `found` event to the end of the watch, except for changes in a `gap`. After a break, a `resync` event
+// gives the key's state and says whether the break lost events. The watch does not notice if the store
+// is rolled back to exactly the same version.
 type Watch struct {
 	v *watcher
 	o WatchOptions
@@ -82,7 +82,7 @@ type Watch struct {
 // permanent ([IsPermanent]). If the store then refuses a key, for example because the client is
 // no longer authorized, that key ends with an `error` event, and the watch continues with its
 // other keys. If none is left, the watch ends, unless it has a pattern. A key that matches a
-// pattern may end with an `error` event at once.
+// pattern may end with an `error` event immediately.
 //
 // Watch returns the errors of [Session.Do], a *[ReasonError] if the broker refuses the
 // subscription, and a *[ScanError] if it cannot look for the keys that match.
@@ -225,7 +225,7 @@ func (w *Watch) pop() (e Event, ok bool, err error) {
 	return e, true, nil
 }
 
-// Ready reports whether Next would return at once. Only the consumer may call it.
+// Ready reports whether Next would return immediately. Only the consumer may call it.
 func (w *Watch) Ready() bool {
 	if w.next < len(w.batch) {
 		return true

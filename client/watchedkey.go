@@ -157,8 +157,8 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 	w.push(e)
 }
 
-// continuity returns what is proven about a break, given the state and the value that a GET
-// found after it.
+// continuity returns what can be proven about a break, from the state and the value that a GET found
+// after it.
 func (k *watchedKey) continuity(found state, value []byte) Continuity {
 	announced := slices.ContainsFunc(k.held, func(e Event) bool {
 		if !found.present {

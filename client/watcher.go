@@ -149,8 +149,8 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 	v.fail(w, cause)
 }
 
-// leave removes a watch, if it is still there. It calls done, unless that is nil, once the keys
-// that no other watch needs are unregistered. done's error says why that is uncertain.
+// leave removes a watch, if it is still there. Unless done is nil, leave calls it once the keys that no
+// other watch needs are unregistered. The argument of done is an error if that is uncertain.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
 	if done == nil {

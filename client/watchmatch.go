@@ -115,8 +115,8 @@ func (v *watcher) add(w *Watch, key string, since time.Time) {
 	}
 }
 
-// found adds a key, and holds back its events until it has been read. connected says that the
-// key is read at once; otherwise it is read with the other keys, on the next connection.
+// found adds a key, and holds back its events until it has been read. If connected is true, the key is
+// read immediately; otherwise it is read with the other keys, on the next connection.
 func (w *Watch) found(key string, since time.Time, connected bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

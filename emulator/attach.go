@@ -47,8 +47,8 @@ const (
 
 	// Requests are refused while more than maxWaiting replies and notifications, or more than
 	// maxWaitingBytes of payloads, wait to be sent. maxWatched limits the estimated memory of the
-	// registrations, and so their number to about 40,000: the notifications of one change fit in
-	// maxAttachedQueue.
+	// registrations. This also limits their number, to about 40,000, so that the notifications of one
+	// change fit in maxAttachedQueue.
 	maxWaiting      = maxAttachedQueue / 3
 	maxWaitingBytes = 256 << 20
 	maxWatched      = 16 << 20
@@ -122,7 +122,8 @@ func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }
 // Refused returns how many replies and notifications the broker has refused.
 func (a *Attached) Refused() int64 { return a.refusals.Load() }
 
-// published counts and reports a PUBACK with an error. It ignores other errors: run handles them.
+// published handles the outcome of a publish: it counts and reports a PUBACK with an error code. run
+// handles all other errors.
 func (a *Attached) published(err error) {
 	if r, ok := errors.AsType[*mqtt.ReasonError](err); !ok || r.Packet != "PUBACK" {
 		return
@@ -195,7 +196,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 			return context.Cause(ctx)
 		}
 		a.mu.Lock()
-		a.engine.ExpireSome() // the timer fires at once if there are more
+		a.engine.ExpireSome() // the timer fires immediately if there are more
 		a.notify()
 		queue, full := a.queue, len(a.queue) > maxAttachedQueue
 		a.queue, a.queued = nil, 0

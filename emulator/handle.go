@@ -135,7 +135,7 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 	}
 }
 
-// admit acknowledges a request and processes it, at once or after a delay. The request's action may
+// admit acknowledges a request and processes it, immediately or after a delay. The request's action may
 // change each of these steps.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++

@@ -8,13 +8,13 @@ import (
 // An Action says what to do with one request, see [Server.Intercept]. With the zero Action, the
 // server answers the request normally.
 type Action struct {
-	// To do instead of processing the request:
+	// What to do instead of processing the request.
 	Drop       bool // acknowledge the request, then discard it
 	Refuse     byte // send PUBACK with this reason code, 0x80 or more
 	Disconnect byte // send DISCONNECT with this reason code
 	Cut        bool // close the connection, without PUBACK
 
-	// To do after processing the request:
+	// What to do after processing the request.
 	CutAfter  bool // close the connection, without PUBACK or reply
 	DropReply bool // send no reply
 
@@ -22,7 +22,7 @@ type Action struct {
 	Delay      time.Duration // before processing
 	DelayReply time.Duration // between processing and the reply
 
-	// Changes to PUBACK and reply.
+	// Changes to the PUBACK and the reply.
 	NoPuback   bool          // never send PUBACK
 	PubackLast bool          // send PUBACK after the reply, not before processing
 	Duplicate  bool          // send the reply twice

@@ -159,9 +159,9 @@ func (j *journal) last() *group {
 	return j.writing
 }
 
-// hold queues do, and run calls it with the lock held when all changes made so far are in the file.
-// If a commit fails, do is never called. bytes is the approximate size of the message that do
-// sends. hold requires the lock. The caller must have checked that pending returns true.
+// hold queues do: run calls do, with the lock held, once all changes made so far are in the file. If a
+// commit fails, do is never called. bytes is the approximate size of the message that do sends. hold
+// requires the lock. The caller must have checked that pending returns true.
 func (j *journal) hold(bytes int, do func()) {
 	if j.err != nil {
 		return

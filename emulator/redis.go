@@ -233,7 +233,7 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
-// Limits on one page of Scan, because other clients wait: the total length of the keys that it
+// Limits of one page of Scan, during which other clients wait: the total length of the keys that Scan
 // examines, and their number if the authorization for each key must be checked.
 const (
 	maxScanBytes  = 256 << 10

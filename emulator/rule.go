@@ -43,7 +43,7 @@ const (
 	methodReadWrite = "ReadWrite"
 )
 
-// anybody, as Rule.User, matches every user.
+// anybody is the Rule.User that matches every user.
 const anybody = "*"
 
 const (

@@ -75,7 +75,7 @@ type Options struct {
 
 	Limits Limits
 
-	// RefuseFilters are topic filters that no client may subscribe to: it gets SUBACK 0x80. A
+	// RefuseFilters are topic filters that no client may subscribe to: the client gets SUBACK 0x80. A
 	// subscription is refused only if its filter is exactly one of these strings.
 	RefuseFilters []string
 
@@ -141,7 +141,7 @@ type Server struct {
 	stopped   time.Time // the store's clock during a step of Redis commands; zero: the clock runs
 	err       error     // why the server ended, if not by Close
 
-	// The request that the store is answering, for Observe.
+	// For Observe: facts about the request that the store is answering.
 	responseTopic []byte    // nil: the request did not come in a packet
 	received      time.Time // arrival time on the real clock; zero: not known
 
@@ -389,7 +389,7 @@ func (s *Server) arm() {
 			s.expiresAt = time.Time{}
 			s.store.ExpireSome()
 			s.notify()
-			s.arm() // the timer fires at once if more keys have expired
+			s.arm() // the timer fires immediately if more keys have expired
 		})
 	}
 }

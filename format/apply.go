@@ -29,7 +29,7 @@ func (a Apply) cells(s *style) []cell {
 	return cells
 }
 
-// raw writes the action, the key, and the version of the key now.
+// raw writes the action, the key, and the key's current version.
 func (a Apply) raw(w *writer) { w.record(a.Action, a.Key, a.Version) }
 
 // ApplySummary counts what `apply` did, for standard error.

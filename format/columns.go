@@ -225,7 +225,7 @@ func (w *writer) row(r Row) {
 	w.out = w.columns.appendRow(w.out, r.cells(&w.style), width)
 }
 
-// Usual widths of a version and an age. They reserve room in rows that have neither.
+// Usual widths of a version and an age, for which rows without them reserve room.
 const (
 	versionColumns = len("1696374425000:1:StateStore")
 	ageColumns     = len("23h59m ago")

@@ -13,8 +13,8 @@ type Del struct {
 	Many    bool          // one of several results: show the key
 }
 
-// answer returns the number in the store's reply and why the key was not deleted: 1 means deleted,
-// 0 missing, and -1 that the value differs.
+// answer returns the number in the store's reply (1: deleted, 0: missing, -1: the value differs), and
+// why the key was not deleted.
 func (d Del) answer() (n int64, reason string) {
 	switch {
 	case d.Deleted:

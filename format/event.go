@@ -125,11 +125,11 @@ func (e Event) content(s *style) cell {
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000Z") }
 
-// raw writes OP, KEY and VERSION, then Word and the value, if the event has them. For found it
-// writes the continuity, From and To before the value. For a gap it writes OP, KEY, the continuity,
-// and when the gap began and ended; for error OP, KEY and the message; for unaudited OP and the
-// message. With --field, the field's old and new JSON replace the value: - means that the field is
-// missing, ? that it is unknown.
+// raw writes OP, KEY and VERSION, and then the store's word for the operation and the value, if the
+// event has them. For found it writes the continuity, From and To before the value. For a gap it writes
+// OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and the message; for
+// unaudited OP and the message. With --field, the field's old and new JSON replace the value: - means
+// that the field is missing, ? that it is unknown.
 func (e Event) raw(w *writer) {
 	switch e.Op {
 	case "unaudited":

@@ -12,7 +12,7 @@
 // Promises:
 //
 //   - Print calls Write once for each result, or not at all if the result is empty, so that
-//     the reader of a pipe gets each result at once. Only Queue combines several results in
+//     the reader of a pipe gets each result immediately. Only Queue combines several results in
 //     one call of Write.
 //   - The outputs raw, json and template are contracts; human and wide may change. Wide is
 //     human, but cuts nothing, however narrow the terminal is.

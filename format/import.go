@@ -79,5 +79,5 @@ func (p ImportPlan) cells(s *style) []cell {
 	}
 }
 
-// raw writes the action, the key, and the version of the key now.
+// raw writes the action, the key, and the key's current version.
 func (p ImportPlan) raw(w *writer) { w.record(p.Action, p.Key, p.Version) }

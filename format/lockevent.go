@@ -78,8 +78,8 @@ func (e LockEvent) fields(o *objectWriter) {
 // whatColumns is the width of the column for what happened.
 const whatColumns = len("changed hands")
 
-// whatText returns what in words. A release by the holder and a deletion by another client look
-// the same.
+// whatText describes the event in words; what is LockEvent.What. A release by the holder and a deletion
+// by another client look the same.
 func whatText(what string) string {
 	if what == "released" {
 		return "released or deleted"

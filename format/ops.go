@@ -88,9 +88,9 @@ func Ops() []Op {
 	}
 }
 
-// objectParts returns the names of the members of the named field; ok is false if the field is not
-// an object. parts is empty if the members vary. In every result but that of `version`, where it is
-// text, the field version is an object.
+// objectParts returns the names of the members of the named field; ok is false if the field is not an
+// object. parts is empty if the members vary. The field version is an object, except in the result of
+// the command version, where it is text.
 func objectParts(name string) (parts string, ok bool) {
 	switch name {
 	case "version", "old_version", "token", "lock_token", "at_least", "a", "b":

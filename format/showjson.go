@@ -102,8 +102,8 @@ func (w *jsonWriter) put(paint *color.Color, text string) {
 // maxIndent is the maximum indentation in columns. It bounds the output for deeply nested JSON.
 const maxIndent = 60
 
-// end completes the line and indents the next one. If the output is not indented, it writes
-// between instead.
+// end completes the line and indents the next one. If the output is not indented, it writes the
+// separator between instead.
 func (w *jsonWriter) end(between string) {
 	if !w.indented {
 		if between != "" {

@@ -123,7 +123,8 @@ func (w *writer) versionAndAge(v Version) {
 	w.print(w.faint.Sprint(line), "\n")
 }
 
-// versionLine returns what, which is "version" or "token", then v and the time of v.
+// versionLine returns a line with a label, v and the time of v. The label, what, is "version" or
+// "token".
 func versionLine(what string, v Version) string {
 	return string(appendTime(append(appendVersion([]byte(what+" "), v, ""), "  "...), v.Time()))
 }

@@ -32,7 +32,7 @@ type Hold struct {
 	Renewals []time.Time `json:"renewals"`
 }
 
-// Interval is a time from one moment to another.
+// An Interval is the time between two moments.
 type Interval struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
@@ -169,7 +169,7 @@ func hasMark(rows []row, char rune) bool {
 // by it.
 func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
 
-// human draws the rows as text, with the time across.
+// human draws the rows as text, with the time running from left to right.
 func (t Timeline) human(w *writer) {
 	rows, labels := t.rows(), len("  ")
 	for i := range rows {
@@ -202,8 +202,8 @@ func (t Timeline) human(w *writer) {
 	}
 }
 
-// axis returns the line above the chart: the first time, the time between, and the last time. If
-// that does not fit, it returns only the first time.
+// axis returns the line above the chart: the first time on the left, and the length of the timeline and
+// the last time on the right. If that does not fit, it returns only the first time.
 func (t Timeline) axis(columns int) string {
 	const clock = "15:04:05Z"
 	first, last := t.From.UTC().Format(clock), Span(t.To.Sub(t.From))+" to "+t.To.UTC().Format(clock)

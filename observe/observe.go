@@ -43,7 +43,7 @@ type Event struct {
 // Op is the kind of an [Event].
 type Op string
 
-// The ops.
+// The values of Op.
 const (
 	Request    Op = "request"
 	Apply      Op = "apply"  // a write that did not come from a state store request
@@ -56,7 +56,7 @@ const (
 // Outcome is the result of a request.
 type Outcome string
 
-// The outcomes.
+// The values of Outcome.
 const (
 	OK      Outcome = "ok"      // the store executed the request
 	No      Outcome = "no"      // a condition was not met or the key does not exist
@@ -64,8 +64,8 @@ const (
 	Ignored Outcome = "ignored" // no reply is sent
 )
 
-// Count formats a number of things for Event.Result, such as "3 bytes". It appends s to what
-// unless n is 1.
+// Count formats a number of things for Event.Result, such as "3 bytes". Unless n is 1, it adds an s to
+// what.
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"

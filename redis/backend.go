@@ -18,10 +18,10 @@ type Backend interface {
 	// every operation has an outcome. ctx ends when the server closes.
 	Do(ctx context.Context, who *Caller, ops []Op)
 
-	// Scan returns a page of the keys that begin with prefix and that the caller may read, and
-	// the token of the next page. A nil token asks for the first page; a nil next marks the last
-	// one. A page may be empty. want is how many keys the server asks for; a page may have more or
-	// fewer.
+	// Scan returns a page of the keys that begin with prefix and that the caller may read, and the
+	// token of the next page. A nil token asks for the first page; a nil next means that this page is
+	// the last. A page may be empty. want is how many keys the server would like; a page may have more
+	// or fewer.
 	Scan(ctx context.Context, who *Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error)
 
 	// Watch starts to report the changes of a key to [Server.Changed], unless they are reported
@@ -136,7 +136,7 @@ type Op struct {
 	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR
 }
 
-// An Error is an error reply.
+// An Error is an error reply to a client.
 type Error struct {
 	Code string // first word of the reply, such as UNKNOWN; empty: ERR
 	Text string

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The subcommands of PUBSUB.
+// The handlers of the subcommands of PUBSUB.
 
 // listChannels returns the handler of the subcommand that lists the channels with subscribers.
 func listChannels(k kind) func(*conn, [][]byte) error {

@@ -343,7 +343,7 @@ func runClientKill(c *conn, args [][]byte) error {
 	return err
 }
 
-// isForeign reports whether another connection is not of this user.
+// isForeign reports whether of is another connection, and not one of this connection's user.
 func (c *conn) isForeign(of *conn) bool {
 	return of != c && (c.who.User == "" || of.who.User != c.who.User)
 }

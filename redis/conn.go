@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/socket"
 )
 
-// A conn is the connection of a client. Its fields belong to the goroutine that reads the
-// client's requests, unless their comment says how other goroutines may use them.
+// A conn is the connection of a client. Only the goroutine that reads the client's requests may use its
+// fields, unless a field's comment says otherwise.
 type conn struct {
 	s       *Server
 	nc      net.Conn
@@ -119,7 +119,7 @@ func (c *conn) serve() error {
 			return errMemory
 		}
 		if err := c.in.fill(from); err != nil {
-			c.s.endSubscriptions(c) // at once: the rest of the pipeline may take long
+			c.s.endSubscriptions(c) // immediately: the rest of the pipeline may take long
 			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -172,7 +172,7 @@ func (c *conn) runAll() error {
 	}
 }
 
-// forget drops the requests that have run, so that no buffer stays in memory for them.
+// forget drops the requests that have run, so that they no longer occupy memory.
 func (c *conn) forget() {
 	c.in.reuse()
 	clear(c.parsed)
@@ -213,8 +213,8 @@ func (c *conn) parse() (err error) {
 	return err
 }
 
-// inputSizes returns the sizes of the running request, of all requests of the pipeline that have been
-// read, and of the free part of the buffer, in bytes.
+// inputSizes returns, in bytes, the size of the running request, the size of all requests of the
+// pipeline that have been read, and the free part of the buffer.
 func (c *conn) inputSizes() (request, all, free int) {
 	all, free = c.in.fullness()
 	for i, size := range c.sizes {
@@ -317,8 +317,8 @@ func (c *conn) dispatch(args [][]byte) {
 	c.execute(cmd, args)
 }
 
-// refusal returns why a request must be neither run nor queued, or nil. The checks are in the order of
-// Redis, followed by those that a Backend without a Local needs.
+// refusal returns why a request must be neither run nor queued, or nil. It makes the checks in the same
+// order as Redis, followed by the checks that a Backend without a Local needs.
 func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	switch {
 	case cmd == nil:

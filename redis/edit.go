@@ -23,7 +23,7 @@ func editCommands() []*command {
 	}
 }
 
-// edit replaces the value of old and keeps its expiry.
+// edit replaces the value that old found, and keeps the key's expiry.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }

@@ -45,8 +45,8 @@ func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
 	return o, nil
 }
 
-// allow reports whether the expiry of a key may change. from is the present expiry (zero: never), to
-// the new one in milliseconds since the Unix epoch.
+// allow reports whether the expiry of a key may change. from is the present expiry (zero: never). to is
+// the new expiry in milliseconds since the Unix epoch.
 func (o expireOptions) allow(from time.Time, to int64) bool {
 	never := from.IsZero()
 	switch {

@@ -34,7 +34,7 @@ func (c *conn) delete(key []byte) error {
 	return err
 }
 
-// sendDel sends the event of a DEL or VDEL that deleted the key.
+// sendDel sends the event "del" if op, a DEL or VDEL, deleted the key.
 func (c *conn) sendDel(op *Op) {
 	if op.Yes {
 		c.event(classGeneric, "del", op.Key)

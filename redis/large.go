@@ -8,8 +8,9 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// Large values of a Local are copied while other clients use the Local: before a command stores them,
-// and while a reply with them is sent. A transaction copies those that it stores in its one step.
+// A Local's large values are copied while other clients use the Local: before a command stores the
+// value, and while a reply that includes it is sent. A transaction copies the values that it stores in
+// its single step.
 
 // A room is memory for a value that a command is going to store, see Op.Room.
 type room struct{ value, memory []byte }
@@ -20,17 +21,18 @@ type largeReply struct {
 	value []byte
 }
 
-// errChanged means that the command must run again, because the key has changed while build made its new
-// value.
+// errChanged means that the command must run again, because the key changed while build was making its
+// new value.
 var errChanged = errors.New("the key has changed")
 
 // isLarge reports whether a value of size bytes is copied without the lock of the Local.
 func (c *conn) isLarge(size int) bool { return size >= LargeValue && c.s.local != nil }
 
-// isLargeCopy is like isLarge, for a value that is stored. A transaction copies it in its one step.
+// isLargeCopy is like isLarge, but for a value that is stored. A transaction copies such a value in its
+// single step.
 func (c *conn) isLargeCopy(size int) bool { return c.isLarge(size) && !c.executing }
 
-// lockLarge unlocks the Local, and waits until no other command has copies of large values.
+// lockLarge unlocks the Local, and waits until no other command is copying large values.
 func (c *conn) lockLarge() {
 	c.unlock()
 	if !c.hasLarge {
@@ -39,7 +41,7 @@ func (c *conn) lockLarge() {
 	}
 }
 
-// unlockLarge lets another command have copies of large values.
+// unlockLarge lets another command copy large values.
 func (c *conn) unlockLarge() {
 	if c.hasLarge {
 		c.hasLarge, c.rooms = false, nil
@@ -73,8 +75,9 @@ func (c *conn) takeRoom(value []byte) []byte {
 	return nil
 }
 
-// build returns a new value of size bytes, which fill makes from the value of old. If the value is large,
-// build unlocks the Local during this time. If the key has changed by then, it returns errChanged.
+// build returns a new value of size bytes, which fill makes from the value that old found. For a large
+// value, build unlocks the Local while fill runs. If the key has changed by then, it returns
+// errChanged.
 func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)) ([]byte, error) {
 	if !c.isLargeCopy(size) {
 		value := make([]byte, size)
@@ -102,8 +105,8 @@ func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)
 	return value, nil
 }
 
-// compare compares a large value with that of a key. It unlocks the Local meanwhile. It returns nil if there
-// is nothing to compare.
+// compare compares a large value with the value of a key, and unlocks the Local meanwhile. It returns
+// nil if there is nothing to compare.
 func (c *conn) compare(key, value []byte) *chunk.Comparison {
 	now, err := c.lookup(key)
 	if err != nil || len(now.Entry.Value) != len(value) {
@@ -115,7 +118,7 @@ func (c *conn) compare(key, value []byte) *chunk.Comparison {
 	return compared
 }
 
-// sizeOfLarge returns the memory of large values, each counted once.
+// sizeOfLarge returns the total size of large values in bytes. Values in the same memory count once.
 func sizeOfLarge(parts []largeReply) (size int) {
 	counted := make(map[*byte]bool)
 	for _, part := range parts {

@@ -53,8 +53,8 @@ func (ch *charge) set(n int) bool {
 	return ok
 }
 
-// chargeInput charges a buffer for requests of the given size, and everything else that the server
-// keeps of the client's requests. Clients that have not logged in share another budget.
+// chargeInput charges a request buffer of the given size, and everything else that the server keeps of
+// the client's requests. Clients that have not logged in share a separate budget.
 func (c *conn) chargeInput(buffer int) bool {
 	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes-freeInput)
 	if !c.authenticated {

@@ -117,8 +117,8 @@ func (c *conn) mayWrite(n int) error {
 	return nil
 }
 
-// makeRoomForReplies grows c.w by the size of the values that the queued commands may reply with. It
-// unlocks the Local meanwhile, because the system takes long to provide much memory.
+// makeRoomForReplies grows c.w by the total size of the values that the queued commands may reply with.
+// It unlocks the Local meanwhile, because allocating much memory takes long.
 func (c *conn) makeRoomForReplies() {
 	size := 0
 	for _, q := range c.queue {
@@ -141,8 +141,8 @@ func (c *conn) makeRoomForReplies() {
 }
 
 // boundTransaction drops the replies of a transaction if they are too large, because they cannot be
-// sent in parts. The connection is then closed after the transaction. Large values do not count: they
-// are not copied before the end of the transaction.
+// sent in parts. The connection is then closed after the transaction. Large values don't count, because
+// they are copied only after the transaction.
 func (c *conn) boundTransaction() {
 	if len(c.w) > maxReplies {
 		c.dropTransaction()
@@ -190,9 +190,9 @@ func runUnwatch(c *conn, _ [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// growNames must be called before a command adds its i-th name to the subscriptions or watched keys. At
-// every 64th name, it lets other clients in, and returns an error if the connection is closed or the
-// memory for clients is exhausted.
+// growNames must be called before a command adds its i-th name to the subscriptions or the watched
+// keys. At every 64th name, it lets other clients use the server, and returns an error if the
+// connection is closed or the memory for clients is exhausted.
 func (c *conn) growNames(i int) error {
 	if i%64 != 63 {
 		return nil

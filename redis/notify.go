@@ -24,7 +24,7 @@ const (
 	classMiss                        // m
 	classNew                         // n
 
-	// classAll is A.
+	// classAll is the set that the letter A stands for.
 	classAll = classGeneric | classString | classList | classSet | classHash | classSortedSet | classExpired | classEvicted | classStream | classModule
 )
 

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// OBJECT and MEMORY. The state store keeps every value as bytes, so they describe how Redis would store
-// the value, for clients and tests that need this.
+// OBJECT and MEMORY. The state store keeps every value as bytes. These commands describe how Redis
+// would store the value, for clients and tests that need the answer.
 
 func objectCommands() []*command {
 	const read = reads | usesStore

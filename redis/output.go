@@ -96,8 +96,8 @@ func (o *output) keep(n int) bool {
 	return o.charge()
 }
 
-// awaitTurn charges the replies of a command in a pipeline until the replies of the earlier commands are in
-// the output.
+// awaitTurn waits until the replies of the earlier commands of a pipeline are in the output. Meanwhile
+// the replies of this command are charged.
 func (c *conn) awaitTurn() {
 	if c.turn == nil {
 		return
@@ -109,7 +109,7 @@ func (c *conn) awaitTurn() {
 	c.wait(-size)
 }
 
-// wait charges n more bytes that wait.
+// wait charges n more bytes of replies that wait.
 func (c *conn) wait(n int) {
 	o := c.out
 	o.mu.Lock()
@@ -223,7 +223,8 @@ func (c *conn) writePending() {
 // it.
 var largeSpares sync.Pool // of *[]byte
 
-// idle returns an empty buffer if an idle client may keep it. It puts a larger one into largeSpares.
+// idle returns buffer, emptied, if it is small enough for an idle client to keep. It puts a larger
+// buffer into largeSpares.
 func idle(buffer []byte) []byte {
 	if cap(buffer) <= maxSpare {
 		return buffer
@@ -242,7 +243,7 @@ func largeSpare() []byte {
 	return nil
 }
 
-// write writes replies and messages after it has made the changes that they report durable.
+// write writes replies and messages. First it makes the changes that they report durable.
 func (c *conn) write(p []byte) error {
 	if sync := c.s.opts.Sync; sync != nil {
 		if err := sync(); err != nil {

@@ -91,7 +91,7 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 }
 
 // add adds a task. It returns the earlier tasks with one of its keys, and a channel that is closed
-// when the task may reply; nil: it may reply at once.
+// when the task may reply; nil: it may reply immediately.
 func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	if n := len(p.tasks); n > 0 {
 		turn = p.tasks[n-1].sent

@@ -21,7 +21,8 @@ const (
 	kinds
 )
 
-// word returns the word of a confirmation: subscribe, or unsubscribe, with the prefix of the kind.
+// word returns the word of a confirmation, which is subscribe or unsubscribe with the prefix of the
+// kind.
 func (k kind) word(word string) string { return [kinds]string{"", "p", "s"}[k] + word }
 
 // A hub holds all subscriptions. Server.mu guards it.
@@ -33,7 +34,7 @@ type hub struct {
 	message, channel []byte                 // reused buffers
 }
 
-// watchCalls counts the calls of Backend.Watch for one key whose subscriptions have not begun.
+// watchCalls counts those calls of Backend.Watch for one key whose subscriptions have not begun yet.
 type watchCalls struct {
 	n    int
 	lost bool // [Server.Lost] was called for the key since the first of them
@@ -85,7 +86,7 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 // remaining patterns may have missed the message, so they are disconnected.
 const maxMatching = 4 << 20
 
-// lookCost is the number of steps for a pattern whose prefix does not match.
+// lookCost is the number of steps that a pattern counts if its prefix does not match.
 const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
@@ -136,8 +137,9 @@ func (c *conn) subscriptions() int {
 	return len(c.subs[ofChannels]) + len(c.subs[ofPatterns]) + len(c.subs[ofShards])
 }
 
-// confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name
-// means that there was no subscription to end. The count has either the shards or all others.
+// confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name means
+// that there was no subscription to end. The reply's count is the number of shard channels for a shard
+// subscription, and otherwise the number of all other subscriptions.
 func (c *conn) confirm(k kind, word string, name []byte) {
 	count := len(c.subs[ofShards])
 	if k != ofShards {
@@ -159,7 +161,7 @@ func (c *conn) confirm(k kind, word string, name []byte) {
 }
 
 // reportsPatterns reports whether the backend reports the changes of all keys, or of a list of keys
-// that it was started with.
+// that it was given at its start.
 func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
 
 // subscribeTo returns the handler of the command that subscribes to names of a kind.
@@ -273,8 +275,8 @@ func (s *Server) unsubscribed(c *conn, k kind, name []byte) {
 	}
 }
 
-// forget removes a closed connection and its subscriptions at once, so that other clients no longer see
-// them before the connection's own goroutine ends. s.mu is held.
+// forget immediately removes a closed connection and its subscriptions, so that other clients no longer
+// see them although the connection's own goroutine has not ended yet. s.mu is held.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 	for k := range kinds {
@@ -353,7 +355,7 @@ func runSPublish(c *conn, args [][]byte) error {
 	return c.reply(n)
 }
 
-// cutChannel returns the key whose events a channel carries. all is set if the channel carries events
+// cutChannel returns the key whose events a channel carries. all is true if the channel carries events
 // of all keys. ok reports whether it is a channel of keyspace events.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {

@@ -41,7 +41,7 @@ type Options struct {
 
 	// Sync waits until all earlier changes are durable, or returns why they cannot be. Replies
 	// and messages about a change are sent after Sync. It is called without the Local's lock. Nil:
-	// changes are durable at once, or never.
+	// changes are durable immediately, or never.
 	Sync func() error
 
 	// Reserve charges n bytes to the memory for clients, or releases bytes if n is negative. If the

@@ -25,9 +25,9 @@ func (c *conn) checkKeys(verb Verb, keys [][]byte) error {
 	return c.inSteps(verb, keys, func(ops []Op) error { return c.s.local.Check(&c.who, ops) })
 }
 
-// inSteps calls do with operations on the keys, at most maxKeysInStep at a time, because the operations
-// on all keys could take ten times the memory of the request. Other clients may use the Local between
-// the steps.
+// inSteps calls do with operations on at most maxKeysInStep keys at a time, because the operations on
+// all keys could take ten times the memory of the request. Other clients may use the Local between the
+// steps.
 func (c *conn) inSteps(verb Verb, keys [][]byte, do func(ops []Op) error) error {
 	ops := make([]Op, 0, min(len(keys), maxKeysInStep))
 	for some := range slices.Chunk(keys, maxKeysInStep) {

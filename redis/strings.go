@@ -38,7 +38,7 @@ func (c *conn) do(op Op) (Op, error) {
 	return *done, done.Err
 }
 
-// doInPlace is do without a copy of the outcome: the next operation overwrites it.
+// doInPlace is like do, but does not copy the outcome: the next operation overwrites it.
 func (c *conn) doInPlace(op *Op) *Op {
 	if c.isLargeCopy(len(op.Value)) && (op.Verb == VDel || op.If == IfSameOrNew) {
 		op.Compared = c.compare(op.Key, op.Value)
@@ -60,8 +60,8 @@ func (c *conn) doInPlace(op *Op) *Op {
 	return &c.op[0]
 }
 
-// each carries out operations and calls done after each, in their order. A Local carries out all
-// or none. Other clients may write between the reads of a reply that is sent in parts.
+// each carries out operations, and calls done for each of them in order. A Local carries out all or
+// none. If the reply is sent in parts, other clients may write between the reads.
 func (c *conn) each(ops []Op, done func(*Op)) error {
 	if local := c.s.local; local != nil {
 		if err := local.Check(&c.who, ops); err != nil {

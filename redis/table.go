@@ -36,8 +36,9 @@ var shownFlags = []struct {
 	{loadingOK, "loading"}, {staleOK, "stale"}, {fast, "fast"}, {noAuth, "no_auth"},
 }
 
-// A keySpec has the indexes of the arguments that are keys, as COMMAND shows them: the first, the
-// last (negative: from the end), and the step between them. Zero: the command has no keys.
+// A keySpec has the indexes of the arguments that are keys, as COMMAND shows them: the first key, the
+// last key (if negative, counted from the end), and the step between them. The zero keySpec means that
+// the command has no keys.
 type keySpec struct{ first, last, step int }
 
 var (
@@ -88,7 +89,7 @@ func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 	}
 }
 
-// accepts reports whether a command takes the number of arguments in args.
+// accepts reports whether a command takes as many arguments as args has.
 func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }

@@ -85,7 +85,7 @@ func continuation(width int) string {
 	return strings.Repeat(" ", width-len(dots)) + dots
 }
 
-// put appends text, which is columns wide.
+// put appends text. columns is the width of text.
 func (l *layout) put(text string, columns int) {
 	if spelled, ok := strings.CutPrefix(text, inverse); ok {
 		// A character that is spelled out takes several columns, and may be split between rows.
@@ -111,8 +111,8 @@ func (l *layout) endRow(lineEnd string) {
 	l.text, l.next = nil, 0
 }
 
-// placeCursor puts the cursor on the next character, which is columns wide. A combining
-// character has 0 columns; then the cursor is on the character before it.
+// placeCursor puts the cursor on the next character, whose width is columns. A combining character has
+// 0 columns; then the cursor is on the character before it.
 func (l *layout) placeCursor(columns int) {
 	l.row, l.column = len(l.rows), l.next
 	switch {
@@ -128,10 +128,10 @@ const (
 	upright = "\x1b[27m"
 )
 
-// appearance returns the text that shows the character r after the character before, and
-// the text's width. A character that terminals do not print, or that changes the order of
-// others, is spelled out. Emoji modifiers are omitted, because only some terminals merge
-// them with the character before.
+// appearance returns the text that shows the character r, and the width of that text. before is the
+// character that precedes r. A character that terminals do not print, or that changes the order of
+// others, is spelled out. Emoji modifiers are omitted, because only some terminals merge them with the
+// preceding character.
 func appearance(r, before rune) (string, int) {
 	if c, ok := byteOf(r); ok {
 		switch {

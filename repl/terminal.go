@@ -203,9 +203,9 @@ func (t *Terminal) leave(mark string) {
 	t.screen.write([]byte(pasteOff))
 }
 
-// Interrupt reports whether an interrupt signal is for the entry that is being read. After
-// Enter, it is for the command. While an entry is edited, Ctrl-C arrives as a key and not as
-// a signal, so Interrupt has nothing else to do.
+// Interrupt reports whether an interrupt signal is for the entry that is being read. After Enter, the
+// signal is for the command. While an entry is edited, Ctrl-C arrives as a key and not as a signal, so
+// Interrupt has nothing else to do.
 func (t *Terminal) Interrupt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,9 +259,9 @@ func (t *Terminal) resized() {
 	}
 }
 
-// key translates a key for readline, whose goroutine calls it before readline handles the
-// key; afterwards the goroutine calls changed. To ignore a key, key returns keyNone. If it
-// returned false, readline would keep reading while a command runs.
+// key translates a key for readline, whose goroutine calls it before readline handles the key;
+// afterwards the goroutine calls changed. To ignore a key, key returns keyNone. It always returns true:
+// after false, readline would keep reading while a command runs.
 func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

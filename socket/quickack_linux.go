@@ -2,7 +2,7 @@ package socket
 
 import "syscall"
 
-// quickAck makes the kernel acknowledge received data at once. The kernel soon falls back to
+// quickAck makes the kernel acknowledge received data immediately. The kernel soon falls back to
 // delayed acknowledgements, so callers repeat it.
 func quickAck(fd uintptr) {
 	// Ignore the error: the next Read fails too if the socket is broken.

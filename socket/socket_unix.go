@@ -102,7 +102,7 @@ func (c *Conn) TryWrite(p []byte) (int, error) {
 	return c.written, nil
 }
 
-// AcknowledgeQuickly makes the kernel acknowledge the next data at once, because a client that
+// AcknowledgeQuickly makes the kernel acknowledge the next data immediately, because a client that
 // uses Nagle's algorithm waits for the acknowledgement. Callers that have just written don't need
 // it: the packet they sent carries the acknowledgement.
 func (c *Conn) AcknowledgeQuickly() {

@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// A ClientCertificateError means that the broker asked for a client certificate and then
-// ended the connection before CONNACK. If the client sent a certificate, the error is
-// reported only after a TLS alert. If the client sent none, it is reported however the
-// connection ended: with TLS 1.3 a broker refuses after the handshake, and the reset that
+// A ClientCertificateError means that the broker asked for a client certificate and then ended the
+// connection before CONNACK. If the client sent a certificate, the error is reported only after a TLS
+// alert. If it sent none, the error is reported however the connection ended: with TLS 1.3 a broker
+// refuses after the handshake, and the TCP reset that follows may discard the broker's alert.
 // follows may discard its alert.
 type ClientCertificateError struct {
 	Given bool // the client sent a certificate
@@ -86,8 +86,9 @@ func (r *certificateRequest) explain(err error) error {
 	return err
 }
 
-// unfit returns why the broker does not accept a certificate: if its issuer is not among the
-// authorities that the broker accepts, an error that names them, otherwise err.
+// unfit returns why the broker does not accept a certificate. If the certificate's issuer is not among
+// the authorities that the broker accepts, the error names those authorities. Otherwise unfit returns
+// err.
 func unfit(info *tls.CertificateRequestInfo, certificate *tls.Certificate, err error) error {
 	leaf := certificate.Leaf
 	if leaf == nil && len(certificate.Certificate) > 0 {

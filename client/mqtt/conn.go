@@ -206,11 +206,11 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Abandon ends the connection at once with ErrSilent. It sends no DISCONNECT, because a silent
+// Abandon ends the connection immediately with ErrSilent. It sends no DISCONNECT, because a silent
 // broker would not read it. The caller must still call Close.
 func (c *Conn) Abandon() { c.fail(&LostError{ErrSilent}) }
 
-// over returns why no more packets can be sent, or nil. It requires c.mu.
+// over returns why no more packets can be sent, or nil if they can. It requires c.mu.
 func (c *Conn) over() error {
 	if c.err == nil && c.closing {
 		return ErrClosed
@@ -218,8 +218,8 @@ func (c *Conn) over() error {
 	return c.err
 }
 
-// keepAliveLoop sends a PINGREQ after half a keep-alive interval without traffic in either
-// direction, and returns ErrKeepAlive after one and a half intervals without a sign of life.
+// keepAliveLoop sends a PINGREQ after half a keep-alive interval without traffic in either direction.
+// It returns ErrKeepAlive if nothing arrives for one and a half intervals.
 func (c *Conn) keepAliveLoop() error {
 	interval := c.limits.KeepAlive
 	tick := time.NewTicker(interval / 2)

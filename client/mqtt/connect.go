@@ -12,8 +12,8 @@ import (
 
 var errQoS0 = errors.New("the broker grants QoS 0 only, the store wants QoS 1")
 
-// open sends CONNECT and SUBSCRIBE and waits until both are granted. authData is the
-// Authentication Data of CONNECT. After an error, stage is the step that failed.
+// open sends CONNECT and SUBSCRIBE and waits until the broker has granted both. authData is the
+// Authentication Data of CONNECT. If open fails, stage is the step that failed.
 func (c *Conn) open(ctx context.Context, authData []byte) (stage Stage, err error) {
 	var subscribe []*packets.ControlPacket
 	granted := make(chan error, 1)

@@ -29,7 +29,7 @@
 //   - Messages are passed to the callback one at a time, in the order they arrive. Their
 //     PUBACKs are sent after all messages of one read have been passed on.
 //   - Several goroutines may use a Conn. Its own goroutines have ended when Close returns.
-//   - On Linux, a connection with few publishes in flight acknowledges TCP segments at once,
+//   - On Linux, a connection with few publishes in flight acknowledges TCP segments immediately,
 //     because a broker that uses Nagle's algorithm waits for the acknowledgement.
 //
 // Delivery is not promised. If the connection ends before a publish is acknowledged, the

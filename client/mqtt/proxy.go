@@ -102,7 +102,7 @@ func dialSOCKS(ctx context.Context, o Options, address string) (net.Conn, error)
 	return contextual.DialContext(ctx, "tcp", o.Address)
 }
 
-// A quickDialer dials TCP connections that acknowledge segments at once; see quickConn.
+// A quickDialer dials TCP connections that acknowledge segments immediately; see quickConn.
 type quickDialer struct {
 	net.Dialer
 	inFlight *atomic.Int64

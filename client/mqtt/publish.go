@@ -14,9 +14,10 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// PUBLISH and PUBACK are nearly all that a busy connection carries, so they are encoded and
-// decoded here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; the
-// decoder in this file takes none. paho remains the reference: FuzzPublish and FuzzPuback check that both
+// PUBLISH and PUBACK are nearly all that a busy connection carries, so they are encoded and decoded
+// here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; the decoder in this file
+// allocates nothing. paho remains the reference: FuzzPublish and FuzzPuback check that both accept the
+// same bytes and decode them to the same values, except
 // accept the same bytes and decode them to the same values, except
 //
 //   - a property length that exceeds the packet: paho reads the rest of the packet as properties;
@@ -199,8 +200,8 @@ func (f *fields) properties() int {
 	return f.at + n
 }
 
-// property reads one property of a PUBLISH. part and value are a User Property's name and value.
-// Any other property has its value in part or in number.
+// property reads one property of a PUBLISH. For a User Property, part is its name and value its value.
+// For any other property, the value is in part or in number.
 func (f *fields) property() (kind byte, part, value []byte, number uint32) {
 	switch kind = f.byte(); kind {
 	case propPayloadFormat:

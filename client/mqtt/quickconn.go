@@ -11,7 +11,7 @@ import (
 // help: a busy connection always has something to send or to read.
 const busy = 16
 
-// A quickConn makes the kernel acknowledge received TCP segments at once, instead of up to
+// A quickConn makes the kernel acknowledge received TCP segments immediately, instead of up to
 // 40 ms later, on systems that can. A broker that uses Nagle's algorithm, as Mosquitto does by
 // default, delays every second small packet until that acknowledgement.
 type quickConn struct {
@@ -21,8 +21,8 @@ type quickConn struct {
 	more     bool // the last read filled its buffer, so the next one will not block
 }
 
-// newQuickConn returns nc as a quickConn if it is a TCP connection, and otherwise nc. The connection
-// is busy while inFlight is above busy.
+// newQuickConn returns nc as a quickConn if nc is a TCP connection, and nc itself otherwise. The
+// connection counts as busy while inFlight is greater than the constant busy.
 func newQuickConn(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	s := socket.New(nc)
 	if s == nil || inFlight == nil {

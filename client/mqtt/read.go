@@ -46,8 +46,8 @@ func (r activityReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// readPackets reads packets until the connection ends, and returns the reason, or nil if the
-// writer reports the reason.
+// readPackets reads packets until the connection ends. It returns the reason, or nil if the writer
+// reports the reason.
 func (c *Conn) readPackets() error {
 	limit := maxRemaining
 	if n := c.o.MaxPacketSize; n > 0 {

@@ -273,9 +273,9 @@ func (c *Conn) write(buf []byte) error {
 	return nil
 }
 
-// writeError gives the reader a moment to read the broker's last packet, whose reason then
-// replaces the write error: a broker that refuses sends its reason and closes the connection,
-// and our next write may fail before the reader sees the reason.
+// writeError waits a moment for the reader to read the broker's last packet, whose reason then replaces
+// the write error. A broker that refuses sends its reason and closes the connection, and our next write
+// may fail before the reader sees the reason.
 func (c *Conn) writeError(err error) error {
 	const grace = 100 * time.Millisecond
 	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {

@@ -1,4 +1,4 @@
-// Package wait sleeps with a context.
+// Package wait waits for a time to pass, or for a context to end.
 package wait
 
 import (
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// For waits for d and reports whether it passed: false means that ctx ended first. If d is 0 or
-// less, For returns at once, with false only if ctx has ended.
+// For waits for d and returns true, or returns false if ctx ends first. If d is 0 or less, For returns
+// immediately, with false only if ctx has ended.
 func For(ctx context.Context, d time.Duration) bool {
 	if ctx.Err() != nil {
 		return false

@@ -5,9 +5,9 @@ import (
 	"container/list"
 )
 
-// Sessions whose clients are away remain, for ever if they have no expiry. When there are too many
-// sessions, a new one ends one of these, which MQTT 5, 4.1 allows. So nobody can lock others out by
-// leaving sessions behind.
+// A session remains while its client is away, forever if it has no expiry. When there are too many
+// sessions, a new session ends one whose client is away, which MQTT 5 allows (4.1). So nobody can lock
+// others out by leaving sessions behind.
 
 // leave adds a session whose client is now away.
 func (b *Broker) leave(s *session) {
@@ -32,9 +32,10 @@ func (b *Broker) comeBack(s *session) {
 	}
 }
 
-// makeRoomFor makes room for another session of user. It ends a session whose client is away: one of
-// the user with the most sessions or, if all clients of that user are connected, one of user. Of several
-// such sessions it ends the one that was left first. It returns false if there is none.
+// makeRoomFor makes room for another session of the given user. It ends a session whose client is away:
+// a session of whoever has the most sessions or, if all clients of that user are connected, one of the
+// given user's. Of several such sessions it ends the one that was left first. It returns false if there
+// is none.
 func (b *Broker) makeRoomFor(user string) bool {
 	most := user
 	for other, n := range b.owned {

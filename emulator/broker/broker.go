@@ -174,7 +174,7 @@ func (b *Broker) Clients(f func(*Client)) {
 // process has no file descriptors left.
 const acceptPause = 50 * time.Millisecond
 
-// Serve starts accepting connections on ln and returns at once. Closing the broker closes ln.
+// Serve starts accepting connections on ln and returns immediately. Closing the broker closes ln.
 func (b *Broker) Serve(ln net.Listener) { b.serve(ln, "") }
 
 // ServeWebSocket is like [Broker.Serve], but accepts MQTT over WebSocket (MQTT 5, 6) at a URL path

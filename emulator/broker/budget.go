@@ -55,7 +55,7 @@ func (s *session) discharge(d *delivery) {
 }
 
 // release ends the session's hold on a message, which may be nil. It returns how many bytes to
-// discharge: the message's cost if no other session holds it.
+// discharge: the message's cost if no other session holds the message, otherwise 0.
 func (s *session) release(m *message) int {
 	if m == nil {
 		return 0
@@ -116,10 +116,11 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether to refuse more bytes to a client that already occupies bytes: more does
-// not fit in the budget, and the client would exceed its share of a reserve. The reserve is a quarter
-// of the budget, divided equally among all connections. Clients within their share may continue, so
-// all together can exceed the budget by the reserve.
+// overShare reports whether to refuse more memory to a client. bytes is what the client already
+// occupies, and more is what it would need in addition. It is refused if more does not fit in the
+// budget and the client would exceed its share of a reserve: a quarter of the budget, divided equally
+// among all connections. Clients within their share may continue, so all together can exceed the budget
+// by the reserve.
 func (c *Client) overShare(bytes, more int) bool {
 	reserve := c.b.opts.MaxBytes / 4
 	return !c.b.affords(more) && bytes+more > reserve/max(1, len(c.b.clients))

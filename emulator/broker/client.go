@@ -72,7 +72,7 @@ type Client struct {
 	aliasTopics []string          // the topics of the broker's Topic Aliases, by alias
 	topics      map[uint16][]byte // the client's topics, by Topic Alias
 
-	// Memory charged for the connection in addition to charged, in bytes; see budget.go.
+	// Memory charged for the connection in addition to the field charged, in bytes; see budget.go.
 	buffered int // the read buffer, once there is a session
 	overhead int // the connection itself
 	reserved int // the read buffer before there is a session; reserved with ticket, not charged

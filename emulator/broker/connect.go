@@ -242,7 +242,7 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// 1/resumeShare of the budget is reserved for clients that resume their sessions.
+// A part of the budget, 1/resumeShare, is reserved for clients that resume their sessions.
 const resumeShare = 8
 
 // maxOutgoingAliases is the maximum number of Topic Aliases that the broker uses for one client.

@@ -139,7 +139,8 @@ func (c *Client) takeOver() {
 // drainTimeout is how long a closing connection has to send its outbox.
 const drainTimeout = time.Second
 
-// beginClose makes writeLoop send the outbox and close the connection. Reads have no timeout until then.
+// beginClose makes writeLoop send the outbox and close the connection. Reads do not time out until
+// closeWrite sets a deadline.
 func (c *Client) beginClose(end End) {
 	c.closing, c.end = true, end
 	c.leaveSession()
@@ -150,7 +151,7 @@ func (c *Client) beginClose(end End) {
 }
 
 // After the broker has closed its side of a connection, it waits for the client to close the other
-// side. If it closed the socket at once, a client that was still sending would get a reset, which
+// side. If it closed the socket immediately, a client that was still sending would get a reset, which
 // can overtake the DISCONNECT.
 const (
 	linger    = 200 * time.Millisecond // how long a client may be silent

@@ -33,7 +33,8 @@ func (w *inflight) full() bool {
 	return w.count >= identifiers
 }
 
-// push adds a delivery at place hi. The delivery does not become one to be sent again.
+// push adds a delivery at place hi. It does not add it to the deliveries of an earlier connection that
+// must be sent again.
 func (w *inflight) push(d delivery) {
 	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
 		ring := make([]delivery, max(16, 2*len(w.ring)))

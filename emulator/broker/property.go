@@ -45,7 +45,7 @@ const (
 	textPair    encoding = 8
 )
 
-// encodings lists the encoding of each property that a client may send.
+// encodings holds the encoding of each property that a client may send.
 var encodings = [maxProperty + 1]encoding{
 	propPayloadFormat:   oneByte,
 	propMessageExpiry:   fourBytes,

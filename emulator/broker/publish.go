@@ -49,7 +49,7 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 }
 
 // decode reads a PUBLISH into p and reuses p's memory. A PUBLISH without a topic must have a Topic
-// Alias. decode does not check a topic equal to valid, which is known to be valid.
+// Alias. valid is a topic that is known to be valid; decode does not check a topic that equals it.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
 	p.QoS, p.Retain = first>>1&3, first&1 != 0

@@ -20,8 +20,8 @@ const (
 	// logged in. A CONNECT with a large will fits.
 	maxBeforeLogin = 1 << 20
 
-	// A read buffer starts with firstBuffer bytes. It exceeds readBuffer only for a packet that is
-	// larger than readBuffer.
+	// A read buffer starts with firstBuffer bytes and grows to readBuffer. It grows beyond that only
+	// for a packet that is larger than readBuffer.
 	firstBuffer = 4 << 10
 	readBuffer  = 128 << 10
 

@@ -12,8 +12,8 @@ type retainedMatch struct {
 }
 
 // retainedFor returns the retained messages that a filter matches, in the order in which they were
-// published, up to the one with the sequence number last. It calls step between topics; step may
-// unlock the broker. It also unlocks the broker while it sorts many messages.
+// published, without those whose sequence number is greater than last. It calls step between topics;
+// step may unlock the broker. It also unlocks the broker while it sorts many messages.
 func (b *Broker) retainedFor(filter string, last uint64, step func()) []retainedMatch {
 	var found []retainedMatch
 	b.tree.collect(filter, true, func(n *node) {

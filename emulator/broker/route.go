@@ -184,7 +184,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 }
 
 // deliverShared sends a message to one member of a shared subscription. It prefers members that can
-// receive the message at once, then connected ones, then ones whose session keeps the message. The
+// receive the message immediately, then connected ones, then ones whose session keeps the message. The
 // members take turns. If locked is not nil, deliverShared may unlock the broker, see yieldAfter.
 func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome {
 	last := notKept

@@ -107,8 +107,8 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 }
 
 // deliverRetained sends the retained messages that a subscription matches, in the order in which they
-// were published. It may unlock the broker: last is the sequence number of the last message that was
-// retained before the subscription was made. The client gets later ones as they are published.
+// were published. It may unlock the broker. last is the sequence number of the newest message that was
+// retained when the subscription was made; the client gets newer messages as they are published.
 func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Time) {
 	b := c.b
 	_, filter, _, _ := splitShare(sub.filter)

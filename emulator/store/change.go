@@ -111,9 +111,9 @@ func RoomFor(r *Request) []byte {
 	return room
 }
 
-// Compared returns the large values that a VDEL, or a SET of a key that exists, may compare: the key's and the
-// request's. ok is false for any other request. The caller may compare them while other requests are
-// processed, for Request.Compared.
+// Compared returns the two large values that the store would compare for a VDEL, or for a SET of an
+// existing key: the key's value and the request's. ok is false for any other request. The caller may
+// compare them for Request.Compared while other requests are processed.
 func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
 	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
 		return nil, nil, false

@@ -68,7 +68,8 @@ type clock struct {
 	prefixOf int64
 }
 
-// next advances the clock past its last reading and seen, and at least to now, in milliseconds.
+// next advances the clock past its last reading and past seen, and at least to now, in milliseconds
+// since the Unix epoch.
 func (c *clock) next(now int64, seen hlc) {
 	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
 		c.wall, c.counter = seen.wall, seen.counter

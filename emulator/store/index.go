@@ -43,7 +43,7 @@ type expiry struct {
 // maxKeptBlocks is the maximum number of blocks that an emptied index keeps for reuse.
 const maxKeptBlocks = 64
 
-// wantedRef is a ref for the key in index.wanted, which may be missing from the index.
+// wantedRef is a ref that stands for the key in index.wanted, whether or not the index has that key.
 const wantedRef ref = math.MaxUint32
 
 func newIndex() *index {

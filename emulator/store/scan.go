@@ -84,13 +84,13 @@ const (
 	// maxScanSteps limits the estimated time for one page, in steps of about a nanosecond.
 	maxScanSteps = 4_000_000
 
-	// allowedSteps estimates the time to check the authorization for one key. The length of the key
-	// is added to it.
+	// allowedSteps is the estimated number of steps that checking the authorization for one key takes,
+	// in addition to one step for each byte of the key.
 	allowedSteps = 2000
 )
 
-// matches collects a page: the entries after at that match the pattern and that the client may read.
-// It returns them, the end of the page, and whether more pages may follow.
+// matches collects a page: the entries that follow the position at, match the pattern, and may be read
+// by the client. It returns them, the end of the page, and whether more pages may follow.
 func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []Entry, end position, more bool) {
 	prefix := pattern.Prefix()
 	start := at.after

@@ -15,9 +15,9 @@ const (
 	defaultPendingBytes = 16 << 20
 )
 
-// A Gate limits a server's connections. The zero value admits any number of clients, of which 256
-// may be pending, that is, not yet logged in; pending clients may reserve 16 MiB together. Its
-// methods are safe for concurrent use.
+// A Gate limits a server's connections. The zero value admits any number of clients. Of these, 256 may
+// be pending (not logged in yet), and the pending clients together may reserve 16 MiB. Its methods are
+// safe for concurrent use.
 type Gate struct {
 	MaxClients   int // limit of open connections; 0: none
 	MaxPending   int // limit of pending clients; 0: 256
@@ -39,9 +39,9 @@ type Ticket struct {
 }
 
 // Enter admits a connection, or returns nil if MaxClients are connected. If too many clients are
-// pending, Enter calls the evict function of the oldest pending client from the address that has
-// the most, so that an attacker evicts mainly its own connections. An evicted connection counts
-// until its Leave is called. from is HOST:PORT.
+// pending, Enter calls the evict function of the oldest pending client from the address that has the
+// most pending clients, so that an attacker evicts mainly its own connections. An evicted connection
+// counts until its Leave is called. from is HOST:PORT.
 func (g *Gate) Enter(from string, evict func()) *Ticket {
 	g.mu.Lock()
 	if g.MaxClients > 0 && g.clients >= g.MaxClients {
@@ -63,8 +63,8 @@ func (g *Gate) Enter(from string, evict func()) *Ticket {
 	return t
 }
 
-// victim returns the oldest pending ticket from the address that has the most. The caller holds
-// g.mu.
+// victim returns the oldest pending ticket from the address that has the most pending tickets. The
+// caller holds g.mu.
 func (g *Gate) victim() *Ticket {
 	counts := make(map[netip.Prefix]int)
 	victim := g.pending[0]
@@ -97,8 +97,8 @@ func (t *Ticket) Leave() {
 	}
 }
 
-// Reserve sets how many bytes the server keeps for a pending client. It returns false if bytes
-// grows the reservation and all reservations together then exceed PendingBytes.
+// Reserve sets how many bytes the server keeps for a pending client. It returns false if bytes is more
+// than the client's earlier reservation and all reservations together then exceed PendingBytes.
 func (t *Ticket) Reserve(bytes int) bool {
 	g := t.gate
 	g.mu.Lock()
@@ -119,9 +119,9 @@ func (t *Ticket) settle() {
 	t.reserved = 0
 }
 
-// Network returns the network of the address HOST:PORT, which limits treat as one client address: an
-// IPv4 address, or the 64-bit prefix of an IPv6 address, since one host may own the whole prefix.
-// It returns the zero Prefix for an address that is not IP.
+// Network returns the network of the address HOST:PORT. Limits count a network as one client: an IPv4
+// address, or the 64-bit prefix of an IPv6 address, since one host may own the whole prefix. Network
+// returns the zero Prefix for an address that is not IP.
 func Network(from string) netip.Prefix {
 	at, err := netip.ParseAddrPort(from)
 	if err != nil {

@@ -94,8 +94,8 @@ func (t *Throttle) Check(from string, check func() bool) error {
 }
 
 // begin returns the failures of an address and how long its next login must pause. f is nil if the
-// login need not wait; ok is false if too many logins are waiting. The caller must pass a non-nil f
-// to end.
+// login need not wait. ok is false if too many logins are waiting. If f is not nil, the caller must
+// pass it to end.
 func (t *Throttle) begin(address netip.Prefix) (f *failures, pause time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -3,5 +3,5 @@
 //
 //	err := busyfile.Retry(func() error { return os.Rename(next, name) })
 //
-// On Unix, these operations succeed at once.
+// On Unix, these operations succeed immediately.
 package busyfile

@@ -3,7 +3,7 @@
 // ends, and all goroutines would wait for the garbage collector.
 package chunk
 
-// size is how many bytes are copied without a point at which Go can stop the goroutine.
+// size is how many bytes are copied in one piece, during which Go cannot stop the goroutine.
 const size = 256 << 10
 
 // Copy is like the built-in copy. dst and src must not overlap.

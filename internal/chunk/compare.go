@@ -2,8 +2,8 @@ package chunk
 
 import "bytes"
 
-// A Comparison says whether two large values are equal. It was made before, without the lock that
-// protects them.
+// A Comparison says whether two large values are equal. Compare made it without holding the lock that
+// protects the values.
 type Comparison struct {
 	a, b  []byte
 	equal bool
@@ -25,8 +25,8 @@ func Compare(a, b []byte) *Comparison {
 //go:noinline
 func equal(a, b []byte) bool { return bytes.Equal(a, b) }
 
-// Equal reports whether a and b are equal. It compares them only if they are not the memory that was
-// compared, or if c is nil.
+// Equal reports whether a and b are equal. If c compared the same memory, Equal returns the result of
+// that comparison; otherwise, or if c is nil, it compares a and b.
 func (c *Comparison) Equal(a, b []byte) bool {
 	if c != nil && isSame(a, c.a) && isSame(b, c.b) {
 		return c.equal

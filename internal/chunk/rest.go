@@ -1,7 +1,7 @@
 package chunk
 
-// A Rest is the second part of a message's payload, which begins with a large value. Nobody changes
-// the memory of Large, so it need not be copied to be sent or kept. A nil Rest is empty.
+// A Rest is the second part of a message's payload; it begins with a large value. The memory of Large
+// never changes, so it can be sent or kept without a copy. A nil Rest is empty.
 type Rest struct {
 	Large []byte
 	Tail  []byte // follows Large

@@ -123,7 +123,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// convert converts at least one character, and further ones that need no read from the source.
+// convert converts at least one character, and then as many as it can without another read from source.
 func (u *utf16Reader) convert() {
 	const most = 4 << 10 // bytes of u.text
 	u.text = u.text[:0]

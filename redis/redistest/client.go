@@ -236,7 +236,7 @@ func (c *Client) Heard(t testing.TB) []string {
 	return all
 }
 
-// Silent reports whether the server sends nothing for 50 ms.
+// Silent waits for 50 ms, and reports whether the server sent nothing.
 func (c *Client) Silent(t testing.TB) bool {
 	t.Helper()
 	if err := c.Conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {

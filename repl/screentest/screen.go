@@ -390,7 +390,7 @@ func (s *Screen) Fault() error {
 	return s.fault
 }
 
-// Await waits until holds returns true. It calls holds at once and after each change. If ctx
+// Await waits until holds returns true. It calls holds immediately and after each change. If ctx
 // is done first, Await returns context.Cause(ctx).
 func (s *Screen) Await(ctx context.Context, holds func(*Screen) bool) error {
 	for {

@@ -62,8 +62,8 @@ func (f Flags) life() (time.Duration, error) {
 	return d, nil
 }
 
-// Check returns a usage error for flags that exclude or require each other. tokens means that
-// --sat-tokens is given. placed means that Open writes the token to a file even without --sat-out.
+// Check returns a usage error for flags that exclude or require each other. tokens is true if
+// --sat-tokens is given. placed is true if Open writes the token to a file even without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
 	issues := f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife
 	switch {

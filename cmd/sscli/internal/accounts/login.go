@@ -52,8 +52,8 @@ func (f Login) Apply(o *emulator.Options) error {
 	return nil
 }
 
-// CheckListeners returns a usage error for a port that other machines could use without a login.
-// login says that clients must log in.
+// CheckListeners returns a usage error for a port that other machines could use without a login. login
+// is true if clients must log in.
 func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 	if f.None && login {
 		return fault.Usagef("--no-login together with a login: use one or the other")

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Seq returns the elements of a sequence, which runs in its own goroutine: it prepares the next size
-// elements while the caller handles the previous ones. When the caller leaves the loop, the context of
-// the sequence ends, and the loop waits until the sequence has ended too.
+// Seq returns the elements of a sequence, which runs in its own goroutine: while the caller handles
+// size elements, the sequence prepares the next size elements. When the caller leaves the loop, the
+// context of the sequence ends, and the loop waits until the sequence has ended too.
 func Seq[V any](ctx context.Context, size int, seq func(context.Context) iter.Seq2[V, error]) iter.Seq2[V, error] {
 	type element struct {
 		value V

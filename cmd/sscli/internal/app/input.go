@@ -15,9 +15,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. what says
-// what is read, such as "the value". If standard input is a terminal, Read first prints that sscli
-// waits for what, because nothing else shows it.
+// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. what names the
+// content, such as "the value". If standard input is a terminal, Read first prints that sscli is
+// waiting for the content, because nothing else shows that.
 func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	a.Signals.Arm()
 	if name != "-" {
@@ -34,8 +34,8 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 }
 
 // Open opens a file of lines, or standard input if the name is "-". Call end after the last read. The
-// error is a *fault.UsageError. A shell has no standard input; the hint of that error is command with a
-// FILE.
+// error is a *fault.UsageError. A shell has no standard input; the hint of that error shows the given
+// command with a FILE.
 func (a *App) Open(name, command string) (source io.Reader, end func() error, err error) {
 	if name != "-" {
 		file, err := os.Open(name)

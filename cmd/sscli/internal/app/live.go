@@ -43,8 +43,8 @@ func (a *App) Live(interval time.Duration, text func() string) (above io.Writer,
 	}
 }
 
-// Progress shows text in a live line on standard error until end is called. It shows no line if
-// standard output is a terminal, unless silent says that the command prints no results there.
+// Progress shows text in a live line on standard error until end is called. If standard output is a
+// terminal, it shows no line unless silent is true, which means that the command prints no results.
 func (a *App) Progress(silent bool, text func() string) (end func()) {
 	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
 		return func() {}

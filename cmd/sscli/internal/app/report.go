@@ -154,7 +154,7 @@ func (a *App) WarnOf(r client.ReplyInfo) {
 	}
 }
 
-// Emit prints a result on standard output at once. It prints nothing for nil. The error is a
+// Emit prints a result on standard output immediately. It prints nothing for nil. The error is a
 // *fault.OutputError.
 func (a *App) Emit(result format.Result) error {
 	if result == nil {
@@ -177,8 +177,9 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible removes the parts of a hint, separated by semicolons, that name a flag which this command
-// does not have. If statestore-cli has the flag under another name, possible uses that name.
+// possible returns a hint without the parts that cannot be followed. The parts are separated by
+// semicolons; possible removes each one that names a flag which this command does not have. If
+// statestore-cli has the flag under another name, possible uses that name.
 func (a *App) possible(hint string) string {
 	if a.Flags == nil {
 		return hint

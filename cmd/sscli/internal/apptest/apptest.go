@@ -115,7 +115,7 @@ func Contents(store *emulator.Server) map[string]string {
 	return all
 }
 
-// RandomBytes returns from least to most bytes of any kind.
+// RandomBytes returns random bytes; their number is between least and most.
 func RandomBytes(rnd *rand.Rand, least, most int) string {
 	b := make([]byte, least+rnd.IntN(most-least+1))
 	for i := range b {

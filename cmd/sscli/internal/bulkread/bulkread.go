@@ -125,8 +125,8 @@ func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
 	return &Store{Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), outage: outage.Reporter{Notify: a.Notify}}
 }
 
-// Window is the maximum number of GETs in flight. It begins with firstWindow, and becomes smaller for
-// values so large that it would hold more than windowBytes bytes of them.
+// Window is the maximum number of GETs in flight. The number allowed is firstWindow at first. It
+// shrinks while so many values would exceed windowBytes bytes.
 const (
 	Window      = 256
 	firstWindow = 8

@@ -53,8 +53,8 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	return &fault.UsageError{Err: err, Hint: hint}
 }
 
-// Meaning returns what a user may have meant by words that do not name a command below the path
-// under. It suggests only commands in the command table.
+// Meaning returns what a user may have meant by words that do not name a command. under is the path of
+// the command before these words. Meaning suggests only commands in the command table.
 func Meaning(a *app.App, under string, words []string) suggest.Meaning {
 	return suggest.Command(under, words, shown(a))
 }

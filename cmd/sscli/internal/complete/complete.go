@@ -204,7 +204,7 @@ func DecodeCandidate(text string) (string, bool) {
 	return key, err == nil
 }
 
-// Keys completes operands that are keys: at most the first most operands, or all if most is 0.
+// Keys completes operands that are keys. most is the number of operands to complete; 0 = all.
 func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
 
 // names is [Keys], but in sscli's shell the candidates are the names that known returns. In the
@@ -245,8 +245,8 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 // Timeout is the maximum time that completion waits for the store.
 const Timeout = 300 * time.Millisecond
 
-// ContextNames completes the name of a context: in at most the first most operands, or in all if most
-// is 0.
+// ContextNames completes operands that are names of contexts. most is the number of operands to
+// complete; 0 = all.
 func ContextNames(a *app.App, most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
 		all, _, err := config.Load(cmd.Flags(), a.Env)

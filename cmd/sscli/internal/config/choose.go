@@ -22,10 +22,10 @@ func (l layer) namesBroker() (flag string, ok bool) {
 	return "", false
 }
 
-// context finds the context to use and returns its layer: as named if a flag names the context, and
-// as chosen otherwise. named takes precedence over the SSCLI_ variables, and the variables over
-// chosen. A flag or a variable that names a broker hides all of a chosen context, because the
-// context's users, tokens and certificates are for another broker.
+// context finds the context to use and returns its layer: as the result named if a flag names the
+// context, otherwise as the result chosen. A named context takes precedence over the SSCLI_ variables,
+// and these take precedence over a chosen context. A flag or a variable that names a broker hides all
+// of a chosen context, because the context's users, tokens and certificates are for another broker.
 func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars layer) (named, chosen layer) {
 	byFlag := flags.has("context")
 	said := flags["context"]
@@ -81,7 +81,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 	return nil, l
 }
 
-// overriding lists the variables that override values of the context.
+// overriding returns the names of the variables that override values of the context.
 func overriding(flags, vars, context layer) []string {
 	var names []string
 	for _, s := range settings() {

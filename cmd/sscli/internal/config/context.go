@@ -229,7 +229,7 @@ func storable(value string) bool {
 	return value != "" && utf8.ValidString(value) && !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// unknownKey says what to write in place of an unknown key in a context.
+// unknownKey returns an error that says what to write in place of an unknown key in a context.
 func unknownKey(key string) string {
 	file := map[string]string{"password": "password-file", "key-password": "key-password-file", "sat": "sat-file", "token": "sat-file"}
 	if instead, ok := file[strings.ToLower(strings.ReplaceAll(key, "_", "-"))]; ok {

@@ -14,8 +14,8 @@ type Effective struct {
 	File        string // the context file, if Source is a context
 }
 
-// Effective lists the settings that differ from their defaults, in the order of help. The list
-// contains no secret.
+// Effective returns the settings that differ from their defaults, in the order of help, without
+// secrets.
 func (s Settings) Effective() []Effective {
 	var out []Effective
 	add := func(flag, value, source string) {

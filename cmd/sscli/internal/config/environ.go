@@ -9,9 +9,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Environ returns the connection as environment variables for a child process: the variables to
-// set, and the variables to drop because they would contradict them. The child does not get the
-// client id, which two connections cannot share, and --tls-insecure. File names are absolute.
+// Environ returns the connection as environment variables for a child process: the variables to set,
+// and the variables to drop because they would contradict the others. The child gets neither the client
+// id, which two connections cannot share, nor --tls-insecure. File names are absolute.
 func (s Settings) Environ() (set map[string]string, drops []string) {
 	set = make(map[string]string)
 	for _, row := range settings() {

@@ -90,7 +90,7 @@ type Section struct {
 	Flags   []string
 }
 
-// Sections lists the flags of all settings, in the order of [Bind].
+// Sections returns the sections of help, with the flags of all settings in the order of [Bind].
 func Sections() []Section {
 	var list []Section
 	for _, s := range settings() {
@@ -103,8 +103,8 @@ func Sections() []Section {
 	return list
 }
 
-// ConnectionFlags lists the flags that a line of a shell cannot have, because they would need
-// another connection.
+// ConnectionFlags returns the flags that a line of a shell cannot have, because they would need another
+// connection.
 func ConnectionFlags() []string {
 	return flagsOf(func(s setting) bool { return !s.onLine() })
 }
@@ -121,7 +121,7 @@ func Words() map[string][]string {
 	return words
 }
 
-// Variables lists the environment variables that [Resolve] reads, by flag.
+// Variables returns the environment variables that [Resolve] reads, by flag.
 func Variables() map[string][]string {
 	vars := make(map[string][]string)
 	for _, s := range settings() {

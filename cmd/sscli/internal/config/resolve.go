@@ -258,7 +258,7 @@ func (r *resolver) flag(flag, value string) bool {
 	return b
 }
 
-// each resolves the settings that which selects, except settings in a group.
+// each resolves the settings that the function which selects, except settings in a group.
 func (r *resolver) each(which func(setting) bool) {
 	for _, s := range settings() {
 		if s.group != groupAlone || !which(s) {
@@ -272,8 +272,8 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS reports an error for a flag that has no effect without TLS. It ignores such a variable,
-// which may be meant for other connections.
+// wantTLS reports an error for a flag that has no effect without TLS. It ignores a variable that has no
+// effect, because it may be meant for other connections.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: add --tls or mqtts://")

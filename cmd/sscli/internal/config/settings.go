@@ -234,7 +234,7 @@ func findSetting(flag string) (setting, bool) {
 	return setting{}, false
 }
 
-// flagsOf returns the flags of the settings that which selects.
+// flagsOf returns the flags of the settings that the function which selects.
 func flagsOf(which func(setting) bool) []string {
 	var flags []string
 	for _, s := range settings() {
@@ -245,7 +245,7 @@ func flagsOf(which func(setting) bool) []string {
 	return flags
 }
 
-// keys lists the keys that a context can have.
+// keys returns the keys that a context can have.
 func keys() []string { return append(flagsOf(setting.inContext), "protected") }
 
 // didYouMean returns " (did you mean …?)" with the names that are similar to name, or "".

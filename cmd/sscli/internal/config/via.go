@@ -28,7 +28,7 @@ type Via struct {
 // viaForm is the syntax of --via.
 const viaForm = "kubectl[:[CONTEXT/][NAMESPACE/]SERVICE[:PORT]]"
 
-// kindNames lists kubectl's names for each kind of resource it can forward to. sscli uses the first
+// kindNames holds kubectl's names for each kind of resource it can forward to. sscli uses the first
 // name of each kind.
 var kindNames = [...][]string{
 	{"service", "services", "svc"},
@@ -161,8 +161,8 @@ func (r *resolver) via(l layer) {
 	r.out.Sources["via"] = l["via"].source
 }
 
-// viaNames checks the names of resources in the cluster of --via. A flag, but not a variable, is an
-// error without --via.
+// viaNames checks the names of resources in the cluster of --via. Without --via, a flag is an error,
+// but a variable is ignored.
 func (r *resolver) viaNames(flags ...string) {
 	for _, flag := range flags {
 		name := r.all(flag)

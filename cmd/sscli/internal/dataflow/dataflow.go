@@ -212,7 +212,7 @@ func text(n ast.Node) (string, bool) {
 }
 
 // walk looks for datasets and rules below a node. kind is the name of the rules around the node: map,
-// filter, branch, or empty. in are the data sets that a rule may use.
+// filter, branch, or empty. in holds the data sets that a rule may use.
 func (r *reader) walk(n ast.Node, kind string, in []*Dataset) {
 	if list, ok := items(n); ok {
 		for _, item := range list {
@@ -299,7 +299,8 @@ func bare(input string) string {
 	return strings.TrimSpace(input)
 }
 
-// noAlias reports that no data set in []*Dataset is called alias.
+// noAlias adds the finding that no data set has this alias. in holds the data sets that the rule may
+// use.
 func (r *reader) noAlias(n ast.Node, alias string, in []*Dataset) {
 	var aliases, keys []string
 	for _, d := range in {

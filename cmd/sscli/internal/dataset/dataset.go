@@ -97,7 +97,8 @@ type Scalar struct {
 	Text string // the content of a string; else the JSON of the value
 }
 
-// Parse parses a scalar. If the value is none, the error's text is its type, such as "an object".
+// Parse parses a scalar. If the value is not a scalar, the error's text is its type, such as "an
+// object".
 func Parse(value []byte) (Scalar, error) {
 	switch kind := Type(value); kind {
 	case "string":

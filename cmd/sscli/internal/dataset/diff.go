@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
-// A Change is a record that differs. For an added record, Old is the zero Record; for a removed
-// record, New is.
+// A Change is a record that differs. For an added record, Old is the zero Record; for a removed record,
+// New is the zero Record.
 type Change struct {
 	Old, New records.Record
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// Usages lists the usage and the description of each directive.
+// Usages returns the usage and the description of each directive.
 func Usages() [][2]string {
 	return [][2]string{
 		{"expect CODE CMD...", "run CMD and succeed if it ends with exit code CODE"},
@@ -117,8 +117,8 @@ func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error
 	return err
 }
 
-// repeat runs a command several times, until its first error other than a "no". If the command has
-// no such error but a "no" (see [fault.ErrNo]), repeat returns that.
+// repeat runs a command several times, until its first error other than a "no" (see [fault.ErrNo]).
+// Without such an error, repeat returns [fault.ErrNo] if any of the runs did.
 func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	if len(words) < 2 {
 		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")

@@ -151,7 +151,8 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 
 func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
-// NoAnswer says why a request got no usable reply. within is how long sscli waited; 0 = not known.
+// NoAnswer returns, as text, why a request got no usable reply. within is how long sscli waited; 0 =
+// not known.
 func NoAnswer(err error, within time.Duration) string {
 	if err == context.DeadlineExceeded && within > 0 {
 		return fmt.Sprintf("no reply came within %v (--timeout)", within)

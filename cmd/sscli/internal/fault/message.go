@@ -54,7 +54,7 @@ func Message(err error) string {
 	return strings.Replace(err.Error(), inner.Error(), why, 1)
 }
 
-// certificateWords names the certificate that does not verify, and the reason.
+// certificateWords returns a text that names the certificate that does not verify, and the reason.
 func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
 	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
 	if len(e.UnverifiedCertificates) == 0 {
@@ -73,7 +73,8 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
 }
 
-// timeWords says since when a certificate has expired, or when it becomes valid, and the local time.
+// timeWords returns a text with the time since when a certificate has expired, or from when it is
+// valid, and the local time.
 func timeWords(c *x509.Certificate, now time.Time) string {
 	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if now.Before(c.NotBefore) {
@@ -82,7 +83,7 @@ func timeWords(c *x509.Certificate, now time.Time) string {
 	return fmt.Sprintf("expired at %s (local time %s)", when(c.NotAfter), when(now))
 }
 
-// nameWords lists the names in a certificate.
+// nameWords returns the names in a certificate as text.
 func nameWords(c *x509.Certificate) string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {

@@ -28,7 +28,7 @@ func AboutFuture(written wire.Version, now time.Time) string {
 		"tokens that the store issues after " + When(Latest(written), now) + " pass"
 }
 
-// FutureHint returns the hint for a key's token that is from the future. inLock says that the command
+// FutureHint returns the hint for a key's token that is from the future. inLock is true if the command
 // runs under lock run, which renews the token. force is the command or the flag that overrides the
 // key's token.
 func FutureHint(written wire.Version, inLock bool, force string, now time.Time) string {

@@ -113,7 +113,7 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 }
 
 // NotWritten returns the error for a key that changed and was not written. now is the key's present
-// content, and meanwhile says when the key changed, such as "while you edited".
+// content. meanwhile is a text that says when the key changed, such as "while you edited".
 func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
 	what := format.BriefWord(key)
 	switch {

@@ -115,7 +115,7 @@ type Group struct {
 	Commands []*cobra.Command
 }
 
-// Groups lists a command's subcommands and topics that help shows, in the groups of its help.
+// Groups returns those subcommands and topics of a command that help shows, in the groups of its help.
 func Groups(cmd *cobra.Command) (groups []Group) {
 	add := func(title string, in func(*cobra.Command) bool) {
 		g := Group{Title: title}
@@ -142,20 +142,20 @@ func IsShown(cmd *cobra.Command) bool {
 	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
-// OwnFlags lists a command's flags that not all commands have, in the order of declaration, without
-// --help and hidden flags.
+// OwnFlags returns those flags of a command that not all commands have, in the order of declaration,
+// without --help and hidden flags.
 func OwnFlags(cmd *cobra.Command) []*pflag.Flag {
 	shared, fs := cmd.Root().PersistentFlags(), cmd.Flags()
 	return visible(fs, func(f *pflag.Flag) bool { return shared.Lookup(f.Name) == nil })
 }
 
-// SharedFlags lists the flags that all commands have, in the order of declaration, without --help
-// and hidden flags.
+// SharedFlags returns the flags that all commands have, in the order of declaration, without --help and
+// hidden flags.
 func SharedFlags(cmd *cobra.Command) []*pflag.Flag {
 	return visible(cmd.Root().PersistentFlags(), func(*pflag.Flag) bool { return true })
 }
 
-// visible lists the flags that wanted selects, without --help and hidden flags.
+// visible returns the flags that the function wanted selects, without --help and hidden flags.
 func visible(fs *pflag.FlagSet, wanted func(*pflag.Flag) bool) (flags []*pflag.Flag) {
 	fs.SortFlags = false
 	fs.VisitAll(func(f *pflag.Flag) {

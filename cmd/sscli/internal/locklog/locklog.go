@@ -148,7 +148,7 @@ func (l *lock) state() string {
 	return Free
 }
 
-// reset replaces what is known by the state in an event. exact says that the lock entered this state
+// reset replaces what is known by the state in an event. exact is true if the lock entered this state
 // at the time of the event, not before.
 func (l *lock) reset(e client.Event, exact bool) {
 	*l = lock{known: true, held: e.HasValue || e.Kind == client.EventSet, holder: string(e.Value), since: e.Time, exact: exact, token: e.Version}

@@ -55,7 +55,7 @@ func sentLogin(s config.Settings, now time.Time) string {
 	return strings.Join(sent, ", and ")
 }
 
-// password says where the password comes from.
+// password returns a text that says where the password comes from.
 func password(s config.Settings) string {
 	switch {
 	case s.AskPass:
@@ -66,8 +66,8 @@ func password(s config.Settings) string {
 	return "no password"
 }
 
-// tokenAge says when the token in a file was issued and when it expires, if the token holds these
-// times.
+// tokenAge returns a text that says when the token in a file was issued and when it expires, as far as
+// the token holds these times.
 func tokenAge(file string, now time.Time) string {
 	token, err := client.ReadToken(file)
 	if err != nil {
@@ -91,7 +91,7 @@ func tokenAge(file string, now time.Time) string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// sentCertificate names the client certificate; empty if there is none.
+// sentCertificate returns a text that names the client certificate, or "" if there is none.
 func sentCertificate(s config.Settings) string {
 	if !s.TLS || s.CertFile == "" {
 		return ""

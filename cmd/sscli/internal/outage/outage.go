@@ -61,7 +61,8 @@ func (r *Reporter) Still(doing string) {
 	}
 }
 
-// Over ends an outage, if there is one: it prints that the broker answers again, followed by more.
+// Over ends an outage, if there is one: it prints that the broker answers again, followed by the text
+// more.
 func (r *Reporter) Over(more string) {
 	if !r.Away() {
 		return

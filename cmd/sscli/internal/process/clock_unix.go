@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uptime reads sharedClock, or the wall clock if the system lacks that one.
+// uptime returns the time on sharedClock, or on the wall clock if the system has no sharedClock.
 func uptime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(sharedClock, &ts); err != nil {

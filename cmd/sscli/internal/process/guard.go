@@ -20,7 +20,7 @@ type GuardOptions struct {
 	Args []string // the name of the command, then its arguments
 
 	// Grace is the time between TERM and KILL after Stop, and for processes that the command
-	// leaves behind. 0 = KILL follows TERM at once.
+	// leaves behind. 0 = KILL follows TERM immediately.
 	Grace time.Duration
 
 	// Secret is the path of a file that only the command may read; empty = none. The file and

@@ -17,7 +17,7 @@ import (
 const invalidArgument = unix.EINVAL
 
 // GuardMain runs a guard until it is done and returns true. In any other process it returns false
-// at once. Call it first in main. The guard's descriptors 3 and 4 are the pipes from and to sscli.
+// immediately. Call it first in main. The guard's descriptors 3 and 4 are the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
 		return false
@@ -158,7 +158,7 @@ func (g *guard) remains() bool {
 	return g.hasChildren && len(childrenOf(os.Getpid(), g.table(), !g.termSent || g.left)) > 0
 }
 
-// finish is called when nothing of the command is left.
+// finish is called when all processes of the command are gone.
 func (g *guard) finish(*End) { g.returnTerminal() }
 
 // returnTerminal puts sscli's group back in the terminal's foreground, unless a group other

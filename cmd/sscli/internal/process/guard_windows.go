@@ -23,7 +23,7 @@ const codeClosed = 143
 const closeGrace = 2 * time.Second
 
 // GuardMain runs the guard to its end and returns true, if this process is a guard. In any other
-// process it returns false at once. Call it first in main. The first arguments of a guard are the
+// process it returns false immediately. Call it first in main. The first arguments of a guard are the
 // handles of the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
@@ -99,8 +99,8 @@ func (g *guard) forward(s syscall.Signal) {
 	_ = g.job.sendBreak()
 }
 
-// sendTerm sends Ctrl-Break to the command's group. A job without a console cannot get Ctrl-Break,
-// so its time to be killed is now.
+// sendTerm sends Ctrl-Break to the command's group. A job without a console cannot get Ctrl-Break, so
+// it is killed immediately.
 func (g *guard) sendTerm() {
 	now := at(time.Now())
 	if err := g.job.sendBreak(); err != nil {
@@ -122,7 +122,7 @@ func (g *guard) sendKill() {
 // remains reports whether a process in the job is still running.
 func (g *guard) remains() bool { return g.job.remains() }
 
-// finish is called when nothing of the command is left.
+// finish is called when all processes of the command are gone.
 func (g *guard) finish(end *End) {
 	if g.closing {
 		end.Killed = false

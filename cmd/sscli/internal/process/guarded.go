@@ -14,12 +14,12 @@ import (
 )
 
 // A Guarded command runs under a guard, a process between sscli and the command. The guard ends
-// the command at its deadline, and at once when sscli dies. sscli also kills the command at its
+// the command at its deadline, and immediately when sscli dies. sscli also kills the command at its
 // deadline, because the guard may be stopped or hang.
 //
 // On Windows the guard has the only handle to a job object that holds the command and its
 // descendants, so Windows ends them all when the guard ends. Windows has no TERM: the command gets
-// Ctrl-Break instead. A command without a console cannot get Ctrl-Break and is killed at once. When
+// Ctrl-Break instead. A command without a console cannot get Ctrl-Break and is killed immediately. When
 // the console is closing, or the user's session ends, the command gets Ctrl-Break and is killed
 // after at most two seconds.
 type Guarded struct {

@@ -15,7 +15,7 @@ import (
 // codeKilled is the exit status of a command that was killed.
 const codeKilled = 128 + int(unix.SIGKILL)
 
-// ending lists the signals that end sscli.
+// ending returns the signals that end sscli.
 func ending() []os.Signal { return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} }
 
 // passPipes passes the pipes to a guard as its descriptors 3 and 4. A signal to sscli's group must

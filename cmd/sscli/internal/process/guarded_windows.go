@@ -14,7 +14,7 @@ import (
 // codeKilled is the exit code of processes that a guard killed: 128+9, as after KILL on Unix.
 const codeKilled = 137
 
-// ending lists the signals that end sscli. Go reports SIGTERM when the console is closing or the
+// ending returns the signals that end sscli. Go reports SIGTERM when the console is closing or the
 // user's session ends.
 func ending() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // A guard is a process between sscli and a command. It starts the command, sends it signals, and
-// ends it at its deadline, or at once when sscli dies. Only the goroutine of run uses a guard.
+// ends it at its deadline, or immediately when sscli dies. Only the goroutine of run uses a guard.
 type guard struct {
 	child  // the command, as the operating system sees it
 	path   string
@@ -212,7 +212,7 @@ func (g *guard) kill() {
 	g.killSent = true
 }
 
-// endNow kills everything at once, because sscli has died.
+// endNow kills everything immediately, because sscli has died.
 func (g *guard) endNow() {
 	if g.pid > 0 {
 		g.left = false

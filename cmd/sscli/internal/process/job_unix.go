@@ -24,7 +24,7 @@ type job struct {
 	suspended  func()               // called before sscli is stopped; may be nil
 }
 
-// forwarded lists the signals that are forwarded to the command.
+// forwarded returns the signals that are forwarded to the command.
 func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }
@@ -77,7 +77,7 @@ func (j *job) suspend(by syscall.Signal) {
 		continued = j.awaitContinue(200 * time.Millisecond)
 	}
 	if !continued && terminalAccess {
-		return // the command would stop again at once
+		return // the command would stop again immediately
 	}
 	j.tty.give(j.pid)
 	j.forward(unix.SIGCONT)

@@ -22,7 +22,7 @@ func childrenOf(parent int, table []process, sameSession bool) []int {
 	return pids
 }
 
-// descendants lists the descendants of root, except those in group.
+// descendants returns the descendants of root, except those in group.
 func descendants(root int, table []process, group int) []int {
 	tree := map[int]bool{root: true}
 	for grown := true; grown; {

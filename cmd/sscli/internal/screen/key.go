@@ -30,8 +30,8 @@ const (
 const escape = 0x1b
 
 // ParseKeys parses bytes from a terminal in raw mode. It returns the keys, and the bytes of an
-// incomplete key at the end. It takes an escape at the end for the Escape key, because terminals
-// send control sequences in one piece.
+// incomplete key at the end. It treats an ESC at the end as the Escape key, because terminals send
+// control sequences in one piece.
 func ParseKeys(b []byte) (keys []Key, rest []byte) {
 	for len(b) > 0 {
 		if len(b) > 1 && b[0] == escape && (b[1] == '[' || b[1] == 'O') {

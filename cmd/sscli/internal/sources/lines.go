@@ -69,7 +69,7 @@ type line struct {
 	text   string
 }
 
-// parsedAhead is the number of lines that the first pass parses while it keeps earlier ones.
+// parsedAhead is how many lines at a time the first pass parses in another goroutine.
 const parsedAhead = 128
 
 // lines returns a source that reads a file written by export, or a statestore.json. Its first pass

@@ -11,10 +11,10 @@ type Meaning struct {
 	Why  string // why the state store cannot do it; empty = it can
 }
 
-// Command returns what users of other tools mean by words, which they typed after the command with
-// the path under: "" for sscli itself, or "lock". exists reports whether there is a command with a
-// path. The hint contains keys, names and patterns from the words, but no values. Command returns the
-// zero Meaning if it does not know the words. words must not be empty.
+// Command returns what users of other tools mean by words. under is the path of the command after which
+// the user typed the words: "" for sscli itself, or "lock". exists reports whether there is a command
+// with a path. The hint contains keys, names and patterns from the words, but no values. Command
+// returns the zero Meaning if it does not know the words. words must not be empty.
 func Command(under string, words []string, exists func(path string) bool) Meaning {
 	word := strings.ToLower(words[0])
 	if len(words) > 1 {

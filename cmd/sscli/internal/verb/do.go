@@ -70,13 +70,13 @@ func attempt(ctx context.Context, a *app.App, o client.Options, req Request, rea
 	return err
 }
 
-// DoOver carries out a request over a session and prints its results. Each exchange has the
-// session's timeout. Reading back a write whose reply was lost has timeout.
+// DoOver carries out a request over a session and prints its results. Each exchange has the session's
+// timeout. timeout limits only the reading back of a write whose reply was lost.
 func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	return doOver(ctx, ctx, a, s, req, timeout)
 }
 
-// doOver is DoOver with a context, limited, for all exchanges except reading back.
+// doOver is like DoOver. The context limited bounds all exchanges except reading back.
 func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	way := transport{send: s.Do, readBack: s.ReadBack, timeout: timeout}
 	switch {

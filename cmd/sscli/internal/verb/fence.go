@@ -72,7 +72,7 @@ func force(ctx context.Context, a *app.App, do sender, c client.Command) (client
 	return reply, err
 }
 
-// forced says what a write with --force-fence did with the token.
+// forced returns a text that says what a write with --force-fence did with the token.
 func forced(c client.Command, token wire.Version) string {
 	switch now := time.Now(); {
 	case c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel:
@@ -141,7 +141,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
-// aboutLock says who holds the surrounding lock, and how much newer its token is.
+// aboutLock returns a text that says who holds the surrounding lock, and how much newer its token is.
 func aboutLock(a *app.App, name string, held client.GetResult, token string) string {
 	if !held.Found {
 		return fmt.Sprintf("lock %s is free now", format.Brief(name))

@@ -79,7 +79,8 @@ func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, time
 	return found.Result, warning + "the key holds this value, perhaps set by another client", nil
 }
 
-// nowIs says what a command's key holds and since when. For an unknown verb the key was not read.
+// nowIs returns a text that says what a command's key holds and since when. For an unknown verb the key
+// was not read.
 func nowIs(c client.Command, now client.GetResult) string {
 	switch {
 	case now.Found && now.Version.IsZero():

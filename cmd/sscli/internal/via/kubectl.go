@@ -22,9 +22,9 @@ const (
 	// another. It leaves the user time to log in.
 	callTimeout = 2 * time.Minute
 
-	// promptInterval is the interval at which new lines of a running kubectl's standard error are
-	// shown to the user, because they may ask for a login. The error of a kubectl that ends sooner
-	// has these lines.
+	// promptInterval is the interval at which new lines of a running kubectl's standard error are shown
+	// to the user, because they may ask for a login. If kubectl fails before that, its error contains
+	// these lines.
 	promptInterval = time.Second
 )
 

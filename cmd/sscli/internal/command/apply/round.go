@@ -100,7 +100,7 @@ func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
 	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
 }
 
-// brief lists the first few keys.
+// brief returns the first few keys as text.
 func brief(keys []string) string {
 	const maxShown = 5
 	var words []string
@@ -216,7 +216,7 @@ func (r *round) finishFirst(ctx context.Context) error {
 }
 
 // recoverLost waits for all pending writes, and finds out whether those without a reply were applied.
-// If one reply is lost, others usually are too, and it is faster to read back all keys at once.
+// If one reply is lost, others usually are too, and it is faster to read back all keys together.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {

@@ -1,8 +1,9 @@
 // Package batch runs the lines of a file or of standard input over one connection: `sscli
 // batch`, and `sscli -`.
 //
-// [New] makes the command. Package lineinput reads the lines, parse.go parses them, batch.go runs them
-// one by one or pipeline.go several at a time (--inflight), and summary.go counts their outcomes.
+// [New] makes the command. Package lineinput reads the lines, and parse.go parses them. batch.go runs
+// them one by one; with --inflight, pipeline.go runs several at a time. summary.go counts their
+// outcomes.
 //
 // Results are printed in the order of the lines. Only one request for a key is in flight at a time.
 // The first error ends the batch, unless --keep-going is set; a "no" is not an error. After a lost
@@ -42,7 +43,7 @@ type batchFlags struct {
 	silent     bool // count the results, but do not print them
 }
 
-// loadFlags lists the flags of `set` that apply to all lines of --load.
+// loadFlags returns the names of the flags of `set` that apply to all lines of --load.
 func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
 
 // maxInflight is above any broker's Receive Maximum, which is at most 65535.
@@ -124,7 +125,7 @@ func newBatch(a *app.App, f batchFlags) *batch {
 	return b
 }
 
-// runFrom connects, and runs the lines of the file from, or of standard input ("-").
+// runFrom connects, and runs the lines of a file. from is the file's name, or "-" for standard input.
 func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	a, f := b.app, b.flags
 	b.in = func(name, what string) ([]byte, error) {

@@ -17,9 +17,9 @@ func (p *pipeline) lookUp(ctx context.Context, l *pendingLine) {
 	}
 }
 
-// countNewer counts the value that a line has overwritten, if it was newer than the version on the line
-// and differs. It does not count a value that an earlier line has written: such a value is at least as
-// new as the first write.
+// countNewer counts the value that a line has overwritten if that value was newer than the version on
+// the line, and differs from the line's value. It does not count a value that an earlier line has
+// written: such a value is at least as new as the first write.
 func (p *pipeline) countNewer(l *pendingLine) {
 	r, ok := l.Reply.(client.SetResult)
 	if !ok || !r.Applied {

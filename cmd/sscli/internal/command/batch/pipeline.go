@@ -218,7 +218,7 @@ func (p *pipeline) wait(ctx context.Context) {
 func (p *pipeline) flushOrEnd() { p.end(!p.flush()) }
 
 // recoverLost waits for the replies to lines, and finds out whether writes without a reply were applied.
-// If one reply is lost, others usually are too, and it is faster to read back all keys at once.
+// If one reply is lost, others usually are too, and it is faster to read back all keys together.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
 	answers := make([]*verb.Answer, 0, len(lines))

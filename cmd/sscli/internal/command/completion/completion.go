@@ -96,7 +96,7 @@ func safe(shell, script string) (string, error) {
 	return script, nil
 }
 
-// changes lists the texts to replace in cobra's script for a shell, and their replacements.
+// changes returns the texts to replace in cobra's script for a shell, each with its replacement.
 func changes(shell string) [][2]string {
 	const set = complete.QuotesVariable + "=1 "
 	switch shell {

@@ -41,7 +41,7 @@ func (c *checkup) cluster(ctx context.Context) error {
 	return nil
 }
 
-// A version is what kubectl and the API server say of themselves. After an error it is empty.
+// A version is the version that kubectl or the API server reports. After an error it is empty.
 type version struct {
 	Version string `json:"gitVersion"`
 }

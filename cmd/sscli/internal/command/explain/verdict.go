@@ -154,8 +154,8 @@ func (f facts) parse() string {
 	return "sscli hlc parse " + format.ShWord(f.token.String()) + " shows its time; use the token exactly as the lock's reply gave it"
 }
 
-// isAhead reports whether the token is too far ahead of the store's clock. That clock is at least as
-// late as the newest version that was read, and is taken to be at least as late as the local clock.
+// isAhead reports whether the token is too far ahead of the store's clock. The store's clock is assumed
+// to show at least the time of the newest version that was read, and at least the local time.
 func (f facts) isAhead() bool {
 	clock := f.now
 	for _, v := range []client.Version{f.version, f.lockToken} {

@@ -55,7 +55,7 @@ func removeAbandoned(temp string) {
 	}
 }
 
-// errTaken says that another process has locked or removed a directory.
+// errTaken means that another process has locked or removed a directory.
 var errTaken = errors.New("the directory is in use")
 
 // lockDirectory locks a directory until the returned file is closed. The error is errTaken if another

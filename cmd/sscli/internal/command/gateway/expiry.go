@@ -39,8 +39,8 @@ type expiry struct {
 }
 
 const (
-	// maxExpiries is the maximum number of keys in expiries.written, and maxExpiryBytes that of their
-	// bytes. The expiry of any other key is reported as a deletion.
+	// maxExpiries is the maximum number of keys in expiries.written, and maxExpiryBytes the maximum of
+	// their total length in bytes. The expiry of any other key is reported as a deletion.
 	maxExpiries    = 1 << 16
 	maxExpiryBytes = 16 << 20
 	// maxReplaced is the maximum length of expiry.replaced. If the notification of a write comes
@@ -154,8 +154,8 @@ func (x *expiries) expires(key string, version client.Version) bool {
 }
 
 // expired reports whether a deletion is the expiry of a recorded write. newest is the version in the
-// notification before the deletion, deletion is the version in the notification of the deletion, and
-// at is the local time when the latter arrived.
+// notification before the deletion. deletion is the version in the notification of the deletion, which
+// arrived at the local time at.
 //
 // The notification of a deletion has the deleted version, a later version, or none. A later version is
 // the time of the deletion by the store's clock, so it is compared with the version of the write.

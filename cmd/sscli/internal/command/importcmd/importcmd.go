@@ -89,8 +89,8 @@ show whether a fencing token passes.`,
 	return cmd
 }
 
-// stopped says where an import stopped, and how many later lines are done: applied, or left alone
-// because the key exists.
+// stopped returns a text that says where an import stopped, and how many later lines are done: applied,
+// or left alone because the key exists.
 func stopped(sum format.BatchSummary) string {
 	later := 0
 	for _, r := range sum.Ahead {
@@ -110,7 +110,8 @@ func stopped(sum format.BatchSummary) string {
 	return fmt.Sprintf("line %d %s; %s %s done already", sum.Resume, outcome, format.Count(later, "later line"), were)
 }
 
-// dryRunFile prints what an import of the file from, or of standard input ("-"), would do.
+// dryRunFile prints what an import of a file would do. from is the file's name, or "-" for standard
+// input.
 func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOptions, onlyNew bool) error {
 	source, end, err := a.Open(from, "import")
 	if err != nil {

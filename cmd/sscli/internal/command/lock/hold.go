@@ -169,7 +169,8 @@ func (r *reporter) trouble(err error) {
 	r.print(func() { r.outage.Report(err, r.retrying()) })
 }
 
-// retrying says that sscli tries again to renew the lock, and what happens if it cannot.
+// retrying returns a text that says that sscli tries again to renew the lock, and what happens if it
+// cannot.
 func (r *reporter) retrying() string {
 	return fmt.Sprintf("trying again, %s in %v", r.failure, termIn(r.lock))
 }

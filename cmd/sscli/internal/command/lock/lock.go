@@ -180,8 +180,8 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	return fault.About(f.name, fmt.Errorf("lock %s: %w", format.Brief(f.name), err))
 }
 
-// notLock explains why the store refused a lock request: the key was written with a fencing token, and
-// lock requests have none.
+// notLock returns the error for a lock request that the store refused because the key was written with
+// a fencing token. Lock requests have none.
 func (f *lockFlags) notLock(err error) error {
 	name := format.BriefShWord(f.name)
 	return &fault.NextError{

@@ -87,7 +87,7 @@ func WritePages(root *cobra.Command, dir string, e Edition) error {
 	return nil
 }
 
-// Documented lists a command, and the commands and topics below it that help shows.
+// Documented returns a command, followed by the commands and topics below it that help shows.
 func Documented(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {

@@ -35,8 +35,8 @@ func wireVersion(k format.LongKey) client.Version {
 	return v
 }
 
-// values lists keys with --long, or sorted by age or size, for which it must read their values. After
-// an error for one key, it still prints the others.
+// values prints keys with --long, or sorted by age or size; for both it must read the values. After an
+// error for one key, it still prints the others.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
 	store := bulkread.NewStore(a, s, a.Settings.Timeout)
 	l := listing{app: a, long: f.long}

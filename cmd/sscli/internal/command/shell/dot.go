@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// dots lists the usage and the help of each dot-command.
+// dots returns the usage and the help of each dot-command.
 func dots() [][2]string {
 	return [][2]string{
 		{".exit", "leave the shell"},

@@ -14,7 +14,7 @@ An entry that begins with a space, or holds a value over 256 bytes, is not kept 
 history.
 `
 
-// overview lists all commands, directives and dot-commands, for `help` without a topic.
+// overview prints all commands, directives and dot-commands, for `help` without a topic.
 func (s *shell) overview() error {
 	var b strings.Builder
 	write := func(title string, rows [][2]string) {

@@ -54,9 +54,9 @@ func (c *connection) LocksWith(prefix string) (names []string, all bool) {
 	return c.KeysWith(prefix)
 }
 
-// scan lists the keys of the store that begin with prefix (protocol.md 9). all is false if there may be
-// more. Without a connection or SCAN, scan returns no keys, and all is true because nothing more can be
-// listed. It returns no error, because completion prints none.
+// scan returns the keys of the store that begin with prefix (protocol.md 9). all is false if there may
+// be more. Without a connection or SCAN, scan returns no keys, and all is true because nothing more can
+// be listed. It returns no error, because completion prints none.
 func (c *connection) scan(prefix string) (keys []string, all bool) {
 	if c.noScan || !c.up() {
 		return nil, true

@@ -7,7 +7,7 @@
 // [New] makes the command. Events come from client.Session.Watch, which documents what a watch
 // guarantees. This package decides when the watch ends, and with which exit code. It runs commands one
 // at a time, in the order of the events, while up to --buffer events wait. When standard output is
-// closed, the watch ends at once.
+// closed, the watch ends immediately.
 package watch
 
 import (

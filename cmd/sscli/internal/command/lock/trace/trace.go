@@ -199,7 +199,7 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	}
 }
 
-// waiting says what the trace waits for, and what ends it.
+// waiting returns a text that says what the trace waits for, and what ends it.
 func (t *tracer) waiting() string {
 	text := "waiting for changes of lock " + format.Brief(t.f.names[0])
 	if n := len(t.f.names); n > 1 {
