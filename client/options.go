@@ -63,9 +63,9 @@ type Options struct {
 	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining sends SUBSCRIBE only after CONNACK, and the first request only after SUBACK.
-	// Without it, a session waits for CONNACK only if it logs in with a token, or if the broker
-	// closes a connection on which more than CONNECT arrives.
+	// NoPipelining sends SUBSCRIBE only after CONNACK, and the first request only after SUBACK. Without
+	// NoPipelining, a session waits for CONNACK only if it logs in with a token, or if the broker
+	// closes connections on which other packets follow CONNECT immediately.
 	NoPipelining bool
 
 	// MetricCategory is the client's group in the broker's metrics: the user property

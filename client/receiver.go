@@ -77,7 +77,7 @@ func isNear(v Version, now time.Time) bool {
 func (s *Session) notifiedKey(dst, topic []byte) (key []byte, ok bool) {
 	digits, ok := bytes.CutPrefix(topic, s.notifyTopic)
 	if !ok {
-		// The hexadecimal digits of the client id may be in the other case.
+		// Compare the decoded id, because the broker may write its hexadecimal digits in either case.
 		id, key, ok := wire.ParseNotifyTopic(string(topic))
 		return append(dst, key...), ok && id == s.o.ClientID
 	}

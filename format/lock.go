@@ -49,7 +49,7 @@ type LockStatus struct {
 	List bool // a row of `lock list`
 }
 
-// Renewals counts the renewals by a lock's current holder that sscli saw.
+// Renewals counts the observed renewals by a lock's current holder.
 type Renewals struct {
 	Observed time.Duration // how long the lock was watched; 0: not watched
 	Seen     int           // the holder may have renewed more often

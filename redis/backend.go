@@ -129,8 +129,8 @@ type Op struct {
 	Encoding  Encoding          // SET only
 	ForUpdate bool              // GET only; checks that the caller may write the key, not that it may read it
 
-	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the
-	// key. Without Yes, Differs means that VDEL found another value.
+	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the key.
+	// If Yes is false, Differs means that VDEL found another value.
 	Yes, Differs bool
 	Entry        Entry // what GET found; other verbs set only Version, to the version in the reply or nil
 	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR

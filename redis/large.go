@@ -28,8 +28,8 @@ var errChanged = errors.New("the key has changed")
 // isLarge reports whether a value of size bytes is copied without the lock of the Local.
 func (c *conn) isLarge(size int) bool { return size >= LargeValue && c.s.local != nil }
 
-// isLargeCopy is like isLarge, but for a value that is stored. A transaction copies such a value in its
-// single step.
+// isLargeCopy reports whether a value to store is copied without the lock of the Local. A transaction
+// copies its values with the lock held, in its single step.
 func (c *conn) isLargeCopy(size int) bool { return c.isLarge(size) && !c.executing }
 
 // lockLarge unlocks the Local, and waits until no other command is copying large values.

@@ -88,7 +88,7 @@ func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
 }
 
-// keep charges n bytes of large values that are being sent: the Local may no longer have them.
+// keep charges n bytes of large values that are being sent, because the Local may no longer have them.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -60,8 +60,8 @@ func (r *Reader) Next() (Line, error) {
 	}
 }
 
-// NextText returns the next physical line that is not blank, without splitting it into
-// words. Its errors are those of Next.
+// NextText returns the next physical line that is not blank, without splitting it into words. It
+// returns the same errors as Next.
 func (r *Reader) NextText() (Line, error) {
 	for {
 		line := Line{Number: r.number + 1}

@@ -9,8 +9,8 @@
 //
 // Go's scheduler assumes that each Read and Write of a net.Conn makes a system call that may block,
 // so it wakes its monitor thread, which then polls every 20 µs. In a server that alternates between
-// short work and short waits, this takes much of the CPU time. The sockets that Go opens never
-// block, so this package makes system calls on them without telling the scheduler. A connection that
-// always has data to read is an exception: only the monitor thread can preempt its goroutine, so that
-// others get to run.
+// short work and short waits, this takes much of the CPU time. The sockets that Go opens never block,
+// so this package makes system calls on them without telling the scheduler. A connection that always
+// has data to read is an exception: the scheduler is told about its system calls, because otherwise
+// only the monitor thread could preempt its goroutine to let others run.
 package socket

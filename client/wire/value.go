@@ -128,7 +128,7 @@ func (p *parser) failAt(pos int, want string) error {
 // isCRLF reports whether b begins with CR LF.
 func isCRLF(b []byte) bool { return len(b) >= 2 && b[0] == '\r' && b[1] == '\n' }
 
-// line returns the bytes up to the next CR LF and skips it.
+// line returns the bytes up to the next CR LF, and skips the CR LF.
 func (p *parser) line() ([]byte, error) {
 	rest := p.data[p.pos:]
 	end := bytes.IndexAny(rest, "\r\n")

@@ -33,8 +33,8 @@ func (b *Broker) comeBack(s *session) {
 }
 
 // makeRoomFor makes room for another session of the given user. It ends a session whose client is away:
-// a session of whoever has the most sessions or, if all clients of that user are connected, one of the
-// given user's. Of several such sessions it ends the one that was left first. It returns false if there
+// a session of the user with the most sessions or, if all clients of that user are connected, a session
+// of the given user. Of several such sessions it ends the one that was left first. It returns false if there
 // is none.
 func (b *Broker) makeRoomFor(user string) bool {
 	most := user

@@ -13,7 +13,8 @@ type propertyCache struct {
 // maxCached is the maximum size, in bytes, of the properties that a cache keeps.
 const maxCached = 1 << 10
 
-// decode reads the properties of a PUBLISH into p, which holds those of the last PUBLISH.
+// decode reads the properties of a PUBLISH into p. p must still hold the properties of the last
+// PUBLISH.
 func (c *propertyCache) decode(p *properties, raw []byte) *Error {
 	if c.matches(raw) {
 		p.raw = raw

@@ -12,7 +12,7 @@ import (
 // returns the record that expires next.
 //
 // byHash is keyed by a hash of the key, because a map keyed by strings would store each key twice.
-// Among a million keys, a few have the same hash as an earlier key; others holds their records.
+// Among a million keys, a few have the same hash as an earlier key; the map "others" has their records.
 //
 // With a million keys, ordered costs 7 bytes per key. Adding a key takes 0.5 µs in ascending
 // order and 2 µs in random order. Sorting the keys for each SCAN would delay all other requests

@@ -31,9 +31,9 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("not UTF-16: %s at byte %d", e.Why, e.Offset) }
 
 // NewReader returns a reader of the text of source. If the text begins with a byte order mark, the
-// reader omits the mark and converts UTF-16 to UTF-8. Any other text is read as it stands, whether
-// it is UTF-8 or not. The reader returns text as soon as source does. Its errors are an *[Error] and
-// those of source.
+// reader omits the mark and converts UTF-16 to UTF-8. Any other text is read as it stands, whether it
+// is UTF-8 or not. The reader returns text as soon as source does. Its error is an *[Error], or an
+// error of source.
 func NewReader(source io.Reader) io.Reader { return &reader{source: source} }
 
 // Decode returns what [NewReader] reads from text.

@@ -12,7 +12,7 @@ type Override struct {
 	Variables []string // the names of the variables
 }
 
-// namesBroker reports whether a layer says where to connect, and returns the flag that does.
+// namesBroker returns the flag with which a layer says where to connect. ok is false if none does.
 func (l layer) namesBroker() (flag string, ok bool) {
 	for _, flag := range []string{"url", "host", "embedded"} {
 		if l.has(flag) && l[flag].value != "false" {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// invalidArgument is why a command was not started if the system gave no reason.
+// invalidArgument is the error for a command that was not started, if the system gave no reason.
 const invalidArgument = unix.EINVAL
 
 // GuardMain runs a guard until it is done and returns true. In any other process it returns false

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// invalidArgument is why a command was not started if the system gave no reason.
+// invalidArgument is the error for a command that was not started, if the system gave no reason.
 const invalidArgument = windows.ERROR_INVALID_PARAMETER
 
 // codeClosed is the exit code of a command that was killed because its console closed: 128+15, as

@@ -39,8 +39,8 @@ func executable() (string, error) {
 // A control is the job control of a Guarded command.
 type control struct{ job }
 
-// prepareRun prepares sscli and the start order for a command that may get the terminal, until end
-// is called.
+// prepareRun fills in the start order, and prepares sscli to give the terminal to the command. end
+// undoes the preparation.
 func (g *Guarded) prepareRun(s *start) (end func()) {
 	g.job = job{signals: g.signals, suspended: g.o.Suspended, tty: stdinTerminal(),
 		sendSignal: func(s syscall.Signal) { g.send(order{Signal: s}) }}

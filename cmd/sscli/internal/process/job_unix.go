@@ -51,9 +51,8 @@ func (j *job) forward(s os.Signal) {
 	j.sendSignal(s.(syscall.Signal))
 }
 
-// suspend is called when the signal by has stopped the command. It stops sscli too if the terminal
-// stopped the command, or if SIGTSTP was forwarded. Otherwise the shell would wait for sscli
-// forever.
+// suspend is called when a signal, by, has stopped the command. It stops sscli too if the terminal
+// stopped the command, or if SIGTSTP was forwarded. Otherwise the shell would wait for sscli forever.
 func (j *job) suspend(by syscall.Signal) {
 	terminalAccess := by == unix.SIGTTIN || by == unix.SIGTTOU
 	byTerminal := j.tty != nil && j.tty.given || terminalAccess

@@ -46,8 +46,8 @@ func keyOf(path string) string {
 	return key
 }
 
-// files returns a source of keys with files. Without values, it opens plain files but does not read
-// them.
+// files returns a source of the keys whose values are in these files. If values is false, it opens
+// plain files but does not read them.
 func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {

@@ -41,8 +41,8 @@ const (
 	keysSize = 64 << 10 // bytes
 )
 
-// add appends l and returns it. It copies the key to where the other keys are: a million small strings
-// would cost the garbage collector more time than the parser takes.
+// add appends l and returns it. It copies the key into one string with many other keys: a million small
+// strings would cost the garbage collector more time than the parser takes.
 func (c *checkedLines) add(l checkedLine) checkedLine {
 	if c.len%blockLen == 0 {
 		c.blocks = append(c.blocks, make([]checkedLine, blockLen))

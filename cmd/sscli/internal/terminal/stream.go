@@ -40,9 +40,9 @@ func (s Stream) Size() (width, height int) {
 	return width, height
 }
 
-// UsesColor reports whether to use colors. With --color=auto, a NO_COLOR that is not empty turns
-// colors off (no-color.org). A CLICOLOR_FORCE that is neither empty nor 0 turns them on. Otherwise
-// colors are on for a terminal, unless CLICOLOR is 0, TERM is dumb, or a console of Windows is too old.
+// UsesColor reports whether to use colors. With --color=auto, a NO_COLOR that is not empty turns colors
+// off (no-color.org). A CLICOLOR_FORCE that is neither empty nor 0 turns them on. Otherwise colors are
+// on for a terminal, unless CLICOLOR is 0, TERM is dumb, or the Windows console is too old.
 func (s Stream) UsesColor() bool {
 	none, _ := s.Env("NO_COLOR")
 	force, _ := s.Env("CLICOLOR_FORCE")

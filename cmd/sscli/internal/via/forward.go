@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A forward is a kubectl port-forward. New connections use a forward until it is worn out. It is worn
-// out when
+// A forward is a kubectl port-forward. New connections use a forward until it is worn out, which
+// happens when
 //
 //   - kubectl has ended or reported an error;
-//   - a connection was closed that had received nothing;
-//   - a connection was closed whose last write had been unanswered for longer than silence.
+//   - a connection was closed that had received nothing; or
+//   - a connection was closed whose last write had been unanswered for longer than the constant silence.
 //
 // In the last two cases, the forward's pod may be gone, because some versions of kubectl keep running
 // without their pod.
@@ -37,8 +37,9 @@ type forward struct {
 	retired  bool // stop kubectl when the last connection is closed
 }
 
-// silence is how long after an unanswered write the close of a connection wears out the forward. A
-// working connection is closed right after its DISCONNECT, which has no answer.
+// silence is a limit for unanswered writes: if a connection is closed longer than silence after one,
+// its forward is worn out. A working connection is closed right after its DISCONNECT, which has no
+// answer.
 const silence = 500 * time.Millisecond
 
 // pause returns the minimum time between the starts of two forwards after a number of consecutive

@@ -191,7 +191,7 @@ func (w *Way) Authorities(ctx context.Context) ([]*x509.Certificate, error) {
 }
 
 // Kubectl runs kubectl with the way's kubectl context and namespace, and returns kubectl's standard
-// output, also if kubectl fails.
+// output, even if kubectl fails.
 func (w *Way) Kubectl(ctx context.Context, words ...string) ([]byte, error) {
 	w.mu.Lock()
 	call := w.start(words...)

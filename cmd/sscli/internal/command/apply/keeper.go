@@ -125,7 +125,7 @@ func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	return k.session.Watch(limited, keys, client.WatchOptions{})
 }
 
-// ends reports whether the error of a round ends the command. It prints an error that does not.
+// ends reports whether an error ends the command. If it does not, ends prints the error of the round.
 func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	switch {
 	case ctx.Err() != nil, client.IsPermanent(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):

@@ -46,7 +46,7 @@ tabs.`,
 	return cmd
 }
 
-// diff prints how the records of a file differ from those of a key.
+// diff prints how the records of a file differ from the records of a key.
 func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f *readFlags) error {
 	if err := client.Get(key).Check(); err != nil {
 		return &fault.UsageError{Err: err}

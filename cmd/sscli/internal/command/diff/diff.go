@@ -124,7 +124,7 @@ func (d *differ) withSource(ctx context.Context, name, prefix string) (err error
 	})
 }
 
-// Keys returns the keys of sources. Old of each entry is what the sources have.
+// Keys returns the keys of sources. Old of each entry has the value in the sources.
 func Keys(set *sources.Set) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		for e, err := range set.Entries(ctx) {

@@ -1,7 +1,7 @@
 // Package doctor is the command `sscli doctor`, which checks each step of a connection.
 //
 // [New] makes the command. A checkup (doctor.go) runs the checks in this order, and prints each. It
-// ends at the first check that fails, and returns the exit code of that error:
+// ends at the first check that fails, with the exit code of that check's error:
 //
 //   - configuration.go: the settings, and where they come from;
 //   - with --via, cluster.go: kubectl, the cluster, the service, the forward, the CA, the token;

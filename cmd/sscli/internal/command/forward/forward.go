@@ -2,8 +2,8 @@
 // other commands.
 //
 // [New] returns the command. The command listens on the loopback interface and forwards each connection
-// through the [via.Way] of --via (carry.go). The listening address stays the same when the broker's
-// pod ends and takes kubectl's port-forward with it. The CA and the token are in files that only the
+// through the [via.Way] of --via (carry.go). The listening address stays the same even if the broker's
+// pod ends, which also ends kubectl's port-forward. The CA and the token are in files that only the
 // user can read (files.go). Their directory is removed at the end, even if sscli is killed
 // (directory.go).
 package forward

@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// complete is a [repl.Completer]. The candidates are the shell's own words and those of cobra.
+// complete is a [repl.Completer]. It returns the shell's own words and the candidates of cobra.
 func (s *shell) complete(before []repl.Word, part repl.Word) []repl.Candidate {
 	if len(before) > 0 && strings.EqualFold(before[0].Text, "sscli") {
 		before = before[1:]
