@@ -17,7 +17,6 @@ import (
 // connection before CONNACK. If the client sent a certificate, the error is reported only after a TLS
 // alert. If it sent none, the error is reported however the connection ended: with TLS 1.3 a broker
 // refuses after the handshake, and the TCP reset that follows may discard the broker's alert.
-// follows may discard its alert.
 type ClientCertificateError struct {
 	Given bool // the client sent a certificate
 

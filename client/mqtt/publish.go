@@ -18,7 +18,6 @@ import (
 // here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; the decoder in this file
 // allocates nothing. paho remains the reference: FuzzPublish and FuzzPuback check that both accept the
 // same bytes and decode them to the same values, except
-// accept the same bytes and decode them to the same values, except
 //
 //   - a property length that exceeds the packet: paho reads the rest of the packet as properties;
 //   - a Subscription Identifier that is truncated or has more than four digits, which paho
