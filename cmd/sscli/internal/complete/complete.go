@@ -86,7 +86,7 @@ func completeWords(words []string) cobra.CompletionFunc {
 // The script for PowerShell does not quote, and neither do scripts from old versions of sscli.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys lists the store's keys that begin with part; all is as for [Scan]. There are no keys if
+// scannedKeys returns the store's keys that begin with part; all is as for [Scan]. There are no keys if
 // no broker is configured, or if the broker has no SCAN or does not reply in time. If the completion
 // script does not quote candidates, scannedKeys leaves out keys that need quotes, because text that
 // others have stored would become part of the command line.
@@ -120,7 +120,7 @@ func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, a
 // maxScanned is the number of keys after which [Scan] stops.
 const maxScanned = 20_000
 
-// Scan lists the store's keys that begin with prefix, sorted. all reports whether it read every page.
+// Scan returns the store's keys that begin with prefix, sorted. all reports whether it read every page.
 // If ctx ends first, or if there are too many keys, found holds the keys that were read so far.
 func Scan(ctx context.Context, s *client.Session, prefix string) (found []string, all bool, err error) {
 	all = true

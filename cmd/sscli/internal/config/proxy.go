@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 )
 
-// proxyVariables lists, in order of precedence, the variables that name a proxy for all programs.
+// proxyVariables returns, in order of precedence, the variables that name a proxy for all programs.
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
 // proxy resolves which proxy to use, if any. A proxy that is configured for sscli is always used. A

@@ -73,8 +73,8 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
 }
 
-// timeWords returns a text with the time since when a certificate has expired, or from when it is
-// valid, and the local time.
+// timeWords returns a text that says when a certificate expired, or when it will be valid, and what the
+// local time is.
 func timeWords(c *x509.Certificate, now time.Time) string {
 	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if now.Before(c.NotBefore) {

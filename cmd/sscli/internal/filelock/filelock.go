@@ -2,7 +2,7 @@
 //
 //	err := filelock.Try(f)
 //
-// The system releases a lock when its file is closed, so a lock never outlives its process.
+// The operating system releases a lock when its file is closed, so a lock never outlives its process.
 package filelock
 
 import (
@@ -10,8 +10,10 @@ import (
 	"os"
 )
 
-// ErrLocked means that the lock is held through another open file, usually by another process.
+// ErrLocked means that the lock is held through another open handle of the file, usually in another
+// process.
 var ErrLocked = errors.New("locked by another process")
 
-// Try locks a file exclusively until it is closed. The error is [ErrLocked] if the lock is held.
+// Try locks f exclusively, until f is closed. It does not wait: if the file is already locked, it
+// returns [ErrLocked].
 func Try(f *os.File) error { return try(f) }

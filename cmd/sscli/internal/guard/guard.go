@@ -1,6 +1,6 @@
 // Package guard writes a key only if the key has not changed since it was read. The store has no
-// compare-and-set, so a [Write] reads the key again right before it writes, and creates a missing key
-// with NX.
+// compare-and-set, so [Write.Set] reads the key again right before it writes, and creates a missing
+// key with NX.
 //
 //	before, err := guard.Read(ctx, session, key, timeout)
 //	…
@@ -8,8 +8,8 @@
 //	w.Changed = func(now client.GetResult) error { … }
 //	err = w.Set(ctx, value, client.SetOptions{})
 //
-// Not promised: if another client writes between that read and the write, its value is overwritten
-// without notice, unless a fencing token protects the key.
+// There is one gap: a value that another client writes between this second read and the write is
+// overwritten without notice, unless a fencing token protects the key.
 package guard
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Read reads a key within a timeout.
+// Read reads a key. It fails if there is no reply within timeout.
 func Read(ctx context.Context, s *client.Session, key string, timeout time.Duration) (client.GetResult, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -38,14 +38,15 @@ func Read(ctx context.Context, s *client.Session, key string, timeout time.Durat
 	return r, nil
 }
 
-// A State identifies what a key held when it was read: its version and a digest of its value.
+// A State identifies the content of a key at the time it was read, by the version and a digest of the
+// value.
 type State struct {
 	Found   bool
 	version client.Version
 	sum     [sha256.Size]byte
 }
 
-// StateOf returns the state of a key.
+// StateOf returns the state of a key from the result of reading it.
 func StateOf(r client.GetResult) State {
 	return State{Found: r.Found, version: r.Version, sum: sha256.Sum256(r.Value)}
 }
@@ -55,7 +56,7 @@ func (s State) is(other State) bool {
 	return s.Found == other.Found && s.version.Equal(other.version) && s.sum == other.sum
 }
 
-// A Write writes one key, if the key has not changed.
+// A Write sets one key, if the state of the key is still Before.
 type Write struct {
 	App     *app.App
 	Session *client.Session
@@ -64,12 +65,12 @@ type Write struct {
 	Before  State
 	Force   bool // --force-fence
 
-	// Changed is called if another client changed the key, and returns the error for Set. Nothing
-	// was written.
+	// Changed returns the error that Set returns if another client has changed the key. Set has then
+	// written nothing. now is the present content of the key.
 	Changed func(now client.GetResult) error
 
-	// Fence is called right before the write, and returns the options with the fencing token. It
-	// may be nil.
+	// Fence returns the write options with the fencing token. Set calls Fence right before the write.
+	// If Fence is nil, Set uses the options that its caller passed.
 	Fence func() (client.WriteOptions, error)
 }
 
@@ -86,7 +87,7 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 	now.Value = nil
 	tune.FreeMemory(len(value))
 	if !now.Found {
-		o.Condition = client.NX // another client may create the key now
+		o.Condition = client.NX // another client may create the key before this write
 	}
 	if w.Fence != nil {
 		if o.WriteOptions, err = w.Fence(); err != nil {
@@ -112,8 +113,8 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
 }
 
-// NotWritten returns the error for a key that changed and was not written. now is the key's present
-// content. meanwhile is a text that says when the key changed, such as "while you edited".
+// NotWritten returns the error for a key that changed and was therefore not written. now is the present
+// content of the key. meanwhile is a text for when the key changed, such as "while you edited".
 func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
 	what := format.BriefWord(key)
 	switch {

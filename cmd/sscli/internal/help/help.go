@@ -1,7 +1,7 @@
 // Package help formats the help of a command: an explanation, usage, examples, subcommands and
 // flags, wrapped to the width of the terminal.
 //
-// [Install] makes the commands of a tree print their help with this package. The manual and the
+// [Install] makes a command and its subcommands print their help with this package. The manual and the
 // help topics use [Groups], [Rows], [FlagRows], [UseLine] and [OwnFlags].
 package help
 
@@ -20,8 +20,9 @@ import (
 // Width is the maximum number of columns of help.
 const Width = 100
 
-// Install makes the commands of a tree print their help with this package. If out is a terminal, the
-// lines fit its width.
+// Install makes root and its subcommands print their help with this package. If out is a terminal, the
+// help of a command is wrapped to the width of the terminal, but at least 60 and at most [Width]
+// columns.
 func Install(root *cobra.Command, out *os.File) {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		text := strings.TrimSpace(cmd.Long)
@@ -44,7 +45,8 @@ func Install(root *cobra.Command, out *os.File) {
 	})
 }
 
-// columns returns the width of help: the terminal's, but at least 60 and at most Width.
+// columns returns the width of help: the width of the terminal out, but at least 60 and at most Width.
+// It returns Width if out is not a terminal.
 func columns(out *os.File) int {
 	const least = 60
 	width, _, err := term.GetSize(int(out.Fd()))
@@ -115,7 +117,8 @@ type Group struct {
 	Commands []*cobra.Command
 }
 
-// Groups returns those subcommands and topics of a command that help shows, in the groups of its help.
+// Groups returns the subcommands and topics that the help of cmd shows, in groups. It omits empty
+// groups.
 func Groups(cmd *cobra.Command) (groups []Group) {
 	add := func(title string, in func(*cobra.Command) bool) {
 		g := Group{Title: title}
@@ -142,8 +145,8 @@ func IsShown(cmd *cobra.Command) bool {
 	return cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.IsAdditionalHelpTopicCommand()
 }
 
-// OwnFlags returns those flags of a command that not all commands have, in the order of declaration,
-// without --help and hidden flags.
+// OwnFlags returns the flags of a command that are not flags of all commands, in the order of
+// declaration, without --help and hidden flags.
 func OwnFlags(cmd *cobra.Command) []*pflag.Flag {
 	shared, fs := cmd.Root().PersistentFlags(), cmd.Flags()
 	return visible(fs, func(f *pflag.Flag) bool { return shared.Lookup(f.Name) == nil })
@@ -166,8 +169,8 @@ func visible(fs *pflag.FlagSet, wanted func(*pflag.Flag) bool) (flags []*pflag.F
 	return flags
 }
 
-// FlagHelp returns the name of a flag's value, which is empty for a switch, and the flag's
-// description with its default.
+// FlagHelp returns the name of a flag's value and the description of the flag. The name is empty for a
+// switch. The description ends with the default, unless the default is a zero value.
 func FlagHelp(f *pflag.Flag) (value, usage string) {
 	value, usage = pflag.UnquoteUsage(f)
 	switch f.DefValue {
@@ -192,8 +195,8 @@ func FlagRows(flags []*pflag.Flag) [][2]string {
 	return rows
 }
 
-// Rows lays out terms and their meanings side by side. Lines have at most width columns, unless a
-// single word is longer.
+// Rows formats rows of a term and its meaning as two columns. Lines have at most width columns, unless
+// a term or a word is longer.
 func Rows(rows [][2]string, width int) string {
 	const indent, gap, widest = 2, 2, 30 // a term longer than widest gets its own line
 	column := 0
@@ -202,7 +205,7 @@ func Rows(rows [][2]string, width int) string {
 			column = max(column, n)
 		}
 	}
-	begin := indent + column + gap // where the second column begins
+	begin := indent + column + gap // where the meanings begin
 	var b strings.Builder
 	for _, row := range rows {
 		term := strings.Repeat(" ", indent) + row[0]

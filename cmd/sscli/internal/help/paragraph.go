@@ -6,11 +6,11 @@ import (
 )
 
 // continued is the minimum indentation of a line that continues the second column of a table. An
-// indented line with fewer spaces is an example.
+// indented line with fewer spaces is an example, unless it has a second column.
 const continued = 6
 
-// fill rewraps paragraphs, and the second column of tables, if they are wider than width. Other
-// indented lines are examples. fill does not change them, so that they can be copied.
+// fill rewraps paragraphs, and the second column of tables, if they are wider than width. It does not
+// change other indented lines: they are examples for the user to copy.
 func fill(text string, width int) string {
 	blocks := strings.Split(text, "\n\n")
 	for i, block := range blocks {
@@ -85,8 +85,8 @@ func isTooWide(lines []string, width int) bool {
 
 func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
 
-// cell returns the second column of a table row, which two or more spaces separate from the first.
-// If there is only one column, it returns the line without its indentation.
+// cell returns the second column of a table row. Two or more spaces separate it from the first column.
+// If the line has only one column, cell returns the line without its indentation.
 func cell(line string) string {
 	from := indentation(line)
 	if gap := strings.Index(line[from:], "  "); gap >= 0 {
@@ -95,7 +95,7 @@ func cell(line string) string {
 	return line[from:]
 }
 
-// column returns the column, counted from 0, at which the line's cell begins.
+// column returns the offset, in characters, at which the text that cell returns begins in the line.
 func column(line string) int {
 	return utf8.RuneCountInString(line) - utf8.RuneCountInString(cell(line))
 }

@@ -7,8 +7,8 @@
 //	}
 //
 // A [Path] names a field. Numbers are compared as text: 1 and 1.0 differ. The order of
-// members and the spaces between tokens do not matter. If a member appears twice, the last
-// one applies.
+// members and the white space between tokens do not matter. If an object has two members of the same
+// name, the last one applies.
 package jsonfield
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Value is a JSON value. The zero Value means that a field is missing.
+// A Value is a JSON value. The zero Value stands for a missing field.
 type Value struct {
 	v    any  // as encoding/json decodes it, with numbers as json.Number
-	here bool // the field exists
+	here bool // whether the field exists
 }
 
 // Parse parses a JSON text. ok is false if the text is not JSON or not UTF-8.
@@ -73,7 +73,7 @@ func (v Value) Text() string {
 	return v.String()
 }
 
-// At returns the field at p. It returns the zero Value if there is no such field.
+// At returns the field of v at the path p, or the zero Value if there is no such field.
 func (v Value) At(p Path) Value {
 	for _, step := range p {
 		v = v.field(step)
@@ -81,7 +81,8 @@ func (v Value) At(p Path) Value {
 	return v
 }
 
-// field returns a member of an object or an element of an array.
+// field returns the member of an object or the element of an array that step selects, or the zero Value
+// if there is none.
 func (v Value) field(step any) Value {
 	switch parent := v.v.(type) {
 	case map[string]any:
@@ -97,20 +98,20 @@ func (v Value) field(step any) Value {
 	return Value{}
 }
 
-// A Change is a field that differs.
+// A Change is a field that differs between two values.
 type Change struct {
 	Path     Path
 	Old, New Value // zero = the field is missing
 }
 
-// Diff returns the fields that differ, sorted by name. It compares two objects member by member, two
-// arrays element by element, and any other two values as a whole.
+// Diff returns the fields in which two values differ, sorted by name or index. It compares two objects
+// member by member, two arrays element by element, and any other two values as a whole.
 func Diff(old, now Value) []Change { return diff(nil, Path{}, old, now) }
 
 func diff(changes []Change, p Path, old, now Value) []Change {
 	steps, ok := commonSteps(old.v, now.v)
 	for _, step := range steps {
-		// Clone, because siblings must not share the array of their paths.
+		// Clone p, because append could otherwise overwrite the path of a sibling.
 		changes = diff(changes, append(slices.Clone(p), step), old.field(step), now.field(step))
 	}
 	if ok || Equal(old, now) {
@@ -119,8 +120,8 @@ func diff(changes []Change, p Path, old, now Value) []Change {
 	return append(changes, Change{p, old, now})
 }
 
-// commonSteps returns the names of all members of two objects, or the indexes of all elements of two
-// arrays. ok is false for any other two values.
+// commonSteps returns the steps at which to compare two values: the names of all members of two
+// objects, or the indexes of all elements of two arrays. ok is false for any other two values.
 func commonSteps(old, now any) (steps []any, ok bool) {
 	switch o := old.(type) {
 	case map[string]any:
@@ -146,8 +147,8 @@ func commonSteps(old, now any) (steps []any, ok bool) {
 // Equal reports whether two values are the same, or both are missing.
 func Equal(a, b Value) bool { return a.here == b.here && a.String() == b.String() }
 
-// Changes returns the fields that differ between two JSON texts. It returns none unless both texts
-// are objects or both are arrays.
+// Changes returns the fields that differ between two JSON texts. It returns nil unless both texts are
+// objects or both are arrays.
 func Changes(old, now []byte) (changed []format.FieldChange) {
 	o, ok := Parse(old)
 	n, ok2 := Parse(now)

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Path leads from a JSON value to one of its fields: .config.mode, .list[2]. The empty Path,
-// written as a dot, is the value itself. A name with other characters than letters, digits, _ and -
-// is written as a JSON string: .config["odd name"]. Each step is the name of a member (a string) or
-// the index of an element (an int).
+// A Path leads from a JSON value to one of its fields: .config.mode, .list[2]. The empty Path, written
+// as a dot, is the value itself. A name that is empty, or has characters other than letters, digits, _
+// and -, is written as a JSON string: .config["odd name"]. Each step is the name of a member (a string)
+// or the index of an element (an int).
 type Path []any
 
 // String returns the path in the syntax of [ParsePath].
@@ -36,7 +36,7 @@ func (p Path) String() string {
 	return out.String()
 }
 
-// plain returns the length, in bytes, of the longest prefix of text that needs no quotes as a name.
+// plain returns the length, in bytes, of the longest prefix of text that is a name without quotes.
 func plain(text string) int {
 	end := strings.IndexFunc(text, func(r rune) bool { return r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	if end < 0 {
@@ -45,7 +45,8 @@ func plain(text string) int {
 	return end
 }
 
-// ParsePath parses a path. The error names the byte at which the path is wrong.
+// ParsePath parses a path. If a step is invalid, the error has the offset of the step in text, in
+// bytes.
 func ParsePath(text string) (Path, error) {
 	switch {
 	case text == ".":

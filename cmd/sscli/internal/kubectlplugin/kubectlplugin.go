@@ -1,8 +1,8 @@
 // Package kubectlplugin makes sscli a plugin of kubectl: `kubectl sscli get a` runs the program
 // kubectl-sscli, which is sscli under that name.
 //
-// A plugin connects with --via kubectl unless the user names another broker. Before the command, it
-// accepts kubectl's flags --context, --namespace (-n) and --kubeconfig.
+// The plugin connects with --via kubectl unless the user names another broker. Before the command,
+// the plugin accepts kubectl's flags --context, --namespace (-n) and --kubeconfig.
 package kubectlplugin
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// Name is the program's name when it is a plugin.
+// Name is the name under which kubectl starts the plugin, without .exe.
 const Name = "kubectl-sscli"
 
 // Setup removes kubectl's flags from the beginning of a command line. It returns the remaining
-// arguments, and the environment to use with them. If --kubeconfig is given, Setup sets KUBECONFIG in the
-// environment of this process, so that every kubectl inherits it.
+// arguments, and the lookup function of the environment to use with them. If --kubeconfig is given,
+// Setup sets KUBECONFIG in the environment of this process, so that every kubectl inherits it.
 func Setup(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
 	var kubeContext, namespace, kubeconfig string
 	flags := map[string]*string{"--context": &kubeContext, "--namespace": &namespace, "-n": &namespace, "--kubeconfig": &kubeconfig}
@@ -51,7 +51,7 @@ func Setup(args []string, env func(string) (string, bool)) ([]string, func(strin
 	case namespace != "":
 		way = "kubectl:" + namespace + "/"
 	}
-	said := false // a variable names the broker
+	said := false // whether a variable names the broker
 	for _, name := range []string{"SSCLI_VIA", "SSCLI_URL", "SSCLI_HOST", "SSCLI_EMBEDDED", "SSCLI_CONTEXT"} {
 		value, set := env(name)
 		said = said || set && value != ""

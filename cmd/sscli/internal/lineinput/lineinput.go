@@ -1,11 +1,12 @@
 // Package lineinput reads the input of a batch, up to 256 lines ahead of the line that runs. The
-// input is lines of commands, or JSON lines as `get -o json` prints them. In place of JSON lines it
-// may be a statestore.json, the file of Microsoft's development environment for WASM modules.
+// input consists of commands, one per line, or of JSON lines as `get -o json` prints them. Instead
+// of JSON lines, the input may be a statestore.json, the file of Microsoft's development
+// environment for WASM modules.
 //
 // The input is UTF-8, or UTF-16 with a byte order mark; see package textfile.
 //
 // [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
-// [Entries] ranges over the keys and values of JSON lines.
+// [Entries] returns an iterator over the keys and values of JSON lines.
 package lineinput
 
 import (
@@ -24,10 +25,10 @@ import (
 
 // A Line is a line of the input.
 type Line struct {
-	Number int         // from 1; 0 = the error is not in a line
+	Number int         // from 1; 0 = Err is not about a line
 	Text   string      // the line as written
 	Words  []repl.Word // the words of a command; nil if Options.JSON is set
-	Err    error       // why the line cannot be read or parsed; nil = it was parsed
+	Err    error       // why the line cannot be read or parsed; nil = no error
 	End    bool        // Err ends the input: no line follows
 }
 
@@ -37,12 +38,12 @@ type Options struct {
 	From int  // number of the first line to return; at least 1
 }
 
-// readAhead is the maximum number of lines that wait to run.
+// readAhead is the maximum number of lines in the channel of Read.
 const readAhead = 256
 
-// Read returns a channel with the lines of source, which is closed after the last line. Nothing can
-// interrupt a read from a terminal or a pipe, so the goroutine that reads ends only when its current
-// read returns after stop, or with the process.
+// Read returns a channel with the lines of source. The channel is closed after the last line. stop ends
+// the reading goroutine, which may first wait for its current read: nothing can interrupt a read from a
+// terminal or a pipe.
 func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 	queue, stopped := make(chan Line, readAhead), make(chan struct{})
 	go func() {
@@ -58,7 +59,7 @@ func Read(source io.Reader, o Options) (lines <-chan Line, stop func()) {
 	return queue, func() { close(stopped) }
 }
 
-// all returns the lines of source from o.From on.
+// all returns an iterator over the lines of source, starting at line o.From.
 func all(source io.Reader, o Options) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		in := newReader(source, o)
@@ -85,8 +86,8 @@ type reader struct {
 	count func() int                // like repl.Reader.Lines
 }
 
-// newReader returns the reader for the form of the input, which depends on the options and, for
-// JSON, on the first byte of source.
+// newReader returns the reader for the form of source. The form depends on the options and, for JSON,
+// on the first byte of source that is not white space.
 func newReader(source io.Reader, o Options) reader {
 	source = textfile.NewReader(source)
 	if !o.JSON {
@@ -102,7 +103,7 @@ func newReader(source io.Reader, o Options) reader {
 	return reader{lines.NextText, lines.Lines}
 }
 
-// readLine reads one line. Its Err is io.EOF after the last line.
+// readLine reads one line. After the last line, it returns a Line whose Err is io.EOF.
 func readLine(in reader) Line {
 	got, err := in.next()
 	line := Line{Number: got.Number, Text: got.Text, Words: got.Words, Err: err}
@@ -116,8 +117,8 @@ func readLine(in reader) Line {
 	return line
 }
 
-// Next returns the next line; ok is false after the last. When ctx has ended, it returns a line whose
-// error is the cause of ctx. That line has no number if none was waiting in the channel.
+// Next returns the next line. ok is false after the last line. When ctx has ended, Next returns a line
+// whose Err is the cause of ctx, and whose Number is 0 if no line was waiting in the channel.
 func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
 	select {
 	case line, ok = <-lines:
@@ -134,7 +135,7 @@ func Next(ctx context.Context, lines <-chan Line) (line Line, ok bool) {
 	return line, ok
 }
 
-// until returns the line, with the cause of ctx as its error if ctx has ended.
+// until returns the line. If ctx has ended, the Err of the returned line is the cause of ctx.
 func (line Line) until(ctx context.Context) Line {
 	if ctx.Err() != nil {
 		line.Err, line.End = context.Cause(ctx), true
@@ -148,9 +149,10 @@ type Entry struct {
 	repl.Entry
 }
 
-// Entries returns the JSON lines of source, beginning with line number first. An error ends them: the
-// cause of ctx if ctx ends, a read error, or a *fault.UsageError about a line. If source is a pipe, a
-// goroutine may still read from it after the sequence has ended, because nothing can interrupt the read.
+// Entries returns an iterator over the JSON lines of source, starting at the line with number first. It
+// ends with the first error: the cause of ctx if ctx ends, a read error, or a *fault.UsageError about a
+// line. If source is a terminal or a pipe, a goroutine may still read from it after the iteration,
+// because nothing can interrupt the read.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for line := range Lines(ctx, source, first) {
@@ -168,8 +170,8 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 	}
 }
 
-// Lines returns the JSON lines of source, like [Entries], but does not parse them. When ctx has
-// ended, the error of a line is the cause of ctx.
+// Lines returns an iterator over the JSON lines of source, like [Entries], but does not parse them.
+// When ctx has ended, the Err of a line is the cause of ctx.
 func Lines(ctx context.Context, source io.Reader, first int) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		o := Options{JSON: true, From: first}

@@ -11,7 +11,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// beginsArray reports whether r holds a JSON array. It consumes nothing.
+// beginsArray reports whether r begins with a JSON array, after any white space. It does not consume
+// input.
 func beginsArray(r *bufio.Reader) bool {
 	for n := 1; ; n++ {
 		text, err := r.Peek(n)
@@ -25,24 +26,25 @@ func beginsArray(r *bufio.Reader) bool {
 }
 
 // A pairs reads a statestore.json: a JSON array with an object for each key. Each object has one
-// member, whose name is the key and whose value is a string, as in Microsoft's sample. Microsoft does
-// not document other types of values, so they are an error.
+// member, whose name is the key and whose value is a string, as in Microsoft's sample. Microsoft
+// does not document other types of values, so they are an error.
 //
-// Each object becomes a JSON line. Its number is the line on which the object begins.
+// The method next converts each object to a JSON line. Its number is that of the line in the
+// statestore.json on which the object begins.
 type pairs struct {
 	source io.Reader
 
 	text    []byte // the whole array; nil before the first object
 	decoder *json.Decoder
-	counted int // offset in text up to which line ends are counted
-	lines   int // line ends before counted
+	counted int // the line ends in text[:counted] are counted
+	lines   int // number of line ends in text[:counted]
 	over    bool
 }
 
 // lineNumber returns the number of the current line.
 func (p *pairs) lineNumber() int { return p.lines + 1 }
 
-// next returns the next object as a JSON line, and io.EOF at the end of the array.
+// next returns the next object as a JSON line, or io.EOF at the end of the array.
 func (p *pairs) next() (repl.Line, error) {
 	if p.decoder == nil {
 		text, err := io.ReadAll(p.source)
@@ -78,7 +80,7 @@ func (p *pairs) next() (repl.Line, error) {
 	return line, nil
 }
 
-// end reads the closing bracket, and returns io.EOF or an error if more than spaces follows.
+// end reads the closing bracket, and returns io.EOF, or an error if anything but white space follows.
 func (p *pairs) end() (repl.Line, error) {
 	if _, err := p.decoder.Token(); err != nil { // the closing bracket
 		return p.wrong(err)
@@ -93,13 +95,13 @@ func (p *pairs) end() (repl.Line, error) {
 	return repl.Line{}, io.EOF
 }
 
-// count adds the line ends between counted and offset to lines.
+// count adds the line ends between p.counted and offset to p.lines.
 func (p *pairs) count(offset int) {
 	p.lines += bytes.Count(p.text[p.counted:offset], []byte("\n"))
 	p.counted = offset
 }
 
-// wrong returns an error from the decoder, with its line number, and ends the input.
+// wrong ends the input, and returns an error from the decoder with its line number.
 func (p *pairs) wrong(err error) (repl.Line, error) {
 	offset := len(p.text)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -112,7 +114,7 @@ func (p *pairs) wrong(err error) (repl.Line, error) {
 	return p.broken(fmt.Errorf("JSON: %w", err))
 }
 
-// broken returns an error about the current line, and ends the input.
+// broken ends the input, and returns an error about the current line.
 func (p *pairs) broken(err error) (repl.Line, error) {
 	p.over = true
 	line := repl.Line{Number: p.lineNumber()}

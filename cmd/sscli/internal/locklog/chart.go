@@ -12,7 +12,7 @@ import (
 // number of renewals and writes.
 type Chart struct{ timeline format.Timeline }
 
-// Add adds a statement.
+// Add adds a statement to the chart.
 func (c *Chart) Add(e format.LockEvent) {
 	c.Until(e.Time)
 	lanes := &c.timeline.Locks
@@ -51,7 +51,7 @@ func (c *Chart) Add(e format.LockEvent) {
 	}
 }
 
-// Until extends the chart to a time.
+// Until extends the chart, if necessary, to include the time t.
 func (c *Chart) Until(t time.Time) {
 	if c.timeline.From.IsZero() || t.Before(c.timeline.From) {
 		c.timeline.From = t
@@ -61,7 +61,7 @@ func (c *Chart) Until(t time.Time) {
 	}
 }
 
-// Timeline returns the timeline until now. The next call of Add changes it.
+// Timeline returns the timeline of all statements so far. The next call of Add changes it.
 func (c *Chart) Timeline() format.Timeline {
 	for i := range c.timeline.Locks {
 		if _, hold := presentHold(&c.timeline.Locks[i]); hold != nil {
@@ -81,7 +81,8 @@ func laneOf(lanes *[]format.Lane, name string, unknown bool) *format.Lane {
 	return &(*lanes)[i]
 }
 
-// is reports whether a lane belongs to a name. All unknown holders of a lock share a lane.
+// is reports whether l is the lane for name or, if unknown is true, the lane for unknown holders. All
+// unknown holders of a lock share a lane.
 func is(l format.Lane, name string, unknown bool) bool {
 	return l.Unknown == unknown && (unknown || l.Name == name)
 }
@@ -98,8 +99,8 @@ func presentHold(lock *format.Lane) (*format.Lane, *format.Hold) {
 	return nil, nil
 }
 
-// openHold adds a hold to the lane of the holder in e. If e only says that the lock is held, the hold
-// began before e.
+// openHold adds a hold to the lane of the holder in e. For a Held statement, which does not contain the
+// time of the acquisition, the hold is marked as Open: it began before e.
 func openHold(lock *format.Lane, e format.LockEvent) {
 	l := laneOf(&lock.Holders, e.Holder, e.NoHolder)
 	l.Holds = append(l.Holds, format.Hold{Interval: format.Interval{From: e.Time, To: e.Time}, Open: e.What == Held})
@@ -115,8 +116,9 @@ func closeHold(lock *format.Lane, at time.Time, end string) {
 	}
 }
 
-// earliest returns the earliest time at which a change may have happened: the time when it was seen
-// or, if the change may have happened in the last gap, the beginning of the gap.
+// earliest returns the earliest time at which a change may have happened. This is the beginning of the
+// last gap, if the change may have happened during that gap. Otherwise, it is seen, the time of the
+// event.
 func earliest(l *format.Lane, seen time.Time) time.Time {
 	if n := len(l.Gaps); n > 0 && !l.Gaps[n-1].To.Before(seen) {
 		return l.Gaps[n-1].From

@@ -7,12 +7,12 @@
 //		}
 //	}
 //
-// [History.See] converts an event to a statement. It uses neither clock nor network: the times come
-// with the events. [Read] reads events from a recorded stream. A [Chart] collects statements for a
+// [History.See] converts an event to a statement. It uses neither a clock nor the network: the times
+// come with the events. [Read] parses a line of a recorded stream. A [Chart] collects statements for a
 // timeline. An [Observer] counts the renewals by the current holder.
 //
 // A notification says only that a key has a new value, or was deleted. Releasing a lock deletes its
-// key, and so does the expiry of its lease. A History infers which of them happened from the time
+// key, and so does the expiry of its lease. A History infers which of the two happened from the time
 // between the last renewal and the deletion, and marks the statement as inferred. If that time allows
 // both, the statement is `deleted`.
 package locklog
@@ -26,29 +26,30 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Values of format.LockEvent.What: what happened to a lock. Written and Removed are for guarded keys.
+// Values of format.LockEvent.What: what happened to a lock. Written and Removed are only for guarded keys.
+// Gap and Lost are for both.
 const (
 	Held         = "held"          // held, since an unknown time
 	Free         = "free"          // free, since an unknown time
-	Acquired     = "acquired"      // was free, now has a holder
-	Renewed      = "renewed"       // its holder wrote it again
+	Acquired     = "acquired"      // acquired while it was free
+	Renewed      = "renewed"       // written again by its holder
 	Released     = "released"      // deleted before its lease could expire; always inferred
 	Expired      = "expired"       // deleted when a renewal was overdue; always inferred
 	Deleted      = "deleted"       // deleted; whether it expired is not known
-	TakenOver    = "taken_over"    // acquired by another holder after it expired; always inferred
+	TakenOver    = "taken_over"    // acquired by another holder after the lease expired; always inferred
 	ChangedHands = "changed_hands" // another holder overwrote the value, without a deletion
 	Rewritten    = "rewritten"     // written, but the store does not say with which value
-	Gap          = "gap"           // was not watched for a while
-	Lost         = "lost"          // is no longer watched
-	Other        = "other"         // a notification with an unknown word
+	Gap          = "gap"           // not watched for some time
+	Lost         = "lost"          // no longer watched
+	Other        = "other"         // a notification that sscli does not know
 	Written      = "written"
 	Removed      = "removed"
 )
 
-// Options of a [History].
+// Options configure a [History].
 type Options struct {
 	Lease  time.Duration // the lease of the locks; 0 = not known
-	Guards []string      // keys whose writes are reported, but which are not locks
+	Guards []string      // keys that are not locks, but whose writes are reported
 }
 
 // A History holds what is known about some locks.
@@ -61,12 +62,12 @@ type History struct {
 
 // A lock holds what is known about one lock.
 type lock struct {
-	known    bool // held is known
+	known    bool // whether held is known
 	held     bool
-	holder   string // the current holder; the last one if the lock is free
-	noHolder bool   // holder is not known
-	since    time.Time
-	exact    bool           // since is the time of the acquisition or deletion, not only the latest possible one
+	holder   string         // the current holder; the last one if the lock is free
+	noHolder bool           // holder is not known
+	since    time.Time      // the latest possible time of the acquisition or deletion
+	exact    bool           // since is the exact time
 	token    client.Version // the newest token
 
 	last      time.Time // when an acquisition or renewal was last seen; zero = never
@@ -78,7 +79,7 @@ type lock struct {
 	expired bool // inferred: the lock is free because its lease expired
 }
 
-// New returns a History that knows nothing yet.
+// New returns a History without any locks.
 func New(o Options) *History {
 	h := &History{o: o, guards: make(map[string]bool), locks: make(map[string]*lock)}
 	for _, key := range o.Guards {
@@ -87,14 +88,15 @@ func New(o Options) *History {
 	return h
 }
 
-// Guard declares that a key is not a lock. Call it before the first event of the key.
+// Guard marks key as a guarded key, which is not a lock. Call it before the first event of the key.
 func (h *History) Guard(key string) { h.guards[key] = true }
 
-// See handles the next event of a watch and returns a statement about it. ok is false for an event
-// that is not about a key.
+// See handles the next event of a watch and returns a statement about it. ok is false for an event that
+// is not about a key, and for an event of a guarded key that is neither a change nor a gap nor an
+// error.
 func (h *History) See(e client.Event) (st format.LockEvent, ok bool) {
 	for _, t := range []*time.Time{&e.Time, &e.From, &e.To} {
-		*t = t.Truncate(time.Millisecond) // the precision of a recording
+		*t = t.Truncate(time.Millisecond) // recordings have a precision of 1 ms
 	}
 	st = format.LockEvent{Event: string(e.Kind), Name: e.Key, Time: e.Time, Token: e.Version, Unknown: true, Guard: h.guards[e.Key]}
 	l := h.locks[e.Key]
@@ -140,7 +142,7 @@ func (h *History) See(e client.Event) (st format.LockEvent, ok bool) {
 	return st, true
 }
 
-// state returns the statement for a lock that did not change.
+// state returns the statement about a lock that did not change: Held or Free.
 func (l *lock) state() string {
 	if l.held {
 		return Held
@@ -148,8 +150,8 @@ func (l *lock) state() string {
 	return Free
 }
 
-// reset replaces what is known by the state in an event. exact is true if the lock entered this state
-// at the time of the event, not before.
+// reset replaces everything known about the lock with the state in an event. exact is true if the lock
+// entered this state at the time of the event, not earlier.
 func (l *lock) reset(e client.Event, exact bool) {
 	*l = lock{known: true, held: e.HasValue || e.Kind == client.EventSet, holder: string(e.Value), since: e.Time, exact: exact, token: e.Version}
 	l.noHolder = l.held && !e.HasValue
@@ -158,14 +160,15 @@ func (l *lock) reset(e client.Event, exact bool) {
 	}
 }
 
-// addSpan adds to a statement how long the lock was held or free until now.
+// addSpan adds to a statement how long the lock had been held or free before the event.
 func (l *lock) addSpan(st *format.LockEvent) {
 	if l.known {
 		st.For, st.AtLeast, st.Unknown = max(0, st.Time.Sub(l.since)), !l.exact, false
 	}
 }
 
-// addRenewals adds to a statement how often the holder renewed the lock.
+// addRenewals adds to a statement the number of renewals by the holder, and the average time between
+// them.
 func (l *lock) addRenewals(st *format.LockEvent) {
 	st.Renewals = l.renewals
 	if l.n > 0 {
@@ -236,10 +239,11 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 	l.holder, l.noHolder, l.expired = before.holder, before.noHolder, st.What == Expired
 }
 
-// inferEnd infers whether a deletion was a release or an expiry, and says why.
+// inferEnd infers whether a deletion was a release or an expiry, and returns the statement and its
+// reason.
 //
-// A running holder renews the lock several times per lease. So it releases the lock within one
-// interval after the last renewal, and the lease expires after two intervals at the earliest.
+// A running holder renews the lock several times per lease. It therefore releases the lock within one
+// interval after its last renewal. The lease expires after two intervals at the earliest.
 func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"
@@ -268,7 +272,7 @@ func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	return Deleted, came + ", when the next was overdue: a late release and an expiry look the same"
 }
 
-// handleResync handles the state of the key when its watch resumes after a gap.
+// handleResync handles the state of the key at the end of a gap in the watch.
 func (l *lock) handleResync(st *format.LockEvent, e client.Event) {
 	st.Continuity = string(e.Continuity)
 	before := *l
@@ -298,7 +302,8 @@ func (l *lock) handleResync(st *format.LockEvent, e client.Event) {
 	}
 }
 
-// handleGuard returns what happened to a guarded key.
+// handleGuard completes the statement about an event of a guarded key. It returns false if the event
+// does not report a change.
 func (h *History) handleGuard(st format.LockEvent, e client.Event) (format.LockEvent, bool) {
 	switch e.Kind {
 	case client.EventSet:

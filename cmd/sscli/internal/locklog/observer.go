@@ -8,8 +8,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An Observer counts the renewals by the current holder of a lock. It misses renewals while the
-// connection is lost, and all renewals if the store does not announce them.
+// An Observer counts the renewals by the current holder of a lock. It counts the renewals while the
+// connection is lost as one. If the store does not announce renewals, only [Observer.AddTo] can count
+// one.
 type Observer struct {
 	held      bool
 	holder    []byte
@@ -18,7 +19,7 @@ type Observer struct {
 	written   time.Time // when the holder was last seen to write the key; zero = not seen
 	renewals  int
 	intervals time.Duration // sum of the times between renewals
-	n         int           // number of these times
+	n         int           // number of times in intervals
 	err       error         // why the lock is no longer watched
 }
 
@@ -65,8 +66,9 @@ func (o *Observer) See(e client.Event) {
 	o.token = e.Version
 }
 
-// interval returns the time between two renewals, or 0 if it is not known. It uses the store's clock
-// if both have a version, else the local clock.
+// interval returns the time between two writes with the versions a and b, or 0 if it is not known. If
+// both versions are known, it compares the times in them, which are from the store's clock. Otherwise,
+// it compares the local times atA and atB.
 func interval(a, b client.Version, atA, atB time.Time) time.Duration {
 	switch {
 	case !a.IsZero() && !b.IsZero():
@@ -80,7 +82,8 @@ func interval(a, b client.Version, atA, atB time.Time) time.Duration {
 // Err returns why the lock is no longer watched, or nil if it is still watched.
 func (o *Observer) Err() error { return o.err }
 
-// AddTo adds the observed renewals to status, which was read after the lock was observed for d.
+// AddTo adds the observed renewals to status. d is how long the lock was observed before status was
+// read.
 func (o *Observer) AddTo(status *format.LockStatus, d time.Duration) {
 	r := &status.Renewals
 	r.Observed = d
@@ -92,7 +95,7 @@ func (o *Observer) AddTo(status *format.LockStatus, d time.Duration) {
 	}
 	switch {
 	case status.Token != nil && !o.token.IsZero() && status.Token.String() != o.token.String():
-		r.Seen++ // a renewal that was not announced, or not yet
+		r.Seen++ // a renewal whose notification is missing or still to come
 	case !o.written.IsZero():
 		status.Age, status.Seen = time.Since(o.written), true
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// End is the kind of a recorded stream's last event, which has a time but no key.
+// End is the kind of the last event in a recorded stream, which has a time but no key.
 const End client.EventKind = "end"
 
-// A record is a line of a recorded stream, which `lock trace -o json` or `watch -o json` printed.
+// A record is a line that `lock trace -o json` or `watch -o json` printed.
 type record struct {
 	Op, What, Event, Continuity string
 	Held                        bool
@@ -24,8 +24,8 @@ type record struct {
 	fields map[string]json.RawMessage
 }
 
-// text returns the text of a field, and whether the record has the field. Text that is not UTF-8
-// is encoded in base64, in a field whose name ends in _b64.
+// text returns the text of the field with a name, and reports whether the record has the field. If the
+// text is not UTF-8, it is encoded in base64, in a field with the suffix _b64.
 func (r record) text(name string) (string, bool) {
 	var text *string
 	if err := json.Unmarshal(r.fields[name], &text); err == nil && text != nil {
@@ -57,7 +57,7 @@ func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 	}
 	e, err = r.watchEvent()
 	if r.Op == string(client.EventError) && e.Key == "" {
-		return e, false, false, nil // the error that ended the command
+		return e, false, false, nil // not an event: the error that ended the command
 	}
 	return e, false, err == nil, err
 }
@@ -69,7 +69,7 @@ func (r record) checkTime() error {
 	return nil
 }
 
-// watchEvent returns the event in a line that watch printed.
+// watchEvent returns the event in a line of watch.
 func (r record) watchEvent() (client.Event, error) {
 	e := client.Event{Kind: client.EventKind(r.Op), Time: r.Time, Version: r.Version, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
 	switch e.Kind {
@@ -93,7 +93,8 @@ func (r record) watchEvent() (client.Event, error) {
 // statements are the values of LockEvent.What.
 var statements = [...]string{Held, Free, Acquired, Renewed, Released, Expired, Deleted, TakenOver, ChangedHands, Rewritten, Gap, Lost, Other, Written, Removed}
 
-// lockEvent returns the event in a line that lock trace printed.
+// lockEvent returns the event in a line of lock trace. guard reports whether the event is about a
+// guarded key.
 func (r record) lockEvent() (e client.Event, guard, ok bool, err error) {
 	if !slices.Contains(statements[:], r.What) {
 		return e, false, false, fmt.Errorf("the statement %s: expected one of lock trace", format.Quote(r.What))

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Describe adds the credentials that were sent, and a hint that fits them, to the error of a refused
-// login. It returns other errors unchanged. canAsk reports whether sscli can ask for a password.
+// Describe adds to the error of a refused login the credentials that were sent, and a hint that suits
+// them. It returns other errors unchanged. canAsk means that sscli can ask the user for a password.
 func Describe(err error, s config.Settings, canAsk bool) error {
 	kind := fault.Of(err).Kind
 	switch kind {
@@ -34,8 +34,8 @@ func Describe(err error, s config.Settings, canAsk bool) error {
 	return e
 }
 
-// sentLogin describes the credentials that are sent: the user, the password file, the token file and
-// the token's age, the certificate's subject. It contains no secret.
+// sentLogin describes the credentials that are sent: the user and the password file, the token file and
+// the age of its token, and the subject of the certificate. The text contains no secret.
 func sentLogin(s config.Settings, now time.Time) string {
 	var sent []string
 	switch {
@@ -55,7 +55,7 @@ func sentLogin(s config.Settings, now time.Time) string {
 	return strings.Join(sent, ", and ")
 }
 
-// password returns a text that says where the password comes from.
+// password returns a text for the source of the password.
 func password(s config.Settings) string {
 	switch {
 	case s.AskPass:
@@ -66,8 +66,8 @@ func password(s config.Settings) string {
 	return "no password"
 }
 
-// tokenAge returns a text that says when the token in a file was issued and when it expires, as far as
-// the token holds these times.
+// tokenAge returns a text for when the token in a file was issued and when it expires. It omits a time
+// that the token does not contain.
 func tokenAge(file string, now time.Time) string {
 	token, err := client.ReadToken(file)
 	if err != nil {
@@ -108,7 +108,8 @@ func sentCertificate(s config.Settings) string {
 	return text
 }
 
-// loginHint returns the hint for a refused login. It names no flag that the settings rule out.
+// loginHint returns the hint for a refused login. It omits flags that cannot be combined with the
+// settings.
 func loginHint(s config.Settings, canAsk bool) string {
 	certificate := ", or --cert-file with --key-file"
 	if !s.TLS || s.CertFile != "" {

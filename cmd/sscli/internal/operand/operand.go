@@ -1,9 +1,9 @@
 // Package operand protects operands that begin with a minus from flag parsers.
 //
-// The -5 in `set temp -5` is an operand, and so is a word that is quoted in a line of a shell or
-// a batch. [Protect] marks such words before a flag parser gets them. [Unprotect] and
-// [UnprotectFlags] remove the marks from the parser's results. Package cmdline does both for
-// commands, and batch for its lines, so that a command sees the words that the user wrote.
+// The -5 in `set temp -5` is an operand, and so is a quoted word in a line of sscli's shell or of a
+// batch. [Protect] marks such words before a flag parser gets them. [Unprotect] and
+// [UnprotectFlags] remove the marks from the parser's results. Package cmdline calls these functions
+// for commands, and package batch for its lines, so that a command sees the words that the user wrote.
 package operand
 
 import (
@@ -17,8 +17,9 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// mark begins an operand that a flag parser would take for a flag. An argument of a process cannot
-// contain a NUL. A word in a batch can, and if it begins with a NUL, Protect adds a second one.
+// mark is put before an operand that a flag parser would take for a flag. The mark is a NUL, which an
+// argument of a process cannot contain. A word in a batch can: if the word begins with a NUL, Protect
+// puts a second one before it.
 const mark = "\x00"
 
 // Protect prepares words for a flag parser: it puts a mark before each operand that looks like a
@@ -50,7 +51,7 @@ func Words(args []string) []repl.Word {
 	return words
 }
 
-// Unprotect returns the words that the user wrote.
+// Unprotect returns the words without the marks of Protect.
 func Unprotect(args []string) []string {
 	words := make([]string, len(args))
 	for i, arg := range args {
@@ -59,8 +60,8 @@ func Unprotect(args []string) []string {
 	return words
 }
 
-// UnprotectFlags removes the marks from the values of flags. A value may look like a flag (--skew
-// -2m). The error is from setting a value.
+// UnprotectFlags removes the marks from the values of flags. A value has a mark if it looks like a
+// flag, as in --skew -2m. The error is about a value that cannot be set.
 func UnprotectFlags(fs *pflag.FlagSet) (err error) {
 	fs.Visit(func(f *pflag.Flag) {
 		if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -72,7 +73,8 @@ func UnprotectFlags(fs *pflag.FlagSet) (err error) {
 	return err
 }
 
-// FlagError returns the message for a flag parser's error, without marks and without Go's names.
+// FlagError returns the message for a flag parser's error, without marks and without names from Go's
+// packages.
 func FlagError(err error) string {
 	bad, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package outage reports on standard error that the broker is unreachable, and when it answers
+// Package outage reports on standard error when the broker becomes unreachable, and when it answers
 // again.
 package outage
 
@@ -13,17 +13,17 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Interval is the minimum time between two lines about the same outage.
+// Interval is the minimum time between two warnings about the same outage.
 const Interval = 10 * time.Second
 
-// A Reporter tells the user about outages. It prints a line when the broker becomes unreachable, then
-// at most one every Interval with the duration so far, and one when the broker responds again.
-// Each line has a timestamp, for logs. A new Reporter assumes that the broker responds. One goroutine
-// at a time may use a Reporter.
+// A Reporter informs the user about outages. It prints a line when the broker becomes unreachable, then
+// at most one line per Interval with the duration so far, and a line when the broker answers again.
+// Each line has a timestamp, for logs. A new Reporter assumes that the broker answers. One goroutine at
+// a time may use a Reporter.
 type Reporter struct {
 	Notify func(format.Note) // prints a line; nil = nothing is printed
 
-	began   time.Time // zero while the broker responds
+	began   time.Time // zero while the broker answers
 	printed time.Time // when the last line was printed
 	why     string    // the message of the newest error
 }
@@ -34,8 +34,8 @@ func (r *Reporter) Away() bool { return !r.began.IsZero() }
 // Began returns when the outage began, or the zero time if there is none.
 func (r *Reporter) Began() time.Time { return r.began }
 
-// Trouble begins an outage or updates its error, and prints a line if one is due. doing says what
-// happens next ("trying again").
+// Trouble begins an outage or, during an outage, replaces its error. It prints a line if one is due.
+// doing is a text for what happens next, such as "trying again".
 func (r *Reporter) Trouble(err error, doing string) {
 	r.why = fault.Message(err)
 	if r.Away() {
@@ -54,15 +54,16 @@ func (r *Reporter) note(err error) {
 	}
 }
 
-// Still prints how long the outage has lasted, if there is one and a line is due.
+// Still prints how long the outage has lasted, if there is one and a line is due. doing is as for
+// Trouble.
 func (r *Reporter) Still(doing string) {
 	if r.Away() && time.Since(r.printed) >= Interval {
 		r.print(format.Warning, fmt.Sprintf("the broker has not answered for %v: %s; %s", r.Lasted(), r.why, doing))
 	}
 }
 
-// Over ends an outage, if there is one: it prints that the broker answers again, followed by the text
-// more.
+// Over ends the outage, if there is one, and prints that the broker answers again. more is text to
+// append to the line.
 func (r *Reporter) Over(more string) {
 	if !r.Away() {
 		return
@@ -80,12 +81,12 @@ func (r *Reporter) Report(err error, doing string) {
 	r.Trouble(err, doing)
 }
 
-// reconnecting says what a watch does while the connection is lost.
+// reconnecting is the text for what a watch does while the connection is lost.
 const reconnecting = "connecting again"
 
-// Next returns the next event of a watch. It prints when the connection is lost, how long the
-// outage has lasted, and when all keys are watched again. Before it reports the beginning or the
-// end of an outage, it calls flush, which prints queued results.
+// Next returns the next event of a watch. While it waits, it prints how long an outage has lasted. It
+// also prints when the connection is lost, and when all keys are watched again. Before these two
+// messages, it calls flush, which prints queued results.
 func (r *Reporter) Next(ctx context.Context, w *client.Watch, flush func() error) (client.Event, error) {
 	e, err := r.next(ctx, w)
 	if err != nil {
@@ -118,7 +119,7 @@ func (r *Reporter) next(ctx context.Context, w *client.Watch) (client.Event, err
 
 var errStillAway = errors.New("the broker is still away")
 
-// Lasted returns how long the outage has lasted, rounded for a message.
+// Lasted returns the duration of the present outage, rounded for a message.
 func (r *Reporter) Lasted() time.Duration {
 	d := time.Since(r.began)
 	if d < time.Second {

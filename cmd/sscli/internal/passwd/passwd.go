@@ -17,8 +17,8 @@ import (
 // Users maps names to passwords, which are plain text or bcrypt hashes.
 type Users map[string]string
 
-// Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that
-// begin with #. The error names the line and contains no password.
+// Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that begin
+// with #. An error about a line has the line number, and contains no password.
 func Read(name string) (Users, error) {
 	f, err := os.Open(name)
 	if err != nil {

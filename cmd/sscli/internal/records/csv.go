@@ -16,12 +16,12 @@ import (
 	"unicode/utf8"
 )
 
-// A Type is the JSON type that the cells of a CSV column get.
+// A Type is the JSON type to which the cells of a CSV column are converted.
 type Type string
 
 // The types. For an empty cell, the record has no field, unless the type is String.
 const (
-	Recognised Type = ""        // a number or boolean if the cell is valid JSON for one, else a string, such as 007
+	Recognised Type = ""        // a number or boolean if the cell is one in JSON; else a string, such as 007
 	String     Type = "string"  // any cell; an empty cell is an empty string
 	Number     Type = "number"  // a JSON number
 	Boolean    Type = "boolean" // true or false
@@ -107,7 +107,7 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 	}
 }
 
-// header reads the names of the columns.
+// header reads and checks the names of the columns, and determines the type of each column.
 func (c *csvReader) header(types Types) error {
 	row, err := c.Read()
 	if err == io.EOF {
@@ -143,8 +143,8 @@ func (c *csvReader) header(types Types) error {
 	return nil
 }
 
-// otherComma returns the --separator to suggest if the header is a single column whose name contains
-// a semicolon or a tab, else "".
+// otherComma returns the value of --separator to suggest. It returns "" unless the header is a single
+// column whose name contains a semicolon or a tab.
 func (c *csvReader) otherComma() string {
 	if len(c.columns) == 1 && c.Comma == ',' {
 		switch name := c.columns[0]; {
@@ -157,7 +157,8 @@ func (c *csvReader) otherComma() string {
 	return ""
 }
 
-// appendField appends a field to an object, unless the cell is empty and its type is not String.
+// appendField appends a field to an object. It omits an empty cell, unless the type of the column is
+// String.
 func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte, error) {
 	t := c.types[column]
 	if cell == "" && t != String {
@@ -201,12 +202,12 @@ func isNumber(cell string) bool {
 	return (cell[0] == '-' || cell[0] >= '0' && cell[0] <= '9') && json.Valid([]byte(cell)) && strings.TrimSpace(cell) == cell
 }
 
-// quote returns a JSON string.
+// quote returns text as a JSON string.
 func quote(text string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string cannot fail
+	_ = e.Encode(text) // encoding a string cannot fail
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
@@ -233,9 +234,9 @@ func (c *csvReader) wrong(err error) error {
 	return wrong
 }
 
-// WriteCSV writes records as CSV. columns are the header, and give the order of the cells; [Columns]
-// returns all of them. A missing or null field is an empty cell, and an object or array is written as
-// JSON.
+// WriteCSV writes records as CSV. columns is the header, in the order of the cells. Fields without a
+// column are omitted; [Columns] returns the columns for all fields. A missing or null field is an empty
+// cell, and an object or array is written as JSON.
 func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) error {
 	out := csv.NewWriter(w)
 	if len(columns) > 0 {

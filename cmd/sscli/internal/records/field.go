@@ -9,14 +9,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// A Field is a field of a record.
+// A Field is a member of the JSON object in a record.
 type Field struct {
 	Name string
 	JSON []byte // the value
 }
 
-// Fields returns the fields of a record in their order. Their JSON is part of record. It yields an
-// error, last, if record is not a JSON object.
+// Fields returns an iterator over the fields of a record, in their order. Their JSON shares the memory
+// of record. If record is not a JSON object, the iteration ends with an error.
 func Fields(record []byte) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
 		d := jsontext.NewDecoder(bytes.NewBuffer(record), lenient()...)

@@ -42,8 +42,8 @@ func readLines(in *bufio.Reader, name string, yield func(Record, error) bool) {
 	}
 }
 
-// ParseLine parses a line of a stored value, and appends its object without white space to compact.
-// The error is an *[Error].
+// ParseLine parses a line of a stored value. It appends the object in the line to compact, without
+// white space between tokens. The error is an *[Error].
 func ParseLine(compact, line []byte) ([]byte, error) {
 	text := bytes.TrimRight(line, "\r\n")
 	start := len(text) - len(bytes.TrimLeft(text, " \t"))
@@ -66,16 +66,16 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 	return compact, err
 }
 
-// errorIn returns an error at an offset in a line.
+// errorIn returns an error at an offset in a line. The line number is 1 until readLines sets it.
 func errorIn(offset int, err error) *Error { return &Error{Line: 1, Column: offset + 1, Err: err} }
 
-// lenient returns decoder options that accept what most JSON parsers accept, and keep the spelling of
-// strings.
+// lenient returns decoder options that accept repeated names and invalid UTF-8, as most JSON parsers
+// do, and that preserve the spelling of strings.
 func lenient() []jsontext.Options {
 	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)}
 }
 
-// errComma is the error for records that a comma separates outside an array.
+// errComma is the error for a comma between records that are not in an array.
 var errComma = errors.New("a comma after a record: expected a newline alone between records, or all of them in [ ]")
 
 // lineError returns the error for a line that is not exactly one JSON value.
@@ -92,7 +92,7 @@ func lineError(text []byte, bad *jsontext.SyntacticError) *Error {
 	return errorIn(at, errors.New("text after the record: expected one record a line"))
 }
 
-// notObject returns the error for a JSON value that begins with c.
+// notObject returns the error for a JSON value that is not an object. c is the first byte of the value.
 func notObject(c byte) error {
 	kind := "a number"
 	switch c {
@@ -108,7 +108,8 @@ func notObject(c byte) error {
 	return fmt.Errorf("expected a record, an object such as {\"id\":1}, and found %s", kind)
 }
 
-// invalidUTF8 returns the offset of the first byte that is not UTF-8.
+// invalidUTF8 returns the offset of the first byte that is not valid UTF-8. found is false if there is
+// none.
 func invalidUTF8(text []byte) (offset int, found bool) {
 	if utf8.Valid(text) {
 		return 0, false
@@ -168,7 +169,7 @@ func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Rec
 	return Record{Line: line, JSON: *compact}, err
 }
 
-// end checks that nothing follows the array.
+// end reads the closing bracket of the array, and checks that nothing follows.
 func (d *jsonReader) end() error {
 	_, _ = d.ReadToken() // the bracket
 	d.PeekKind()
@@ -188,7 +189,7 @@ func (d *jsonReader) end() error {
 func (d *jsonReader) wrong(err error) error {
 	bad, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {
-		return errors.Unwrap(err) // the reader's error
+		return errors.Unwrap(err) // the error of the source
 	}
 	switch {
 	case bad.Err == io.ErrUnexpectedEOF:
@@ -206,13 +207,13 @@ func (d *jsonReader) errorAt(offset int64, err error) error {
 	return &Error{Name: d.name, Line: line, Column: column, Err: err}
 }
 
-// A lineIndex reads from a source and notes where lines begin, to convert offsets into lines and
+// A lineIndex reads from a source and records where lines begin, to convert offsets into lines and
 // columns.
 type lineIndex struct {
 	source io.Reader
-	size   int64   // bytes that were read
-	starts []int64 // offsets of the beginnings of lines, from the line of the last position on
-	first  int     // number of the first of these lines
+	size   int64   // number of bytes read
+	starts []int64 // where lines begin, from the line that position last returned
+	first  int     // number of the line at starts[0]
 }
 
 func (l *lineIndex) Read(p []byte) (int, error) {
@@ -226,7 +227,8 @@ func (l *lineIndex) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// position returns the line and the column of an offset. Offsets must not decrease from call to call.
+// position returns the line and the column of an offset, both counted from 1. Offsets must not decrease
+// from call to call.
 func (l *lineIndex) position(offset int64) (line, column int) {
 	i, found := slices.BinarySearch(l.starts, offset)
 	if !found {

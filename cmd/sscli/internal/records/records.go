@@ -10,12 +10,12 @@
 //	}
 //
 // [Read] accepts JSON Lines, a JSON array of objects, and CSV. With Options.Stored, it accepts only
-// the JSON Lines that a data flow accepts. [Value] converts records to the value of a key, which is
+// the JSON Lines that a data flow accepts. [Value] converts a source to the value of a key, which is
 // canonical JSON Lines. [WriteCSV] converts records to CSV.
 //
 // Promises:
 //
-//   - Read streams: memory holds one record and a buffer.
+//   - Read holds only one record and a buffer in memory.
 //   - Fields keep their order, and numbers and strings keep their spelling.
 //   - No line of a canonical value is blank, and the last line ends with a newline.
 package records
@@ -37,16 +37,16 @@ import (
 
 // A Record is a JSON object.
 type Record struct {
-	Line int    // where the record begins in the source, from 1
-	JSON []byte // the object without spaces and newlines; valid until the next record is read
+	Line int    // line of the source on which the record begins, from 1
+	JSON []byte // the object without white space between tokens; valid until the next record is read
 }
 
 // Options configure [Read]. The zero value reads any format.
 type Options struct {
-	Name   string // name of the source, such as sites.csv, for errors and the format; may be empty
+	Name   string // name of the source, such as sites.csv, for errors and to detect the format; may be empty
 	Format Format
 	Types  Types // the types of CSV columns
-	Comma  rune  // separates the cells of CSV; 0 = a comma
+	Comma  rune  // separates the cells of CSV; 0 = a tab if Name ends in .tsv, else a comma
 	Stored bool  // the source is the value of a key: only JSON Lines are accepted, without blank lines
 }
 
@@ -66,7 +66,7 @@ type Error struct {
 	Name         string // name of the source; may be empty
 	Line, Column int    // from 1; Column counts bytes
 	Err          error
-	hint         string // the next thing to try; may be empty
+	hint         string // what to try next; may be empty
 }
 
 func (e *Error) Error() string {
@@ -78,8 +78,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read returns the records of a source. An error is yielded last: it wraps an *Error about the
-// content, or is the reader's error.
+// Read returns an iterator over the records of a source. It ends with the first error, which wraps an
+// *[Error] about the content or is the error of the reader.
 func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 	return func(give func(Record, error) bool) {
 		yield := func(r Record, err error) bool {
@@ -129,8 +129,8 @@ func (o Options) format(start []byte) Format {
 	return CSV
 }
 
-// Value returns the records of a source as canonical JSON Lines, and the number of records. size is
-// the expected size of value in bytes; it saves memory, and may be wrong or 0.
+// Value returns the records of a source as canonical JSON Lines, and the number of records. size is the
+// expected length of the result in bytes, which saves memory. It may be wrong or 0.
 func Value(source io.Reader, o Options, size int) (value []byte, n int, err error) {
 	value = slices.Grow([]byte{}, size)
 	for r, err := range Read(source, o) {

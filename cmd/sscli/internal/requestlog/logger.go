@@ -31,7 +31,7 @@ func onlyAttrs(groups []string, a slog.Attr) slog.Attr {
 // A logHandler prints a record as its message, followed by the attributes as NAME=VALUE.
 type logHandler struct {
 	app  *app.App
-	with func(out *bytes.Buffer) slog.Handler // writes attributes to out
+	with func(out *bytes.Buffer) slog.Handler // returns a handler that writes attributes to out
 }
 
 func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool {

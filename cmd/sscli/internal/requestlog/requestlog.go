@@ -12,8 +12,8 @@
 //		options.Observe = log.Observe
 //	}
 //
-// Open returns nil unless the user asks for a log, so that a server without a log spends no time
-// on it. The server waits until each line is written: no line is lost, but a slow reader of the
+// [Flags.Open] returns nil unless the user asks for a log, so that a server without a log spends no
+// time on logging. The server waits until each line is written: no line is lost, but a slow reader of the
 // log slows the server down. Lines contain no passwords. Keys and values are escaped.
 package requestlog
 
@@ -40,14 +40,14 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 
 // A Log writes a line for each request. Its methods may be called concurrently.
 type Log struct {
-	detailed bool // -vv
+	detailed bool // whether -vv was given
 
 	mu  sync.Mutex
 	out *format.Printer
 }
 
-// Open returns the log, or nil if nothing is logged. It also sets the form of all other messages on
-// standard error to the log's form, such as JSON.
+// Open returns the log, or nil if the user did not ask for one. The form of the log, such as JSON, then
+// also applies to all other messages on standard error.
 func (f Flags) Open(a *app.App) (*Log, error) {
 	level := a.Settings.Verbose
 	form := a.Output
@@ -71,7 +71,8 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	return &Log{detailed: level > 1, out: out}, nil
 }
 
-// Observe writes an event. It ignores errors: there is no place left to report them.
+// Observe writes a line for an event. It omits the events of [observe.Apply] and, without -vv, minor
+// events. It ignores write errors, because there is no place left to report them.
 func (l *Log) Observe(e observe.Event) {
 	if e.Op == observe.Apply || e.Minor && !l.detailed {
 		return

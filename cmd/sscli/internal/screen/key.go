@@ -29,9 +29,8 @@ const (
 
 const escape = 0x1b
 
-// ParseKeys parses bytes from a terminal in raw mode. It returns the keys, and the bytes of an
-// incomplete key at the end. It treats an ESC at the end as the Escape key, because terminals send
-// control sequences in one piece.
+// ParseKeys parses bytes from a terminal in raw mode. rest holds the bytes of an incomplete key at the
+// end. An ESC at the end is the Escape key, because terminals send control sequences in one piece.
 func ParseKeys(b []byte) (keys []Key, rest []byte) {
 	for len(b) > 0 {
 		if len(b) > 1 && b[0] == escape && (b[1] == '[' || b[1] == 'O') {
@@ -77,8 +76,8 @@ func parseCharacter(r rune, size int) Key {
 // maxSequence is the maximum length of a key's control sequence, in bytes.
 const maxSequence = 16
 
-// parseSequence parses a control sequence (ECMA-48, 5.4) or a keypad key. size is 0 if the sequence
-// is incomplete.
+// parseSequence parses a control sequence (ECMA-48, 5.4), or ESC O and the character of a keypad key.
+// size is the length of the sequence, or 0 if it is incomplete.
 func parseSequence(b []byte) (k Key, size int) {
 	final := bytes.IndexFunc(b[2:], func(r rune) bool { return r >= '@' && r <= '~' })
 	switch {
@@ -88,7 +87,7 @@ func parseSequence(b []byte) (k Key, size int) {
 		return KeyOther, 2
 	}
 	size = 2 + final + 1
-	sequences := map[string]Key{ // terminals differ in the sequences that they send
+	sequences := map[string]Key{ // terminals send different sequences for the same key
 		"[A": KeyUp, "OA": KeyUp, "[B": KeyDown, "OB": KeyDown, "[5~": KeyPageUp, "[6~": KeyPageDown,
 		"[H": KeyHome, "OH": KeyHome, "[1~": KeyHome, "[7~": KeyHome,
 		"[F": KeyEnd, "OF": KeyEnd, "[4~": KeyEnd, "[8~": KeyEnd, "OM": KeyEnter,

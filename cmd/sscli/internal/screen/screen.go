@@ -22,7 +22,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Line is a row of the screen. Its text is printable and no wider than the screen.
+// A Line is a row of the screen. Its text must be printable and no wider than the screen.
 type Line struct {
 	Text  string
 	Style Style
@@ -60,8 +60,8 @@ const (
 	resetStyle  = "\x1b[m"
 )
 
-// Open opens the terminal that sscli was started from, and draws on out. If the Screen is not nil,
-// close it, even after an error.
+// Open opens the terminal that sscli was started from, to read keys, and draws on out. If Open returns
+// a Screen, the caller must close it, even if Open also returns an error.
 func Open(out *os.File, color bool) (*Screen, error) {
 	keys, err := terminal.OpenKeys()
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(out *os.File, color bool) (*Screen, error) {
 	return s, s.Enter()
 }
 
-// Enter switches to the alternate screen and clears it.
+// Enter puts the terminal in raw mode, and switches to the alternate screen and clears it.
 func (s *Screen) Enter() error {
 	s.drawn = nil
 	if err := s.Raw(); err != nil {
@@ -120,8 +120,8 @@ func (s *Screen) Draw(view func(width, height int) []Line) error {
 		if i < len(s.drawn) && s.drawn[i] == l {
 			continue
 		}
-		// Erase before the text: after a text as wide as the screen, the cursor stays on the last
-		// character, which would be erased.
+		// Erase the line before writing the text. After a text as wide as the screen, the cursor stays
+		// on the last character, so that erasing the rest of the line would erase that character.
 		fmt.Fprintf(&b, "\x1b[%d;1H"+eraseLine+"%s", i+1, s.styled(l))
 	}
 	s.drawn = append([]Line{}, lines...)
@@ -144,7 +144,8 @@ func (s *Screen) styled(l Line) string {
 	return style + l.Text + resetStyle
 }
 
-// Wrap breaks a text into lines of at most width columns. All lines after the first are indented.
+// Wrap breaks a text into lines of at most width columns. All lines after the first are indented by 4
+// columns. width must be more than 4.
 func Wrap(text string, width int) []Line {
 	var lines []Line
 	for text != "" || lines == nil {
@@ -169,7 +170,7 @@ func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-format.Columns(text), 0))
 }
 
-// PadLeft fills a text with spaces on the left to width columns. It does not cut.
+// PadLeft fills a text with spaces on the left to width columns. It does not cut a longer text.
 func PadLeft(text string, width int) string {
 	return strings.Repeat(" ", max(width-format.Columns(text), 0)) + text
 }

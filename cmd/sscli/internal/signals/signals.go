@@ -1,14 +1,14 @@
 // Package signals cancels a context when a signal asks sscli to end.
 //
 //	ctx, s := signals.Notify(context.Background())
-//	err := work(ctx) // ends with an *Interrupted as the cause
+//	err := work(ctx) // ctx ends with an *Interrupted as its cause
 //
 // The first SIGINT, SIGTERM or SIGHUP cancels the context, so that the work can be cleaned
 // up. The second one ends the process. Signals that were ignored when sscli started, as under
 // nohup(1), stay ignored. sscli's shell handles SIGINT itself with [Signals.Interrupts].
 //
 // Catching signals starts threads, which takes a tenth of the time of a get on a local broker.
-// Therefore signals are caught only after 10 ms, when such a get has ended. Code must call
+// Therefore signals are caught only after 10 ms, when such a get has already ended. Code must call
 // [Signals.Arm] before work that needs a cleanup, such as a write. Until signals are caught, a
 // signal just ends the process.
 package signals
@@ -40,7 +40,8 @@ func (e *Interrupted) Error() string {
 // ExitCode returns the code with which a shell reports the signal: 128+N for signal N.
 func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
 
-// Reraise ends the process with the signal, so that the calling shell sees why it ended.
+// Reraise ends the process with the signal, so that the calling shell sees that a signal ended the
+// process.
 func (e *Interrupted) Reraise() {
 	signal.Reset(e.Signal)
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(e.Signal) == nil {
@@ -53,7 +54,7 @@ const grace = 10 * time.Millisecond
 
 // Signals catches the signals that ask sscli to end. A nil *Signals catches none.
 type Signals struct {
-	arm func() // catches the signals, once
+	arm func() // starts to catch the signals, only once
 
 	mu          sync.Mutex
 	interrupted func() // called for SIGINT; nil = SIGINT ends the context

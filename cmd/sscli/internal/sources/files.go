@@ -18,14 +18,14 @@ import (
 // A file is a key whose value comes from a file, or from the text of a manifest.
 type file struct {
 	key     string
-	name    string // name of the file; empty = the value is text
+	name    string // name of the file; empty = the field text is the value
 	text    string
-	dataset bool // convert the file's records to JSON Lines
+	dataset bool // whether to convert the file's records to JSON Lines
 	options client.SetOptions
 	where   string // where the key is defined, for errors
 }
 
-// newFile returns the entry for a key whose value is the content of a file.
+// newFile returns the file for a key whose value is the content of the file with a name.
 func newFile(key, name string) file {
 	return file{key: key, name: name, dataset: isDataset(name), where: format.Path(name)}
 }
@@ -46,8 +46,8 @@ func keyOf(path string) string {
 	return key
 }
 
-// files returns a source of the keys whose values are in these files. If values is false, it opens
-// plain files but does not read them.
+// files returns a source for a list of files. If the source is called with values set to false, it
+// opens plain files but does not read them.
 func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
@@ -66,8 +66,8 @@ func files(all []file) source {
 	}
 }
 
-// content reads the value of a file and checks that the store would accept it. Unless values is true,
-// the value of a plain file is nil.
+// content returns the value of the key, and checks that the store would accept it. If values is false,
+// it opens a plain file without reading it, and returns nil.
 func (f file) content(values bool) (value []byte, err error) {
 	switch {
 	case f.name == "":
@@ -108,13 +108,13 @@ func (f file) records() ([]byte, error) {
 	return value, err
 }
 
-// maxHint limits the memory, in bytes, that is allocated before a file is read, based on its size.
+// maxHint limits the memory, in bytes, that is allocated for a file before it is read.
 const maxHint = 1 << 30
 
-// directory returns the source of the files below a directory. A file's key is its path. Names that
-// begin with a dot are left out, and on Windows hidden files and directories. Symbolic links are
-// followed, because Kubernetes mounts a ConfigMap as links to files in a directory whose name begins
-// with a dot.
+// directory returns a source for the files below a directory. A file's key is prefix, followed by the
+// file's path below root as keyOf converts it. Files and directories whose names begin with a dot are
+// left out, and on Windows also hidden ones. Symbolic links are followed, because Kubernetes mounts a
+// ConfigMap as links to files in a directory whose name begins with a dot.
 func directory(root, prefix string) (source, error) {
 	var all []file
 	seen := make(map[string]string) // the path of the file for each key

@@ -4,5 +4,6 @@ package sources
 
 import "io/fs"
 
-// isHidden returns false: on Unix, a name that begins with a dot marks a hidden file.
+// isHidden returns false. On Unix, only the name of a file can mark it as hidden, with a dot at the
+// beginning.
 func isHidden(fs.FileInfo) bool { return false }

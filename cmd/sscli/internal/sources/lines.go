@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A checkedLine is what the first pass keeps of a line.
+// A checkedLine is the key of a line, and the digest of its value, from the first pass over a source.
 type checkedLine struct {
 	key   string
 	value digest
@@ -29,20 +29,20 @@ func check(e repl.Entry) checkedLine {
 	return l
 }
 
-// checkedLines is a list stored in blocks, so that growing it copies nothing.
+// checkedLines is a list of checkedLine. It is stored in blocks, so that appending copies nothing.
 type checkedLines struct {
 	blocks [][]checkedLine
 	len    int
-	keys   strings.Builder // the latest keys
+	keys   strings.Builder // holds the keys of the latest lines
 }
 
 const (
-	blockLen = 4096     // lines
-	keysSize = 64 << 10 // bytes
+	blockLen = 4096     // lines in a block
+	keysSize = 64 << 10 // bytes in a string of keys
 )
 
-// add appends l and returns it. It copies the key into one string with many other keys: a million small
-// strings would cost the garbage collector more time than the parser takes.
+// add appends l, and returns l with a copy of its key. The copy is part of a string with many other
+// keys: a million small strings would cost the garbage collector more time than the parser takes.
 func (c *checkedLines) add(l checkedLine) checkedLine {
 	if c.len%blockLen == 0 {
 		c.blocks = append(c.blocks, make([]checkedLine, blockLen))
@@ -61,7 +61,7 @@ func (c *checkedLines) add(l checkedLine) checkedLine {
 
 func (c *checkedLines) at(n int) checkedLine { return c.blocks[n/blockLen][n%blockLen] }
 
-// A line is a JSON line that was checked before.
+// A line is a JSON line that the first pass has checked.
 type line struct {
 	checkedLine
 	source string // name of the source
@@ -69,11 +69,13 @@ type line struct {
 	text   string
 }
 
-// parsedAhead is how many lines at a time the first pass parses in another goroutine.
+// parsedAhead is the number of lines that the first pass over a source parses ahead, in another
+// goroutine.
 const parsedAhead = 128
 
 // lines returns a source that reads a file written by export, or a statestore.json. Its first pass
-// parses every line. Later passes expect the same lines, and parse only the ones that are loaded.
+// parses every line. Later passes expect the same lines, and parse a line only if its value must be
+// loaded.
 func lines(name string, open func() (io.ReadCloser, error)) source {
 	var checked checkedLines
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
@@ -118,10 +120,10 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 	}
 }
 
-// changed returns the error of a source that differs from what its check found.
+// changed returns the error for a source whose content is no longer that of the first pass.
 func changed() error { return fault.Usagef("changed while it was read") }
 
-// inSource adds the name of a source to an error about its content.
+// inSource adds the name of a source to a usage error. It returns other errors unchanged.
 func inSource(name string, err error) error {
 	if wrong, ok := errors.AsType[*fault.UsageError](err); ok {
 		return &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Path(name), wrong.Err)}
@@ -129,7 +131,7 @@ func inSource(name string, err error) error {
 	return err
 }
 
-// load is [Entry.Load].
+// load implements [Entry.Load].
 func (l *line) load(guess []byte) ([]byte, error) {
 	if digestOf(guess) == l.value {
 		return guess, nil

@@ -21,10 +21,10 @@ import (
 	"github.com/sscli/sscli/internal/textfile"
 )
 
-// maxManifest is the maximum size of a manifest in bytes: as large as a ConfigMap can be.
+// maxManifest is the maximum size of a manifest in bytes. It is also the maximum size of a ConfigMap.
 const maxManifest = 1 << 20
 
-// manifest returns the source of a YAML file that lists keys:
+// manifest returns a source for a YAML file that lists keys:
 //
 //	keys:
 //	  - key: config/mode
@@ -69,7 +69,8 @@ func errorAt(line int, text string, args ...any) error {
 
 func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
 
-// parseManifest parses a manifest. In each returned file, where is only ":LINE".
+// parseManifest parses a manifest. The field where of each returned file is only ":LINE". Errors begin
+// with ":LINE: " or ": ". manifest puts the name before them.
 func parseManifest(text []byte) ([]file, error) {
 	if len(text) > maxManifest {
 		return nil, errors.New(": larger than 1 MiB: put large values into files")
@@ -126,7 +127,7 @@ func parseManifest(text []byte) ([]file, error) {
 	return all, err
 }
 
-// nestedDeeply reports whether YAML may be nested too deeply to parse: the YAML library's memory
+// nestedDeeply reports whether text may be nested too deeply to parse. The memory of the YAML library
 // grows with the square of the depth.
 func nestedDeeply(text []byte) bool {
 	const most = 200
@@ -143,8 +144,8 @@ func nestedDeeply(text []byte) bool {
 	return deepest > most || bytes.Contains(text, bytes.Repeat([]byte("- "), most)) || bytes.Contains(text, bytes.Repeat([]byte("? "), most))
 }
 
-// members calls f with each member of a mapping. If n is not a mapping, the error says that want was
-// expected.
+// members calls f for each member of the mapping n. If n is not a mapping, it returns an error; want is
+// the description of the mapping in this error.
 func members(n ast.Node, want string, f func(name string, n ast.Node) error) error {
 	mapping, ok := n.(ast.MapNode)
 	if !ok {
@@ -215,7 +216,7 @@ func parseKey(n ast.Node) (file, error) {
 	return f, nil
 }
 
-// parseTTL parses a TTL, which must be whole milliseconds.
+// parseTTL parses a TTL, which must be a positive number of whole milliseconds.
 func parseTTL(text string) (time.Duration, error) {
 	ttl, err := config.ParseDuration(text)
 	if err == nil && (ttl < time.Millisecond || ttl%time.Millisecond != 0) {

@@ -18,11 +18,12 @@
 //
 //   - [Open] checks every source before it returns, so that a mistake in any source is found before
 //     the first write.
-//   - Memory holds all keys but only one value at a time, apart from the content of standard input.
+//   - Memory holds all keys but only one value at a time. Standard input, a manifest and a
+//     statestore.json are held in memory as a whole.
 //   - Entries returns each key once. If several sources, or lines of a file, have the same key, the
 //     last one wins.
 //
-// Not promised: a snapshot of files that change between Open and Entries.
+// The entries are not a snapshot: files may change between Open and Entries.
 package sources
 
 import (
@@ -44,7 +45,7 @@ import (
 // An Entry is a key and the value it should have.
 type Entry struct {
 	Key     string
-	Found   bool              // false: the key was missing when it was exported
+	Found   bool              // false: the key was missing from the exported store
 	Options client.SetOptions // TTL and Persist, from a manifest
 
 	// Load returns the value. If guess equals the value, Load may return guess instead of parsing a
@@ -54,13 +55,14 @@ type Entry struct {
 
 // Options configure [Open].
 type Options struct {
-	Prefix string                                    // put before keys that come from names of files
-	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input for the source "-"; nil: there is none
+	Prefix string                                    // put before keys that are derived from names of files
+	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil: "-" is an error
 }
 
-// A digest stands for a key, or for a value: later passes over lines compare digests, and parse a line
-// again only if its value differs from the one in the store. The zero digest stands for a missing key.
-// A map of digests has no pointers for the garbage collector to follow.
+// A digest identifies a key or a value by its hash. Later passes over lines compare the digest of the
+// value in the store with the digest from the first pass, and parse a line again only if the two
+// differ. The zero digest, as the digest of a value, means that the key is missing. A map of digests
+// has no pointers for the garbage collector to follow.
 type digest [sha256.Size / 2]byte
 
 func digestOf(text []byte) digest {
@@ -72,19 +74,21 @@ func digestOf(text []byte) digest {
 type Set struct {
 	sources []source
 	keys    map[digest]struct{}
-	last    map[string]int               // the number of a key's last entry, from 1; only keys with several entries
-	first   []string                     // the first keys, at most MaxFirst
+	last    map[string]int               // for each key with several entries, the number of its last entry, from 1
+	first   []string                     // the first keys that have a value, at most MaxFirst
 	options map[string]client.SetOptions // only keys that have options
 }
 
 // MaxFirst is the maximum number of keys that [Set.First] returns.
 const MaxFirst = 256
 
-// A source returns a sequence of entries. The first call checks the source: values is false, and the
-// caller loads no value. Later calls may rely on what the first one found.
+// A source returns an iterator over its entries. In the first call, which checks the source, values is
+// false, and the caller loads no value. In later calls, values is true, and the source may rely on what
+// the first call found.
 type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 
-// Open opens and checks the named sources. The error is a *fault.UsageError, or the cause of ctx.
+// Open opens and checks the named sources. The error is a *fault.UsageError, a read error, or the cause
+// of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 	set := &Set{keys: make(map[digest]struct{}), last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
@@ -120,19 +124,20 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 // Len returns the number of keys.
 func (s *Set) Len() int { return len(s.keys) }
 
-// Has reports whether the sources have a key.
+// Has reports whether the sources contain a key.
 func (s *Set) Has(key string) bool {
 	_, ok := s.keys[digestOf([]byte(key))]
 	return ok
 }
 
-// Options returns the TTL and Persist to set a key with.
+// Options returns the options with which to set a key: TTL and Persist from a manifest.
 func (s *Set) Options(key string) client.SetOptions { return s.options[key] }
 
-// First returns the first keys, at most [MaxFirst].
+// First returns the first keys that have a value, at most [MaxFirst].
 func (s *Set) First() []string { return s.first }
 
-// Entries returns each key once, in the order of the sources. An error ends the sequence.
+// Entries returns an iterator over the entries, with each key once, in the order of the sources. An
+// error ends the iteration.
 func (s *Set) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		n := 0
@@ -148,7 +153,7 @@ func (s *Set) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// all returns the entries of all sources, up to the first error.
+// all returns an iterator over the entries of all sources, which ends with the first error.
 func (s *Set) all(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for _, source := range s.sources {
@@ -161,7 +166,8 @@ func (s *Set) all(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 	}
 }
 
-// open returns the source for a name, by its kind of file and its extension.
+// open returns a source for a name. The type of the file and its extension determine the kind of
+// source.
 func open(ctx context.Context, name string, o Options) (source, error) {
 	if name == "-" {
 		if o.Stdin == nil {

@@ -1,9 +1,10 @@
 // Package statestorecli is the command line of Microsoft's tool statestore-cli, for scripts that
 // were written for that tool.
 //
-// If the program is called by [Name], through a link or a copy, main uses [New] in place of the
-// command table. The commands get, set and delete have that tool's flags. The random client id,
-// the bytes on the wire, the errors and the exit codes are sscli's.
+// If the program is started under the name [Name], through a link or a copy, main uses [New] in
+// place of the command table. The commands get, set and delete have the flags of statestore-cli.
+// The random client id, the bytes on the wire, the errors and the exit codes are the same as with
+// sscli.
 package statestorecli
 
 import (
@@ -80,7 +81,8 @@ func New(a *app.App) *cobra.Command {
 	return root
 }
 
-// keyFlag defines the flag of the key. An empty key is an error when the request is sent.
+// keyFlag defines the flag --key. It does not check the key: sending a request with an empty key is an
+// error.
 func keyFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().StringP("key", "k", "", "the key")
 }

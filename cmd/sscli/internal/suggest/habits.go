@@ -8,13 +8,13 @@ import (
 // A Meaning is what a user may have meant by words that do not name a command.
 type Meaning struct {
 	Hint string // a command line that begins with sscli, perhaps with a remark; empty = none
-	Why  string // why the state store cannot do it; empty = it can
+	Why  string // why the state store cannot do what the user meant; empty = it can
 }
 
-// Command returns what users of other tools mean by words. under is the path of the command after which
-// the user typed the words: "" for sscli itself, or "lock". exists reports whether there is a command
-// with a path. The hint contains keys, names and patterns from the words, but no values. Command
-// returns the zero Meaning if it does not know the words. words must not be empty.
+// Command returns what users of other tools mean by words, or the zero Meaning if it does not know the
+// words. words must not be empty. under is the path of the command after which the user typed the
+// words: "" for sscli itself, or "lock". exists reports whether sscli has a command with a path. The
+// hint contains keys, names and patterns from the words, but no values.
 func Command(under string, words []string, exists func(path string) bool) Meaning {
 	word := strings.ToLower(words[0])
 	if len(words) > 1 {
@@ -25,7 +25,7 @@ func Command(under string, words []string, exists func(path string) bool) Meanin
 	return meaning(under, word, words[1:], exists)
 }
 
-// Other is [Command] for words whose first word is an operand and does not look like a command.
+// Other is like [Command], for words whose first word is an operand, not a possible name of a command.
 func Other(under string, words []string, exists func(path string) bool) Meaning {
 	return meaning(under, anyWord, words, exists)
 }
@@ -33,12 +33,13 @@ func Other(under string, words []string, exists func(path string) bool) Meaning 
 // anyWord marks a row of the table that applies to every word.
 const anyWord = "*"
 
-// meaning looks a word up in the table.
+// meaning returns the Meaning of a word from the table of habits.
 func meaning(under, word string, operands []string, exists func(path string) bool) Meaning {
 	return lookUp(habits(), under, word, operands, exists)
 }
 
-// lookUp is meaning for a given table.
+// lookUp returns the Meaning of a word from a table. It skips rows that yield neither a hint nor a
+// reason.
 func lookUp(table []habit, under, word string, operands []string, exists func(path string) bool) Meaning {
 	for _, h := range table {
 		if h.under != under || !slices.Contains(strings.Fields(h.typed), word) {
@@ -58,8 +59,7 @@ func lookUp(table []habit, under, word string, operands []string, exists func(pa
 	return Meaning{}
 }
 
-// path returns the path of the command at the beginning of a hint: the leading words that are in
-// lower case.
+// path returns the path of the command with which a hint begins: the leading words in lower case.
 func path(hint string) string {
 	var names []string
 	for w := range strings.FieldsSeq(hint) {
@@ -144,8 +144,8 @@ func Quoted(word string) (typed string, ok bool) {
 type habit struct {
 	under string // the path of the parent command; empty for the root
 	typed string // the words of other tools, separated by spaces
-	means string // commands of sscli, separated by |; the first that exists applies
-	why   string // why the state store cannot do this; empty = it can
+	means string // commands of sscli, separated by |; the first one that exists becomes the hint
+	why   string // why the state store cannot do what the words mean; empty = it can
 }
 
 // habits returns the table of habits, for users of redis-cli, etcdctl, kubectl, consul and the
@@ -310,8 +310,9 @@ func Flag(name string) string {
 	return ""
 }
 
-// FlagMeaning returns what a user may have meant by a flag that command does not have. flag has no
-// dashes. operands and exists are used as in [Command].
+// FlagMeaning returns what a user may have meant by a flag that the command does not have. command is
+// the path of the command. flag has no dashes. operands replace the placeholders in the hint. exists is
+// as in [Command].
 func FlagMeaning(command, flag string, operands []string, exists func(path string) bool) Meaning {
 	const steal = "lock status NAME shows the holder; sscli del NAME takes the lock from it"
 	return lookUp([]habit{

@@ -5,9 +5,9 @@ package suggest
 
 import "strings"
 
-// Near returns the names that are nearest to a word: those at the smallest edit distance, which may
-// be 1, or 2 if the word has at least seven letters. If there are none, Near returns the names that
-// begin with the word. Case does not matter.
+// Near returns the names that are nearest to a word by edit distance. The distance is at most 1, or 2
+// if the word has at least 7 bytes. If there are no such names, Near returns the names that begin with
+// the word. Case does not matter.
 func Near(word string, names []string) []string {
 	if word == "" {
 		return nil
@@ -17,7 +17,7 @@ func Near(word string, names []string) []string {
 		most = 1
 	}
 	word = strings.ToLower(word)
-	near := make([][]string, most+1) // by distance; the last holds the names that begin with the word
+	near := make([][]string, most+1) // near[d-1]: names at distance d; last element: names that begin with word
 	for _, name := range names {
 		lower := strings.ToLower(name)
 		d := distance(word, lower)

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// enableColor makes the console interpret control sequences, and reports whether it does. It does not
-// restore the console's mode: the shell that started sscli sets its own mode when sscli ends.
+// enableColor makes the console interpret control sequences, and reports whether it succeeded. It does
+// not restore the console's mode: the shell that started sscli sets its own mode when sscli ends.
 func enableColor(console *os.File) bool {
 	h := windows.Handle(console.Fd())
 	var mode uint32

@@ -11,7 +11,7 @@ import (
 // Keys reads a terminal key by key. After [Keys.Raw] the terminal does not echo.
 type Keys struct {
 	tty    *os.File
-	before *term.State // nil = the terminal was not changed
+	before *term.State // the terminal's state before Raw; nil = not in raw mode
 }
 
 // OpenKeys opens the terminal that sscli was started from. The error is an *[Error].
@@ -44,8 +44,8 @@ func (k *Keys) Restore() error {
 	})
 }
 
-// control calls f with the file descriptor. It does not use File.Fd, because after that
-// deadlines may not work, and Interrupt could not end a read.
+// control calls f with the file descriptor. It does not call File.Fd, because deadlines may not work
+// after that, and Interrupt could not end a read.
 func (k *Keys) control(f func(fd int) error) error {
 	conn, err := k.tty.SyscallConn()
 	if err != nil {
@@ -75,6 +75,6 @@ func (k *Keys) Read(f func([]byte) bool) error {
 	}
 }
 
-// Interrupt ends Read. It returns false if the system cannot interrupt Read, which then ends only
-// after the next key.
+// Interrupt ends Read. If the system cannot interrupt Read, it returns false, and Read continues until
+// the function that it calls returns false.
 func (k *Keys) Interrupt() bool { return k.tty.SetReadDeadline(time.Now()) == nil }

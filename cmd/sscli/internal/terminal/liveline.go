@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Line is a line at the bottom of standard error that is redrawn, such as a progress bar.
-// Everything else for standard error must go through Write, which prints it above the line. The
-// methods may be called concurrently.
+// A Line is a line at the bottom of standard error that is redrawn, such as a progress bar. All other
+// output to standard error must go through Write, which prints it above the line. The methods may be
+// called concurrently.
 type Line struct {
 	mu    sync.Mutex
 	W     io.Writer
@@ -37,7 +37,7 @@ func (l *Line) draw(text string) {
 	_, _ = io.WriteString(l.W, clearLine+text)
 }
 
-// Animate calls text at each interval and draws the line that it returns. end stops this and
+// Animate calls text at each interval and draws the line that text returns. end stops the drawing and
 // clears the line.
 func (l *Line) Animate(interval time.Duration, text func() string) (end func()) {
 	stop := make(chan struct{})

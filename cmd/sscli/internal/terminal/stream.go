@@ -30,7 +30,7 @@ func (s Stream) Printer(form string, w io.Writer) (*format.Printer, error) {
 	return format.New(w, o)
 }
 
-// Size returns the current number of columns and rows of the terminal; 0, 0 if they are not
+// Size returns the current number of columns and rows of the terminal, or 0 and 0 if they are not
 // known.
 func (s Stream) Size() (width, height int) {
 	width, height, err := term.GetSize(int(s.File.Fd()))

@@ -1,4 +1,4 @@
-// Package terminal talks to the user at the terminal.
+// Package terminal asks the user questions, reads keys, and prints on the terminal.
 //
 //	answer, err := terminal.Ask(ctx, os.Stderr, "Continue? [y/N] ")
 //
@@ -50,8 +50,8 @@ func openTerminal() (*os.File, error) {
 	return tty, nil
 }
 
-// Ask prints a question on standard error and reads a line from the terminal. The error is an
-// *[Error], or the cause of ctx if ctx ends first.
+// Ask prints a question on standard error and reads a line from the terminal. The error is an *[Error]
+// if there is no terminal, and the cause of ctx if ctx ends first.
 func Ask(ctx context.Context, stderr *os.File, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -66,8 +66,8 @@ func Ask(ctx context.Context, stderr *os.File, question string) (string, error) 
 	return line, err
 }
 
-// AskSecret prints a question on the terminal and reads a line without echo. Its errors are those
-// of [Ask], and an *[signals.Interrupted] if the user types Ctrl-C.
+// AskSecret prints a question on the terminal and reads a line without echo. It returns the same errors
+// as [Ask], and an *[signals.Interrupted] if the user types Ctrl-C.
 func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -91,7 +91,7 @@ func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []
 	return readFrom(ctx, tty, func(tty *os.File) ([]byte, error) { return ReadSecretLine(tty) })
 }
 
-// readFrom reads from the terminal until ctx ends.
+// readFrom calls read with the terminal. When ctx ends, it interrupts the read.
 func readFrom[T any](ctx context.Context, tty *os.File, read func(*os.File) (T, error)) (T, error) {
 	return interruptible(ctx, func() (T, error) {
 		v, err := read(tty)
@@ -141,9 +141,9 @@ func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
 	return interruptible(ctx, func() ([]byte, error) { return io.ReadAll(r) }, func() bool { return false })
 }
 
-// interruptible runs read in a goroutine and waits until it returns or ctx ends. When ctx ends, it
-// calls stop, which ends the read and returns true. If stop returns false, the read continues in its
-// goroutine.
+// interruptible runs read in a goroutine and waits until read returns or ctx ends. When ctx ends,
+// interruptible calls stop, which reports whether it has ended the read. If it has not, read continues
+// in its goroutine.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -166,7 +166,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	}
 }
 
-// named prefixes a read error with "the terminal".
+// named prefixes a read error with "the terminal". It returns an *[signals.Interrupted] unchanged.
 func named(err error) error {
 	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
 		return err
@@ -174,7 +174,8 @@ func named(err error) error {
 	return fmt.Errorf("the terminal: %w", err)
 }
 
-// readAnswer reads one line, which may also end with the input. A terminal returns one line at a time.
+// readAnswer reads one line. One call of Read is enough, because a terminal returns one line at a time.
+// At the end of the input, the line may lack a newline.
 func readAnswer(f *os.File) (string, error) {
 	line := make([]byte, 4096) // the longest line that a terminal accepts
 	n, err := f.Read(line)

@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// All returns the topics, in the order of help.
+// All returns the topics, in the order in which help shows them.
 func All() []*cobra.Command {
 	topic := func(name, short, text string) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Long: text}
@@ -70,7 +70,8 @@ func exitCodesHelp() string {
 	return b.String()
 }
 
-// environmentHelp lists the variables and explains the precedence.
+// environmentHelp returns the text of the topic environment: the environment variables, and the order
+// of precedence of settings.
 func environmentHelp() string {
 	var b strings.Builder
 	b.WriteString("In order of precedence, a setting comes from a flag, the context that -c names, an\nSSCLI_ variable, the chosen context, or an AIO_ variable. sscli context show prints every\nsetting and its source.\n\n" +
@@ -98,7 +99,7 @@ func outputHelp() string {
 	return outputForms + "\n\nEach result has an op and these fields:\n\n" + help.Rows(rows, help.Width)
 }
 
-// outputForms is the beginning of outputHelp.
+// outputForms is the beginning of the text that outputHelp returns.
 const outputForms = `human     for people; the default on a terminal; it may change; JSON is indented, text is
           shown as it is, other bytes as a hex dump; --show selects another form
 wide      human, with nothing cut: long lines, whole values, whatever the terminal's width

@@ -14,7 +14,7 @@ type Answers struct {
 	most int            // the largest number in n
 }
 
-// Add counts a packet, if it is a request or a reply.
+// Add counts a packet, if it is a request or the reply to a counted request. It ignores duplicates.
 func (a *Answers) Add(e mqtt.Event) {
 	if e.Message == nil || e.Duplicate || e.Message.Correlation == nil {
 		return

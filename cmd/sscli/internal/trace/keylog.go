@@ -22,14 +22,15 @@ type KeyLog struct {
 // A KeyLine is a packet about a key, as a line of text.
 type KeyLine struct{ Key, Text string }
 
-// maxPending limits the requests without a reply that a KeyLog remembers, and the lines that it keeps
-// for Drain.
+// maxPending is the maximum number of requests without a reply that a KeyLog remembers, and also of
+// lines that it keeps for Drain.
 const maxPending = 4096
 
 // NewKeyLog returns an empty KeyLog.
 func NewKeyLog() *KeyLog { return &KeyLog{start: time.Now(), requests: make(map[string]string)} }
 
-// Add adds a packet if it is about a key.
+// Add adds a packet if it is about a key. It drops the packet if maxPending lines are waiting for
+// Drain.
 func (l *KeyLog) Add(e mqtt.Event) {
 	if e.Message == nil {
 		return
@@ -41,7 +42,8 @@ func (l *KeyLog) Add(e mqtt.Event) {
 	}
 }
 
-// keyOf returns the key that a PUBLISH is about.
+// keyOf returns the key that a PUBLISH is about. To find the key of a reply, it remembers the key of
+// the request. l.mu must be held.
 func (l *KeyLog) keyOf(e mqtt.Event) (key string, ok bool) {
 	m := e.Message
 	if _, key, ok = wire.ParseNotifyTopic(m.Topic); ok {

@@ -2,7 +2,7 @@
 // requests, replies and notifications of the store.
 //
 //	tap, end, err := trace.Open(os.Stderr, "")
-//	o.Trace = tap // of client.Options
+//	o.Trace = tap // o is a client.Options
 //	...
 //	err = end()
 //
@@ -27,9 +27,9 @@ import (
 	"github.com/sscli/sscli/internal/ownerfile"
 )
 
-// Open returns tap, which prints each packet to w and appends it to the named file. w may be nil and
-// name may be empty; with neither, tap is nil. end closes the file and returns the first
-// error of writing. tap may be called concurrently.
+// Open returns the function tap, which prints a line for each packet to w, and appends the line to the
+// file with the given name. w may be nil, and name may be empty. If both are, tap is nil. tap may be
+// called concurrently. end closes the file, and returns the first write error.
 func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
@@ -54,7 +54,7 @@ func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err
 	}, nil
 }
 
-// Tee returns a function that calls two trace functions. The first may be nil.
+// Tee returns a function that calls first, then second. first may be nil.
 func Tee(first, second func(mqtt.Event)) func(mqtt.Event) {
 	if first == nil {
 		return second
@@ -71,7 +71,7 @@ type tracer struct {
 
 	mu  sync.Mutex
 	w   io.Writer
-	err error // the first error of writing
+	err error // the first write error
 }
 
 func (t *tracer) print(e mqtt.Event) {

@@ -7,8 +7,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// Duration reads the value of a duration flag, which may be 0. An empty text is 0. The
-// error is a usage error that names the flag.
+// Duration parses the value of a duration flag, which may be 0. An empty text is 0. The error is a
+// usage error that names the flag.
 func Duration(flag string, text config.Text) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -23,7 +23,7 @@ func Duration(flag string, text config.Text) (time.Duration, error) {
 	return d, nil
 }
 
-// PositiveDuration is [Duration] for a flag that may not be 0. An empty text is 0.
+// PositiveDuration is like [Duration], but 0 is an error. An empty text is 0 without an error.
 func PositiveDuration(flag string, text config.Text) (time.Duration, error) {
 	d, err := Duration(flag, text)
 	if err == nil && d == 0 && text != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/internal/textfile"
 )
 
-// KeysFrom is the flag --keys-from of a command that takes several keys.
+// KeysFrom is the flag --keys-from of a command that accepts several keys.
 type KeysFrom struct{ file config.Text }
 
 // Bind adds the flag to fs.
@@ -25,8 +25,9 @@ func (k *KeysFrom) Bind(fs *pflag.FlagSet) {
 // Given reports whether the flag was given.
 func (k *KeysFrom) Given() bool { return k.file != "" }
 
-// Keys returns the keys from the operands and the file. It is an error if there are neither
-// operands nor a file. The file may be empty. read reads a file, or standard input for "-".
+// Keys returns the keys from the operands and the file. Without operands and without the flag, it
+// returns an error. The file may be empty. Keys calls read with the name of the file, which may be "-"
+// for standard input, and with a description of the content.
 func (k *KeysFrom) Keys(operands []string, read func(name, what string) ([]byte, error)) ([]string, error) {
 	switch {
 	case !k.Given() && len(operands) == 0:
@@ -45,7 +46,7 @@ func (k *KeysFrom) Keys(operands []string, read func(name, what string) ([]byte,
 		return nil, fault.Usagef("--keys-from: %w", err)
 	}
 	keys, err := parseKeys(text)
-	return slices.Concat(operands, keys), err // operands may share memory with what follows a --
+	return slices.Concat(operands, keys), err // a copy: operands may share memory with the arguments after a --
 }
 
 // parseKeys parses keys in the form of the raw output, one per line. It ignores empty lines.

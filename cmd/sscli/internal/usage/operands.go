@@ -11,7 +11,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// NoArgs is cobra's Args for a command without operands. It returns a usage error if there are any.
+// NoArgs is the field Args of a cobra.Command without operands. It returns a usage error if there are
+// any.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fault.Usagef("%.64q: %s takes no operand", args[0], cmd.CommandPath())
@@ -19,7 +20,8 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ExactArgs requires one operand for each of names. Its errors name the missing ones.
+// ExactArgs returns a function that requires one operand for each of names. Its error names the missing
+// operands, or the first excess operand.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {

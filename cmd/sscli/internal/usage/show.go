@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// BindShow defines --show, which says how the human form shows values.
+// BindShow defines the flag --show, which selects how the human form shows values.
 func BindShow(fs *pflag.FlagSet, show *format.Show) {
 	fs.Var(show, "show", "show values as `FORM`: text, json, hex or quoted (default: chosen for each value)")
 }

@@ -24,7 +24,7 @@ const (
 	NotFound          // the cluster has no such service, config map, …
 )
 
-// An Error says why kubectl failed.
+// An Error describes why kubectl failed.
 type Error struct {
 	Call string // the beginning of the command line
 	Kind Kind
@@ -66,8 +66,8 @@ func cleanLine(line string) string {
 	return strings.TrimPrefix(line, "Error: ")
 }
 
-// lastLine returns the last line of kubectl's standard error that is neither empty nor a pointer to
-// the help. That line says why kubectl failed.
+// lastLine returns the last line of kubectl's standard error that is neither empty nor a reference to
+// the help. That line has the reason why kubectl failed.
 func lastLine(text string) string {
 	last := ""
 	for line := range strings.Lines(text) {
@@ -78,7 +78,8 @@ func lastLine(text string) string {
 	return last
 }
 
-// explain returns the error for a kubectl that failed. stderr is what kubectl printed on standard error.
+// explain returns the error for a kubectl that failed. stderr is the output of kubectl on standard
+// error.
 func explain(call string, target config.Via, stderr string) error {
 	e := &Error{Call: call, Why: lastLine(stderr)}
 	has := func(words ...string) bool {
@@ -127,8 +128,8 @@ func explain(call string, target config.Via, stderr string) error {
 	return e
 }
 
-// notFoundHint returns the hint for a resource that does not exist: the command that lists the existing
-// ones.
+// notFoundHint returns the hint for a resource that does not exist: a kubectl command that lists the
+// existing resources of its kind.
 func notFoundHint(call string, target config.Via) string {
 	kind := "services"
 	switch {

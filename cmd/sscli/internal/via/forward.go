@@ -17,7 +17,7 @@ import (
 //
 //   - kubectl has ended or reported an error;
 //   - a connection was closed that had received nothing; or
-//   - a connection was closed whose last write had been unanswered for longer than the constant silence.
+//   - a connection was closed more than [silence] after its last write, which was still unanswered.
 //
 // In the last two cases, the forward's pod may be gone, because some versions of kubectl keep running
 // without their pod.
@@ -37,13 +37,13 @@ type forward struct {
 	retired  bool // stop kubectl when the last connection is closed
 }
 
-// silence is a limit for unanswered writes: if a connection is closed longer than silence after one,
-// its forward is worn out. A working connection is closed right after its DISCONNECT, which has no
-// answer.
+// silence is the maximum time that the last write on a connection may be unanswered when the connection
+// is closed. If the time was longer, the forward is worn out. A working connection is closed right
+// after its DISCONNECT, which has no answer.
 const silence = 500 * time.Millisecond
 
-// pause returns the minimum time between the starts of two forwards after a number of consecutive
-// failures.
+// pause returns the minimum time between the starts of two forwards. failures is the number of
+// consecutive failures so far.
 func pause(failures int) time.Duration {
 	const first, longest = 200 * time.Millisecond, 10 * time.Second
 	if failures == 0 {
@@ -52,8 +52,8 @@ func pause(failures int) time.Duration {
 	return min(first<<min(failures-1, 10), longest)
 }
 
-// podTimeout returns how long kubectl waits for a running pod: 80 % of the time that ctx has left, so
-// that the caller gets kubectl's error before its own timeout.
+// podTimeout returns how long kubectl may wait for a running pod: 80 % of the time until the deadline
+// of ctx, so that the caller gets kubectl's error before its own timeout.
 func podTimeout(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -84,8 +84,8 @@ func (w *Way) startForward(ctx context.Context, delay time.Duration) *forward {
 	return f
 }
 
-// run runs kubectl after a delay, until kubectl or ctx ends, and returns why. kubectl waits for a running
-// pod for timeout.
+// run waits for delay, then runs kubectl until kubectl or ctx ends, and returns the reason for the end.
+// timeout limits how long kubectl waits for a running pod.
 func (f *forward) run(ctx context.Context, delay, timeout time.Duration) error {
 	select {
 	case <-time.After(delay):
@@ -114,7 +114,8 @@ func (f *forward) finish(err error) {
 	}
 }
 
-// stdoutLine takes the address from a line such as "Forwarding from 127.0.0.1:41234 -> 18883".
+// stdoutLine handles a line of kubectl's standard output. It sets f.address from a line such as
+// "Forwarding from 127.0.0.1:41234 -> 18883".
 func (f *forward) stdoutLine(line string) {
 	address, ok := forwardedFrom(line)
 	f.mu.Lock()
@@ -125,7 +126,8 @@ func (f *forward) stdoutLine(line string) {
 	}
 }
 
-// forwardedFrom returns the local address of a port-forward, if the line contains it.
+// forwardedFrom returns the local address of a port-forward. ok is false if the line does not contain
+// it.
 func forwardedFrom(line string) (address string, ok bool) {
 	rest, ok := strings.CutPrefix(line, "Forwarding from ")
 	if !ok {
@@ -139,7 +141,8 @@ func forwardedFrom(line string) (address string, ok bool) {
 	return address, err == nil
 }
 
-// stderrLine records an error that kubectl reports after the forward became ready.
+// stderrLine handles a line of kubectl's standard error. An error after the forward became ready is
+// recorded, and wears the forward out.
 func (f *forward) stderrLine(line string) {
 	why := cleanLine(line)
 	f.mu.Lock()
@@ -153,7 +156,8 @@ func (f *forward) stderrLine(line string) {
 	f.lastErr, f.erredAt, f.wornOut = why, time.Now(), true
 }
 
-// openForward returns a forward that is ready. It starts a new forward if the newest is worn out.
+// openForward waits until the newest forward is ready, and returns it. If the newest forward is worn
+// out, openForward starts a new one.
 func (w *Way) openForward(ctx context.Context) (*forward, error) {
 	w.mu.Lock()
 	if w.ctx.Err() != nil {
@@ -179,7 +183,7 @@ func (f *forward) isWornOut() bool {
 	return f.wornOut
 }
 
-// retire ends the forward as soon as it has no connections.
+// retire ends the forward as soon as it has no open connections.
 func (f *forward) retire() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -187,7 +191,7 @@ func (f *forward) retire() {
 	f.endUnused()
 }
 
-// endUnused ends a retired forward that has no connections. f.mu must be held.
+// endUnused ends the forward if it is retired and has no open connections. f.mu must be held.
 func (f *forward) endUnused() {
 	if f.retired && f.conns == 0 {
 		f.stop(errClosed)
@@ -209,7 +213,8 @@ func (f *forward) dial(ctx context.Context) (net.Conn, error) {
 	return &conn{Conn: nc, forward: f}, nil
 }
 
-// release records that a connection was closed, and whether that wears the forward out.
+// release records that a connection was closed. If wornOut is true, new connections do not use the
+// forward.
 func (f *forward) release(wornOut bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,7 +232,7 @@ func (f *forward) explain(err error) error {
 }
 
 // explainLoss returns the error for a connection that ended after it received something: why the
-// forward ended, if it did, otherwise err.
+// forward failed, if it did, otherwise err.
 func (f *forward) explainLoss(err error) error {
 	reported, ended := f.report()
 	switch {
@@ -240,8 +245,8 @@ func (f *forward) explainLoss(err error) error {
 }
 
 // report returns the last error that kubectl reported, and whether kubectl has ended. kubectl may
-// report an error or end slightly after it closed a connection, so report waits up to 300 ms for
-// that. It ignores an error older than 1 s, which was about another connection.
+// report an error or end slightly later than it closes a connection. report therefore waits up to 300
+// ms for an error or the end. It ignores an error older than 1 s, which was about another connection.
 func (f *forward) report() (reported string, ended bool) {
 	select {
 	case <-f.reported:
@@ -261,13 +266,14 @@ func (f *forward) report() (reported string, ended bool) {
 type conn struct {
 	net.Conn
 	forward    *forward
-	received   atomic.Bool               // something was read
-	unanswered atomic.Pointer[time.Time] // time of the last write; nil = something was read since
+	received   atomic.Bool               // whether any bytes were read
+	unanswered atomic.Pointer[time.Time] // time of the last write; nil = none, or bytes were read since
 	closed     sync.Once
 }
 
-// Read implements [net.Conn]. An error before the first byte is an *[Error]. If the forward ended
-// later, the error says why.
+// Read implements [net.Conn]. It returns [net.ErrClosed] and [os.ErrDeadlineExceeded] unchanged. Any
+// other error before the first byte is an *[Error]. After the first byte, the error is the reason why
+// the forward failed, if it did.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// maxOutput is the maximum number of bytes kept of kubectl's standard output, and of its
-	// standard error. A config map has at most 1 MiB.
+	// maxOutput is the maximum number of bytes that a call keeps of kubectl's standard output, and of
+	// its standard error. A config map has at most 1 MiB.
 	maxOutput = 2 << 20
 
 	// callTimeout is the time after which a kubectl is stopped, so that a later attempt can start
-	// another. It leaves the user time to log in.
+	// another. Two minutes leave the user time to log in.
 	callTimeout = 2 * time.Minute
 
-	// promptInterval is the interval at which new lines of a running kubectl's standard error are shown
-	// to the user, because they may ask for a login. If kubectl fails before that, its error contains
-	// these lines.
+	// promptInterval is the interval at which sscli shows the user the new lines of a running kubectl's
+	// standard error, because they may ask for a login. If kubectl fails before the lines are shown,
+	// its error contains them.
 	promptInterval = time.Second
 )
 
@@ -78,8 +78,8 @@ func (w *Way) startAs(name string, words ...string) *call {
 	return c
 }
 
-// run runs kubectl until kubectl or ctx ends. If ctx ends first, the error is its cause. Until quiet is
-// closed, the user sees what kubectl writes to standard error.
+// run runs kubectl until kubectl or ctx ends. If ctx ends first, the error is the cause of ctx. Until
+// quiet is closed, the user sees what kubectl writes to standard error.
 func (w *Way) run(ctx context.Context, c *call, words []string, quiet <-chan struct{}) error {
 	child, err := process.StartBackground(process.BackgroundOptions{
 		Args: commandLine(w.o.Target, words...), Env: environ(), Stdout: &c.stdout, Stderr: &c.stderr, Temp: w.o.Temp,
@@ -113,8 +113,8 @@ func (w *Way) run(ctx context.Context, c *call, words []string, quiet <-chan str
 	}
 }
 
-// showPrompts shows the complete lines of text that follow the first shown bytes. It returns the number
-// of bytes shown so far.
+// showPrompts shows the user the complete lines in text[shown:]. The text before them was shown
+// earlier. It returns the new value of shown.
 func (w *Way) showPrompts(text string, shown int) int {
 	end := strings.LastIndexByte(text, '\n') + 1
 	if end <= shown {
@@ -126,7 +126,7 @@ func (w *Way) showPrompts(text string, shown int) int {
 	return end
 }
 
-// wait waits until kubectl ends, and returns its standard output.
+// wait waits until kubectl or ctx ends, and returns the standard output of kubectl.
 func (c *call) wait(ctx context.Context) ([]byte, error) {
 	select {
 	case <-c.done:
@@ -154,7 +154,7 @@ func (c *call) failed() bool { return c.ended() && c.err != nil }
 // write while others read.
 type output struct {
 	line func(string) // called with each complete line; may be nil
-	rest string       // the beginning of a line
+	rest string       // the beginning of an incomplete line
 
 	mu   sync.Mutex
 	data bytes.Buffer
@@ -180,12 +180,12 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 }
 
-// bytes returns a copy of the bytes kept.
+// bytes returns a copy of the bytes that the output has kept.
 func (o *output) bytes() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return bytes.Clone(o.data.Bytes())
 }
 
-// String returns the bytes kept, as text.
+// String returns the bytes that the output has kept, as text.
 func (o *output) String() string { return string(o.bytes()) }

@@ -37,11 +37,11 @@ const Audience = "aio-internal"
 type Options struct {
 	Target  config.Via
 	CA      string         // config map with the broker's CA; empty = don't read a CA
-	Roots   *x509.CertPool // pool that the first Dial adds the CA to; required with CA
+	Roots   *x509.CertPool // pool to which the Way adds the CA, before the first connection; required with CA
 	Account string         // service account to log in as; empty = don't create tokens
 
 	// Inform shows a message to the user: the reason for a long wait, or a line from a kubectl that
-	// may be asking for a login. Several goroutines may call Inform at once. nil = show nothing.
+	// may be asking for a login. Inform may be called concurrently. nil = show nothing.
 	Inform func(string)
 
 	// Temp is a directory that is removed if sscli is killed while a kubectl runs; empty = none.
@@ -75,7 +75,7 @@ func New(o Options) *Way {
 	return w
 }
 
-// begin starts each kubectl that the first connection needs and that was not started yet. The deadline
+// begin starts each kubectl that the first connection needs, unless it was started before. The deadline
 // of ctx limits how long the port-forward waits for a pod.
 func (w *Way) begin(ctx context.Context) {
 	w.mu.Lock()
@@ -92,8 +92,8 @@ func (w *Way) begin(ctx context.Context) {
 	}
 }
 
-// Dial connects through a port-forward, and starts one if there is none. It ignores network and
-// address.
+// Dial connects to the broker through a port-forward, and starts a port-forward if there is none. It
+// ignores its last two parameters, the network and the address.
 func (w *Way) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	f, err := w.open(ctx)
 	if err != nil {
@@ -108,7 +108,7 @@ func (w *Way) Open(ctx context.Context) error {
 	return err
 }
 
-// open adds the CA to the roots, and returns a port-forward that is ready.
+// open adds the CA to w.o.Roots, and returns a port-forward that is ready.
 func (w *Way) open(ctx context.Context) (*forward, error) {
 	defer w.explainWait("kubectl port-forward " + w.o.Target.Resource)()
 	w.begin(ctx)
@@ -126,8 +126,8 @@ func (w *Way) explainWait(what string) (stop func()) {
 	return func() { t.Stop() }
 }
 
-// readCA starts a kubectl that reads the CA, unless no CA is needed, one is running, or one has
-// succeeded. w.mu must be held.
+// readCA starts a kubectl that reads the CA. It does nothing if no CA is needed, or if such a kubectl
+// is running or has succeeded. w.mu must be held.
 func (w *Way) readCA() {
 	if w.o.CA != "" && (w.ca == nil || w.ca.failed()) {
 		// Without --raw, kubectl would first ask the API server which resources exist.
@@ -136,7 +136,7 @@ func (w *Way) readCA() {
 	}
 }
 
-// trust waits for the CA, and adds it to the roots.
+// trust waits for the CA, and adds it to w.o.Roots.
 func (w *Way) trust(ctx context.Context) error {
 	if w.o.CA == "" {
 		return nil
@@ -190,8 +190,8 @@ func (w *Way) Authorities(ctx context.Context) ([]*x509.Certificate, error) {
 	return parseCertificates(text)
 }
 
-// Kubectl runs kubectl with the way's kubectl context and namespace, and returns kubectl's standard
-// output, even if kubectl fails.
+// Kubectl runs kubectl with the kubectl context and the namespace of the Way. It returns kubectl's
+// standard output, even if kubectl fails.
 func (w *Way) Kubectl(ctx context.Context, words ...string) ([]byte, error) {
 	w.mu.Lock()
 	call := w.start(words...)
@@ -199,7 +199,8 @@ func (w *Way) Kubectl(ctx context.Context, words ...string) ([]byte, error) {
 	return call.wait(ctx)
 }
 
-// Token returns the token to log in with. After 80 % of the token's lifetime, it starts a renewal.
+// Token returns the token to log in with. After 80 % of the token's lifetime, Token also starts the
+// creation of the next token.
 func (w *Way) Token(ctx context.Context) ([]byte, error) {
 	defer w.explainWait("kubectl create token " + w.o.Account)()
 	w.begin(ctx)
@@ -216,7 +217,7 @@ func (w *Way) Token(ctx context.Context) ([]byte, error) {
 	return parseToken(call, token)
 }
 
-// currentToken returns the kubectl call that creates, or has created, the token to use now. If a
+// currentToken returns the kubectl call that has created, or still creates, the token to use now. If a
 // renewal fails, the old token stays in use until it expires. w.mu must be held.
 func (w *Way) currentToken() *call {
 	if w.token == nil || w.ctx.Err() != nil {
@@ -245,8 +246,8 @@ func (w *Way) currentToken() *call {
 	return w.token
 }
 
-// tokenAge reports whether a token is due for renewal, and whether it has expired. A token without
-// an expiry time is neither.
+// tokenAge reports whether a token is due for renewal, and whether it has expired. Both are false for a
+// token without an expiry time.
 func tokenAge(token []byte, now time.Time) (due, expired bool) {
 	issued, expires := client.TokenTimes(bytes.TrimSpace(token))
 	if expires.IsZero() {

@@ -46,7 +46,7 @@ type version struct {
 	Version string `json:"gitVersion"`
 }
 
-// kubectl checks that kubectl is installed, and its version.
+// kubectl checks whether kubectl is installed, and shows its version.
 func (c *checkup) kubectl(ctx context.Context, way *via.Way, check *format.Check) error {
 	out, err := way.Kubectl(ctx, "version", "--client", "--output=json")
 	var local struct {

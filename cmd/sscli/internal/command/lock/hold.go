@@ -52,7 +52,7 @@ The printed token stays valid while the lock is held.`,
 }
 
 // newHolder returns the options of a command that holds a lock. Without --holder, it generates a
-// unique name of the holder, user@host:pid:random, by which people can find the process.
+// unique name for the holder, user@host:pid:random, by which people can find the process.
 func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 	o, err := f.options()
 	if err != nil || len(o.Holder) > 0 {

@@ -8,7 +8,7 @@
 // It serves these kubectl commands: version, get of one object by name, create token, and
 // port-forward to a service, a pod or a deployment, over SPDY/3.1 and over WebSocket. Every
 // port-forward connects to the broker and ignores the requested port. The methods and
-// fields of [Server] cause the faults of a cluster.
+// fields of [Server] simulate faults of a cluster.
 package apiservertest
 
 import (
@@ -37,10 +37,10 @@ const (
 // Audience is the only audience that the server creates tokens for.
 const Audience = "aio-internal"
 
-// User is the name of the user that kubectl logs in as.
+// User is the name of the user as whom kubectl logs in.
 const User = "ann"
 
-// userToken is the user's token. It is in the kubeconfig file.
+// userToken is the token of User in the kubeconfig file.
 const userToken = "token-of-ann"
 
 // Options configure a [Server].
@@ -52,8 +52,8 @@ type Options struct {
 
 // A Server is an API server. Its methods may be called concurrently.
 type Server struct {
-	LoggedOut atomic.Bool  // refuse the user's token, as if it had expired
-	Silent    atomic.Bool  // port-forwards that begin discard all bytes
+	LoggedOut atomic.Bool  // whether to refuse the user's token, as if it had expired
+	Silent    atomic.Bool  // whether new port-forwards discard all bytes
 	Delay     atomic.Int64 // how long the start of a port-forward is delayed, as a time.Duration
 
 	o          Options
@@ -71,7 +71,7 @@ type Server struct {
 	requests  map[string]int // number of requests, by "VERB RESOURCE"
 }
 
-// Kubectl returns the first kubectl in the directories of path. It skips the test if there is none.
+// Kubectl returns the first kubectl in the directories of path. If there is none, it skips the test.
 func Kubectl(t *testing.T, path string) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(path) {
@@ -92,7 +92,7 @@ func Start(t *testing.T, o Options) *Server {
 	}
 	close(s.created)
 	s.http = httptest.NewUnstartedServer(s.handler())
-	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // killed kubectls would fill it
+	s.http.Config.ErrorLog = log.New(io.Discard, "", 0) // killed kubectl processes would fill the log with errors
 	s.http.StartTLS()
 	t.Cleanup(s.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw})
@@ -112,8 +112,8 @@ func Start(t *testing.T, o Options) *Server {
 	return s
 }
 
-// Env returns the environment variables that make kubectl use the server and put its caches beside
-// the kubeconfig file.
+// Env returns the environment variables that make kubectl use the server. They also put the caches of
+// kubectl beside the kubeconfig file.
 func (s *Server) Env() []string {
 	dir := filepath.Dir(s.kubeconfig)
 	return []string{"KUBECONFIG=" + s.kubeconfig, "HOME=" + dir, "KUBECACHEDIR=" + filepath.Join(dir, "cache")}
@@ -168,7 +168,7 @@ func (s *Server) Silence() {
 	}
 }
 
-// Requests returns the number of requests for a verb on a resource.
+// Requests returns the number of requests with a verb for a resource.
 func (s *Server) Requests(verb, resource string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

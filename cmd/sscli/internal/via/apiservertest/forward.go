@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// forwardProtocol is the protocol of the streams of a port-forward.
+	// forwardProtocol is the name of the protocol of the streams in a port-forward.
 	forwardProtocol = "portforward.k8s.io"
 
-	// tunnelProtocol is the WebSocket protocol that carries SPDY, which carries the streams.
+	// tunnelProtocol is the name of the WebSocket subprotocol that carries SPDY, which carries the
+	// streams.
 	tunnelProtocol = "SPDY/3.1+" + forwardProtocol
 )
 
 // A forward is the SPDY connection of one kubectl port-forward.
 type forward struct {
 	broker string
-	silent atomic.Bool // discard all bytes
+	silent atomic.Bool // whether to discard all bytes
 	spdy   *spdystream.Connection
 	conn   net.Conn
 	copies sync.WaitGroup
@@ -100,13 +101,13 @@ func upgrade(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	return &upgraded{conn, buffered.Reader, conn}, nil
 }
 
-// stream begins to serve a stream. kubectl opens two for each local connection: one for an error
-// message, which stays empty, and one for the data. stream replies before it returns, because spdy
-// drops data that arrives before the reply.
+// stream begins to serve a stream. kubectl opens two streams for each local connection: one for an
+// error message, which stays empty, and one for the data. The reply is sent before the method returns,
+// because spdystream drops data that arrives before the reply.
 func (f *forward) stream(stream *spdystream.Stream) {
-	_ = stream.SendReply(http.Header{}, false) // fails if the connection is lost, as reads do
+	_ = stream.SendReply(http.Header{}, false) // fails only if the connection is lost; then reads fail too
 	if stream.Headers().Get("streamType") == "error" {
-		_ = stream.Close() // as above
+		_ = stream.Close() // fails only if the connection is lost
 		return
 	}
 	f.copies.Go(func() { f.connect(stream) })
@@ -122,12 +123,13 @@ func (f *forward) connect(data *spdystream.Stream) {
 	defer nc.Close()
 	f.copies.Go(func() {
 		f.copy(nc, data)
-		_ = nc.(*net.TCPConn).CloseWrite() // nc may be closed
+		_ = nc.(*net.TCPConn).CloseWrite() // fails if nc is closed already
 	})
 	f.copy(data, nc)
 }
 
-// copy copies bytes until an error, or discards them while the forward is silent.
+// copy copies bytes until a read or a write fails. While the forward is silent, copy discards the
+// bytes.
 func (f *forward) copy(to io.Writer, from io.Reader) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -143,7 +145,7 @@ func (f *forward) copy(to io.Writer, from io.Reader) {
 	}
 }
 
-// An upgraded connection carries bytes in both directions after the HTTP request.
+// An upgraded is a connection after its HTTP upgrade. r and w carry the bytes of the new protocol.
 type upgraded struct {
 	net.Conn
 	r io.Reader

@@ -12,7 +12,7 @@ import (
 
 type object map[string]any
 
-// discovery has the documents that tell kubectl what the server serves, by their paths.
+// discovery maps paths to the documents from which kubectl learns what the server serves.
 var discovery = map[string]object{
 	"/version": {"major": "1", "minor": "32", "gitVersion": "v1.32.4"},
 	"/api":     {"kind": "APIVersions", "versions": []string{"v1"}},
@@ -30,7 +30,7 @@ func resources(group string, list ...object) object {
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": list}
 }
 
-// resource describes the resource of a kind of object.
+// resource returns the description of the resource for a kind of object, such as pods for Pod.
 func resource(kind string, shortNames ...string) object {
 	name := strings.ToLower(kind)
 	return object{"name": name + "s", "singularName": name, "shortNames": shortNames, "kind": kind, "namespaced": true, "verbs": []string{"get", "list", "watch"}}
@@ -100,7 +100,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// object returns an object, if it exists.
+// object returns the object of a resource with a name, and reports whether it exists.
 func (s *Server) object(resource, name string) (object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,11 +141,11 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// watchPod waits until the pod exists, and tells the client.
+// watchPod answers a watch of the pod. It sends an ADDED event when the pod exists.
 func (s *Server) watchPod(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	_ = http.NewResponseController(w).Flush() // an error shows when the event is written
+	_ = http.NewResponseController(w).Flush() // after an error, writing the event fails too
 	s.mu.Lock()
 	created := s.created
 	s.mu.Unlock()
@@ -187,7 +187,7 @@ func answer(w http.ResponseWriter, code int, body object) {
 	_ = json.NewEncoder(w).Encode(body) // fails if the client is gone
 }
 
-// fail answers with an error of the API server.
+// fail answers with an error status, as an API server does.
 func fail(w http.ResponseWriter, code int, reason, message string) {
 	answer(w, code, object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
 }

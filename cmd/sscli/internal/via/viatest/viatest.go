@@ -1,7 +1,7 @@
 // Package viatest is a fake kubectl for tests of package via and of commands that use via. The fake
 // knows one cluster, whose state is a directory of files.
 //
-// A test program that is started under the name kubectl calls [Main]. [Start] makes the directory,
+// A test program that is started under the name kubectl must call [Main]. [Start] makes the directory,
 // and the methods of [Cluster] control what kubectl does.
 package viatest
 
@@ -24,7 +24,7 @@ import (
 // Variable is the name of the environment variable that holds the cluster's directory.
 const Variable = "SSCLI_TEST_CLUSTER"
 
-// deleted is the signal that makes a port-forward end as if its pod was deleted.
+// deleted is the signal that makes a port-forward end as if its pod had been deleted.
 const deleted = syscall.SIGALRM
 
 // A Cluster is the state of a cluster, in the files of a directory:
@@ -38,8 +38,8 @@ const deleted = syscall.SIGALRM
 //	silent     if not empty, makes forwards accept connections and send nothing
 type Cluster struct{ Dir string }
 
-// Start makes a cluster whose broker is at an address, and puts a link named kubectl to this test
-// program into the PATH.
+// Start makes a cluster whose broker has the given address. It adds to the PATH a link with the name
+// kubectl that leads to this test program.
 func Start(t *testing.T, broker string) *Cluster {
 	t.Helper()
 	c := &Cluster{t.TempDir()}
@@ -59,7 +59,7 @@ func Start(t *testing.T, broker string) *Cluster {
 	return c
 }
 
-// Write replaces a file of the cluster, atomically.
+// Write replaces the content of a file of the cluster, atomically.
 func (c *Cluster) Write(t *testing.T, name, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(c.Dir, name+".new"), []byte(content), 0o600); err != nil {
@@ -78,8 +78,8 @@ func (c *Cluster) Remove(t *testing.T, name string) {
 	}
 }
 
-// Calls returns the kubectl processes whose first argument was word, in the order they were started:
-// the process ids, and the lines of the calls file.
+// Calls returns the kubectl processes whose first argument was word, in the order in which they were
+// started: their process ids, and their lines in the file calls.
 func (c *Cluster) Calls(word string) (pids []int, args []string) {
 	text, _ := os.ReadFile(filepath.Join(c.Dir, "calls")) // the file is missing before the first call
 	for line := range strings.Lines(string(text)) {
@@ -113,7 +113,7 @@ func Main() int {
 
 func run(dir string, words, flags []string) error {
 	read := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(dir, name)) // a missing file is an empty one
+		text, _ := os.ReadFile(filepath.Join(dir, name)) // a missing file counts as an empty file
 		return string(text)
 	}
 	calls, err := os.OpenFile(filepath.Join(dir, "calls"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -153,7 +153,8 @@ func run(dir string, words, flags []string) error {
 	return fmt.Errorf("error: unknown command %q", words[0])
 }
 
-// forward forwards connections until the signal deleted, which stands for the end of the pod.
+// forward forwards connections until the process gets the signal deleted, which stands for the end of
+// the pod.
 func forward(read func(string) string, port string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -198,10 +199,10 @@ func carry(nc net.Conn, read func(string) string) {
 	both.Wait()
 }
 
-// DeletePod ends the newest forward as if its pod was deleted.
+// DeletePod ends the newest forward as if its pod had been deleted.
 func (c *Cluster) DeletePod(t *testing.T) { c.signal(t, deleted) }
 
-// Kill kills the newest forward.
+// Kill kills the kubectl of the newest forward.
 func (c *Cluster) Kill(t *testing.T) { c.signal(t, syscall.SIGKILL) }
 
 func (c *Cluster) signal(t *testing.T, s syscall.Signal) {
