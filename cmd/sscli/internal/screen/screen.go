@@ -57,6 +57,7 @@ const (
 	leaveScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	clearScreen = "\x1b[H\x1b[2J"
 	eraseLine   = "\x1b[K"
+	eraseBelow  = "\x1b[J" // from the cursor to the end of the screen
 	resetStyle  = "\x1b[m"
 )
 
@@ -124,6 +125,9 @@ func (s *Screen) Draw(view func(width, height int) []Line) error {
 		// on the last character, so that erasing the rest of the line would erase that character.
 		fmt.Fprintf(&b, "\x1b[%d;1H"+eraseLine+"%s", i+1, s.styled(l))
 	}
+	if len(lines) < len(s.drawn) {
+		fmt.Fprintf(&b, "\x1b[%d;1H"+eraseBelow, len(lines)+1)
+	}
 	s.drawn = append([]Line{}, lines...)
 	if b.Len() == 0 {
 		return nil
@@ -145,8 +149,12 @@ func (s *Screen) styled(l Line) string {
 }
 
 // Wrap breaks a text into lines of at most width columns. All lines after the first are indented by 4
-// columns. width must be more than 4.
+// columns, unless width is too small for this.
 func Wrap(text string, width int) []Line {
+	indent := strings.Repeat(" ", 4)
+	if width < 2*len(indent) {
+		indent = ""
+	}
 	var lines []Line
 	for text != "" || lines == nil {
 		end, columns := len(text), 0
@@ -158,7 +166,7 @@ func Wrap(text string, width int) []Line {
 		}
 		lines = append(lines, Line{Text: text[:end]})
 		if text = text[end:]; text != "" {
-			text = "    " + strings.TrimLeft(text, " ")
+			text = indent + strings.TrimLeft(text, " ")
 		}
 	}
 	return lines

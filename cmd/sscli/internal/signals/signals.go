@@ -104,6 +104,9 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 // Interrupts makes SIGINT call f, in another goroutine, instead of ending the context. If f is nil,
 // SIGINT ends the context again.
 func (s *Signals) Interrupts(f func()) {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupted = f

@@ -45,3 +45,10 @@ func TestInterrupts(t *testing.T) {
 	raise(t, syscall.SIGINT)
 	<-ctx.Done()
 }
+
+// TestNil: a nil *Signals, as in a test of a command, catches nothing.
+func TestNil(t *testing.T) {
+	var s *Signals
+	s.Arm()
+	s.Interrupts(func() { t.Error("called") })
+}
