@@ -112,7 +112,7 @@ app                  client client/mqtt client/wait emulator format certs config
 fence                client client/wire format config fault internal/busyfile
 accounts             emulator atomicfile certs app config fault passwd internal/textfile internal/busyfile
 complete             client format app config operand
-bulkread             client client/mqtt client/wait ahead app fault outage
+bulkread             client client/mqtt client/wait ahead app fault outage tune
 jsonfield            format
 records              fault format internal/textfile
 dataset              format fault records
@@ -135,7 +135,7 @@ command/export       client format atomicfile app complete config bulkread fault
 command/importcmd    client format app bulkread command/batch lineinput usage
 sources              client ahead format repl config fault lineinput records internal/textfile
 command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault fence outage guard sources verb tune usage
+command/apply        client client/wire format app bulkread command/diff command/set config fault fence outage guard sources verb usage
 command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
 locklog              client format
 command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage internal/textfile

@@ -8,7 +8,7 @@
 //
 //   - Entries come in the order of the keys. Memory holds at most [Window] values at a time, fewer
 //     if they are large, however many keys there are.
-//   - A key that the store refuses is an entry with an error; the other keys are still read.
+//   - A key that the store refuses becomes an entry with an error; the other keys are still read.
 //   - After a lost connection or a lost reply, the GET or the page of SCAN is requested again, for up
 //     to Store.RetryFor. A message reports the outage.
 //
@@ -28,6 +28,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 )
 
 // An Entry is a key and what the store held when the key was read.
@@ -38,8 +39,9 @@ type Entry struct {
 
 	Old *Entry // the entry to compare this one with; nil = nothing to compare
 
-	// Load returns the value of an Old entry, or guess if guess equals it. Each calls Load with the
-	// value that the store holds, and stores the result in Value. Nil = Value is already set.
+	// Load, if set, returns the value of this Old entry, or guess itself if guess equals that value.
+	// [Store.Each] calls Load with the value of the key in the store, and sets Value to the result. If
+	// Load is nil, Value is already set.
 	Load func(guess []byte) ([]byte, error)
 }
 
@@ -49,13 +51,14 @@ func (e Entry) WrittenSince(t time.Time) bool {
 	return !e.Version.IsZero() && !e.Version.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// Keys calls add for each key to read from a store. The Entry has a Key, and Old if the caller wants
-// to compare. An error of Keys, which may be add's, ends the reading. ctx ends when the reading ends.
+// A Keys function calls add for each key to read from a store. The Entry has a Key, and Old if the
+// caller wants to compare. If Keys returns an error, such as one from add, the reading ends. ctx ends
+// when the reading ends.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
-// Scan returns Keys for the keys that match a pattern, in the store's order. The store may list a key
-// twice. After a lost connection the scan resumes at the same page. The next page is requested while
-// add handles the keys of the current one.
+// Scan returns a [Keys] function for the keys that match a pattern, in the store's order. The store may
+// return a key twice. After a lost connection the scan resumes at the same page. The next page is
+// requested while add handles the keys of the current one.
 func Scan(pattern string) Keys {
 	return func(ctx context.Context, s *Store, add func(Entry) error) error {
 		pages := func(ctx context.Context) iter.Seq2[client.ScanResult, error] { return s.Pages(ctx, pattern) }
@@ -97,7 +100,7 @@ func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.Scan
 	}
 }
 
-// page reads one page.
+// page reads the page after token. lost is the error of the previous attempt; nil = there was none.
 func (s *Store) page(ctx context.Context, pattern string, token []byte, lost error) (page client.ScanResult, err error) {
 	ctx, cancel := s.limit(ctx, lost)
 	defer cancel()
@@ -107,11 +110,13 @@ func (s *Store) page(ctx context.Context, pattern string, token []byte, lost err
 	return page, err
 }
 
-// A Store reads from one store over a session. It reports outages only if NewStore returned it.
+// A Store reads from one store over a session. Only a Store from [NewStore] reports outages.
 type Store struct {
 	Session  *client.Session
 	RetryFor time.Duration // how long to repeat a request that gets no reply; 0 = client.DefaultTimeout
 	Context  string        // the store's context, for messages; empty = messages name none
+
+	oneCore bool // Each uses one core
 
 	mu     sync.Mutex
 	outage outage.Reporter
@@ -119,14 +124,17 @@ type Store struct {
 	pause  time.Duration // pause before the next attempt
 }
 
-// NewStore returns a store for a session, which reports outages on standard error. RetryFor is
+// NewStore returns a Store that reads over s and reports outages on standard error. RetryFor is
 // --retry-for or, without that flag, timeout.
 func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
-	return &Store{Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), outage: outage.Reporter{Notify: a.Notify}}
+	return &Store{
+		Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), oneCore: !a.Settings.Embedded,
+		outage: outage.Reporter{Notify: a.Notify},
+	}
 }
 
-// Window is the maximum number of GETs in flight. The number allowed is firstWindow at first. It
-// shrinks while so many values would exceed windowBytes bytes.
+// Window is the maximum number of GETs in flight. [Store.Each] begins with firstWindow. After each reply
+// it allows one more, or one fewer if so many values of that length would exceed windowBytes bytes.
 const (
 	Window      = 256
 	firstWindow = 8
@@ -139,15 +147,18 @@ type request struct {
 	sent  time.Time
 	reply *client.InFlight // nil if nothing was sent
 	err   error            // why nothing was sent
-	end   error            // the error that Keys returned, after its last key; nil = the request is for a key
+	end   error            // the error that the Keys function returned; nil = the request is for a key
 }
 
 // Each reads keys and calls do with each entry. Before it waits for an entry, and at the end, it
 // calls flush, so that the user sees the entries so far. It returns the first error from do, from
 // flush or from reading.
 func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func(Entry) error) (err error) {
+	if s.oneCore {
+		defer tune.OneCore()()
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	queue := make(chan request, Window+1) // has room for all GETs in flight, and for an error of keys
+	queue := make(chan request, Window+1) // has room for all GETs in flight, and for an error from keys
 	places := make(chan struct{}, Window) // a place for each GET that may be sent now
 	window := firstWindow                 // number of free places plus GETs in flight
 	for range window {
@@ -190,8 +201,8 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	}
 }
 
-// send sends a GET for each key, when there is a place for it, and puts the requests into queue. It
-// closes queue at the end.
+// send queues a GET for each key when it gets a place, and puts the requests into queue. It closes
+// queue at the end.
 func (s *Store) send(ctx context.Context, keys Keys, places <-chan struct{}, queue chan<- request) {
 	defer close(queue)
 	pipe := s.Session.Pipeline(Window)

@@ -21,14 +21,15 @@ func (s *Store) named(err error) error {
 	return fmt.Errorf("context %s: %w", s.Context, err)
 }
 
-// The pause between two attempts grows from firstPause to maxPause.
+// The first new attempt of an outage follows without a pause. The pause before each later attempt grows
+// from firstPause to maxPause.
 const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
 )
 
-// Again takes the outcome, reply or err, of a read that was sent at the time sent. If the reply was
-// lost, Again repeats the read. It returns the final outcome.
+// Again takes the outcome, reply or err, of a read that was sent at the time sent. If the reply or the
+// connection was lost, Again repeats the read. It returns the final outcome.
 func (s *Store) Again(ctx context.Context, c client.Command, sent time.Time, reply client.Result, err error) (client.Result, error) {
 	for err != nil && s.retry(ctx, sent, err) {
 		sent = time.Now()
@@ -42,8 +43,8 @@ func (s *Store) Again(ctx context.Context, c client.Command, sent time.Time, rep
 	return reply, err
 }
 
-// limit returns the context for a request after one that ended with err. After a timeout, the new
-// request gets a quarter of RetryFor, so that there is time for several.
+// limit returns the context for a request that follows one whose error was err; nil = no error. After a
+// timeout, the new request gets a quarter of RetryFor, so that there is time for several attempts.
 func (s *Store) limit(ctx context.Context, err error) (context.Context, context.CancelFunc) {
 	if isLost(err) {
 		return context.WithTimeout(ctx, s.retryFor()/4)

@@ -1,7 +1,7 @@
 // Package apply is the command `sscli apply`, which sets keys to the values in source files.
 //
-// [New] returns the command. A [round] reads the keys that the sources name, and writes those that
-// differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
+// [New] returns the command. A [round] reads the keys that the sources name, and writes the keys whose
+// values differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
 package apply
 
 import (
@@ -21,7 +21,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
@@ -107,9 +106,6 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		if !a.Settings.Embedded {
-			defer tune.OneCore()()
-		}
 		p.session, p.timeout = s, cmp.Or(o.Timeout, client.DefaultTimeout)
 		if every == 0 {
 			r := p.newRound(false)
@@ -144,7 +140,7 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	return every, nil
 }
 
-// A plan holds what all rounds share.
+// A plan holds the flags, the session and the sources, which all rounds share.
 type plan struct {
 	app     *app.App
 	flags   *flags
@@ -173,8 +169,8 @@ func (p *plan) open(ctx context.Context) error {
 	return err
 }
 
-// newRound returns a round. If timed is true, its results show the time, and it prints no result for
-// unchanged keys.
+// newRound returns a round. If timed is true, the results of the round show the time, and unchanged
+// keys have no result.
 func (p *plan) newRound(timed bool) *round {
 	r := &round{plan: p, timed: timed, began: time.Now()}
 	r.sum.DryRun = p.flags.dryRun

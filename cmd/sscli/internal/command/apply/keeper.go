@@ -14,18 +14,18 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
-// A keeper repeats a plan at an interval. It begins the next round early if a watched key no longer
-// holds what the last round left there.
+// A keeper repeats a plan at an interval. It begins the next round early if a watched key is no longer
+// in the state in which the last round left it.
 //
-// Each round starts a new watch. So if the store forgets the watches, because it restarts while its
-// broker keeps running, the next round registers them again.
+// Each round starts a new watch, because a store that restarts while its broker keeps running forgets
+// all watches.
 type keeper struct {
 	*plan
 	every time.Duration
 
 	outage    outage.Reporter
 	unwatched bool                   // the user was warned that no keys are watched
-	states    map[string]guard.State // what the last round left in each watched key, without versions
+	states    map[string]guard.State // the state in which the last round left each watched key, without the version
 	dirty     map[string]struct{}    // watched keys that differ from states; "" means that unwatched keys may differ
 }
 
@@ -38,12 +38,12 @@ const (
 	// minPause is the minimum time between the starts of two rounds, unless the interval is
 	// shorter. It limits the load when another client keeps writing the same keys.
 	minPause = time.Second
-	// quietTime is how long a round waits for further changes after a change, so that one round
+	// quietTime is how long the keeper waits for further changes after each change, so that one round
 	// handles changes that come together.
 	quietTime = 50 * time.Millisecond
 )
 
-// run repeats the round until ctx ends or an error is permanent.
+// run repeats the round until ctx ends, or until an error ends the command (see ends).
 func (k *keeper) run(ctx context.Context) error {
 	for first := true; ; first = false {
 		began := time.Now()
@@ -73,7 +73,8 @@ func closeWatch(w *client.Watch) {
 	}
 }
 
-// round reads the sources, watches keys and carries out a round. w is nil if no keys are watched.
+// round reads the sources, starts a watch and carries out a round. It returns the watch, which is nil
+// if no keys are watched.
 func (k *keeper) round(ctx context.Context, first bool) (w *client.Watch, err error) {
 	if !first { // before the first round, flags.run has read the sources
 		if err := k.open(ctx); err != nil {
@@ -106,8 +107,9 @@ func isOutage(err error) bool {
 	return bulkread.IsConnection(err) || fault.IsTimeout(err) || fault.IsA[*client.NoStoreError](err)
 }
 
-// watch watches the first keys of the sources. It leaves out keys that are too long for notifications.
-// Even a few watched keys show that the store was emptied.
+// watch watches the first keys of the sources, except keys that are too long for notifications. It
+// returns nil if there are none. Even a few watched keys are enough to notice that the store was
+// emptied.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	k.states, k.dirty = make(map[string]guard.State), make(map[string]struct{})
 	var keys []string
@@ -125,7 +127,7 @@ func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	return k.session.Watch(limited, keys, client.WatchOptions{})
 }
 
-// ends reports whether an error ends the command. If it does not, ends prints the error of the round.
+// ends reports whether the error of a round ends the command. If not, ends prints the error.
 func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	switch {
 	case ctx.Err() != nil, client.IsPermanent(err), fault.IsA[*fault.OutputError](err), first && fault.IsA[*fault.UsageError](err):
@@ -138,8 +140,8 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	return false
 }
 
-// wait waits until due, or until a watched key changes. While the connection is lost, it keeps waiting.
-// began is the start of the last round.
+// wait waits until the time due or, if a watched key changes, until shortly after the change. While the
+// connection is lost, wait keeps waiting. began is the start of the last round.
 func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
 	down := k.catchUp(ctx, w)
 	for {
@@ -160,7 +162,7 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 		case errors.Is(err, errDue) && !down:
 			return nil
 		case errors.Is(err, errDue):
-			due = time.Now().Add(k.every) // EventUp starts a round before that
+			due = time.Now().Add(k.every) // an earlier EventUp starts the round sooner
 		case client.IsPermanent(err):
 			return err
 		default: // the watch has ended
@@ -169,8 +171,9 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 	}
 }
 
-// catchUp notes the events that arrived during a round, and returns whether the connection is lost.
-// The round has reported earlier outages, so catchUp reports only one that lasts.
+// catchUp notes the events that arrived during a round. If the connection is lost, catchUp reports the
+// outage and returns true. It does not report an outage that is already over, because the round has
+// reported it.
 func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	var lost error
 	for w != nil && w.Ready() {
@@ -192,7 +195,7 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	return down
 }
 
-// errDue means that no event arrived in time.
+// errDue means that the next round is due and no event has arrived.
 var errDue = errors.New("the next round is due")
 
 // next returns the next event, or errDue if no event arrives before until.
@@ -206,7 +209,7 @@ func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (cl
 	return k.outage.Next(limited, w, k.app.Flush)
 }
 
-// note updates dirty for an event.
+// note updates k.dirty for an event.
 func (k *keeper) note(e client.Event) {
 	switch e.Kind {
 	case client.EventDown, client.EventGap, client.EventError:

@@ -26,7 +26,7 @@ type round struct {
 	*plan
 	timed   bool // print the time with each result, and no result for unchanged keys
 	began   time.Time
-	onState func(key string, now client.GetResult) // called with what each key holds after the round; may be nil
+	onState func(key string, now client.GetResult) // called with the state of each key after the round; may be nil
 
 	pipe    *client.Pipeline
 	write   client.WriteOptions
@@ -34,7 +34,7 @@ type round struct {
 	pending []*item  // keys without a printed result, in the order of the sources
 	sum     format.ApplySummary
 	read    atomic.Int64 // number of keys read; the progress goroutine reads it too
-	refused error        // the error of the first key that was not written
+	refused error        // the first error about a single key
 }
 
 // The actions of an item.
@@ -50,7 +50,7 @@ const (
 type item struct {
 	key     string
 	was     client.GetResult // what the key held when it was read
-	want    client.GetResult // what the key should hold; if not Found, the key is to be deleted
+	want    client.GetResult // what the key should hold; if not Found, the round deletes the key
 	action  string           // one of the constants above
 	command client.Command   // the write; not used for an unchanged key
 
@@ -145,8 +145,8 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 	return cmp.Or(err, r.app.Flush())
 }
 
-// compare returns the item for a key of the sources. It returns nil if the sources only record that
-// the key was missing when they were exported.
+// compare returns the item for a key of the sources. It returns nil if the source has no value, because
+// the key was missing when it was exported.
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
@@ -173,8 +173,8 @@ func (r *round) remove(now bulkread.Entry) *item {
 	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.write)}
 }
 
-// add queues the write of an item. Then it finishes earlier items that have a result, and further ones
-// if too many are pending.
+// add queues the write of an item. Then it finishes pending items, in order, as long as the first of
+// them has its result or too many are pending.
 func (r *round) add(ctx context.Context, it *item) error {
 	if it.Err == nil && it.action != unchanged {
 		it.Err = fence.Check(it.command)
@@ -199,7 +199,8 @@ func (r *round) add(ctx context.Context, it *item) error {
 	return nil
 }
 
-// finishFirst waits for the first pending item and prints its result. An error ends the round.
+// finishFirst waits for the first pending item and prints its result. If finishFirst returns an error,
+// the round ends.
 func (r *round) finishFirst(ctx context.Context) error {
 	it := r.pending[0]
 	if it.f != nil && it.Reply == nil && it.Err == nil {
@@ -216,7 +217,7 @@ func (r *round) finishFirst(ctx context.Context) error {
 }
 
 // recoverLost waits for all pending writes, and finds out whether those without a reply were applied.
-// If one reply is lost, others usually are too, and it is faster to read back all keys together.
+// If one reply is lost, others usually are too, and reading back all keys together is faster.
 func (r *round) recoverLost(ctx context.Context) {
 	var answers []*verb.Answer
 	for _, it := range r.pending {
@@ -317,7 +318,8 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	return now, nil
 }
 
-// refuse prints and counts the error of a write that was refused or whose outcome is unknown.
+// refuse prints and counts the error of an item: the key could not be read, or the write was refused or
+// has an unknown outcome.
 func (r *round) refuse(it *item) error {
 	if err := r.app.Flush(); err != nil {
 		return err
