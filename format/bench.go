@@ -8,13 +8,13 @@ import (
 // Bench is a result of `bench`, for one verb or for all.
 type Bench struct {
 	Verb    string        `json:"verb"`   // get, set, del, or all
-	Count   int64         `json:"count"`  // requests that got a reply
+	Count   int64         `json:"count"`  // successful requests
 	Errors  int64         `json:"errors"` // requests with an error, or without a reply
 	Elapsed time.Duration `json:"elapsed_ms"`
 	Latency Latency
 }
 
-// Latency summarizes the round-trip times of the requests that got a reply.
+// Latency holds statistics about the durations of the successful requests.
 type Latency struct {
 	Min  time.Duration `json:"min_ms,omitzero"`
 	Mean time.Duration `json:"mean_ms,omitzero"`
@@ -29,7 +29,7 @@ func (l Latency) all() [7]time.Duration {
 	return [...]time.Duration{l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max}
 }
 
-// latencies names the fields of a Latency in the order of its method all.
+// latencies returns names for the values that Latency.all returns, in the same order.
 func latencies() [7]string { return [...]string{"min", "mean", "p50", "p90", "p99", "p99.9", "max"} }
 
 func (b Bench) perSecond() float64 {
@@ -49,7 +49,7 @@ func (b Bench) human(w *writer) {
 	w.print(w.key.Sprintf("%-4s", b.Verb))
 	w.printf("  %d in %v, %.0f/s", b.Count, b.Elapsed.Round(time.Millisecond), b.perSecond())
 	if b.Errors > 0 {
-		w.print(", ", w.fail.Sprintf("%d without an answer", b.Errors))
+		w.print(", ", w.fail.Sprintf("%d failed", b.Errors))
 	}
 	if b.Count > 0 {
 		w.print("\n     ")
@@ -61,8 +61,8 @@ func (b Bench) human(w *writer) {
 	w.print("\n")
 }
 
-// raw writes the verb, the numbers of replies and of errors, the replies per second and
-// the latencies in milliseconds.
+// raw writes the verb, the numbers of successful and failed requests, the successful requests per
+// second, and the latencies in milliseconds.
 func (b Bench) raw(w *writer) {
 	l := b.Latency
 	w.record(b.Verb, b.Count, b.Errors, strconv.FormatFloat(b.perSecond(), 'f', 1, 64), l.Min, l.Mean, l.P50, l.P90, l.P99, l.P999, l.Max)

@@ -17,9 +17,10 @@ type screen struct {
 	w    io.Writer
 	size func() (width, height int)
 
-	// The line that is drawn now, and the number of its rows above and below the cursor.
+	// What is drawn: the terminal's size when it was drawn, the number of rows above the cursor,
+	// the prompt, the line, and the cursor's position in the line.
 	width, height int
-	above, below  int
+	above         int
 	prompt        string
 	line          []rune
 	cursor        int
@@ -27,17 +28,17 @@ type screen struct {
 
 // A layout is a line split into terminal rows, and the cursor's position.
 type layout struct {
-	rows        [][]byte // each ends with CR LF, unless it is full and the terminal wraps it
+	rows        [][]byte // a row before a line end ends with CR LF; the terminal wraps the other rows
 	row, column int      // of the cursor
 
 	width int    // of the terminal
 	text  []byte // the unfinished row
 	next  int    // the column of the next character
-	last  int    // the width of the last character that is not a combining one
+	last  int    // the width of the last character that is not a combining character
 }
 
-// arrange lays out a line. Each line end in it is followed by a continuation prompt that is
-// as wide as the first prompt.
+// arrange lays out a line after a prompt. It puts a continuation prompt after each line end in the
+// line.
 func arrange(prompt string, line []rune, cursor, width int) layout {
 	l := layout{width: max(width, 2)}
 	for _, r := range prompt {
@@ -75,8 +76,8 @@ func arrange(prompt string, line []rune, cursor, width int) layout {
 	return l
 }
 
-// continuation returns the prompt for the second and later lines of an entry. width is the
-// width of the first prompt.
+// continuation returns the prompt for the second and later lines of an entry. width is the width of
+// the first prompt; the continuation prompt is not wider.
 func continuation(width int) string {
 	const dots = "...> "
 	if width < len(dots) {
@@ -111,8 +112,8 @@ func (l *layout) endRow(lineEnd string) {
 	l.text, l.next = nil, 0
 }
 
-// placeCursor puts the cursor on the next character, whose width is columns. A combining character has
-// 0 columns; then the cursor is on the character before it.
+// placeCursor puts the cursor on the next character, whose width is columns. If the next character is a
+// combining character, columns is 0, and the cursor is put on the character before it.
 func (l *layout) placeCursor(columns int) {
 	l.row, l.column = len(l.rows), l.next
 	switch {
@@ -128,10 +129,10 @@ const (
 	upright = "\x1b[27m"
 )
 
-// appearance returns the text that shows the character r, and the width of that text. before is the
+// appearance returns the text that shows the character r, and the width of this text. before is the
 // character that precedes r. A character that terminals do not print, or that changes the order of
-// others, is spelled out. Emoji modifiers are omitted, because only some terminals merge them with the
-// preceding character.
+// other characters, is spelled out. Variation selectors, and skin tones after a wide character, are
+// omitted, because only some terminals merge them with the preceding character.
 func appearance(r, before rune) (string, int) {
 	if c, ok := byteOf(r); ok {
 		switch {
@@ -152,7 +153,7 @@ func appearance(r, before rune) (string, int) {
 	return string(r), format.Width(r)
 }
 
-// draw erases what is drawn, and draws the prompt and the line in its place.
+// draw erases the drawn line, and draws this prompt and line in its place.
 func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.fit()
 	l := arrange(prompt, line, cursor, s.width)
@@ -168,7 +169,7 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 	if l.column > 0 {
 		fmt.Fprintf(&b, "\x1b[%dC", l.column)
 	}
-	s.above, s.below = l.row-first, last-l.row
+	s.above = l.row - first
 	s.prompt, s.line, s.cursor = prompt, line, cursor
 	s.write(b.Bytes())
 }
@@ -222,12 +223,12 @@ func (s *screen) fit() {
 	}
 	s.width, s.height = width, height
 	l := arrange(s.prompt, s.line, s.cursor, width)
-	first, last := s.window(l)
-	s.above, s.below = l.row-first, last-l.row
+	first, _ := s.window(l)
+	s.above = l.row - first
 }
 
 // forget records that nothing is drawn.
-func (s *screen) forget() { s.above, s.below, s.prompt, s.line, s.cursor = 0, 0, "", nil, 0 }
+func (s *screen) forget() { s.above, s.prompt, s.line, s.cursor = 0, "", nil, 0 }
 
 // write ignores errors: if the terminal is gone, they cannot be reported.
 func (s *screen) write(b []byte) { _, _ = s.w.Write(b) }

@@ -284,6 +284,21 @@ func TestTopStops(t *testing.T) {
 	u.leaves()
 }
 
+// --limit counts the keys that a scan found, not the operands.
+func TestTopLimit(t *testing.T) {
+	server := emulator.Start(t)
+	keep(t, server, "a", "1", "b", "2", "found1", "3", "found2", "4", "found3", "5")
+	u := looksAt(t, server, 120, 12, "a", "b", "found*", "--limit", "2")
+	u.seesRow("found1", "3")
+	u.seesRow("found2", "4")
+	u.seesWithin("1 more key not shown")
+	if strings.Contains(u.screen.String(), "found3") {
+		t.Errorf("too many keys:\n%s", u.screen)
+	}
+	u.types("q")
+	u.leaves()
+}
+
 // In the shell of sscli, top leaves the line editor as it was.
 func TestTopInShell(t *testing.T) {
 	server := emulator.Start(t)

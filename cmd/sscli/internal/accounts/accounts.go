@@ -24,8 +24,8 @@ import (
 	"github.com/sscli/sscli/internal/busyfile"
 )
 
-// Flags holds the values of the flags --sat-…, which configure the tokens that a server accepts and
-// issues.
+// Flags holds the values of the flags --sat-…, except --sat-tokens, which is in [Login]. They configure
+// the tokens that a server accepts and issues.
 type Flags struct {
 	Audience, Key, Out, User config.Text
 	TTL                      string
@@ -63,7 +63,7 @@ func (f Flags) life() (time.Duration, error) {
 }
 
 // Check returns a usage error for flags that exclude or require each other. tokens is true if
-// --sat-tokens is given. placed is true if Open writes the token to a file even without --sat-out.
+// --sat-tokens is given. placed is true if Open chooses a file for the token even without --sat-out.
 func (f Flags) Check(tokens, placed bool) error {
 	issues := f.Key != "" || f.Out != "" || f.User != defaultAccount || f.TTL != defaultSATLife
 	switch {
@@ -98,8 +98,9 @@ type Accounts struct {
 }
 
 // Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. It also
-// chooses the file to which Start writes the token: --sat-out, else a file in dir. If dir is empty
-// too and child is true, the file is in a temporary directory, because a child process needs a token.
+// chooses the file to which Start writes the token: --sat-out or, without it, a file in dir. If dir is
+// empty too, Open chooses a file in a temporary directory, but only if child is true, because a child
+// process needs a token.
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
 	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {
@@ -170,12 +171,12 @@ func (f Flags) writeKey(issuer *emulator.Issuer) error {
 	return nil
 }
 
-// renewAfter is the fraction of a token's lifetime after which it is replaced. The kubelet uses the
-// same fraction.
+// renewAfter is the fraction of a token's lifetime after which the token is replaced. The kubelet uses
+// the same fraction.
 const renewAfter = 0.8
 
-// Start writes a token to its file, and replaces it before it expires, until Close. It does nothing
-// if there is no file.
+// Start writes a token to the file that Open chose, and replaces the token before it expires, until
+// Close is called. It does nothing if there is no such file.
 func (acc *Accounts) Start(a *app.App, now func() time.Time) error {
 	if acc.issuer == nil || acc.out == "" {
 		return nil

@@ -23,18 +23,18 @@ import (
 const (
 	maxKeySet    = 1 << 20          // bytes
 	fetchTimeout = 5 * time.Second  // for a URL
-	minReadPause = 10 * time.Second // between two reads that unknown keys cause
-	maxReadWait  = time.Second      // the longest time that a login waits for a read: other logins wait for that login
+	minReadPause = 10 * time.Second // minimum time between two reads that unknown keys cause
+	maxReadWait  = time.Second      // how long a login may wait for a read; other logins wait for that login
 )
 
-// clusterKeys holds the public keys that a cluster signs tokens with. It reads them again when a token
-// names an unknown key, because clusters rotate their keys.
+// clusterKeys holds the public keys of the cluster that signs the tokens. It reads the keys again when
+// a token names an unknown key, because clusters rotate their keys.
 type clusterKeys struct {
 	source string                                      // file or URL
 	keys   atomic.Pointer[map[string]crypto.PublicKey] // by id
 
 	mu   sync.Mutex
-	last time.Time // when the last read that an unknown key caused began
+	last time.Time // when the last read that an unknown key caused began; guarded by mu
 }
 
 func (c *clusterKeys) read() error {
@@ -50,8 +50,9 @@ func (c *clusterKeys) read() error {
 	return nil
 }
 
-// key returns the key with an id. For an unknown id it first reads the keys again, but rarely and
-// briefly: anybody can send tokens with unknown ids, and the source may be slow.
+// key returns the key with an id. For an unknown id it first reads the keys again, at most once in
+// minReadPause, and waits at most maxReadWait: anybody can send tokens with unknown ids, and the source
+// may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
@@ -74,7 +75,8 @@ func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	return nil, fmt.Errorf("the token is signed with a key that is not in %s: %.64q", c.source, id)
 }
 
-// mayRead reports whether an unknown key may cause a read now.
+// mayRead reports whether an unknown key may cause a read now. If so, it sets c.last to the current
+// time.
 func (c *clusterKeys) mayRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +101,11 @@ func readSource(source string) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s: %s", source, response.Status)
 	}
-	return io.ReadAll(io.LimitReader(response.Body, maxKeySet))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxKeySet+1))
+	if err == nil && len(text) > maxKeySet {
+		err = fmt.Errorf("%s: a key set of more than %d bytes", source, maxKeySet)
+	}
+	return text, err
 }
 
 // A webKey is a public key in a JSON Web Key Set (RFC 7517; RFC 7518, 6).
@@ -113,7 +119,7 @@ type webKey struct {
 	Y     string `json:"y"`
 }
 
-// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It skips types of keys that
+// parseKeySet returns the keys in a JSON Web Key Set, by their ids. It skips keys of a type that
 // clusters do not sign with.
 func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	var set struct {
@@ -138,7 +144,7 @@ func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
 	return keys, nil
 }
 
-// public returns the key, or nil for a type that clusters do not sign with.
+// public returns the key, or nil if clusters do not sign with keys of its type.
 func (k webKey) public() (crypto.PublicKey, error) {
 	switch k.Type {
 	case "RSA":

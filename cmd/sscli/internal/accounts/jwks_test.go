@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -216,6 +217,13 @@ func TestKeySetErrors(t *testing.T) {
 		if _, err := parseKeySet([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write(bytes.Repeat([]byte(" "), maxKeySet+1))
+	}))
+	defer server.Close()
+	if _, err := readSource(server.URL); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+		t.Errorf("a large key set: %v", err)
 	}
 	for args, want := range map[string]Flags{
 		"add --sat-audience": {JWKS: "f", User: defaultAccount, TTL: defaultSATLife},

@@ -12,7 +12,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// Login holds the flags, apart from --sat-…, that say who may connect and what they may do.
+// Login holds the values of the flags --users, --allow, --sat-tokens and --no-login, which define who
+// may connect to a server and what they may do.
 type Login struct {
 	Users, Tokens config.Text // files of users and of service-account tokens
 	Allow         []string    // rules
@@ -52,8 +53,8 @@ func (f Login) Apply(o *emulator.Options) error {
 	return nil
 }
 
-// CheckListeners returns a usage error for a port that other machines could use without a login. login
-// is true if clients must log in.
+// CheckListeners returns a usage error if other machines could use a port without a login, unless
+// --no-login allows this. login is true if clients must log in; --no-login is then an error.
 func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 	if f.None && login {
 		return fault.Usagef("--no-login together with a login: use one or the other")
@@ -63,7 +64,7 @@ func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 		address config.Text
 	}{{"--listen", listen}, {"--ws", ws}} {
 		loopback, err := config.IsLoopback(string(l.address))
-		if loopback || err != nil || login || f.None { // the listener reports an address that is not HOST:PORT
+		if loopback || err != nil || login || f.None { // opening the listener will report an address that is not HOST:PORT
 			continue
 		}
 		return &fault.UsageError{

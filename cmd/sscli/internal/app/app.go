@@ -51,8 +51,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An App is the environment that a command runs in. One goroutine uses it. Others may call Warn,
-// Note, Inform, Notify and Say, which print whole lines.
+// An App is the environment that a command runs in. Only one goroutine may use an App, but all
+// goroutines may call Warn, Note, Inform, Notify and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
 	Topics   func() []*cobra.Command // returns the help topics: pages that do not describe a command
@@ -63,7 +63,7 @@ type App struct {
 	Env            func(string) (string, bool) // like os.LookupEnv
 	Signals        *signals.Signals            // nil = no signals are caught
 
-	// Configure sets the fields below.
+	// Configure sets Settings, Output, Out, Faults, Flags and Refused.
 
 	Settings config.Settings
 	Output   string          // the form of results: human (also for wide), raw, json or template=…
@@ -80,15 +80,15 @@ type App struct {
 	Shell     Shell  // the state that the lines of a shell share; nil outside a shell
 	Refused   string // the first connection flag on a shell line, where such flags are not allowed; empty = none
 
-	confirmed  bool   // the user answered yes to ConfirmAll
+	confirmed  bool   // ConfirmAll returned nil: do not ask again
 	declined   bool   // the user answered no to ConfirmAll
-	password   []byte // the password typed for --askpass, for all connections; nil = not asked yet
+	password   []byte // the password that the user typed for --askpass, used for all connections; nil = not asked yet
 	overridden bool   // warnOverride was called
 }
 
-// Configure resolves the settings from flags, environment and contexts, and makes the
-// printers. The printers exist even if Configure returns an error. The error is from package
-// config.
+// Configure resolves the settings from flags, environment and contexts, and makes the printers. The
+// printers exist even if Configure returns an error, unless the form of output is invalid. The error is
+// from package config.
 func (a *App) Configure(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -99,7 +99,7 @@ func (a *App) Configure(fs *pflag.FlagSet) error {
 	return a.configured(config.Resolve(fs, a.Env))
 }
 
-// ConfigureConnection is Configure for a command that connects. With --askpass it also
+// ConfigureConnection is like Configure, for a command that connects. With --askpass it also
 // asks for the password, once.
 func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error {
 	if err := a.Configure(fs); err != nil {
@@ -118,7 +118,7 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 	return nil
 }
 
-// ConfigureOffline is Configure for a command that does not connect. It does not read the
+// ConfigureOffline is like Configure, for a command that does not connect. It does not read the
 // connection settings or the context file, so it does not report mistakes there.
 func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
@@ -184,7 +184,7 @@ type Command struct {
 	New  func(*App) *cobra.Command
 }
 
-// The groups of commands in help. Commands within a group are in the order of the command table.
+// The groups of commands in help. Within a group, commands are in the order of the command table.
 const (
 	GroupStore = "store" // keys and locks
 	GroupDebug = "debug" // diagnostics
@@ -198,8 +198,8 @@ func WithCommands(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// OnTerminal reports whether a shell can be started: standard input and output are a terminal, and
-// no shell is running.
+// OnTerminal reports whether sscli can start its shell: standard input and output are a terminal, and
+// no shell of sscli is running.
 func (a *App) OnTerminal() bool {
 	in, ok := a.Stdin.(*os.File)
 	return ok && a.Shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.Stdout.Fd()))

@@ -12,10 +12,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
-// Confirm must be called before every write. If it returns an error, the caller must not send
-// the write. what describes the write in a few words (`set "a"`). In a protected context, Confirm
-// asks on the terminal each time, but not with --yes or after ConfirmAll. If the user declines, or
-// if standard input or standard error is not a terminal, the error is a *fault.ProtectedError.
+// Confirm must be called before every write. If it returns an error, the caller must not send the
+// write. what, such as `set "a"`, describes the write in a few words.
+//
+// In a protected context, Confirm asks the user on the terminal each time, except with --yes or after
+// ConfirmAll. The error is a *fault.ProtectedError if the user declines or if [App.CanAsk] is false.
 // Confirm does not need a connection.
 func (a *App) Confirm(ctx context.Context, what string) error {
 	if !a.Settings.Protected {
@@ -24,7 +25,7 @@ func (a *App) Confirm(ctx context.Context, what string) error {
 	return a.ConfirmAlways(ctx, what)
 }
 
-// ConfirmAlways is Confirm for a write that must be confirmed in every context.
+// ConfirmAlways is like Confirm, for a write that must be confirmed in every context.
 func (a *App) ConfirmAlways(ctx context.Context, what string) error {
 	if a.Settings.Yes || a.confirmed {
 		return nil
@@ -58,7 +59,8 @@ func (a *App) CanAsk() bool {
 	return typed && !a.Streaming && term.IsTerminal(int(a.Stderr.Fd()))
 }
 
-// ConfirmAll is Confirm for this write and all later ones: the user is asked only once.
+// ConfirmAll is like Confirm, but the answer also holds for all later writes: the user is asked only
+// once.
 func (a *App) ConfirmAll(ctx context.Context, what string) error {
 	if a.declined {
 		return &fault.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}
@@ -67,6 +69,6 @@ func (a *App) ConfirmAll(ctx context.Context, what string) error {
 	if e, ok := errors.AsType[*fault.ProtectedError](err); ok {
 		a.declined = e.Refused
 	}
-	a.confirmed = err == nil
+	a.confirmed = err == nil && a.Settings.Protected
 	return err
 }

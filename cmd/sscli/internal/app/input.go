@@ -15,9 +15,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Read reads a file, or standard input if the name is "-", to its end or until ctx ends. what names the
-// content, such as "the value". If standard input is a terminal, Read first prints that sscli is
-// waiting for the content, because nothing else shows that.
+// Read reads a file, or standard input if the name is "-", until its end or until ctx ends. what, such as
+// "the value", names the content in messages. If standard input is a terminal, Read first prints that
+// sscli is waiting for the content, because nothing else shows that.
 func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	a.Signals.Arm()
 	if name != "-" {
@@ -34,8 +34,8 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 }
 
 // Open opens a file of lines, or standard input if the name is "-". Call end after the last read. The
-// error is a *fault.UsageError. A shell has no standard input; the hint of that error shows the given
-// command with a FILE.
+// error is a *fault.UsageError. In a shell, which has no standard input, "-" is an error; its hint is
+// the given command, followed by FILE.
 func (a *App) Open(name, command string) (source io.Reader, end func() error, err error) {
 	if name != "-" {
 		file, err := os.Open(name)
@@ -51,8 +51,9 @@ func (a *App) Open(name, command string) (source io.Reader, end func() error, er
 	return a.Stdin, func() error { return nil }, nil
 }
 
-// NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter: the
-// command took it literally. use is the command that takes a PATTERN.
+// NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter, because
+// the command looked for exactly that key. The note suggests the command in use, with the pattern in
+// place of the word PATTERN.
 func (a *App) NotePattern(key, use string) {
 	pattern := Pattern(key)
 	if pattern == "" {
@@ -64,7 +65,7 @@ func (a *App) NotePattern(key, use string) {
 	a.Inform(fmt.Sprintf("no key is named %s; for a pattern: %s", format.Brief(key), use))
 }
 
-// Pattern returns the pattern that the user may have meant by a key; empty if the key does not look
+// Pattern returns the pattern that the user may have meant by a key, or "" if the key does not look
 // like a pattern. The + and # of an MQTT topic filter become *.
 func Pattern(key string) string {
 	levels, filter := strings.Split(key, "/"), false

@@ -10,14 +10,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Live shows a line at the bottom of the terminal and redraws it at each interval, until end is
-// called, which clears the line. text returns the line, without control characters. It runs in
-// another goroutine, and Live cuts its result to the terminal's width. Errors and warnings appear
-// above the line. Write everything else for standard error to above. Until end is called, print
-// nothing on standard output if that is a terminal too.
+// Live shows a line at the bottom of the terminal and redraws it at each interval. Call end to stop
+// this and to clear the line. text returns the line, without control characters. Live calls text in
+// another goroutine, and cuts the line to the terminal's width. Errors and warnings appear above the
+// line. Write all other output for standard error to above. If standard output is a terminal too, print
+// nothing on it until end is called.
 //
-// Live shows no line, and above is standard error, if standard error is not a terminal or cannot
-// redraw a line, with --quiet, and with --trace.
+// Live shows no line with --quiet or --trace, or if standard error is not a terminal or cannot redraw a
+// line. In these cases above is standard error.
 func (a *App) Live(interval time.Duration, text func() string) (above io.Writer, end func()) {
 	kind, _ := a.Env("TERM")
 	if a.Settings.Quiet || a.Settings.Trace || kind == "dumb" || !a.stream(a.Stderr).IsTerminal() {
@@ -43,8 +43,9 @@ func (a *App) Live(interval time.Duration, text func() string) (above io.Writer,
 	}
 }
 
-// Progress shows text in a live line on standard error until end is called. If standard output is a
-// terminal, it shows no line unless silent is true, which means that the command prints no results.
+// Progress shows text in a live line on standard error until end is called. silent is true if the
+// command prints no results. If silent is false and standard output is a terminal, Progress shows no
+// line.
 func (a *App) Progress(silent bool, text func() string) (end func()) {
 	if !silent && term.IsTerminal(int(a.Stdout.Fd())) {
 		return func() {}

@@ -54,7 +54,7 @@ func (a *App) Report(err error) int {
 		return 0
 	}
 	if a.Faults == nil {
-		// The command line could not be parsed, so its --output is unknown.
+		// The command line could not be parsed, or its --output is invalid.
 		p, formErr := a.Diagnostics("human")
 		if formErr != nil {
 			fmt.Fprintln(a.Stderr, "sscli:", err)
@@ -75,8 +75,8 @@ func (a *App) Fault(err error) int {
 	return f.Code
 }
 
-// Refuse prints the error of one of several keys. It stores the first such error in *first, for the
-// exit code.
+// Refuse prints an error about one key of a command with several keys. It stores the first such error
+// in *first, for the exit code.
 func (a *App) Refuse(first *error, err error) {
 	code := a.Fault(err)
 	if *first == nil {
@@ -130,7 +130,7 @@ func (a *App) Summarize(r format.Result) {
 	}
 }
 
-// Note is Warn for something harmless. It prints only with --verbose.
+// Note is like Warn, for a harmless deviation. It prints only with --verbose.
 func (a *App) Note(message string) {
 	if a.Settings.Verbose > 0 {
 		a.Warn(message, "")
@@ -154,8 +154,8 @@ func (a *App) WarnOf(r client.ReplyInfo) {
 	}
 }
 
-// Emit prints a result on standard output immediately. It prints nothing for nil. The error is a
-// *fault.OutputError.
+// Emit prints a result on standard output immediately. It prints nothing if result is nil. The error is
+// a *fault.OutputError.
 func (a *App) Emit(result format.Result) error {
 	if result == nil {
 		return nil
@@ -163,7 +163,7 @@ func (a *App) Emit(result format.Result) error {
 	return fault.Output(a.Out.Print(result))
 }
 
-// Queue is like Emit, but the result is printed by the next Flush, together with others.
+// Queue is like Emit, but the next Flush prints the result, together with other queued results.
 func (a *App) Queue(result format.Result) error { return fault.Output(a.Out.Queue(result)) }
 
 // Flush prints the queued results.
@@ -177,9 +177,10 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible returns a hint without the parts that cannot be followed. The parts are separated by
-// semicolons; possible removes each one that names a flag which this command does not have. If
-// statestore-cli has the flag under another name, possible uses that name.
+// possible returns a hint without the parts that the user cannot follow. The parts are separated by
+// semicolons. possible removes each part that names a flag which this command does not have, unless the
+// part is a command line of sscli. If the command has the same setting under another name, as in
+// statestore-cli, possible uses that name.
 func (a *App) possible(hint string) string {
 	if a.Flags == nil {
 		return hint
@@ -209,7 +210,8 @@ func (a *App) possible(hint string) string {
 	return strings.Join(parts, "; ")
 }
 
-// shellHint returns a hint as the user types it in sscli's shell: without the word sscli.
+// shellHint returns a hint as the user types it in sscli's shell: without the word sscli, unless the
+// hint is a command for the user's shell.
 func shellHint(hint string) string {
 	line, ok := strings.CutPrefix(hint, "sscli ")
 	switch about, help := strings.CutSuffix(line, "--help"); {

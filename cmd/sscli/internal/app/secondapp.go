@@ -10,9 +10,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// InContext returns an App for a second connection, to the broker of the context name. It resolves
-// the settings as -c name does, and keeps the flags in fs that are not connection flags. source is
-// the flag that names the context, for errors. InContext returns the same errors as
+// InContext returns an App for a second connection: to the broker of the context called name. It
+// resolves the settings as -c does, and keeps the flags in fs that are not connection flags. source is
+// the flag that gave the name, for errors. InContext returns the same errors as
 // [App.ConfigureConnection].
 func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source string) (*App, error) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)

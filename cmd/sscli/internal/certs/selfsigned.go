@@ -29,8 +29,8 @@ type SelfSigned struct {
 	Now   time.Time // the current time, for the validity of certificates
 }
 
-// How long the certificates are valid. Some clients refuse a server certificate that is valid for
-// more than about two years.
+// How long the certificates are valid, from the time when they are created. Some clients refuse a
+// server certificate that is valid for more than about two years.
 const (
 	authorityLife   = 10 * 365 * 24 * time.Hour
 	certificateLife = 365 * 24 * time.Hour
@@ -52,8 +52,8 @@ func ServerNames(listen string) []string {
 	return slices.Compact(names)
 }
 
-// Prepare creates the certificates that are missing, have expired, or lack one of Names, and returns
-// the server's certificate. It never overwrites a certificate from another CA.
+// Prepare creates each certificate that is missing, has expired, or lacks one of Names, and returns the
+// server's certificate. It never overwrites a certificate from another CA.
 func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return tls.Certificate{}, err
@@ -165,7 +165,10 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 
 // flaw returns why a certificate must be replaced, or "".
 func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) string {
-	if s.Now.Before(cert.NotBefore) || !s.Now.Before(cert.NotAfter) {
+	switch {
+	case s.Now.Before(cert.NotBefore):
+		return "is not valid yet"
+	case !s.Now.Before(cert.NotAfter):
 		return "has expired"
 	}
 	for _, n := range names {

@@ -65,6 +65,18 @@ func TestSelfSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepare()
+	if err := os.Rename(filepath.Join(dir, "ca.key"), filepath.Join(dir, "kept.key")); err != nil {
+		t.Fatal(err)
+	}
+	for now, want := range map[time.Time]string{
+		leaf(t, dir, "server").NotBefore.Add(-time.Minute): "is not valid yet",
+		leaf(t, dir, "server").NotAfter:                    "has expired",
+	} {
+		s.Now = now
+		if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("at %v without ca.key: %v, want that a certificate %s", now, err, want)
+		}
+	}
 	s.Now = s.Now.Add(authorityLife)
 	if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), "expired at") {
 		t.Errorf("with a CA that has expired: %v", err)

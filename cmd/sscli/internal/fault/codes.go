@@ -1,6 +1,6 @@
 package fault
 
-// The exit codes. Scripts rely on them, so they must not change. [Codes] explains them.
+// Exit codes. Scripts rely on them, so they must not change. [Codes] returns their meanings.
 const (
 	CodeNo         = 1
 	CodeUsage      = 2

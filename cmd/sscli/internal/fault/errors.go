@@ -15,7 +15,7 @@ import (
 // ErrNo means that the result, which is already printed, was "no". The exit code is 1.
 var ErrNo = errors.New("no")
 
-// NoIf returns [ErrNo] if the result is "no", and nil otherwise.
+// NoIf returns [ErrNo] if no is true, and nil otherwise.
 func NoIf(no bool) error {
 	if no {
 		return ErrNo
@@ -23,8 +23,8 @@ func NoIf(no bool) error {
 	return nil
 }
 
-// An ExitError ends sscli with an exit code and no message, because the code is a child's exit
-// code or the error was printed where it happened.
+// An ExitError ends sscli with an exit code and no message, because the code is the exit code of a
+// child process, or because the error was printed where it happened.
 type ExitError struct {
 	Code int   // the exit code
 	Err  error // the cause; may be nil
@@ -47,7 +47,7 @@ func RunChild(c process.Command) error {
 }
 
 // ServerEnded returns the error of a server whose context ended with this cause. If the cause is a
-// signal, the error has the signal's exit code and no message.
+// signal, ServerEnded returns an *[ExitError] with 128 plus the signal's number.
 func ServerEnded(cause error) error {
 	if s, ok := errors.AsType[*signals.Interrupted](cause); ok {
 		return &ExitError{Code: 128 + int(s.Signal), Err: cause}
@@ -55,7 +55,7 @@ func ServerEnded(cause error) error {
 	return cause
 }
 
-// A UsageError means that the command line is wrong. Nothing was sent.
+// A UsageError means that the command line is wrong and nothing was sent.
 type UsageError struct {
 	Err  error  // what is wrong
 	Hint string // the next command to type; empty = the command's --help
@@ -151,8 +151,8 @@ func (e *UnknownError) Unwrap() error { return e.Err }
 
 func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
-// NoAnswer returns, as text, why a request got no usable reply. within is how long sscli waited; 0 =
-// not known.
+// NoAnswer returns a text that describes why a request got no usable reply. within is how long sscli
+// waited; 0 = not known.
 func NoAnswer(err error, within time.Duration) string {
 	if err == context.DeadlineExceeded && within > 0 {
 		return fmt.Sprintf("no reply came within %v (--timeout)", within)
@@ -220,10 +220,10 @@ func (e *ProtectedError) Error() string {
 	return fmt.Sprintf("%s: %s, and there is no terminal to confirm it on", e.What, why)
 }
 
-// Advice returns no hint if the user declined.
+// Advice suppresses the hint of the [Table] if the user declined.
 func (e *ProtectedError) Advice() (string, bool) { return "", e.Refused }
 
-// An ExpectError means that a command ended with another exit code than `expect` named.
+// An ExpectError means that a command did not end with the exit code that `expect` named.
 type ExpectError struct {
 	Want, Got int // exit codes
 }
@@ -273,7 +273,7 @@ func (e *LoginError) Unwrap() error { return e.Err }
 
 func (e *LoginError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
 
-// An OverTLSError marks an error of a connection with TLS. It does not change the message.
+// An OverTLSError marks an error of a connection that uses TLS. It does not change the message.
 type OverTLSError struct{ Err error }
 
 func (e *OverTLSError) Error() string { return e.Err.Error() }

@@ -54,7 +54,8 @@ func Message(err error) string {
 	return strings.Replace(err.Error(), inner.Error(), why, 1)
 }
 
-// certificateWords returns a text that names the certificate that does not verify, and the reason.
+// certificateWords returns the reason why a certificate does not verify, with the certificate's name
+// and issuer.
 func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
 	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
 	if len(e.UnverifiedCertificates) == 0 {
@@ -73,8 +74,8 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
 }
 
-// timeWords returns a text that says when a certificate expired, or when it will be valid, and what the
-// local time is.
+// timeWords returns a text with the time when a certificate expired or becomes valid, and with the
+// local time.
 func timeWords(c *x509.Certificate, now time.Time) string {
 	when := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 	if now.Before(c.NotBefore) {
@@ -104,8 +105,8 @@ func Describe(c client.Command, err error) error {
 	return &requestError{verb: c.Verb(), key: c.Key(), token: c.Fence(), err: err}
 }
 
-// DescribeScan is Describe for a scan. The error says if the broker has no SCAN, and what may be
-// wrong with a pattern that the store refuses.
+// DescribeScan is like [Describe], for a scan. If the broker has no SCAN, the result wraps a
+// [NoScanError]. If the store refuses the pattern, the result has a hint about the syntax of patterns.
 func DescribeScan(c client.Command, err error) error {
 	if err == nil || IsA[*OutputError](err) {
 		return err
@@ -119,8 +120,8 @@ func DescribeScan(c client.Command, err error) error {
 	return Describe(c, err)
 }
 
-// About records the lock or the key that an error is about. It replaces NAME and KEY in the hint,
-// but does not change the message.
+// About adds to an error the lock or the key that the error is about. The name replaces NAME and KEY in
+// the hint, but the message does not change.
 func About(key string, err error) error { return &keyError{key, err} }
 
 // A keyError is an error about a key.
@@ -150,7 +151,7 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.err }
 
-// Advice returns a hint if the store did not know the verb because it is not in upper case.
+// Advice returns a hint if the store did not know the verb because the verb is not in upper case.
 func (e *requestError) Advice() (string, bool) {
 	upper := strings.ToUpper(e.verb)
 	again := "sscli call " + upper

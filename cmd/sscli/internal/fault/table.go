@@ -23,17 +23,17 @@ import (
 	"github.com/sscli/sscli/internal/neterr"
 )
 
-// A Row of the table of errors says what sscli prints for one kind of error.
+// A Row of the table of errors defines what sscli prints for one kind of error.
 type Row struct {
 	Kind  string           // the name, which scripts may rely on
 	Code  int              // the exit code
 	Cause string           // the explanation in docs/troubleshooting.md
-	Hint  string           // the next thing to do, with the placeholders of fillIn; empty = no hint
+	Hint  string           // the next thing to do, with the placeholders that fillIn replaces; empty = no hint
 	is    func(error) bool // reports whether an error is of this kind
 }
 
-// Of returns what sscli prints for an error: the first row that fits, with the error's message. If no
-// row fits, the kind is "error".
+// Of returns what sscli prints for an error: the error's message, and the contents of the first row of
+// [Table] that fits. If no row fits, the kind is "error".
 func Of(err error) format.Fault {
 	f := format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}
 	if store, ok := errors.AsType[*wire.StoreError](err); ok {
@@ -84,8 +84,8 @@ func Advice(err error) (hint string, ok bool) {
 
 // fillIn replaces the placeholders in a hint with values from the error: NAME with the lock, KEY with
 // the key, TOKEN with the request's fencing token, ws://HOST:PORT with the WebSocket's address, and
-// http://…@HOST:PORT with the proxy's address. If shells quote a value differently, its placeholder
-// stays.
+// http://…@HOST:PORT with the proxy's address. The placeholder of a value that cannot be quoted in the
+// same way for all shells stays.
 func fillIn(hint string, err error) string {
 	var name, key, token string
 	if e, ok := errors.AsType[*keyError](err); ok {
@@ -106,19 +106,20 @@ func fillIn(hint string, err error) string {
 	if e, ok := errors.AsType[*requestError](err); ok {
 		key, token = e.key, e.token
 	}
-	for placeholder, value := range map[string]string{"NAME": name, "KEY": key, "TOKEN": token} {
-		if typed, ok := suggest.Quoted(value); ok && value != "" {
-			hint = strings.ReplaceAll(hint, placeholder, typed)
+	var replace []string // placeholders, each followed by its value
+	for _, p := range [][2]string{{"NAME", name}, {"KEY", key}, {"TOKEN", token}} {
+		if typed, ok := suggest.Quoted(p[1]); ok && p[1] != "" {
+			replace = append(replace, p[0], typed)
 		}
 	}
 	if e, ok := errors.AsType[*mqtt.ProxyError](err); ok {
 		scheme, address, _ := strings.Cut(e.Proxy, "://")
-		hint = strings.ReplaceAll(hint, "http://USER:PASSWORD@HOST:PORT", scheme+"://USER:PASSWORD@"+address)
+		replace = append(replace, "http://USER:PASSWORD@HOST:PORT", scheme+"://USER:PASSWORD@"+address)
 	}
 	if e, ok := errors.AsType[*mqtt.DialError](err); ok && e.Stage == mqtt.StageWebSocket {
-		hint = strings.ReplaceAll(hint, "ws://HOST:PORT", "ws://"+e.Address)
+		replace = append(replace, "ws://HOST:PORT", "ws://"+e.Address)
 	}
-	return hint
+	return strings.NewReplacer(replace...).Replace(hint)
 }
 
 // Table returns the table of all kinds of errors. The first row that fits an error applies.
@@ -284,8 +285,8 @@ func matches[E error](fits func(E) bool) func(error) bool {
 	}
 }
 
-// isReason returns a function that reports whether an error wraps a ReasonError from this packet (any
-// packet if empty) with one of these codes (any code if there are none).
+// isReason returns a function that reports whether an error wraps a ReasonError from the given packet
+// and with one of the given codes. An empty packet means any packet, and no codes mean any code.
 func isReason(packet string, codes ...byte) func(error) bool {
 	return matches(func(e *mqtt.ReasonError) bool {
 		return (packet == "" || e.Packet == packet) && (len(codes) == 0 || slices.Contains(codes, e.Code))

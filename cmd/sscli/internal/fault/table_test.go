@@ -215,6 +215,8 @@ func TestHintNamesTheThing(t *testing.T) {
 		{&client.LockLostError{Name: "two words"}, "sscli lock status 'two words' shows"},
 		{&client.LockLostError{Name: "$(id)"}, "sscli lock status '$(id)' shows"},
 		{&client.LockLostError{Name: "it's"}, "sscli lock status NAME shows"},
+		{&client.LockLostError{Name: "KEY-TOKEN"}, "sscli lock status KEY-TOKEN shows"},
+		{&requestError{key: "the TOKEN", token: "1:2:KEY", err: &NextError{Err: denied, Hint: "NAME, KEY, TOKEN"}}, "NAME, 'the TOKEN', 1:2:KEY"},
 		{client.ErrLockLost, "sscli lock status NAME shows"},
 		{Describe(client.Get("line1/setpoint"), denied), "grant the user access to line1/setpoint in"},
 		{Describe(client.Get("a\nb"), denied), "grant the user access to KEY in"},

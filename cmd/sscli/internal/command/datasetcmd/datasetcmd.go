@@ -1,6 +1,6 @@
 // Package datasetcmd has the commands of `sscli dataset`, which manage the reference data of data
 // flows. Package records reads and writes the records, package dataset compares them, and package
-// dataflow reads the definitions that use them.
+// dataflow reads the definitions of data flows.
 package datasetcmd
 
 import (
@@ -96,24 +96,27 @@ func (f *pathFlag) String() string { return f.path.String() }
 // Type implements [pflag.Value].
 func (f *pathFlag) Type() string { return "string" }
 
-// open opens a file, or standard input ("-"). size is the number of bytes, or 0 if that is unknown.
+// open opens a file, or standard input ("-"). size is the number of bytes, or 0 if the size is unknown.
 func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, size int, err error) {
 	if info, err := os.Stat(name); name != "-" && (err != nil || info.Mode().IsRegular()) {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, 0, &fault.UsageError{Err: err}
 		}
+		if info, err = file.Stat(); err == nil {
+			size = int(info.Size())
+		}
 		a.Signals.Arm()
-		return file, int(info.Size()), nil
+		return file, size, nil
 	}
-	text, err := a.Read(ctx, name, "records from standard input") // Ctrl-C must end a read of a pipe
+	text, err := a.Read(ctx, name, "records from standard input") // a.Read, so that Ctrl-C ends a read of a pipe
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = &fault.UsageError{Err: path}
 	}
 	return io.NopCloser(bytes.NewReader(text)), len(text), err
 }
 
-// read reads the value of a key. If the key is missing, it tells the user, and found is false.
+// read reads the value of a key. If the key is missing, read tells the user, and found is false.
 func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}
@@ -130,7 +133,8 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 	return value, found, err
 }
 
-// notDataset adds a hint to an error in a stored value.
+// notDataset adds the key and a hint to an error about the records in the value of a key. It returns
+// other errors unchanged.
 func notDataset(key string, err error) error {
 	invalid, ok := errors.AsType[*records.Error](err)
 	if !ok {

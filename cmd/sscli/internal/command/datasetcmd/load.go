@@ -210,7 +210,7 @@ const (
 	unchanged = "unchanged"
 )
 
-// plan returns the plan for a key whose present value is in before.
+// plan returns what a load would do to the key. before holds the current value of the key.
 func (l *loader) plan(before client.GetResult, maxPacket int) format.DatasetPlan {
 	p := format.DatasetPlan{
 		Key: l.key, Action: replace, Records: l.survey.Records, Bytes: len(l.value), MaxPacket: maxPacket, More: l.survey.More,

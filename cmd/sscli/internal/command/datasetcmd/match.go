@@ -156,7 +156,8 @@ func valueOf(text string) []byte {
 	return value
 }
 
-// records returns the records of the data set in the store or in --data, for several loops.
+// records returns the records of the data set, from the store or from --data. The caller may iterate
+// over them several times.
 func (m *matcher) records(ctx context.Context) (iter.Seq2[records.Record, error], error) {
 	if err := client.Get(m.key).Check(); err != nil {
 		return nil, &fault.UsageError{Err: err}
@@ -179,7 +180,7 @@ const maxNear = 5
 func (m *matcher) find(rows iter.Seq2[records.Record, error], q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string
-	later, line := 0, 0 // line is the line of the record in the data set; a file may have other lines
+	later, line := 0, 0 // line is the number of the record in the data set; in a file of --data, r.Line may differ
 	for r, err := range rows {
 		if err != nil && m.data == "" {
 			err = notDataset(m.key, err)

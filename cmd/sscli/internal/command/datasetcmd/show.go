@@ -63,8 +63,8 @@ func (f *form) Set(text string) error {
 	return nil
 }
 
-// String implements [pflag.Value]. The setting output gets its value from String and cannot be csv or
-// jsonl, so String returns raw for these.
+// String implements [pflag.Value]. The setting output gets its value from String, and cannot be csv or
+// jsonl. So String returns raw for these two forms.
 func (f *form) String() string {
 	if *f == "csv" || *f == "jsonl" {
 		return "raw"

@@ -15,7 +15,7 @@ import (
 // A model is the state of the screen: the known keys, and the order, filter and selection that the
 // user has chosen.
 type model struct {
-	title    string // the URL of the store, or embedded
+	title    string // the URL of the broker, or "embedded"
 	patterns []string
 	interval time.Duration // time between scans; 0 means no scans
 
@@ -37,7 +37,7 @@ type model struct {
 	first     int    // index of the first row on the screen
 	open      string // the key whose details are shown, if isOpen
 	isOpen    bool
-	scroll    int  // number of lines of the details above the screen
+	scroll    int  // number of lines of the details that are above the screen
 	help      bool // the help is shown
 	page      int  // number of rows on the screen, for PageUp and PageDown
 }
@@ -63,14 +63,15 @@ type row struct {
 
 	writes rate
 
-	// A key whose value is written again and again is probably a lock, and the value is its holder.
+	// A key to which the same value is written again and again is probably a lock. The value then names
+	// the holder.
 	renewed  time.Time     // time of the last renewal, by the local clock
-	renewals int           // number of renewals since the last other event
+	renewals int           // number of successive renewals
 	longest  time.Duration // longest time between two renewals
 
 	history []change
 	packets []string
-	trace   bool // packets are collected; false in a shell, which connected before top began
+	trace   bool // collect packets; false in a shell, which connected before top began
 }
 
 // A change is an entry in the history of a key.
@@ -89,7 +90,7 @@ const maxLine = 4 << 10
 
 func beginning(value []byte) []byte { return value[:min(len(value), maxLine)] }
 
-// The maximum numbers of changes and packets of a row.
+// The maximum lengths of the fields history and packets of a row.
 const (
 	maxHistory = 200
 	maxPackets = 200
@@ -104,7 +105,8 @@ type rate struct {
 	second int64            // Unix time of the newest count
 }
 
-// advance removes counts that are older than rateSeconds.
+// advance begins a count of 0 for each second after r.second, up to now. The new counts replace the
+// oldest ones.
 func (r *rate) advance(now time.Time) {
 	second := now.Unix()
 	for n := min(second-r.second, rateSeconds); n > 0; n-- {
@@ -139,7 +141,8 @@ func (m *model) add(key string) *row {
 	return r
 }
 
-// noteTrouble records the newest error of an outage, if there is an outage.
+// noteTrouble records err as the newest error of the outage. It does nothing if there is no outage or
+// err is nil.
 func (m *model) noteTrouble(err error) {
 	if m.outage != "" && err != nil {
 		m.outage = fault.Message(err)
@@ -195,7 +198,8 @@ func (r *row) set(e client.Event) {
 	r.found = e.HasValue || e.Kind == client.EventSet
 }
 
-// countRenewal counts a change that writes the same value again.
+// countRenewal counts an event that writes the same value again as a renewal. For any other event, it
+// resets the count.
 func (r *row) countRenewal(e client.Event) {
 	if e.Kind != client.EventSet || !e.HasValue || !r.found || !bytes.Equal(e.Value, r.value) {
 		r.resetRenewals()
@@ -210,9 +214,9 @@ func (r *row) countRenewal(e client.Event) {
 
 func (r *row) resetRenewals() { r.renewed, r.renewals, r.longest = time.Time{}, 0, 0 }
 
-// lease estimates the lease of a lock, because the store does not reveal it. every is the longest time
-// between two renewals. left falls from 1 at a renewal to 0 after 3*every. isLock is true if the same
-// value was written again at least twice.
+// lease estimates the lease of a lock, because the store does not reveal the lease. every is the
+// longest time between two renewals. left falls from 1 at a renewal to 0 after 3*every. isLock is true
+// if the same value was written again at least twice.
 func (r *row) lease(now time.Time) (every time.Duration, left float64, isLock bool) {
 	if r.renewals < 2 || r.longest <= 0 {
 		return 0, 0, false
@@ -308,7 +312,8 @@ func (m *model) handleTableKey(k screen.Key, now time.Time) {
 	}
 }
 
-// distance returns the number of lines by which a key press moves down, or up if it is negative.
+// distance returns the number of lines by which a key press moves the selection or the details down. A
+// negative number means up.
 func (m *model) distance(k screen.Key) int {
 	const toEnd = 1 << 30
 	switch k {
@@ -328,7 +333,7 @@ func (m *model) distance(k screen.Key) int {
 	return 0
 }
 
-// indexOfSelected returns the index of the selected row, or 0 if it is not in rows.
+// indexOfSelected returns the index of the selected row, or 0 if rows does not contain that row.
 func (m *model) indexOfSelected(rows []*row) int {
 	return max(slices.IndexFunc(rows, func(r *row) bool { return r.key == m.selected }), 0)
 }

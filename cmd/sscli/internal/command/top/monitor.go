@@ -22,13 +22,13 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
-// A monitor runs top. Only the goroutine of loop uses the model and the maps. Other goroutines
-// send it functions that change them.
+// A monitor runs top. Only the goroutine of loop uses the model and the maps. Other goroutines change
+// the model and the maps with functions that they pass to the method change.
 type monitor struct {
 	session *client.Session
 	model   *model
 	packets *trace.KeyLog
-	limit   int // maximum number of watched keys, except operands
+	limit   int // maximum number of watched keys that scans have found
 
 	named   map[string]bool          // keys that are operands
 	watched map[string]*client.Watch // watches by key; nil before the watch is confirmed, or if it was refused
@@ -37,10 +37,10 @@ type monitor struct {
 	changes chan func()
 	jobs    chan terminal.Job
 	running sync.WaitGroup
-	end     context.CancelCauseFunc // ends top with an error, or without one by errQuit
+	end     context.CancelCauseFunc // ends top; the cause is an error, or errQuit
 }
 
-// errQuit ends top because the user quits.
+// errQuit is the cause of the end of top when the user quits.
 var errQuit = errors.New("quit")
 
 func newMonitor(s *client.Session, m *model, packets *trace.KeyLog, named map[string]bool, limit int) *monitor {
@@ -85,7 +85,7 @@ func (l *monitor) run(ctx context.Context, a *app.App) (err error) {
 		l.watch(ctx, key)
 	}
 	if len(l.model.patterns) > 0 {
-		// NewStore would print messages about outages over the screen.
+		// Do not use bulkread.NewStore: its store would print messages about outages over the screen.
 		store := &bulkread.Store{Session: l.session, RetryFor: cmp.Or(a.Settings.RetryFor, a.Settings.Timeout)}
 		l.start(func() error { return l.scan(ctx, store) })
 	}
@@ -109,7 +109,7 @@ func (l *monitor) start(f func() error) {
 	})
 }
 
-// change runs f on loop's goroutine. It returns false if ctx ends first.
+// change passes f to loop, which calls f. It returns false if ctx ends first.
 func (l *monitor) change(ctx context.Context, f func()) bool {
 	select {
 	case l.changes <- f:
@@ -134,7 +134,7 @@ func (l *monitor) loop(ctx context.Context, s *screen.Screen) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-tick.C:
-			if dirty || time.Since(drawn) >= time.Second { // the screen shows ages
+			if dirty || time.Since(drawn) >= time.Second { // also redraw each second, because the screen shows ages
 				dirty, drawn = false, time.Now()
 				l.draw(s)
 			}
@@ -145,7 +145,7 @@ func (l *monitor) loop(ctx context.Context, s *screen.Screen) error {
 			switch job {
 			case terminal.JobStop:
 				l.check(s.Suspend())
-			case terminal.JobContinued: // also after SIGSTOP, which sends no JobStop
+			case terminal.JobContinued: // also after SIGSTOP, which comes without a JobStop
 				l.check(s.Enter())
 			}
 		}
@@ -153,7 +153,7 @@ func (l *monitor) loop(ctx context.Context, s *screen.Screen) error {
 	}
 }
 
-// check ends top if err, from drawing on the terminal, is not nil.
+// check ends top with err, an error of the terminal, unless err is nil.
 func (l *monitor) check(err error) {
 	if err != nil {
 		l.end(fault.Output(err))
@@ -197,7 +197,7 @@ func (l *monitor) draw(s *screen.Screen) {
 	l.check(s.Draw(func(width, height int) []screen.Line { return l.model.view(width, height, now) }))
 }
 
-// scan scans for new keys at each interval, until ctx ends.
+// scan looks for new keys at each interval, until ctx ends. It returns early if the broker has no SCAN.
 func (l *monitor) scan(ctx context.Context, store *bulkread.Store) error {
 	for {
 		var keys []string
@@ -220,7 +220,7 @@ func hasNoScan(err error) bool {
 	return ok && refused.Kind() == wire.ErrorUnknownCommand
 }
 
-// scanned handles the keys and the error of a scan.
+// scanned handles the result of a scan: the keys that it found, and its error, if any.
 func (l *monitor) scanned(ctx context.Context, keys []string, err error) {
 	m := l.model
 	m.scanErr = ""
@@ -245,7 +245,7 @@ func (l *monitor) scanned(ctx context.Context, keys []string, err error) {
 		if _, known := l.watched[key]; known {
 			continue
 		}
-		if len(l.watched) < l.limit {
+		if len(l.watched)-len(l.named) < l.limit {
 			l.watch(ctx, key)
 		} else {
 			m.unwatched++
@@ -272,8 +272,9 @@ func (l *monitor) watch(ctx context.Context, key string) {
 	l.start(func() error { return l.follow(ctx, key) })
 }
 
-// follow watches a key and handles its events until ctx ends. If an operand cannot be watched, follow
-// tries again, unless the store has refused. For other keys, the next scan tries again.
+// follow watches a key and handles its events until ctx ends. After a temporary failure to start the
+// watch, follow tries again if the key is an operand; for any other key, the next scan tries again. A
+// key that the store refuses to watch stays unwatched.
 func (l *monitor) follow(ctx context.Context, key string) error {
 	w, err := l.session.Watch(ctx, []string{key}, client.WatchOptions{})
 	for ; err != nil; w, err = l.session.Watch(ctx, []string{key}, client.WatchOptions{}) {
@@ -302,7 +303,7 @@ func (l *monitor) follow(ctx context.Context, key string) error {
 	}
 }
 
-// unwatched shows why a key is not watched.
+// unwatched records why a key is not watched, for the screen to show.
 func (l *monitor) unwatched(key string, err error) {
 	l.watched[key] = nil
 	row := l.model.add(key)

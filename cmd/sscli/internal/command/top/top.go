@@ -4,11 +4,11 @@
 //	sscli top 'thermostat/*' setpoint
 //
 // [New] makes the command. A [model] has the state of the keys and of the display. Events and key
-// presses change the model, and [model.view] renders it as lines for a screen of any size. A model
-// uses no network and no terminal. A [monitor] connects it to a session and a screen.
+// presses change the model, and [model.view] renders the model as lines for a screen of any size. A
+// model uses no network and no terminal. A [monitor] connects the model to a session and a screen.
 //
-// Each key has a client.Session.Watch. A scan every few seconds finds new keys, because the store
-// sends no notifications for keys that are not watched.
+// Each key has its own watch (client.Session.Watch). A scan every few seconds finds new keys, because
+// the store sends no notifications for keys that are not watched.
 package top
 
 import (
@@ -72,7 +72,7 @@ top needs a terminal. In a pipe, use scan or watch.`,
 	return cmd
 }
 
-// check checks the flags, the operands and the terminal.
+// check checks the flags, the operands and the terminal, and returns the time between scans.
 func (f flags) check(a *app.App, operands []string) (interval time.Duration, err error) {
 	interval = 5 * time.Second
 	if f.every != "" {

@@ -10,13 +10,14 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// The minimum size of a screen. On a smaller one, top shows only "too small".
+// The minimum size of the screen, in columns and lines. On a smaller screen, top shows only "too
+// small".
 const (
 	minWidth  = 20
 	minHeight = 4
 )
 
-// view returns the lines of a screen: at most height, each at most width columns wide.
+// view returns at most height lines for the screen, each at most width columns wide.
 func (m *model) view(width, height int, now time.Time) []screen.Line {
 	if width < minWidth || height < minHeight {
 		return cut([]screen.Line{{Text: "too small"}}, width, height)
@@ -77,7 +78,7 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 	case m.scanErr != "":
 		problem = "scan: " + format.Escape(m.scanErr)
 	case m.unwatched > 0:
-		problem = fmt.Sprintf("%d more keys are not shown: name a pattern or raise --limit", m.unwatched)
+		problem = format.Count(m.unwatched, "more key") + " not shown: name a pattern or raise --limit"
 	}
 	if problem != "" {
 		lines = append(lines, screen.Line{Text: problem, Style: screen.Alert})
@@ -127,7 +128,8 @@ func textLines(text string) (lines []screen.Line) {
 	return lines
 }
 
-// The widths of the columns. The value gets the rest.
+// The widths of the columns for the age and the rate, of the bar in the column LEASE, and of the gap
+// between two columns.
 const (
 	ageWidth  = 7
 	rateWidth = 5
@@ -135,7 +137,8 @@ const (
 	gap       = 2
 )
 
-// A layout has the widths of columns. lease is 0 if there is no room for that column.
+// A layout has the widths of the columns for key, value and lease. lease is 0 if the screen has no room
+// for its column.
 type layout struct{ key, value, lease int }
 
 func newLayout(width int, rows []*row) layout {
@@ -153,7 +156,7 @@ func newLayout(width int, rows []*row) layout {
 	return l
 }
 
-// row joins cells, and aligns numbers to the right.
+// row joins the cells of a line, and aligns the age and the rate to the right.
 func (l layout) row(key, value, age, rate, lease string) string {
 	spaces := strings.Repeat(" ", gap)
 	text := screen.Pad(format.CutMiddle(key, l.key), l.key) + spaces + screen.Pad(value, l.value) + spaces + screen.PadLeft(age, ageWidth) + spaces + screen.PadLeft(rate, rateWidth)
@@ -163,7 +166,7 @@ func (l layout) row(key, value, age, rate, lease string) string {
 	return strings.TrimRight(text, " ")
 }
 
-// viewTable returns the part of the table around the selected row.
+// viewTable returns the titles, and the rows around the selected row that fit in height lines.
 func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
 	rows := m.shown(now)
 	m.page = max(height-1, 1)
@@ -218,10 +221,10 @@ func (r *row) shownValue() string {
 	return format.ValueStart(beginning(r.value), len(r.value))
 }
 
-// age returns the time since the key was written or deleted.
+// age returns a text for the time since the key was written or deleted, or "" if the time is unknown.
 func (r *row) age(now time.Time) string {
 	at := r.version.Time()
-	if !r.found { // the version is still the deleted value's
+	if !r.found { // the version still belongs to the deleted value
 		at = r.changed
 	}
 	if !r.read || at.IsZero() || r.found && r.version.IsZero() {

@@ -83,7 +83,7 @@ type checker struct {
 	findings []finding
 }
 
-// A use is an entry of a file that names a data set.
+// A use is a place in one of the files where a data set is named.
 type use struct {
 	file int // index in checker.names
 	*dataflow.Dataset
@@ -127,7 +127,8 @@ func (c *checker) readFiles() error {
 	return nil
 }
 
-// A source returns the records of a key. If the key is missing, rows is nil and hint says what to do.
+// A source returns the records of a key. rows is nil if there is no data set for the key. hint says
+// what to do if there are no records.
 type source func(ctx context.Context, key string) (rows iter.Seq2[records.Record, error], hint string, err error)
 
 // run checks the data sets, and prints the findings.
@@ -183,7 +184,7 @@ func (c *checker) checkKey(ctx context.Context, key string, uses []use, from sou
 			wanted = append(wanted, wantedField{use: u, Field: f})
 		}
 	}
-	surveys := []*dataset.Survey{{}} // the first is about the fields, the others are about the uses
+	surveys := []*dataset.Survey{{}} // the first for the fields of the records, then one for each use
 	for _, u := range uses {
 		surveys = append(surveys, &dataset.Survey{On: u.On})
 	}
