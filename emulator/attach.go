@@ -24,7 +24,7 @@ import (
 type Attached struct {
 	o      mqtt.Options
 	opts   EngineOptions
-	cancel context.CancelCauseFunc // the cause is why the data file cannot be written, or nil after Close
+	cancel context.CancelCauseFunc // ends run; called with the error of a failed commit, or with nil by Close
 	wg     sync.WaitGroup
 	ended  chan struct{} // closed when run ends
 
@@ -46,9 +46,9 @@ const (
 	maxAttachedQueue = 1 << 16 // maximum number of replies and notifications that wait to be sent
 
 	// Requests are refused while more than maxWaiting replies and notifications, or more than
-	// maxWaitingBytes of payloads, wait to be sent. maxWatched limits the estimated memory of the
-	// registrations. This also limits their number, to about 40,000, so that the notifications of one
-	// change fit in maxAttachedQueue.
+	// maxWaitingBytes of payloads, wait to be sent. maxWatched is the maximum estimated memory of all
+	// KEYNOTIFY registrations, in bytes. It allows about 40,000 registrations, so that the notifications
+	// of one change never exceed maxAttachedQueue.
 	maxWaiting      = maxAttachedQueue / 3
 	maxWaitingBytes = 256 << 20
 	maxWatched      = 16 << 20
@@ -60,9 +60,9 @@ const (
 
 var errQueueFull = errors.New("the broker accepts replies and notifications more slowly than requests arrive")
 
-// Attach connects to the broker in o and serves a store there until Close is called or a permanent
-// error occurs, such as a refused login. After any other error, it reconnects and keeps the
-// store's contents. ctx limits only the first connection attempt. Attach sets o.OnMessage and
+// Attach connects to the broker in o and returns a store that is served there until Close is called or
+// a permanent error occurs, such as a refused login. After any other error, the store reconnects and
+// keeps its contents. ctx limits only the first connection attempt. Attach replaces o.OnMessage and
 // o.Subscribe.
 func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) (*Attached, error) {
 	if opts.Now == nil {
@@ -104,10 +104,11 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 	return a, nil
 }
 
-// Done returns a channel that is closed when the store is no longer served. Err then says why.
+// Done returns a channel that is closed when the store is no longer served. Err then returns the reason.
 func (a *Attached) Done() <-chan struct{} { return a.ended }
 
-// Err returns why the store is no longer served, or nil.
+// Err returns why the store is no longer served, which is context.Canceled after Close. It returns nil
+// while the store is served.
 func (a *Attached) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +174,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether a new connection would end with the same error.
+// final reports whether an error is permanent, because a new connection would end with the same error.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -182,7 +183,8 @@ func final(err error) bool {
 	return ok && (code == mqtt.ReasonTakenOver || code == mqtt.ReasonBadLogin || code == mqtt.ReasonNotAuthorized || code == mqtt.ReasonBanned)
 }
 
-// serve publishes queued messages and removes expired keys until the connection ends.
+// serve publishes queued messages and removes expired keys until the connection ends, ctx is done or the
+// queue is too long. It returns the reason.
 func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -196,7 +198,7 @@ func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 			return context.Cause(ctx)
 		}
 		a.mu.Lock()
-		a.engine.ExpireSome() // the timer fires immediately if there are more
+		a.engine.ExpireSome() // if more keys have expired, the timer fires immediately
 		a.notify()
 		queue, full := a.queue, len(a.queue) > maxAttachedQueue
 		a.queue, a.queued = nil, 0
@@ -231,8 +233,8 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	a.signal()
 }
 
-// receive answers one request. It ignores a request whose QoS, response topic, correlation data or
-// sender is missing or not valid.
+// receive answers one request. It ignores a request with a QoS other than 1, without a response topic or
+// correlation data, with a forbidden response topic, or with two different client ids.
 func (a *Attached) receive(m mqtt.Message) {
 	if m.Topic != wire.RequestTopic {
 		return
@@ -267,7 +269,8 @@ func (a *Attached) receive(m mqtt.Message) {
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Rest.Join(response.Payload), response.Properties))
 }
 
-// expire removes the keys that have expired. If they are many, it unlocks a.mu between steps.
+// expire removes the keys that have expired. It requires a.mu. If many keys have expired, it unlocks a.mu
+// between steps.
 func (a *Attached) expire() {
 	for a.engine.ExpireSome() {
 		a.notify()
@@ -277,9 +280,9 @@ func (a *Attached) expire() {
 	}
 }
 
-// notify queues the pending notifications. It requires a.mu.
+// notify queues the store's pending notifications. It requires a.mu.
 func (a *Attached) notify() {
-	var payload, kept []byte // the notifications of a change share one copy
+	var payload, kept []byte // the notifications of a change share one copy of the payload
 	for _, n := range a.engine.TakeNotifications() {
 		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
 			payload, kept = n.Payload, n.Rest.Join(bytes.Clone(n.Payload))
@@ -288,8 +291,8 @@ func (a *Attached) notify() {
 	}
 }
 
-// reserve charges n more bytes to the registrations of KEYNOTIFY, or returns false if they would take
-// too many. It requires a.mu.
+// reserve adds n, which may be negative, to the estimated memory of the KEYNOTIFY registrations. If the
+// sum would exceed maxWatched, it adds nothing and returns false. It requires a.mu.
 func (a *Attached) reserve(n int) bool {
 	if n > 0 && a.watched+n > maxWatched {
 		return false
@@ -331,8 +334,8 @@ func (a *Attached) message(topic string, correlation, payload []byte, properties
 
 // attachedClient returns the id of the client that sent a request. Brokers do not forward client
 // ids, so attachedClient must trust the request: it returns `__srcId` or, without that property,
-// the id in the response topic, in plain text or hexadecimal (protocol.md 1.1). consistent is
-// false if the two differ.
+// the id in the response topic, in plain text or hexadecimal (protocol.md 1.1). A response topic
+// outside clients/ is itself used as the id. consistent is false if the request has two different ids.
 func attachedClient(m mqtt.Message) (id string, consistent bool) {
 	source, _ := m.Property(wire.PropSource)
 	rest, ok := strings.CutPrefix(m.ResponseTopic, "clients/")

@@ -37,7 +37,8 @@ func (s *Server) note(c *store.Change) {
 	})
 }
 
-// Changes returns the last 1024 changes of the store, oldest first, if Options.Changes is set.
+// Changes returns the last 1024 changes of the store, oldest first. It returns none unless
+// Options.Changes is set.
 func (s *Server) Changes() []Change {
 	s.broker.Lock()
 	defer s.broker.Unlock()

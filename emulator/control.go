@@ -9,15 +9,15 @@ import (
 	"github.com/sscli/sscli/emulator/broker"
 )
 
-// A State holds the counts that a test may wait for, see [Server.Await].
+// A State holds the counts that a test can wait for with [Server.Await].
 type State struct {
 	Clients       int // connected clients
 	Connections   int // open connections, including those before CONNECT
 	Requests      int // valid requests received
 	Ignored       int // ignored requests: QoS 0 or 2, no response topic or no correlation data
 	Expired       int // requests discarded because their Message Expiry Interval had passed
-	Replies       int // replies with a subscriber
-	Undelivered   int // replies without a subscriber, or without one whose session had room
+	Replies       int // replies with a subscriber, including those that are too large for it
+	Undelivered   int // replies that no subscriber gets: there is none, or no session has room
 	Notifications int // notifications sent
 	TooLarge      int // messages dropped because they exceed a client's Maximum Packet Size
 	Delayed       int // requests and replies that are being delayed
@@ -74,8 +74,8 @@ func (s *Server) FastForward(d time.Duration) {
 	s.awaitCommit()
 }
 
-// awaitCommit waits until all changes are in the data file or the file cannot be written. Err
-// returns the error.
+// awaitCommit waits until all changes are in the data file or the file cannot be written. In the latter
+// case, Err returns the error.
 func (s *Server) awaitCommit() { _ = s.journal.wait() }
 
 // Now returns the time on the store's clock.
@@ -93,22 +93,22 @@ func (s *Server) Intercept(decide func(Request) Action) {
 }
 
 // RefuseConnect sets a function that is called for each CONNECT. If it returns a reason code of 0x80
-// or more, the server refuses the client with that code in CONNACK. Otherwise, or if decide is
-// nil, the login checks in Options decide.
+// or more, the server refuses the client with that code in CONNACK. For any other code, or if decide
+// is nil, the login checks in Options apply.
 func (s *Server) RefuseConnect(decide func(clientID, username string) (reason byte)) {
 	s.update(func() { s.refuse = decide })
 }
 
 // RefuseReauth sets a function that is called for each re-authentication. If it returns a reason
 // code of 0x80 or more, the server disconnects the client with that code; 0x18 tells the client to
-// try again later. For any other code, or if decide is nil, Options.CheckToken or VerifyToken
-// decides.
+// try again later. For any other code, or if decide is nil, the server checks the token with
+// Options.CheckToken or VerifyToken.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }
 
-// DropAll closes the connections of all clients, without a DISCONNECT. Their registrations end
-// before it returns.
+// DropAll closes the connections of all clients, without a DISCONNECT. The clients' KEYNOTIFY
+// registrations end before DropAll returns.
 func (s *Server) DropAll() {
 	s.update(func() {
 		s.broker.Clients(func(c *broker.Client) { c.Cut() })
@@ -146,7 +146,7 @@ func (s *Server) Set(key, value string) (wire.Version, error) {
 	return version, err
 }
 
-// Get returns a key's state.
+// Get returns a key's state, and whether the key exists.
 func (s *Server) Get(key string) (Entry, bool) {
 	defer s.awaitCommit()
 	s.broker.Lock()

@@ -14,13 +14,14 @@
 //
 // [Server.FastForward] lets keys and sessions expire without waiting; [Server.Intercept] drops,
 // delays, repeats and alters replies; [Server.DropAll] breaks connections; [Server.RefuseConnect]
-// and [Server.RefuseReauth] refuse clients; [Server.Await] waits for a state. Programs call [New].
+// and [Server.RefuseReauth] refuse clients; [Server.Await] waits for a state. A program that is not a
+// test calls [New] instead of Start.
 //
 // All watchers are notified of changes in the same order, and a client is notified of a change
 // before it gets the reply to any later request. A client that cannot keep up is disconnected
-// with 0x97. Replies and notifications to a connected client are never dropped silently, unless
-// they exceed its Maximum Packet Size, as MQTT 5 (3.1.2.11.4) requires. The emulator is a single
-// node.
+// with 0x97. Replies and notifications to a connected client are never dropped silently, except
+// those that exceed the client's Maximum Packet Size: MQTT 5 (3.1.2.11.4) requires this. The
+// emulator is a single node.
 //
 // With [Options].Data the store is kept in a file. A reply or notification is sent only after all
 // earlier changes are in the file, so that no client sees a value that a crash could undo. If the
@@ -29,7 +30,7 @@
 // For all other topics, the broker is an ordinary MQTT broker with sessions, wills, retained
 // messages and shared subscriptions, for MQTT 5 and 3.1.1. It queues messages, in order, for a
 // session whose client is offline; if the queue is full, the publisher gets 0x97. Requests to the
-// store need MQTT 5, because they use its properties.
+// store need MQTT 5, because they use properties that MQTT 3.1.1 does not have.
 //
 // # Support matrix
 //

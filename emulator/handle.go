@@ -28,17 +28,17 @@ type request struct {
 type origin struct {
 	client   *broker.Client
 	packetID uint16
-	action   Action // chosen by the interceptor; the zero Action without one
+	action   Action // chosen by the interceptor; the zero Action without an interceptor
 }
 
-// acknowledge sends the PUBACK unless the action has NoPuback.
+// acknowledge sends the PUBACK unless the action's NoPuback is set.
 func (o *origin) acknowledge() {
 	if !o.action.NoPuback {
 		o.client.Ack(o.packetID, broker.Success)
 	}
 }
 
-// acknowledgeLast sends the PUBACK if the action has PubackLast.
+// acknowledgeLast sends the PUBACK if the action's PubackLast is set.
 func (o *origin) acknowledgeLast() {
 	if o.action.PubackLast {
 		o.acknowledge()
@@ -55,7 +55,8 @@ func (r *request) clone() *request {
 }
 
 // handle processes a message to the request topic. It runs on the goroutine that reads from the
-// client. Unless the request or its reply is delayed, handle replies before it returns.
+// client. Unless the request or its reply is delayed, handle replies before it returns. It returns the
+// reason code for the PUBACK, or broker.Later if admit has sent the PUBACK, will send it or omits it.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	s.journal.admit()
 	if s.expire(); !c.Connected() {
@@ -70,7 +71,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		s.observeIgnored(s.request.Request, "a response topic that is not the client's")
 		return broker.NotAuthorized
 	}
-	// MQTT 3 has neither a response topic nor correlation data.
+	// MQTT 3 has neither a response topic nor correlation data, so its requests are ignored here.
 	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
 		s.counts.Ignored++
 		s.request.read(c, p)
@@ -80,7 +81,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	var action Action
 	if s.intercept != nil {
 		action = s.decide(c, p)
-		// The counts change after decide returns, so Await must be woken again.
+		// The counts change after decide has returned, so wake Await again.
 		defer s.changed.Broadcast()
 		if !c.Connected() {
 			return broker.Later
@@ -135,8 +136,8 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 	}
 }
 
-// admit acknowledges a request and processes it, immediately or after a delay. The request's action may
-// change each of these steps.
+// admit acknowledges a request and processes it, immediately or after a delay. r.action may replace,
+// delay or omit each of these steps. expiry is the Message Expiry Interval; 0: none.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
 	switch action := &r.action; {
@@ -194,7 +195,7 @@ func newMessage(topic, payload, properties []byte) message {
 	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
 }
 
-// clone returns a copy that stays valid, and its size in bytes, including a large value.
+// clone returns a copy that stays valid, and the copy's size in bytes, including the large value in Rest.
 func (m message) clone() (message, int) {
 	all := slices.Concat(m.topic, m.Payload, m.Properties)
 	t, p := len(m.topic), len(m.topic)+len(m.Payload)
@@ -213,7 +214,7 @@ func (s *Server) process(r *request) {
 		return
 	}
 	if !r.client.Connected() && strings.EqualFold(word(r.Payload, 0), wire.VerbKeyNotify) {
-		return // its registrations end with the connection
+		return // the registration would have ended with the connection
 	}
 	s.responseTopic, s.received = r.responseTopic, r.received
 	resp := s.store.Do(&r.Request, s.payload[:0])
@@ -256,8 +257,8 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, properties)
 }
 
-// replyLater sends a reply after the action's delay, but not before all changes made by then are in
-// the data file.
+// replyLater sends a reply after the action's delay, but not before all changes made up to the end of
+// the delay are in the data file.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
 	s.after(o.action.DelayReply, func() {
@@ -269,7 +270,7 @@ func (s *Server) replyLater(o origin, m message) {
 	})
 }
 
-// reply publishes a reply to the subscribers of its topic, twice if the action has Duplicate.
+// reply publishes a reply to the subscribers of its topic, twice if the action's Duplicate is set.
 func (s *Server) reply(o *origin, m message) {
 	times := 1
 	if o.action.Duplicate {
@@ -291,7 +292,7 @@ func (s *Server) reply(o *origin, m message) {
 // notification once, whether or not it has a subscription (protocol.md 1.2).
 func (s *Server) notify() {
 	notes, size := s.store.TakeNotifications(), 0
-	var payload, kept []byte // the notifications of a change share one copy
+	var payload, kept []byte // the notifications of a change share one copy of the payload
 	for i := range notes {
 		n := &notes[i]
 		c := s.broker.Client(n.ClientID)
@@ -326,12 +327,12 @@ func (s *Server) notify() {
 // notify calls pauseNotify after about maxNotifyStep bytes, which take a millisecond.
 const (
 	maxNotifyStep = 512 << 10
-	notifyCost    = 1000 // per notification, plus its bytes
+	notifyCost    = 1000 // added to the bytes of each notification
 )
 
-// pauseNotify lets other clients use the broker while notify sends many notifications. The store must
-// not change in the meantime, see awaitNotify, so that notifications are sent in the order of the
-// changes.
+// pauseNotify lets other clients use the broker while notify sends many notifications. So that
+// notifications are sent in the order of the changes, the store must not change in the meantime:
+// awaitNotify ensures this.
 func (s *Server) pauseNotify() {
 	s.notifying = true
 	s.broker.Unlock()
@@ -339,8 +340,8 @@ func (s *Server) pauseNotify() {
 	s.broker.Lock()
 }
 
-// awaitNotify waits until notify has sent its notifications. Code that uses the store must call it
-// first. It unlocks the broker while it waits.
+// awaitNotify waits until notify has sent its notifications. Code that changes the store must call
+// awaitNotify first, with the broker locked. awaitNotify unlocks the broker while it waits.
 func (s *Server) awaitNotify() {
 	for s.notifying {
 		s.notified.Wait()

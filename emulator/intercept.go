@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// An Action says what to do with one request, see [Server.Intercept]. With the zero Action, the
-// server answers the request normally.
+// An Action specifies what the server does with one request; see [Server.Intercept]. With the zero
+// Action, the server answers the request normally.
 type Action struct {
 	// What to do instead of processing the request.
 	Drop       bool // acknowledge the request, then discard it
@@ -26,7 +26,7 @@ type Action struct {
 	NoPuback   bool          // never send PUBACK
 	PubackLast bool          // send PUBACK after the reply, not before processing
 	Duplicate  bool          // send the reply twice
-	Rewrite    func(*Answer) // changes the reply; it must not call the server
+	Rewrite    func(*Answer) // changes the reply; must not call the server; nil: no change
 }
 
 // An Answer is a reply that [Action].Rewrite may change.
@@ -38,7 +38,8 @@ type Answer struct {
 	Payload         []byte
 }
 
-// Set sets the value of a user property, or adds the property at the end.
+// Set sets the value of the first user property with the name. If there is none, Set adds the property at
+// the end.
 func (a *Answer) Set(name, value string) {
 	if i := slices.IndexFunc(a.Properties, func(p Property) bool { return p.Name == name }); i >= 0 {
 		a.Properties[i].Value = value

@@ -16,7 +16,7 @@ type Data struct {
 	File string // created if it does not exist; one process at a time may use it
 
 	// If Asked is set, the file has only the keys whose last SET had `aio-persistence`, and the
-	// keys that match one of Patterns, in the syntax of Rule.Keys. Otherwise it has all keys.
+	// keys that match one of Patterns, in the syntax of [store.MatchGlob]. Otherwise it has all keys.
 	Asked    bool
 	Patterns []string
 
@@ -25,7 +25,7 @@ type Data struct {
 	commit func(write func() error) error // wraps each commit; nil: no wrapper
 }
 
-// keeps reports whether a key is kept in the file.
+// keeps reports whether to keep a key in the file. persist is set if the key's last write asked for it.
 func (d Data) keeps(key []byte, persist bool) bool {
 	if !d.Asked || persist {
 		return true
@@ -40,12 +40,12 @@ func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-// A journal writes a store's changes to its data file. Each commit writes all changes that were
+// A journal writes the changes of a store to a data file. Each commit writes all changes that were
 // made during the previous commit.
 //
 // While changes are being written, all replies and notifications wait in a queue, including the
 // replies to reads. So no client sees a value that a crash could undo. The queue keeps their
-// order: watchers are notified of a change before the client that made it gets the reply.
+// order: watchers are notified of a change before the client that made the change gets the reply.
 //
 // A store without a data file has a nil journal, and its replies and notifications do not wait.
 type journal struct {
@@ -58,7 +58,7 @@ type journal struct {
 	next    *group    // for the next commit
 	writing *group    // for the current commit; nil: no commit is running
 	changed sync.Cond // signals a change of the fields in this struct
-	clock   int64     // the latest clock in the file or in next
+	clock   int64     // the latest wall clock in the file or in next, in milliseconds
 	closing bool
 	err     error         // why the last commit failed; no commit follows
 	ended   chan struct{} // closed when run ends
@@ -79,8 +79,8 @@ const (
 	maxHeld      = 1 << 16
 	maxHeldBytes = 64 << 20
 
-	// clockAhead is how far, in milliseconds, a clock written to the file is ahead of the store's,
-	// so that most changes need not write it. A restarted store begins with the clock in the file.
+	// clockAhead is how far the clock in the file is set ahead of the store's clock, in milliseconds, so
+	// that most changes need not write a new clock. A restarted store begins with the clock in the file.
 	clockAhead = int64(time.Second / time.Millisecond)
 )
 
@@ -145,8 +145,8 @@ func (j *journal) add(c *store.Change) {
 	j.changed.Broadcast()
 }
 
-// pending reports whether replies and notifications must wait for a commit, see hold. It requires
-// the lock.
+// pending reports whether the caller must pass replies and notifications to hold, because changes are not
+// committed yet or a commit has failed. It requires the lock.
 func (j *journal) pending() bool {
 	return j != nil && (j.last() != nil || j.err != nil)
 }
@@ -159,9 +159,9 @@ func (j *journal) last() *group {
 	return j.writing
 }
 
-// hold queues do: run calls do, with the lock held, once all changes made so far are in the file. If a
-// commit fails, do is never called. bytes is the approximate size of the message that do sends. hold
-// requires the lock. The caller must have checked that pending returns true.
+// hold queues do, a function that sends a message. Once all changes made so far are in the file, run calls
+// the function with the lock held. If a commit fails, the function is never called. bytes is the
+// approximate size of the message. hold requires the lock, and must be called only if pending returns true.
 func (j *journal) hold(bytes int, do func()) {
 	if j.err != nil {
 		return

@@ -39,8 +39,8 @@ func (s *Server) load() error {
 	return s.journal.wait()
 }
 
-// set sets a key with a request, and does not wait for the data file. options are words for the SET,
-// such as NX.
+// set sets a key with a request, and does not wait for the data file. It appends options, such as NX, to
+// the SET.
 func (s *Server) set(seed Seed, options ...string) (wire.Version, error) {
 	words := append([]string{wire.VerbSet, seed.Key, string(seed.Value)}, options...)
 	if seed.TTL != 0 {

@@ -15,7 +15,7 @@ import (
 const methodSAT = "K8S-SAT"
 
 // login accepts or refuses a CONNECT, or an AUTH from a connected client. It runs on the
-// connection's goroutine, without the lock.
+// connection's goroutine, without the broker's lock.
 func (s *Server) login(l *broker.Login) broker.Verdict {
 	if l.Again {
 		return s.authenticateAgain(l)
@@ -80,8 +80,8 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 	return s.verify(l)
 }
 
-// verify checks a client's token and returns the token's user as the user name. If the token names no
-// user, the certificate's common name takes its place.
+// verify checks a client's token. The user name in the verdict is the user that the token names or, if it
+// names none, the common name in the client's certificate.
 func (s *Server) verify(l *broker.Login) broker.Verdict {
 	var login Login
 	var err error
@@ -101,8 +101,8 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: login.User}
 }
 
-// expireLogin sets the time when a client's token expires. The server then closes the connection
-// without a DISCONNECT (protocol.md 7.2). The zero time means never.
+// expireLogin sets the time when a client's token expires. At that time the server closes the connection
+// without a DISCONNECT (protocol.md 7.2). The zero time means never. expireLogin requires the broker's lock.
 func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 	if cut, ok := c.Value.(*broker.Timer); ok {
 		s.broker.Cancel(cut)
@@ -130,8 +130,8 @@ func (s *Server) disconnected(c *broker.Client) {
 }
 
 // mayReplyTo reports whether the store may publish a client's replies to a topic. Topics that begin
-// with $ are refused. With rules, so are the topics of other clients: otherwise the store would
-// publish for a client to topics that the client may not use.
+// with $ are refused. If there are rules, the topics of other clients are refused too: otherwise a
+// client could make the store publish to topics that the client may not use.
 func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	if len(topic) == 0 {
 		return true

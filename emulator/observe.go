@@ -36,7 +36,7 @@ func ignored(r store.Request, at time.Time, why string) observe.Event {
 	return e
 }
 
-// whyIgnored returns why a message to the request topic is ignored, or "" if it is not.
+// whyIgnored returns why a message to the request topic is ignored, or "" if the message is valid.
 func whyIgnored(qos byte, hasTopic, hasCorrelation bool) string {
 	switch {
 	case qos != 1:
@@ -88,7 +88,7 @@ func (p *redisPort) collects(e observe.Event) bool {
 }
 
 // observed reports the event of a Redis command, including the version and the notified clients that
-// the store reported for the command.
+// the store reported for the command. locked reports whether the caller has locked the port.
 func (p *redisPort) observed(e observe.Event, locked bool) {
 	if !locked {
 		p.Lock()

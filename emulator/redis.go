@@ -29,7 +29,7 @@ type redisPort struct {
 	journal *journal // nil: the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
-	running bool   // a Redis command is running: changes and events of the store belong to it
+	running bool   // a Redis command is running, and causes the store's changes and events
 	version []byte // version of the last change
 
 	observe func(observe.Event) // nil: not called
@@ -107,7 +107,7 @@ func refused(text string) error {
 	return errors.New(text)
 }
 
-// Check checks whether ops are allowed by the rules, the fences of the keys and the quota of keys.
+// Check returns an error if the rules, the fence of a key or the quota of keys forbids an operation.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
 	limited := p.store.CheckQuota(math.MaxInt32) != ""
 	added := make(map[string]struct{})
@@ -240,8 +240,9 @@ const (
 	maxRestricted = 1000
 )
 
-// Scan returns a page of keys in byte order. The token is a byte followed by the last key that Scan
-// has examined; the byte keeps the token from being empty.
+// Scan returns a page of keys in byte order, and examines at most want keys for it. The token of the next
+// page is a byte followed by the last key that Scan has examined; the byte keeps the token from being
+// empty.
 func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
 	start := prefix
 	var after []byte
@@ -284,9 +285,9 @@ func (p *redisPort) Unwatch([]byte)                      {}
 type serverLock struct{ s *Server }
 
 // Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. If many keys
-// have expired, Lock unlocks the broker while it removes them. The commands between Lock and Unlock are
-// one atomic step, so all have the same time. Reading the clock for each of them would cost as much as
-// finding its key.
+// have expired, Lock unlocks the broker between steps. The commands between Lock and Unlock are one atomic
+// step, so all have the same time. Reading the clock for each command would cost as much as finding the
+// command's key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.awaitNotify()

@@ -27,10 +27,10 @@ func NewRequest(clientID string, payload []byte, properties ...Property) Request
 // Verb returns the first word of the request in upper case, or "" if the payload is not valid RESP3.
 func (r Request) Verb() string { return strings.ToUpper(word(r.Payload, 0)) }
 
-// Key returns the second word of the request, or "" without one. For SCAN it is the pattern.
+// Key returns the second word of the request, which is the pattern for SCAN, or "" if there is none.
 func (r Request) Key() string { return word(r.Payload, 1) }
 
-// word returns the i-th word of a request, from 0, or "".
+// word returns word i of a request, counted from 0, or "" if the request has no such word.
 func word(payload []byte, i int) string {
 	words, err := wire.ParseRequest(payload)
 	if err != nil || len(words) <= i {

@@ -21,9 +21,9 @@ type Rule struct {
 	// Keys is a pattern in the syntax of [store.MatchGlob]: `*` matches any number of bytes, `?`
 	// one byte, `[0-9]` and `[abc]` one byte of a range or list.
 	// {principal.clientId} and {principal.username} match the client's id and user name
-	// literally. A rule with either does not apply to clients without a user name. A rule with
+	// literally. A rule with either of them does not apply to clients without a user name. A rule with
 	// {principal.clientId} applies only if the client's id equals its user name, because a login
-	// proves no other id.
+	// proves only the user name.
 	Keys string
 }
 
@@ -90,7 +90,7 @@ func (o *Options) checkProvable(r Rule) error {
 	switch {
 	case o.VerifyToken != nil, r.User == anybody && !strings.Contains(r.Keys, "{"):
 		return nil
-	case o.Users != nil: // a certificate alone is no login then
+	case o.Users != nil: // then a certificate alone is not enough to log in
 		if r.User != anybody && !known {
 			return fmt.Errorf("user %q can never log in: not in the list of users", r.User)
 		}
@@ -132,12 +132,12 @@ func principals(keys, clientID, username string) string {
 	return strings.NewReplacer(principalClient, clientID, principalUser, username).Replace(keys)
 }
 
-// quoteGlob returns a pattern that matches only text.
+// quoteGlob returns a pattern that matches only the given text.
 func quoteGlob(text string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
 }
 
-// rules are all rules of a server. An empty rules allows everything.
+// rules holds all rules of a server. If there are none, everything is allowed.
 type rules []Rule
 
 func (rs rules) allowKey(clientID, username, key string, write bool) bool {
@@ -153,8 +153,8 @@ func (rs rules) allowAll(username string) bool {
 
 // allowTopic reports whether a client may publish to a topic (write) or subscribe to a filter. If a
 // rule applies to the client's user name, the client may publish requests and subscribe to the
-// topics of its own client id. Only the store may publish to clients' topics: otherwise a client
-// could leave a retained message there for the next client with its id. Rules do not restrict an
+// topics of its own client id. Only the store may publish below clients/: otherwise a client could
+// leave a retained message there for the next client with its id. Rules do not restrict an
 // application's own topics (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if len(rs) == 0 {

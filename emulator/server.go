@@ -27,9 +27,8 @@ import (
 // loopback interface and accepts all clients.
 type Options struct {
 	Listen string // host:port; "": 127.0.0.1:0
-	// Listener, unless nil, accepts connections in place of Listen. A listener that returns
-	// net.Pipe connections allows tests in virtual time (testing/synctest). The server closes
-	// Listener.
+	// Listener, unless nil, replaces the listener on the address Listen. A Listener whose connections
+	// come from net.Pipe allows tests in virtual time (testing/synctest). The server closes Listener.
 	Listener  net.Listener
 	WebSocket string      // host:port to listen for WebSockets on; "": none
 	Origins   []string    // origins of the web pages that may use WebSocket, see [broker.Options]
@@ -39,12 +38,12 @@ type Options struct {
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
-	// How clients log in. A client's user name comes from its login: from CONNECT with
-	// Users or CheckLogin, from the common name of a certificate, or from the subject of a token.
-	// Without a login, the client has no user name, and the one in CONNECT is ignored.
+	// How clients log in. The login gives a client its user name: the user name in CONNECT (with Users or
+	// CheckLogin), the common name of the client's certificate, or the subject of the client's token. A
+	// client that does not log in has no user name, even if CONNECT contains a user name.
 
 	Users      map[string]string                           // user name to password; nil: not checked
-	CheckLogin func(username string, password []byte) bool // replaces Users; nil: Users are checked
+	CheckLogin func(username string, password []byte) bool // replaces Users; nil: the server checks Users
 	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil: not checked
 	// VerifyToken is called in place of CheckToken. Set it for tokens that name a user and expire, such
 	// as tokens from an [Issuer]. now is the time on the store's clock.
@@ -53,7 +52,7 @@ type Options struct {
 	Rules []Rule // who may use which keys; empty: all clients may use all keys
 	// Authorize reports whether a client may read or write a key. AuthorizeTopic reports whether
 	// a client may publish to a topic (write) or subscribe to a filter. nil: every client may.
-	// Neither function may call the server. If there are Rules, they must allow the access too.
+	// Neither function may call the server. If there are Rules, one of them must allow the access too.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
@@ -62,12 +61,12 @@ type Options struct {
 	ScanPage  int  // maximum number of keys on a page of SCAN; 0: 100
 	Data      Data // the data file; zero: the store is in memory only
 
-	// Load returns keys to add to the store before the server listens; nil: none. New does not
-	// change keys that Data already has. If Load returns an error, New returns a *[LoadError].
+	// Load yields keys to add to the store before the server listens; nil: none. New does not change
+	// keys that the data file already has. If Load yields an error, New returns a *[LoadError].
 	Load iter.Seq2[Seed, error]
 
-	// Changes makes the server keep the last changes, with their values, for [Server.Changes]. [Start]
-	// sets it.
+	// Changes makes the server keep the last 1024 changes, with their values, for [Server.Changes].
+	// [Start] sets this option.
 	Changes bool
 
 	Skew    time.Duration // how far the store's clock is ahead of the real clock
@@ -120,19 +119,19 @@ type Server struct {
 	port    *redisPort
 	logins  *admission.Throttle
 
-	// large is locked, before the broker, while a large value of a SET is copied without the broker's
-	// lock, and until the value is stored, so that there is only one such copy at a time.
+	// large limits handleLarge to one copy of a large value at a time. handleLarge locks large before the
+	// broker, and unlocks it after the request has been processed.
 	large sync.Mutex
 
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for
 	store     *store.Store
 	journal   *journal      // nil: the store is in memory only
-	changes   []Change      // the last ones, oldest first
+	changes   []Change      // the latest changes, oldest first
 	expiry    *broker.Timer // removes the next key that expires; nil: no key expires
 	expiresAt time.Time     // when expiry is due; zero: never
-	notifying bool          // notify has unlocked the broker, see awaitNotify
-	notified  sync.Cond     // signals the end of notifying
+	notifying bool          // notify is still sending and may have unlocked the broker, see awaitNotify
+	notified  sync.Cond     // signals that notifying has become false
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
@@ -145,7 +144,7 @@ type Server struct {
 	responseTopic []byte    // nil: the request did not come in a packet
 	received      time.Time // arrival time on the real clock; zero: not known
 
-	// Reused buffers, safe because the broker stays locked while it processes a request.
+	// Reused buffers, which is safe because the server processes one request at a time.
 	request             request
 	payload, properties []byte
 }
@@ -251,7 +250,7 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 		return nil, fmt.Errorf("listen on %s: %w", address, syscall.EADDRINUSE)
 	case err != nil:
 		if op, ok := errors.AsType[*net.OpError](err); ok {
-			err = op.Err // the message below has the address already
+			err = op.Err // the error below already includes the address
 		}
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case s.opts.TLS != nil:
@@ -264,7 +263,7 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 
-// WebSocketAddr returns the address that the server listens for WebSockets on, or nil.
+// WebSocketAddr returns the address on which the server listens for WebSockets, or nil if there is none.
 func (s *Server) WebSocketAddr() net.Addr {
 	if s.ws == nil {
 		return nil
@@ -314,7 +313,7 @@ func (s *Server) Close() error {
 // write its data file. In the latter case, Err returns the error.
 func (s *Server) Done() <-chan struct{} { return s.ended }
 
-// Err returns the error that ended the server, or nil.
+// Err returns the error that ended the server, or nil if the server is running or was closed by Close.
 func (s *Server) Err() error {
 	s.broker.Lock()
 	defer s.broker.Unlock()
@@ -348,8 +347,8 @@ func (s *Server) now() time.Time {
 	return s.broker.Now()
 }
 
-// after arranges to call do when d has passed on the store's clock. If d is 0 or less, it calls do at
-// once.
+// after arranges for do to be called when d has passed on the store's clock. If d is 0 or less, after
+// calls do before it returns.
 func (s *Server) after(d time.Duration, do func()) {
 	if d <= 0 {
 		do()
@@ -363,7 +362,8 @@ func (s *Server) after(d time.Duration, do func()) {
 	})
 }
 
-// expire removes the keys that have expired. If they are many, it unlocks the broker between steps.
+// expire removes the keys that have expired. If many keys have expired, it unlocks the broker between
+// steps.
 func (s *Server) expire() {
 	s.awaitNotify()
 	for !s.expiresAt.IsZero() && !s.now().Before(s.expiresAt) && s.store.ExpireSome() {

@@ -10,7 +10,7 @@ import (
 type Apply struct {
 	Key     string    `json:"key"`
 	Action  string    `json:"action"`        // "created", "changed", "unchanged", "deleted" or "conflict"; with --dry-run "create", "change", "unchanged" or "delete"
-	Version Version   `json:"version"`       // of the key now; nil: missing
+	Version Version   `json:"version"`       // the key's current version; nil: the key is missing
 	Time    time.Time `json:"time,omitzero"` // when apply handled the key, with --every; zero: not shown
 }
 
@@ -34,7 +34,7 @@ func (a Apply) raw(w *writer) { w.record(a.Action, a.Key, a.Version) }
 
 // ApplySummary counts what `apply` did, for standard error.
 type ApplySummary struct {
-	Created   int           `json:"created"` // a number of keys, like the next six fields
+	Created   int           `json:"created"` // number of keys, like the next six fields
 	Changed   int           `json:"changed"`
 	Unchanged int           `json:"unchanged"`
 	Deleted   int           `json:"deleted"`

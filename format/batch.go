@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// BatchSummary counts the lines of a batch by outcome, for standard error. The sum of the
-// counts is the number of lines that ran.
+// BatchSummary counts the lines of a batch by outcome, for standard error. The sum of Applied,
+// No, Refused, Unknown and Skipped is the number of lines that ran.
 type BatchSummary struct {
 	Applied int // done, with a positive reply
 	No      int // done, with a negative reply, such as "the key exists"
 	Refused int // invalid, or refused by the store or the broker
 	Unknown int // sent, but the outcome is unknown
-	Skipped int // had nothing to load
-	Newer   int // of Applied: replaced a newer value (import)
+	Skipped int // contained nothing to load
+	Newer   int // the lines in Applied that replaced a newer value; only for an import
 	Elapsed time.Duration
 
 	// Resume is the line to continue from if the batch stopped before the end of its input,
-	// else 0. Ahead lists the later lines whose results are already known.
+	// else 0. Ahead holds the later lines that have already run without an error.
 	Resume int
 	Ahead  []LineRange
 }
 
-// A LineRange stands for the lines from First to Last, inclusive.
+// A LineRange is the range of lines from First to Last, inclusive.
 type LineRange struct{ First, Last int }
 
 func (r LineRange) String() string {
@@ -82,7 +82,7 @@ func (s BatchSummary) human(w *writer) {
 	}
 }
 
-// List lists names: "a, b or c" if last is "or".
+// List joins names to a list in words, with last before the last name: "a, b or c" if last is "or".
 func List(names []string, last string) string {
 	n := len(names) - 1
 	if n < 1 {

@@ -8,13 +8,13 @@ import (
 // maxBrief is the maximum number of bytes of a key or a value that a message shows.
 const maxBrief = 120
 
-// Brief is [Quote] for a message. It cuts text after 120 bytes and appends the full length.
+// Brief is like [Quote], but for a message: it cuts text after 120 bytes and appends the full length.
 func Brief[T Bytes](b T) string { return brief(b, Quote[T]) }
 
-// BriefWord is [Word] for a message, shortened like [Brief].
+// BriefWord is like [Word], but shortens text as [Brief] does.
 func BriefWord[T Bytes](b T) string { return brief(b, Word[T]) }
 
-// BriefShWord is [ShWord] for a message, shortened like [Brief].
+// BriefShWord is like [ShWord], but shortens text as [Brief] does.
 func BriefShWord[T Bytes](b T) string { return brief(b, ShWord[T]) }
 
 func brief[T Bytes](b T, quote func(T) string) string {

@@ -18,7 +18,7 @@ const (
 
 // Check is the result of one check of `doctor`.
 type Check struct {
-	Name    string        `json:"check"`  // identifies the check for programs
+	Name    string        `json:"check"`  // the name of the check
 	Status  string        `json:"status"` // Pass, Warn, Fail or Skip
 	Message string        `json:"message"`
 	Hint    string        `json:"hint,omitzero"`    // the next thing to try; empty: none
@@ -102,5 +102,6 @@ func (c CheckSummary) human(w *writer) {
 		count(c.Warned, "warning", w.warning), count(c.Failed, "failure", w.fail), c.Skipped)
 }
 
-// raw begins with a word that is not a status, so that programs can tell it from a Check.
+// raw writes the word summary, which is not a status, so that programs can tell this line from a
+// Check, and then the counts.
 func (c CheckSummary) raw(w *writer) { w.record("summary", c.Passed, c.Warned, c.Failed, c.Skipped) }

@@ -21,7 +21,7 @@ type cell struct {
 	text  string
 	paint *color.Color // nil: none
 	right bool         // aligned to the right; ignored for the last cell
-	least int          // the minimum width, to leave room for longer cells in later rows
+	least int          // the minimum width of the column, to leave room for longer cells in later rows
 	whole bool         // never cut: for errors, and for keys that people copy
 	cut   bool         // cut to the width that the other columns leave; set for a column in all rows or in none
 	keep  bool         // an identifier, never cut: a row that is too long continues on another line instead
@@ -40,7 +40,7 @@ type columns struct {
 // gap is the number of spaces between two columns.
 const gap = 2
 
-// begin starts a table, unless rows of this kind are being printed already.
+// begin starts a new table, unless the previous rows have the same type as r.
 func (c *columns) begin(r Row, s *style) {
 	kind := reflect.TypeOf(r)
 	if c.kind == kind {
@@ -56,7 +56,8 @@ func (c *columns) begin(r Row, s *style) {
 }
 
 // measure makes the columns wide enough for a row. In a table without titles, it ignores a row that
-// takes several lines. Otherwise every later row would take several lines too.
+// takes several lines. If it widened the columns for such a row, every later row would take several
+// lines too.
 func (c *columns) measure(cells []cell, terminal int) {
 	c.keeps = c.keeps || slices.ContainsFunc(cells, func(x cell) bool { return x.keep })
 	if !c.titled && slices.Contains(lineBreaks(cells, nil, terminal), true) {
@@ -111,13 +112,13 @@ func (c *columns) room(i, terminal int) int {
 // continuation is the indentation of the second and later lines of a row, in columns.
 const continuation = 4
 
-// leastValue is the width that a last cell needs before it is cut. With less room, the cell begins
-// a new line.
+// leastValue is the minimum width to which the last cell of a row with an identifier is cut. If there
+// is less room, the cell begins a new line instead.
 const leastValue = 16
 
-// lineBreaks reports which cells of a row with an identifier begin a new line because they do not
-// fit on the terminal. It returns nil for other rows, and if terminal is 0. widths are the minimum
-// widths of the columns.
+// lineBreaks reports which cells of a row begin a new line because they do not fit on the terminal.
+// It returns nil if terminal is 0, and for a row without an identifier (a cell with keep set), which
+// never takes several lines. widths are the minimum widths of the columns.
 func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 	if terminal == 0 || !slices.ContainsFunc(cells, func(x cell) bool { return x.keep }) {
 		return nil
@@ -140,7 +141,7 @@ func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 	return breaks
 }
 
-// appendTitles appends the titles. cells is the first row below them, which sets their alignment.
+// appendTitles appends the titles, aligned like cells, which is the first row below them.
 func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	above := make([]cell, len(c.titles))
 	for i, title := range c.titles {
@@ -207,7 +208,8 @@ func appendPainted(dst []byte, paint *color.Color, text string) []byte {
 }
 
 // Measure sets the widths of the columns, before any row is printed. Only the human form has columns.
-// If the rows are not known yet, pass an example as wide as any, such as a row with the longest key.
+// If the rows are not known yet, pass an example that is at least as wide as any of them, such as a
+// row with the longest key.
 func (p *Printer) Measure(rows ...Row) {
 	s := &p.text.style
 	s.columns = columns{}
@@ -225,7 +227,8 @@ func (w *writer) row(r Row) {
 	w.out = w.columns.appendRow(w.out, r.cells(&w.style), width)
 }
 
-// Usual widths of a version and an age, for which rows without them reserve room.
+// The minimum widths of a column with versions and of a column with ages. They leave room for the
+// versions and ages of later rows.
 const (
 	versionColumns = len("1696374425000:1:StateStore")
 	ageColumns     = len("23h59m ago")

@@ -12,7 +12,7 @@ type Context struct {
 	Chosen    bool   `json:"chosen"`
 	Protected bool   `json:"protected"`
 	Broker    string `json:"broker,omitzero"` // URL, or "embedded"; empty if the context sets none
-	Width     int    // columns of the longest name, for the human form
+	Width     int    // width of the longest name, for the human form
 }
 
 func (c Context) fields(o *objectWriter) {
@@ -45,15 +45,14 @@ func (c Context) raw(w *writer) {
 	w.record(nonEmpty(c.Name), when(c.Chosen, "chosen"), when(c.Protected, "protected"), nonEmpty(c.Broker))
 }
 
-// Setting is a setting in effect and where its value comes from: a line of
-// `context show`.
+// Setting is a line of `context show`: a setting in effect, and the source of its value.
 type Setting struct {
 	Name       string `json:"name"`
 	Value      string `json:"value"`
 	Source     string `json:"source"`        // a flag, a variable, "context NAME" or "default"
-	File       string `json:"file,omitzero"` // the file that Source is in; empty: none
-	Width      int    // of the longest name, for the human form
-	ValueWidth int    // of the longest value, for the human form
+	File       string `json:"file,omitzero"` // the context file, if Source is a context; otherwise empty
+	Width      int    // width of the column Name, for the human form
+	ValueWidth int    // width of the column Value, for the human form
 }
 
 func (v Setting) fields(o *objectWriter) { o.result("setting", v) }

@@ -10,11 +10,11 @@ type DatasetRecord struct {
 	Key    string
 	Line   int
 	Record []byte   // JSON without spaces
-	Titles []string // of the columns of the human form
+	Titles []string // titles of the columns in the human form
 	Cells  []DatasetCell
 }
 
-// DatasetCell is a field of a record in a table.
+// DatasetCell is one field of a DatasetRecord in the human form.
 type DatasetCell struct {
 	Text   string
 	Number bool
@@ -49,7 +49,7 @@ func (r DatasetRecord) raw(w *writer) { w.out = append(append(w.out, r.Record...
 // DatasetMatch is the record that `dataset match` found for a message.
 type DatasetMatch struct {
 	Key     string
-	Message int    // line number of the message in a file of messages; 0: no such file
+	Message int    // line number of the message in the file of --message; 0: no file
 	Line    int    // line number of the record; 0 if none matches
 	Record  []byte // JSON without spaces
 }
@@ -104,8 +104,8 @@ func (c DatasetChange) fields(o *objectWriter) {
 	o.add("fields", when(len(c.Fields) > 0, c.Fields))
 }
 
-// human writes + for a record that was added, - for one that was removed, and ~ for one that
-// changed, with a line for each field.
+// human writes + for an added record, - for a removed record, and ~ for a changed record, followed
+// by a line for each changed field.
 func (c DatasetChange) human(w *writer) {
 	switch {
 	case c.Old == nil:
@@ -142,7 +142,7 @@ type DatasetCounts struct {
 	Added     int    `json:"added"`
 	Removed   int    `json:"removed"`
 	Changed   int    `json:"changed"`
-	Reordered bool   `json:"reordered"` // the records that both versions have are in a different order
+	Reordered bool   `json:"reordered"` // the records in both versions are in a different order
 }
 
 // String returns the counts as text.
@@ -176,7 +176,7 @@ type DatasetPlan struct {
 	Action    string         `json:"action"` // create, replace or unchanged
 	Records   int            `json:"records"`
 	Bytes     int            `json:"bytes"`      // size of the value
-	MaxPacket int            `json:"max_packet"` // largest packet that the broker accepts, in bytes
+	MaxPacket int            `json:"max_packet"` // size of the largest packet that the broker accepts, in bytes
 	Columns   []DatasetField `json:"columns"`
 	More      bool           `json:"more_columns,omitzero"` // Columns omits some fields
 	Counts    *DatasetCounts // nil: there is no data set to compare with
@@ -226,8 +226,8 @@ func (p DatasetPlan) lines() []string {
 	}
 }
 
-// raw writes the action, the numbers of records and bytes, and how many records are added, removed,
-// changed and equal. These four are minuses if there is no data set to compare with.
+// raw writes the action, the numbers of records and bytes, and the numbers of added, removed, changed
+// and equal records. Each of the last four is a minus if there is no data set to compare with.
 func (p DatasetPlan) raw(w *writer) {
 	if c := p.Counts; c != nil {
 		w.record(p.Action, p.Records, p.Bytes, c.Added, c.Removed, c.Changed, c.Equal)

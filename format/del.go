@@ -46,7 +46,8 @@ func (d Del) human(w *writer) {
 	w.version(d.Version)
 }
 
-// outcome says whether a key was deleted. reason says why it was not; empty means that it was.
+// outcome returns, in words, whether a key was deleted. reason is the reason why it was not deleted,
+// or empty if it was.
 func outcome(reason string) string {
 	if reason == "" {
 		return "deleted"
@@ -55,7 +56,7 @@ func outcome(reason string) string {
 }
 
 // cells returns the key, whether it was deleted, the number in the store's reply, and the version.
-// A result of vdel is not a row, because vdel takes one key.
+// The result of vdel is not a row, because vdel deletes only one key.
 func (d Del) cells(s *style) []cell {
 	if d.Op == "vdel" {
 		return nil

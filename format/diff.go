@@ -6,15 +6,15 @@ import "time"
 type Difference struct {
 	Change     string        `json:"change"` // "added", "removed" or "changed"
 	Key        string        `json:"key"`
-	Old        []byte        `json:"old,omitzero"`     // nil: the key is missing on this side
-	New        []byte        `json:"new,omitzero"`     // nil: the key is missing on this side
-	OldVersion Version       `json:"old_version"`      // nil: missing, or not known
-	NewVersion Version       `json:"version"`          // nil: missing, or not known
+	Old        []byte        `json:"old,omitzero"`     // nil: the key is missing on the old side
+	New        []byte        `json:"new,omitzero"`     // nil: the key is missing on the new side
+	OldVersion Version       `json:"old_version"`      // nil: the key is missing, or its version is not known
+	NewVersion Version       `json:"version"`          // nil: the key is missing, or its version is not known
 	Fields     []FieldChange `json:"fields,omitempty"` // the changed fields if both values are JSON; otherwise empty
 }
 
-// FieldChange is a changed field of a JSON value. Old is empty if the old value lacks the field,
-// and New if the new value lacks it.
+// FieldChange is a changed field of a JSON value. Old is empty if the old value lacks the field.
+// New is empty if the new value lacks the field.
 type FieldChange struct {
 	Path     string // for example .config.mode
 	Old, New string // JSON
@@ -35,7 +35,7 @@ func (c FieldChange) path() string { return printable(c.Path) }
 // arrow returns the values of a field, as in `"auto" → "manual"`.
 func (c FieldChange) arrow() string { return fieldText(c.Old) + " → " + fieldText(c.New) }
 
-// fieldText returns a JSON value for the human output.
+// fieldText returns the JSON value of a field, or (none), for the human output.
 func fieldText(value string) string {
 	if value == "" {
 		return "(none)"
@@ -45,8 +45,8 @@ func fieldText(value string) string {
 
 func (d Difference) fields(o *objectWriter) { o.result("diff", d) }
 
-// human writes + for a key that was added, - for one that was removed, and ~ for one that
-// changed, with a line for each field of a JSON value.
+// human writes + for an added key, - for a removed key, and ~ for a changed key. If both values are
+// JSON, a line for each changed field follows.
 func (d Difference) human(w *writer) {
 	mark := map[string]string{"added": "+ ", "removed": "- ", "changed": "~ "}[d.Change]
 	w.print(mark, w.key.Sprint(Word(d.Key)))
@@ -65,8 +65,8 @@ func (d Difference) human(w *writer) {
 	w.print("\n")
 }
 
-// raw writes the change, the key, both versions, and both values, the old before the new. A
-// missing version is a minus, and a missing value is empty.
+// raw writes the change, the key, the old and the new version, and the old and the new value. If the
+// key is missing on a side, its version is a minus and its value is empty. An unknown version is ?.
 func (d Difference) raw(w *writer) {
 	version := func(v Version, value []byte) any {
 		if value == nil {
@@ -79,7 +79,7 @@ func (d Difference) raw(w *writer) {
 
 // DiffSummary counts the keys that `diff` compared, for standard error.
 type DiffSummary struct {
-	Equal   int           `json:"equal"` // a number of keys, like the next three fields
+	Equal   int           `json:"equal"` // number of keys, like the next three fields
 	Added   int           `json:"added"`
 	Removed int           `json:"removed"`
 	Changed int           `json:"changed"`

@@ -2,8 +2,8 @@ package format
 
 import "bytes"
 
-// EditConflict shows, on standard error, how the user's text differs from the value that another
-// client wrote during the edit.
+// EditConflict is a message for standard error: it shows how the user's text differs from the value
+// that another client wrote during the edit.
 type EditConflict struct {
 	Key    string        `json:"key"`
 	Theirs []byte        `json:"old"`              // the value now in the store
@@ -27,7 +27,7 @@ func (c EditConflict) human(w *writer) {
 	}
 }
 
-// differingLines returns the lines of two texts without their common first and last lines.
+// differingLines splits two texts into lines. It omits the lines that both texts begin with or end with.
 func differingLines(a, b []byte) (inA, inB [][]byte) {
 	x, y := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
 	for len(x) > 0 && len(y) > 0 && bytes.Equal(x[0], y[0]) {
@@ -42,7 +42,7 @@ func differingLines(a, b []byte) (inA, inB [][]byte) {
 // maxMarked is the maximum number of lines that a conflict shows from each side.
 const maxMarked = 20
 
-// marked writes at most maxMarked lines, each after the mark.
+// marked writes at most maxMarked lines, with mark before each of them.
 func (w *writer) marked(mark string, lines [][]byte) {
 	for i, line := range lines {
 		if i == maxMarked {

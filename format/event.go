@@ -23,13 +23,13 @@ type Event struct {
 
 	Show Show // how the human form shows the value
 
-	// Field is the change of the field that `watch --field` names; without --field its Path is
-	// empty. For a state event, Field.Old is the last known value. For a set without a value,
+	// Field is the change of the field that `watch --field` names. Without --field, Field.Path is
+	// empty. If isState returns true, Field.Old is the last known value. For a set without a value,
 	// the new value of the field is unknown.
 	Field FieldChange
 }
 
-// isState reports whether the event is the state of the key rather than a change.
+// isState reports whether the event shows the state of the key rather than a change.
 func (e Event) isState() bool { return e.Op == "initial" || e.Op == "found" || e.Op == "resync" }
 
 // isChange reports whether the event is a change of the key.
@@ -125,11 +125,15 @@ func (e Event) content(s *style) cell {
 
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000Z") }
 
-// raw writes OP, KEY and VERSION, and then the store's word for the operation and the value, if the
-// event has them. For found it writes the continuity, From and To before the value. For a gap it writes
-// OP, KEY, the continuity, and when the gap began and ended; for error OP, KEY and the message; for
-// unaudited OP and the message. With --field, the field's old and new JSON replace the value: - means
-// that the field is missing, ? that it is unknown.
+// raw writes these fields:
+//   - unaudited: Op and Message
+//   - error: Op, Key and Message
+//   - gap: Op, Key, Continuity, From and To
+//   - found: Op, Key, Version, Continuity, From, To and, if there is one, Value
+//   - all other events: Op, Key, Version and, if they are set, Word and Value
+//
+// With --field, the old and the new JSON of the field replace Value. There, - stands for a missing
+// field, and ? for an unknown one.
 func (e Event) raw(w *writer) {
 	switch e.Op {
 	case "unaudited":

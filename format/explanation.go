@@ -15,14 +15,14 @@ type Explanation struct {
 
 	Token  Version // the write's token; nil: none
 	ToKey  string  // Token compared with Version: older, equal or newer; empty: not compared
-	ToLock string  // Token compared with LockToken; same values as ToKey
+	ToLock string  // Token compared with LockToken; has the same values as ToKey
 
-	AtLeast Version // the oldest token that the key can have, if Assumes is set; nil: unknown
+	AtLeast Version // the key's oldest possible token, if every write carries the lock's newest token; nil: unknown
 
 	Asked   bool   // Verdict is the store's reply to a probe
 	Verdict string // passes, refused or unknown
 	Rule    string // which of the store's rules decides; empty: not known
-	Assumes bool   // Verdict assumes that every write of the key carries the newest token of the lock
+	Assumes bool   // Verdict is valid only if every write of the key carries the lock's newest token
 	Why     string
 	Hint    string // the next thing to do; may be empty
 }
@@ -100,7 +100,7 @@ func (e Explanation) human(w *writer) {
 	}
 }
 
-// comparison says how the token compares with the version of the key and the token of the lock.
+// comparison compares, in words, the token with the key's version and with the lock's token.
 func (e Explanation) comparison() string {
 	var parts []string
 	for _, side := range [][2]string{{e.ToKey, "the key's version"}, {e.ToLock, "the token of the lock"}} {
@@ -115,8 +115,8 @@ func (e Explanation) comparison() string {
 	return strings.Join(parts, ", ")
 }
 
-// raw writes the verdict, the rule, the version of the key, the token of the lock and the
-// oldest token that the key can have. `-` stands for an unknown value.
+// raw writes the verdict, the rule, the key's version, the lock's token, and AtLeast. A minus
+// stands for an unknown or missing value.
 func (e Explanation) raw(w *writer) {
 	w.record(e.Verdict, nonEmpty(e.Rule), e.Version, e.LockToken, e.AtLeast)
 }

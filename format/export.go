@@ -52,7 +52,7 @@ func perSecond(n int, elapsed time.Duration) int64 {
 type Meanwhile struct {
 	Written int      `json:"written_meanwhile"`      // keys whose version is newer than the start of the read
 	Deleted int      `json:"deleted_meanwhile"`      // keys that were listed but no longer existed when they were read
-	Changed []string `json:"changed_keys,omitempty"` // the first of these keys
+	Changed []string `json:"changed_keys,omitempty"` // the first maxChanged of the written and deleted keys
 }
 
 // maxChanged is the maximum number of keys that a Meanwhile names.
@@ -70,7 +70,7 @@ func (m *Meanwhile) Saw(key string, deleted bool) {
 	}
 }
 
-// line writes a line about the changes, or nothing if there are none.
+// line writes a line about the changes, if there are any.
 func (m Meanwhile) line(w *writer) {
 	var parts []string
 	for _, p := range []struct {

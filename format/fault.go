@@ -5,7 +5,7 @@ import "unicode/utf8"
 // Fault is an error message for standard error.
 type Fault struct {
 	Code       int    `json:"code"`             // exit code
-	Kind       string `json:"kind,omitzero"`    // identifies the kind of error for programs
+	Kind       string `json:"kind,omitzero"`    // the kind of error, for programs; empty: none
 	Outcome    string `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
 	Line       int    `json:"line,omitzero"`    // line number in the batch, from 1; 0: none
 	Message    string `json:"message"`
@@ -38,8 +38,8 @@ func (w *writer) message(line int, message, hint string) {
 	w.print("\n")
 }
 
-// valid escapes a message that is not UTF-8. Otherwise JSON would have it in base64, in a field
-// with another name.
+// valid returns message, escaped if it is not UTF-8. The json output would encode such a message in
+// base64, in a field with another name.
 func valid(message string) string {
 	if utf8.ValidString(message) {
 		return message

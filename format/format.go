@@ -14,8 +14,8 @@
 //   - Print calls Write once for each result, or not at all if the result is empty, so that
 //     the reader of a pipe gets each result immediately. Only Queue combines several results in
 //     one call of Write.
-//   - The outputs raw, json and template are contracts; human and wide may change. Wide is
-//     human, but cuts nothing, however narrow the terminal is.
+//   - The outputs raw, json and template are contracts; human and wide may change. Unlike human,
+//     wide never cuts text to fit the terminal.
 //   - The outputs human, wide and json are safe on a terminal, whatever bytes the store holds:
 //     characters that [unicode.IsPrint] rejects are escaped. With [Options.Terminal] a template
 //     escapes every string of a result in the same way, but not its own text.
@@ -57,11 +57,11 @@ type Result interface {
 	human(w *writer)
 }
 
-// A rawResult defines its raw form. The raw form of other results is the human form without
-// color.
+// A rawResult is a Result with a raw form of its own. All other results have the human form,
+// without color, as their raw form.
 type rawResult interface{ raw(w *writer) }
 
-// A diagnostic is a result for standard error, which the user's template does not format.
+// A diagnostic is a Result for standard error. A template does not format it.
 type diagnostic interface{ diagnostic() }
 
 // A Printer writes results to one stream.
@@ -95,8 +95,7 @@ func New(w io.Writer, o Options) (*Printer, error) {
 	return nil, fmt.Errorf("output %s: must be human, wide, raw, json or template=TEMPLATE", Quote(o.Output))
 }
 
-// Print writes the queued results and then r. It returns the error of the writer or of the
-// template.
+// Print writes the queued results and then r. It returns an error if Write or the template fails.
 func (p *Printer) Print(r Result) error {
 	if err := p.Queue(r); err != nil {
 		return errors.Join(p.Flush(), err)
@@ -108,7 +107,7 @@ func (p *Printer) Print(r Result) error {
 const whole = 4096
 
 // Queue is like Print, but may leave r to be written by a later call or by Flush. Several results
-// share one call of Write if together they have at most PIPE_BUF bytes.
+// share one call of Write if together they have at most 4096 bytes.
 func (p *Printer) Queue(r Result) error {
 	before := len(p.text.out)
 	if err := p.encode(r); err != nil || len(p.text.out) <= whole || before == 0 {
@@ -124,7 +123,7 @@ func (p *Printer) Queue(r Result) error {
 	return nil
 }
 
-// Flush writes the queued results. It returns the error of the writer.
+// Flush writes the queued results. It returns the error of Write, if any.
 func (p *Printer) Flush() error {
 	out := p.text.out
 	if len(out) == 0 {

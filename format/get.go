@@ -7,7 +7,7 @@ type Get struct {
 	Key         string
 	Found       bool
 	Value       []byte
-	Version     Version       // nil: missing key, or not sent by the store
+	Version     Version       // nil: the key is missing, or the store sent no version
 	RTT         time.Duration // 0: not measured
 	Many        bool          // one of several results: show the key
 	VersionOnly bool          // print the version without the value

@@ -2,8 +2,7 @@ package format
 
 import "fmt"
 
-// ImportSummary is the result of `import`. The sum of the counts is the number of lines that
-// ran.
+// ImportSummary is the result of `import`.
 type ImportSummary struct{ Batch BatchSummary }
 
 func (s ImportSummary) fields(o *objectWriter) {
@@ -15,7 +14,7 @@ func (s ImportSummary) human(w *writer) {
 	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
 }
 
-// counts says how many keys were imported, and how many were not and why.
+// counts returns, in words, the number of imported keys, and the numbers of other lines by outcome.
 func (s ImportSummary) counts() string {
 	b := s.Batch
 	text := Count(b.Applied, "key")
@@ -30,9 +29,9 @@ func (s ImportSummary) counts() string {
 	return text
 }
 
-// raw writes how many lines were applied, found an existing key (with --only-new), were refused, have
-// an unknown outcome, and were skipped. The last number is the line to continue from; 0 means that
-// the import reached the end of its input.
+// raw writes the numbers of lines that were applied, whose key existed (with --only-new), that were
+// refused, whose outcome is unknown, and that were skipped. The last number is the line to continue
+// from; 0 means that the import reached the end of its input.
 func (s ImportSummary) raw(w *writer) {
 	b := s.Batch
 	w.record(b.Applied, b.No, b.Refused, b.Unknown, b.Skipped, b.Resume)
@@ -60,7 +59,7 @@ func (s DryRunSummary) human(w *writer) {
 type ImportPlan struct {
 	Key     string  `json:"key"`
 	Action  string  `json:"action"`  // "create", "replace", "same", "exists" (with --only-new) or "skip"
-	Version Version `json:"version"` // of the key now; nil: missing
+	Version Version `json:"version"` // the key's current version; nil: the key is missing
 }
 
 func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }

@@ -26,7 +26,7 @@ type (
 	null struct{}
 
 	// A jsonText is a JSON value as text. It is printed without spaces between tokens, and its
-	// strings are escaped like all others.
+	// strings are escaped like all other strings.
 	jsonText string
 )
 
@@ -44,8 +44,8 @@ func nonZero(d time.Duration) any { return when(d != 0, d) }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// member returns the name and the text of a string field. JSON cannot represent
-// bytes that are not UTF-8, so the field contains base64 and its name ends in _b64.
+// member returns the name and the text for a string field. JSON cannot represent a string that is
+// not UTF-8, so member encodes such a string in base64 and appends _b64 to the name.
 func member(name, s string) (string, string) {
 	if utf8.ValidString(s) {
 		return name, s
@@ -53,7 +53,7 @@ func member(name, s string) (string, string) {
 	return name + "_b64", base64.StdEncoding.EncodeToString([]byte(s))
 }
 
-// appendObject appends an object as JSON.
+// appendObject appends the fields of r as a JSON object.
 func appendObject(dst []byte, r fielder) []byte {
 	o := objectWriter{dst: append(dst, '{')}
 	r.fields(&o)
@@ -66,7 +66,7 @@ func (all object) fields(o *objectWriter) {
 	}
 }
 
-// appendJSON appends a value of the tree, or of the data for a template.
+// appendJSON appends a value of the tree, or of the data that a template receives, as JSON.
 func appendJSON(dst []byte, value any) []byte {
 	switch v := value.(type) {
 	case bool:
@@ -123,7 +123,8 @@ func appendJSON(dst []byte, value any) []byte {
 
 func appendFloat(dst []byte, f float64) []byte { return strconv.AppendFloat(dst, f, 'f', -1, 64) }
 
-// appendJSONText appends a valid JSON value without spaces between tokens. Numbers are unchanged.
+// appendJSONText appends value, which must be valid JSON, without spaces between tokens. Numbers are
+// unchanged.
 func appendJSONText(dst []byte, value string) []byte {
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; c {
@@ -147,8 +148,8 @@ func appendJSONText(dst []byte, value string) []byte {
 	return dst
 }
 
-// appendString appends a JSON string. Characters that are not safe on a terminal are escaped;
-// unlike in encoding/json, characters that are special in HTML are not.
+// appendString appends s as a JSON string. It escapes characters that are not safe on a terminal.
+// Unlike encoding/json, it does not escape characters that are special in HTML.
 func appendString(dst []byte, s string) []byte {
 	return append(appendEscaped(append(dst, '"'), s, `"\`, appendJSONEscape), '"')
 }

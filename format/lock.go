@@ -42,24 +42,24 @@ type LockStatus struct {
 	Holder string
 	Token  Version
 	Age    time.Duration // time since the token was issued
-	Seen   bool          // Age counts from the token's notification; false: Age relies on the local clock
+	Seen   bool          // Age counts from the token's notification; false: from the time in the token
 
-	Renewals Renewals // seen with --observe
+	Renewals Renewals // observed with --observe
 
 	List bool // a row of `lock list`
 }
 
 // Renewals counts the observed renewals by a lock's current holder.
 type Renewals struct {
-	Observed time.Duration // how long the lock was watched; 0: not watched
-	Seen     int           // the holder may have renewed more often
+	Observed time.Duration // how long the lock, or its current holder, was watched; 0: not watched
+	Seen     int           // number of renewals seen; the holder may have renewed more often
 	Every    time.Duration // the mean time between two renewals; 0: unknown
 }
 
 // renewalsPerLease is how many times a holder should renew its lock during one lease, as `lock run` does.
 const renewalsPerLease = 3
 
-// String describes the renewals.
+// String returns the renewals in words.
 func (r Renewals) String() string {
 	switch {
 	case r.Seen == 0:
@@ -158,8 +158,8 @@ func (l LockStatus) cells(s *style) []cell {
 	return row
 }
 
-// maxHolder is the length in bytes of the longest holder that the human form shows in full. A
-// longer one is probably the value of a key that is not a lock.
+// maxHolder is the maximum length in bytes of a holder's name that the human output shows in full. A
+// longer name is probably the value of a key that is not a lock.
 const maxHolder = 256
 
 // holder returns the quoted name of a holder. A long name is shortened unless the output is wide.
@@ -172,9 +172,9 @@ func (s *style) holder(name string) string {
 }
 
 // raw writes `held`, the holder, the token and the token's age in milliseconds, or only `free`.
-// With --observe it adds the number of renewals. In a list the lock's name comes first, a free
-// lock has `-` in place of holder, token and age, and --observe also adds the time between
-// renewals.
+// With --observe it adds the number of renewals. In a list, the lock's name comes first, and a free
+// lock has a minus for each of holder, token and age. There, --observe also adds the mean time
+// between renewals.
 func (l LockStatus) raw(w *writer) {
 	var record []any
 	if l.List {

@@ -8,9 +8,9 @@ import (
 	"github.com/fatih/color"
 )
 
-// LockEvent is a line of `lock trace`: what happened to a lock, or to a key that it guards.
+// LockEvent is a line of `lock trace`: what happened to a lock, or to a key that the lock guards.
 type LockEvent struct {
-	What  string // see package locklog
+	What  string // what happened: one of the constants of package locklog
 	Event string // the event of the watch: initial, set, delete, other, gap, resync or error
 
 	Name  string // of the lock or, if Guard is set, the key
@@ -19,15 +19,15 @@ type LockEvent struct {
 	Held     bool   // the lock is held after the event
 	Holder   string // the current holder or, if the lock is free, the last one
 	NoHolder bool   // Holder is not known
-	Before   string // the previous holder of a lock that changed hands
+	Before   string // the previous holder, if another holder took the lock over; otherwise empty
 	Token    Version
 	Time     time.Time
 
-	For     time.Duration // how long the lock was held or free; for renewed and held, so far
-	AtLeast bool          // For is a lower bound: it counts from the beginning of the trace
+	For     time.Duration // how long the lock had been held or free at the time of the event
+	AtLeast bool          // For is a lower bound, because the trace did not see when the lock became held or free
 	Unknown bool          // For is not known
 
-	Renewals int           // renewals by the holder that the trace saw
+	Renewals int           // number of renewals by the holder during the trace
 	Every    time.Duration // the mean time between renewals; 0: unknown
 
 	Inferred bool   // the event alone does not prove What
@@ -75,11 +75,11 @@ func (e LockEvent) fields(o *objectWriter) {
 	o.add("time", e.Time)
 }
 
-// whatColumns is the width of the column for what happened.
+// whatColumns is the width of the column that shows LockEvent.What.
 const whatColumns = len("changed hands")
 
-// whatText describes the event in words; what is LockEvent.What. A release by the holder and a deletion
-// by another client look the same.
+// whatText returns LockEvent.What as text. It calls a release "released or deleted", because a release
+// by the holder and a deletion by another client look the same.
 func whatText(what string) string {
 	if what == "released" {
 		return "released or deleted"
@@ -87,7 +87,7 @@ func whatText(what string) string {
 	return strings.ReplaceAll(what, "_", " ")
 }
 
-// paint returns the color of the word for what happened; nil: none.
+// paint returns the color for e.What, or nil for no color.
 func (e LockEvent) paint(s *style) *color.Color {
 	switch e.What {
 	case "expired", "taken_over", "changed_hands", "deleted", "gap", "lost", "other":
@@ -122,8 +122,8 @@ func (e LockEvent) human(w *writer) {
 	w.phrases(phrases)
 }
 
-// who names the holder that the event concerns, or returns "" if there is none. A delete event does
-// not say who deleted the key.
+// who returns, in words, the holder that the event concerns, or "" if there is none. For a delete
+// event, it returns "held by …", because the event does not contain who deleted the key.
 func (e LockEvent) who(s *style) string {
 	by := "by "
 	if e.Event == "delete" {
@@ -140,7 +140,8 @@ func (e LockEvent) who(s *style) string {
 	return ""
 }
 
-// notes returns how often the lock was renewed, how long it was held or free, and e.Why.
+// notes returns, in words, how often the lock was renewed, how long it was held or free, and e.Why.
+// It omits what is not known.
 func (e LockEvent) notes() (notes []string) {
 	if e.What == "renewed" || e.Renewals > 0 {
 		notes = append(notes, renewedTimes(e.Renewals, e.Every))
@@ -157,7 +158,8 @@ func (e LockEvent) notes() (notes []string) {
 	return notes
 }
 
-// renewedTimes returns how often a lock was renewed, in words.
+// renewedTimes returns, in words, how often a lock was renewed. every is the mean time between two
+// renewals; 0: unknown.
 func renewedTimes(n int, every time.Duration) string {
 	text := "renewed once"
 	if n != 1 {
@@ -169,13 +171,13 @@ func renewedTimes(n int, every time.Duration) string {
 	return text
 }
 
-// Renewing returns one printable line that says how often the holder renewed the lock, and how
-// long ago it last did.
+// Renewing returns one printable line with the lock, its holder and the number of renewals. ago is
+// the time since the last renewal.
 func (e LockEvent) Renewing(ago time.Duration) string {
 	return BriefWord(e.Name) + " held by " + Brief(e.Holder) + ": " + renewedTimes(e.Renewals, e.Every) + ", last " + Age(ago)
 }
 
-// duration returns how long the lock was held or free, in words.
+// duration returns, in words, how long the lock was held or free, or "" if that is not known.
 func (e LockEvent) duration() string {
 	if e.Unknown || e.Guard {
 		return ""
@@ -197,8 +199,8 @@ func (e LockEvent) duration() string {
 	return text + Span(e.For)
 }
 
-// raw writes what happened, the lock or key, the holder, the token, how long the lock was
-// held or free in milliseconds, and `inferred` or `seen`. For a gap it writes `gap`, the lock,
+// raw writes e.What, the lock or key, the holder, the token, the time in milliseconds for which the
+// lock was held or free, and `inferred` or `seen`. For a gap it writes `gap`, the lock,
 // the continuity, and when the gap began and ended.
 func (e LockEvent) raw(w *writer) {
 	if e.What == "gap" {

@@ -105,7 +105,7 @@ func (e LogEvent) request(s *style) string {
 	return strings.Join(words, " ")
 }
 
-// outcome returns the result of a request, or why it has none.
+// outcome returns the result of a request, or the reason why there is no result.
 func (e LogEvent) outcome(s *style) string {
 	text, cause := string(e.Outcome), ": "+e.Cause
 	if e.Outcome == observe.OK {
@@ -134,7 +134,7 @@ func (e LogEvent) options() string {
 
 func (e LogEvent) hasDetail() bool { return e.Detailed && e.Op == observe.Request }
 
-// detail returns the details of a request, without its value.
+// detail returns the details of a request except its value, which the method request returns.
 func (e LogEvent) detail() string {
 	var parts []string
 	if e.Took != 0 {

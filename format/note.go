@@ -9,16 +9,16 @@ type Note struct {
 	Line    int       `json:"line,omitzero"` // line number in the batch, from 1; 0: none
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitzero"` // the next thing to try; empty: none
-	Time    time.Time `json:"time,omitzero"` // when it happened; zero: not shown
+	Time    time.Time `json:"time,omitzero"` // time of the event; zero: not shown
 }
 
-// A Level says what a Note is for. The json output prints it as the field op.
+// A Level is the purpose of a Note. The json output prints the Level as the field op.
 type Level string
 
 // The levels of a Note. An Aside and a Remark have only a Message.
 const (
 	Warning Level = "warning" // something may be wrong
-	Notice  Level = "notice"  // what sscli is doing or waiting for
+	Notice  Level = "notice"  // information: what sscli is doing or waiting for
 	Aside   Level = "aside"   // the shell's comment on the last command
 	Remark  Level = "say"     // an explanation of the next commands; the raw form omits it
 )

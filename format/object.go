@@ -9,7 +9,7 @@ import (
 // An objectWriter writes the fields of an object in the order in which they are added: as
 // JSON text or, if collect is true, as a tree for a template.
 type objectWriter struct {
-	dst     []byte // the JSON text is appended to it
+	dst     []byte // holds the JSON text
 	collect bool
 	tree    object
 }

@@ -6,12 +6,12 @@ import "strings"
 // names.
 type Op struct {
 	Name   string // the value of the field op
-	By     string // the command or the situation that prints it
-	Fields string // the other fields that it can have, separated by spaces
-	Stderr bool   // it goes to standard error, and templates do not format it
+	By     string // the command that prints the object, or a short description such as "an error"
+	Fields string // the other fields that the object can have, separated by spaces
+	Stderr bool   // the object goes to standard error, and templates do not format it
 }
 
-// Ops lists every kind of object. TestOps compares the list with what the results print.
+// Ops returns every kind of object. TestOps compares it with the fields that the results print.
 func Ops() []Op {
 	const value = "key found value version rtt_ms"
 	return []Op{
@@ -88,9 +88,9 @@ func Ops() []Op {
 	}
 }
 
-// objectParts returns the names of the members of the named field; ok is false if the field is not an
-// object. parts is empty if the members vary. The field version is an object, except in the result of
-// the command version, where it is text.
+// objectParts returns the names of the members of the named field, separated by spaces. ok is false if
+// the field is not an object. parts is empty if the members vary. The field version is an object,
+// except in the result of the command version, where it is text.
 func objectParts(name string) (parts string, ok bool) {
 	switch name {
 	case "version", "old_version", "token", "lock_token", "at_least", "a", "b":
@@ -101,8 +101,8 @@ func objectParts(name string) (parts string, ok bool) {
 	return "", false
 }
 
-// hasField reports whether any result that templates format can have the named field. A field whose
-// bytes are not UTF-8 has a second field in base64, whose name ends in _b64.
+// hasField reports whether any result that templates format can have the named field. The name may end
+// in _b64: for a string that is not UTF-8, a template also receives a field in base64.
 func hasField(name string) bool {
 	if name == "op" {
 		return true

@@ -39,7 +39,7 @@ func (p Ping) raw(w *writer) {
 type PingSummary struct {
 	Sent int           `json:"sent"`
 	Lost int           `json:"lost"`
-	Min  time.Duration `json:"min_ms,omitzero"` // of the pings that got a reply, like the next three fields
+	Min  time.Duration `json:"min_ms,omitzero"` // over the pings that got a reply, like the next three fields
 	Avg  time.Duration `json:"avg_ms,omitzero"`
 	P99  time.Duration `json:"p99_ms,omitzero"`
 	Max  time.Duration `json:"max_ms,omitzero"`
@@ -59,5 +59,6 @@ func (p PingSummary) human(w *writer) {
 	}
 }
 
-// raw begins with a word, so that programs can tell it from a Ping, which begins with a number.
+// raw writes the word summary first, so that programs can tell this line from a Ping, which begins with
+// a number.
 func (p PingSummary) raw(w *writer) { w.record("summary", p.Sent, p.Lost, p.Min, p.Avg, p.P99, p.Max) }

@@ -13,27 +13,26 @@ import (
 type Bytes interface{ ~string | ~[]byte }
 
 // Escape returns b with C escapes: \n \r \t \\, and \xHH for each byte that is not part of
-// a printable character. Besides control characters these include bidirectional
-// overrides, zero-width characters and invalid UTF-8, which can make a terminal show
-// something other than what is stored. Spaces and quotes are not escaped. [Unescape] is
-// the inverse.
+// a printable character. It thus escapes control characters, bidirectional overrides, zero-width
+// characters and invalid UTF-8, all of which can make a terminal show something other than what
+// is stored. Spaces and quotes are not escaped. [Unescape] is the inverse.
 func Escape[T Bytes](b T) string { return string(AppendEscape(nil, b)) }
 
-// AppendEscape appends what [Escape] returns.
+// AppendEscape appends b to dst, escaped as by [Escape].
 func AppendEscape[T Bytes](dst []byte, b T) []byte { return appendEscaped(dst, b, `\`, appendEscape) }
 
-// Quote is like [Escape], but adds double quotes around the text and escapes those in it.
-// [Unquote] is the inverse.
+// Quote is like [Escape], but puts the text in double quotes and escapes the double quotes in the
+// text. [Unquote] is the inverse.
 func Quote[T Bytes](b T) string { return string(AppendQuote(nil, b)) }
 
-// AppendQuote appends what [Quote] returns.
+// AppendQuote appends b to dst, quoted as by [Quote].
 func AppendQuote[T Bytes](dst []byte, b T) []byte {
 	dst = append(dst, '"')
 	dst = appendEscaped(dst, b, `"\`, appendEscape)
 	return append(dst, '"')
 }
 
-// appendText escapes a message. It leaves backslashes as they are, because quoted names in
+// appendText appends a message, escaped. It leaves backslashes as they are, because quoted names in
 // the message are already escaped.
 func appendText(dst []byte, text string) []byte { return appendEscaped(dst, text, "", appendEscape) }
 
@@ -99,7 +98,7 @@ func nextRune[T Bytes](b T, i int) (size int, printable bool) {
 	return size, size > 1 && unicode.IsPrint(r)
 }
 
-// A SyntaxError is the error of [Unescape] and [Unquote].
+// A SyntaxError is the error that [Unescape] and [Unquote] return for invalid text.
 type SyntaxError struct {
 	Offset int    // in bytes, from the start of the text
 	Want   string // what was expected
@@ -114,8 +113,8 @@ func (e *SyntaxError) Error() string {
 // lower case, and any unescaped byte but a backslash. The error is a *[SyntaxError].
 func Unescape(s string) (string, error) { return unescape(s, 0, "") }
 
-// Unquote decodes a text in double quotes, in which \" is an escape too. The error is a
-// *[SyntaxError].
+// Unquote decodes text in double quotes. It accepts the escape \" and the escapes that [Unescape]
+// accepts. The error is a *[SyntaxError].
 func Unquote(s string) (string, error) {
 	if s == "" || s[0] != '"' {
 		return "", syntaxError(s, 0, 1, `a " at the start`)
@@ -136,7 +135,7 @@ func Unquote(s string) (string, error) {
 }
 
 // unescape decodes s. It adds base, the offset of s in the user's text, to the offset of
-// an error. If quote is not empty, a backslash can escape that character too.
+// an error. If quote is not empty, a backslash can also escape this quotation mark.
 func unescape(s string, base int, quote string) (string, error) {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -182,7 +181,7 @@ func at(s string, i int) byte {
 	return 0
 }
 
-// syntaxError returns an error that shows the n bytes at offset.
+// syntaxError returns an error that shows the n bytes of s at offset, and what was expected there.
 func syntaxError(s string, offset, n int, want string) *SyntaxError {
 	got := "the end of the text"
 	if offset < len(s) {
@@ -211,8 +210,8 @@ func Word[T Bytes](b T) string {
 	return string(b)
 }
 
-// Path returns the name of a file for a message. It is [BriefWord], but the backslashes of a path on
-// Windows stay single.
+// Path returns the name of a file for a message. It is like [BriefWord], but on Windows it does not
+// double the backslashes.
 func Path(name string) string {
 	word := BriefWord(name)
 	if runtime.GOOS == "windows" {
@@ -222,8 +221,9 @@ func Path(name string) string {
 }
 
 // ShWord returns b as one word for sh(1), so that users can safely paste a hint that contains it.
-// Printable text is in single quotes, which sscli's own shell reads the same way. Text with other
-// bytes is quoted with $'…', which bash, zsh and POSIX.1-2024 have.
+// Printable text that needs quotes is put in single quotes. sscli's own shell reads such a word the
+// same way, unless the text contains a single quote. Text with other bytes is put in $'…', which bash,
+// zsh and POSIX.1-2024 support.
 func ShWord[T Bytes](b T) string {
 	text := string(b)
 	plain := func(r rune) bool { return r < utf8.RuneSelf && r != '=' && bare(r) } // zsh expands =word
@@ -244,7 +244,8 @@ func ShWord[T Bytes](b T) string {
 	return "$'" + quoted.String() + "'"
 }
 
-// bare reports whether r needs no quotes. U+FFFD needs them: range yields it for invalid UTF-8.
+// bare reports whether r needs no quotes. U+FFFD needs quotes, because a range loop yields it for
+// invalid UTF-8.
 func bare(r rune) bool {
 	switch r {
 	case '_', '-', '.', '/', ':', '=', '@', '%', '+', ',':

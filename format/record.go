@@ -36,7 +36,7 @@ func (w *writer) record(values ...any) {
 	w.out = append(dst, '\n')
 }
 
-// versionOr returns v for a record, or absent if v is none.
+// versionOr returns v, or absent if there is no version, as a value for record.
 func versionOr(v Version, absent string) any {
 	if none(v) {
 		return absent

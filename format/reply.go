@@ -71,7 +71,8 @@ func (r Reply) human(w *writer) {
 	w.version(r.Version)
 }
 
-// human numbers the items of an array, and aligns the items of a nested array with its first item.
+// human writes v. It numbers the items of an array, and aligns the items of a nested array with its
+// first item. indent precedes each line except the first.
 func (v Value) human(w *writer, indent string) {
 	switch v.Kind {
 	case SimpleString:
@@ -102,8 +103,8 @@ func (v Value) human(w *writer, indent string) {
 	w.print("\n")
 }
 
-// raw writes one line for each value, including each item of a nested array. A null is an empty
-// line.
+// raw writes one line for each value that is not an array, including each item of a nested array: the
+// value, which is empty for a null, and the version, if there is one.
 func (r Reply) raw(w *writer) { r.Value.raw(w, r.Version) }
 
 func (v Value) raw(w *writer, version Version) {

@@ -26,7 +26,7 @@ type LongKey struct {
 // maxPreview is the maximum number of bytes of a value that a LongKey shows.
 const maxPreview = 64
 
-// NewLongKey returns a LongKey, which keeps only the part of the value that it shows.
+// NewLongKey returns a LongKey. It copies only the part of value that the LongKey shows.
 func NewLongKey(key string, value []byte, v Version) LongKey {
 	begin := value[:min(len(value), maxPreview)]
 	// Do not cut within a character: text must stay valid UTF-8.

@@ -1,11 +1,11 @@
 package format
 
-// Serving tells the user that a server is ready.
+// Serving is the result that `serve`, `forward` and `gateway` print when they are ready.
 type Serving struct {
 	Op         string // "serve", "forward" or "gateway"
 	URL        string `json:"url"`
-	ServerName string `json:"tls_server_name,omitzero"` // name in the broker's certificate; empty: no TLS
-	Store      string `json:"store,omitzero"`           // of a gateway: URL of the broker; empty: none
+	ServerName string `json:"tls_server_name,omitzero"` // of forward: the TLS server name; empty: none
+	Store      string `json:"store,omitzero"`           // of gateway: the URL of the broker; empty: none
 
 	// The files that a client needs; empty: none.
 	CAFile   string `json:"ca_file,omitzero"`

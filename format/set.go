@@ -30,7 +30,7 @@ func (r Set) raw(w *writer) {
 	}
 }
 
-// meaning explains the reason of a "no".
+// meaning returns, in words, the reason why a key was not set or deleted.
 func meaning(reason string) string {
 	switch reason {
 	case "exists":

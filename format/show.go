@@ -16,15 +16,15 @@ import (
 // Show selects how the human form shows the bytes of values. The zero Show depends on the value:
 //
 //   - a JSON object or array is indented, with its numbers and its order of names unchanged
-//   - text is unchanged, or in quotes if people could misread it: if it is empty, begins or
-//     ends with a space, is one line with a line end, has a character that [unicode.IsPrint]
-//     rejects, or looks like a message from sscli
+//   - text is unchanged, or in quotes if people could misread it: if it has a character that
+//     [unicode.IsPrint] rejects, or is a single line that is empty, begins or ends with a space,
+//     ends in a newline, or looks like output of sscli; text of several lines may have tabs
 //   - everything else is a hex dump
 //
 // Show implements flag.Value.
 type Show string
 
-// The values of Show besides the zero value. ShowText escapes unprintable characters.
+// The nonzero values of Show. ShowText escapes unprintable characters.
 // ShowJSON treats a value that is not JSON as the zero Show does.
 const (
 	ShowText   Show = "text"
@@ -38,7 +38,7 @@ func Shows() []string {
 	return []string{string(ShowText), string(ShowJSON), string(ShowHex), string(ShowQuoted)}
 }
 
-// Set sets s to one of Shows.
+// Set sets s to text, which must be one of the texts that Shows returns.
 func (s *Show) Set(text string) error {
 	if !slices.Contains(Shows(), text) {
 		return fmt.Errorf("must be text, json, hex or quoted")
@@ -47,13 +47,13 @@ func (s *Show) Set(text string) error {
 	return nil
 }
 
-// String returns s as Set accepts it.
+// String returns s as text. Set accepts it, unless s is the zero Show.
 func (s *Show) String() string { return string(*s) }
 
 // Type returns the name of the flag's value in help.
 func (s *Show) Type() string { return "FORM" }
 
-// of returns the form in which to show b: one of Shows.
+// of returns the form in which to show b. It never returns the zero Show.
 func (s Show) of(b []byte) Show {
 	switch {
 	case s == ShowText, s == ShowHex, s == ShowQuoted:
@@ -130,8 +130,8 @@ func Size(n int64) string {
 const sizeUnits = "kMGTPE"
 
 // AppendValue appends a value as the human form shows it: one or more lines, each with a
-// newline. All characters except line ends and tabs are printable. On a terminal (o.Size) the
-// value takes at most one screen.
+// newline. All characters except line ends and tabs are printable. If o.Size is set, AppendValue
+// cuts the value so that it takes at most one screen.
 func AppendValue(dst, value []byte, show Show, o Options) []byte {
 	w := writer{dst, newStyle(o)}
 	w.value(value, show)
@@ -165,8 +165,8 @@ func ValueLine(value []byte, show Show) string {
 	return Quote(value)
 }
 
-// ValueStart is [ValueLine] for the first bytes of a value of size bytes. It ends in "…" unless
-// first is the whole value.
+// ValueStart is like [ValueLine], but for first, the beginning of a value whose length is size. The
+// line ends in "…" unless first is the whole value.
 func ValueStart(first []byte, size int) string {
 	line := ValueLine(first, "")
 	if len(first) == size {
@@ -178,7 +178,7 @@ func ValueStart(first []byte, size int) string {
 	return line + "…"
 }
 
-// narrow is the width below which a terminal shows JSON without indenting it.
+// narrow is the minimum width, in columns, of a terminal on which JSON is indented.
 const narrow = 40
 
 // screenRows is the number of terminal rows that a value leaves free for the command, the version,
@@ -299,8 +299,9 @@ func textLines(b []byte, onTerminal bool) iter.Seq[line] {
 
 const tab = 8 // columns from one tab stop to the next
 
-// hexLines yields a hex dump that fits on a terminal of the given width (0: no terminal): the
-// offset, the bytes in hexadecimal, and the bytes as ASCII if they are printable.
+// hexLines yields the lines of a hex dump that fits on a terminal of the given width (0: no
+// terminal). A line has the offset, the bytes in hexadecimal, and the bytes as ASCII, with a dot
+// for each unprintable byte.
 func hexLines(b []byte, faint *color.Color, width int) iter.Seq[line] {
 	n := 16 // bytes in a line, which takes 4n+14 columns
 	for n > 4 && width > 0 && 4*n+14 > width {

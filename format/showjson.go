@@ -10,9 +10,9 @@ import (
 
 const jsonSpace = " \t\r\n"
 
-// jsonLines yields b, which must be valid JSON in UTF-8, as lines: one for each member or element
-// if indented is true, otherwise a single line. Names and values are unchanged, except that
-// unprintable characters in strings are escaped. s has the colors; nil means no colors.
+// jsonLines yields b, which must be valid JSON in UTF-8, as lines. If indented is true, each member or
+// element begins a new line; otherwise there is a single line. Names and values are unchanged, except
+// that unprintable characters in strings are escaped. s holds the colors; nil means no colors.
 func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		w := jsonWriter{indented: indented}
@@ -38,7 +38,7 @@ type jsonWriter struct {
 	open    []byte // the open brackets, outermost first
 	isValue bool   // in an object: a value comes next, not a name
 	line    line
-	whole   line // the line that the last token completed
+	whole   line // the line that the last token completed; nil: none
 }
 
 // next converts the next token and reports whether there was one.
@@ -89,7 +89,7 @@ func (w *jsonWriter) next() bool {
 	return true
 }
 
-// token copies n bytes unchanged.
+// token moves the first n bytes of w.rest to the line, unchanged.
 func (w *jsonWriter) token(n int, paint *color.Color) {
 	w.put(paint, w.rest[:n])
 	w.rest = w.rest[n:]
@@ -102,8 +102,8 @@ func (w *jsonWriter) put(paint *color.Color, text string) {
 // maxIndent is the maximum indentation in columns. It bounds the output for deeply nested JSON.
 const maxIndent = 60
 
-// end completes the line and indents the next one. If the output is not indented, it writes the
-// separator between instead.
+// end completes the line and begins the next one with its indentation. If the output is not indented,
+// end only appends the text between.
 func (w *jsonWriter) end(between string) {
 	if !w.indented {
 		if between != "" {

@@ -18,13 +18,13 @@ type style struct {
 
 	key, faint, warning, fail *color.Color
 	set, deleted              *color.Color // for events: the key was set or deleted
-	name, text, other         *color.Color // for JSON: names, strings and other values
+	name, text, other         *color.Color // for JSON: names, strings and all other values
 }
 
 func newStyle(o Options) style {
 	paint := func(attributes ...color.Attribute) *color.Color {
 		c := color.New(attributes...)
-		// By default, package color decides from the environment and standard output. o.Color
+		// By default, package color chooses by the environment and standard output, but o.Color
 		// is the caller's choice for this stream.
 		if o.Color {
 			c.EnableColor()
@@ -114,7 +114,7 @@ func (w *writer) version(v Version) {
 	}
 }
 
-// versionAndAge writes a line with v and its age, or says that the version is unknown.
+// versionAndAge writes a line with v and its age, or the line "version unknown" if there is no version.
 func (w *writer) versionAndAge(v Version) {
 	line := "version unknown"
 	if !none(v) {
@@ -123,13 +123,13 @@ func (w *writer) versionAndAge(v Version) {
 	w.print(w.faint.Sprint(line), "\n")
 }
 
-// versionLine returns a line with a label, v and the time of v. The label, what, is "version" or
-// "token".
+// versionLine returns a line with what, v and the time of v. what is the label "version" or "token".
 func versionLine(what string, v Version) string {
 	return string(appendTime(append(appendVersion([]byte(what+" "), v, ""), "  "...), v.Time()))
 }
 
-// answer writes the meaning of the store's integer reply, then the integer as redis-cli prints it.
+// answer writes meaning, which is the store's reply in words, and then n, the store's reply, as
+// redis-cli prints it.
 func (w *writer) answer(meaning string, n int64) {
 	w.print(meaning, "  ", w.faint.Sprint(integer(n)), "\n")
 }

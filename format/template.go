@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// A text is a string in a result that a template prints on a terminal. It is escaped however the
-// template prints it, even with printf. The encoding functions (json, quote, base64) receive it
-// unescaped.
+// A text is a string in a result that a template prints on a terminal. Its method Format escapes it, so
+// that even printf prints it escaped. The functions json, quote and base64 encode the unescaped string.
 type text string
 
 func (t text) Format(f fmt.State, verb rune) {
@@ -22,8 +21,8 @@ func (t text) Format(f fmt.State, verb rune) {
 // templateName is the template's name in the errors of text/template.
 const templateName = "template"
 
-// A templateError shortens an error of text/template, which repeats the word template and the
-// template's name.
+// A templateError shortens the text of an error from text/template, which repeats the word template
+// and the template's name.
 type templateError struct{ err error }
 
 func (e *templateError) Error() string {
@@ -54,9 +53,8 @@ func parseTemplate(source string) (*template.Template, error) {
 	return t, nil
 }
 
-// checkFields returns an error if node names a field that no result has. dot reports whether . is
-// the result at this node; if it is another value, its fields are not checked. Bodies of {{define}}
-// are not checked either.
+// checkFields returns an error if node names a field that no result has. dot is true if, at this node,
+// . is the result. Fields of any other value are not checked, and neither are the bodies of {{define}}.
 func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	field := func(n parse.Node, path []string) error {
 		if why := badField(path); why != "" {
@@ -115,8 +113,8 @@ func checkFields(tree *parse.Tree, node parse.Node, dot bool) error {
 	return nil
 }
 
-// badField returns why no result has the field at path, or "" if one has it. A path of several
-// names leads to a field of a nested object.
+// badField returns an error message if no result has the field at path, and otherwise "". A path of
+// several names is the path of a field in a nested object.
 func badField(path []string) string {
 	no := "no result has the field " + strings.Join(path, ".")
 	if !hasField(path[0]) {
@@ -136,7 +134,7 @@ func badField(path []string) string {
 	return ""
 }
 
-// unescaped returns a template's argument as a string, unescaped.
+// unescaped converts the argument of a template function to a string, without escaping it.
 func unescaped(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -185,9 +183,9 @@ func printBlank(node parse.Node) {
 	}
 }
 
-// templateData converts a value of the json output for a template: objects become maps. A field
-// whose bytes are not UTF-8 keeps them, and a second field has them in base64, as in the json
-// output.
+// templateData converts a value of the tree that collect returns, for use in a template. Objects
+// become maps. A string that is not UTF-8 stays unchanged, and a second field, whose name ends in _b64,
+// contains it in base64.
 func (p *Printer) templateData(value any) any {
 	switch v := value.(type) {
 	case object:

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Timeline is the chart at the end of `lock trace --timeline`: who held which lock when.
+// Timeline is the chart at the end of `lock trace --timeline`. It shows who held which lock when.
 type Timeline struct {
 	From, To time.Time
 	Locks    []Lane
 	Guards   []Lane // guarded keys
 }
 
-// A Lane is what happened to a lock, a guarded key, or a lock while one holder had it.
+// A Lane holds the history of a lock, of a guarded key, or of one holder of a lock.
 type Lane struct {
-	Name    string // of the lock, the key or the holder
-	Unknown bool   // the holder is not known
-	Holders []Lane // of the lock, in the order of their first holds
-	Holds   []Hold // intervals in which the holder had the lock
-	Writes  []time.Time
-	Removed []time.Time
-	Gaps    []Interval // when the lock or the key was not watched
+	Name    string      // of the lock, the key or the holder
+	Unknown bool        // the holder is not known
+	Holders []Lane      // of a lock: its holders, in the order in which they first held it
+	Holds   []Hold      // of a holder: the intervals in which it held the lock
+	Writes  []time.Time // of a guarded key
+	Removed []time.Time // of a guarded key: when it was deleted or expired
+	Gaps    []Interval  // when the lock or the key was not watched
 }
 
 // Hold is an interval in which a lock was held.
 type Hold struct {
 	Interval
-	Open     bool        `json:"open,omitzero"` // the hold began before From
+	Open     bool        `json:"open,omitzero"` // the hold began before Interval.From
 	End      string      `json:"end,omitzero"`  // released, expired, deleted, changed_hands, gap or lost; empty: still held
 	Renewals []time.Time `json:"renewals"`
 }
@@ -56,9 +56,10 @@ func (t Timeline) fields(o *objectWriter) {
 // holder returns the name of a holder, or nil if it is not known.
 func (l Lane) holder() any { return when(!l.Unknown, l.Name) }
 
-// raw writes a line for each hold, gap and write: `hold`, the lock, the holder, from, to, how
-// it ended, and the number of renewals; `gap`, the lock or key, from, to; `write` or
-// `removal`, the key, and when.
+// raw writes a line for each of these:
+//   - a hold: `hold`, the lock, the holder, when it began and ended, how it ended, and the number of renewals
+//   - a write or removal: `write` or `removal`, the key, and the time
+//   - a gap: `gap`, the lock or key, and when the gap began and ended
 func (t Timeline) raw(w *writer) {
 	for _, l := range slices.Concat(t.Locks, t.Guards) {
 		for _, h := range l.Holders {
@@ -78,7 +79,7 @@ func (t Timeline) raw(w *writer) {
 	}
 }
 
-// A row is a lane as it is drawn, in text or in SVG.
+// A row is one line of the chart. It is drawn as text or as SVG.
 type row struct {
 	label  string
 	holder bool // label is a holder, not the name of a lock or key
@@ -86,14 +87,14 @@ type row struct {
 	marks  []mark // a later mark covers an earlier one
 }
 
-// A mark stands for what happened at a time or during an interval.
+// A mark is a character in a row. It shows what happened at a time or during an interval.
 type mark struct {
 	Interval
 	char rune
 }
 
-// legend lists the characters of marks with their meanings. The chart draws the end of a Hold only
-// if legend has a character for it.
+// legend holds the characters of marks and their meanings. The chart draws the end of a Hold only if
+// legend has a character for Hold.End.
 var legend = [...]struct {
 	char    rune
 	meaning string
@@ -165,11 +166,11 @@ func hasMark(rows []row, char rune) bool {
 	})
 }
 
-// duration returns the length of the timeline: at least a millisecond, because the chart divides
-// by it.
+// duration returns the length of the timeline. It returns at least a millisecond, because the chart
+// divides by it.
 func (t Timeline) duration() time.Duration { return max(t.To.Sub(t.From), time.Millisecond) }
 
-// human draws the rows as text, with the time running from left to right.
+// human draws the rows as text. Time runs from left to right.
 func (t Timeline) human(w *writer) {
 	rows, labels := t.rows(), len("  ")
 	for i := range rows {
@@ -213,7 +214,7 @@ func (t Timeline) axis(columns int) string {
 	return first
 }
 
-// text returns the marks of a row as characters.
+// text returns a line with the marks of a row. columns is the width of the line.
 func (t Timeline) text(r row, columns int) string {
 	column := func(at time.Time) int {
 		column := int64(columns-1) * int64(at.Sub(t.From)) / int64(t.duration())

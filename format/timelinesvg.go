@@ -49,7 +49,7 @@ func (t Timeline) SVG() []byte {
 	return p.out.Bytes()
 }
 
-// palette has the colors of holders. Several holders can have the same color: labels name them.
+// palette holds the colors of holders. Holders that have the same color still differ in their labels.
 var palette = [...]string{"#0969da", "#1a7f37", "#8250df", "#bf8700", "#bc4c00", "#3192aa"}
 
 // A picture draws a timeline as SVG.
@@ -69,7 +69,7 @@ func (p *picture) x(at time.Time) float64 {
 	return svgLabels + columns*min(max(float64(at.Sub(p.From))/float64(p.duration()), 0), 1)
 }
 
-// row draws a row with its top at y.
+// row draws r. y is the top of the row.
 func (p *picture) row(y int, r row) {
 	if !r.holder && y > svgTop {
 		p.printf(`<path d="M16 %dH%d" stroke="#d1d9e0"/>`, y, svgWidth-svgRight)
@@ -84,7 +84,7 @@ func (p *picture) row(y int, r row) {
 	}
 }
 
-// mark draws a mark between two x coordinates, in a row with its top at y.
+// mark draws a mark between the x coordinates from and to. y is the top of the row.
 func (p *picture) mark(char rune, from, to float64, y int, color string) {
 	bar, width := y+(svgRow-svgBar)/2, max(to-from, 2)
 	switch char {
@@ -107,7 +107,7 @@ func (p *picture) mark(char rune, from, to float64, y int, color string) {
 	}
 }
 
-// ticks draws the time axis, with at most ten round times.
+// ticks draws the time axis, with at most ten round times, and a line from each of them down to bottom.
 func (p *picture) ticks(bottom int) {
 	step := tickStep(p.duration())
 	form := "15:04:05"
@@ -123,8 +123,8 @@ func (p *picture) ticks(bottom int) {
 	}
 }
 
-// tickStep returns the time between two ticks of the axis: the shortest round time that gives at
-// most ten ticks.
+// tickStep returns the time between two ticks of the axis: the shortest round time that splits
+// the axis into at most ten parts. whole is the length of the timeline.
 func tickStep(whole time.Duration) time.Duration {
 	const ms, s, m, h = time.Millisecond, time.Second, time.Minute, time.Hour
 	for _, step := range []time.Duration{
@@ -160,6 +160,6 @@ func (p *picture) legend(rows []row, y int) {
 	}
 }
 
-// markup escapes a text without control characters for XML. It avoids package encoding/xml, which
-// builds a table of entities each time sscli starts.
+// markup escapes text for XML. The text must not contain control characters. markup avoids package
+// encoding/xml, which builds a table of entities each time sscli starts.
 func markup(text string) string { return template.HTMLEscapeString(text) }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A Version is a reading of a hybrid logical clock. Nil means no version. A Version whose IsZero
-// method returns true also means no version, because it is easy to pass the zero value of a struct
-// instead of nil.
+// A Version is a reading of a hybrid logical clock. Nil means no version. A Version with a method
+// IsZero that returns true also means no version, because it is easy to pass the zero value of a
+// struct instead of nil.
 type Version interface {
 	String() string  // as received from the store
 	Time() time.Time // the wall clock, in UTC
@@ -32,8 +32,8 @@ func versionField(v Version) any {
 	return v
 }
 
-// appendVersion appends v, or absent if there is none. It escapes v, as the node is text
-// from the network.
+// appendVersion appends v, or absent if there is no version. It escapes v, because the node in v is
+// text from the network.
 func appendVersion(dst []byte, v Version, absent string) []byte {
 	if none(v) {
 		return append(dst, absent...)
@@ -41,7 +41,7 @@ func appendVersion(dst []byte, v Version, absent string) []byte {
 	return AppendEscape(dst, v.String())
 }
 
-// versionText returns what appendVersion appends.
+// versionText returns the text that appendVersion appends.
 func versionText(v Version, absent string) string { return string(appendVersion(nil, v, absent)) }
 
 func appendTime(dst []byte, t time.Time) []byte {
@@ -52,8 +52,8 @@ func appendTime(dst []byte, t time.Time) []byte {
 	return append(dst[:len(dst)-len("Z")], '.', '0'+byte(ms/100), '0'+byte(ms/10%10), '0'+byte(ms%10), 'Z')
 }
 
-// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. It rounds longer times
-// more coarsely.
+// Age returns a text such as "3m12s ago", or "in 3m12s" for a negative d. It truncates d to whole
+// milliseconds, seconds, minutes or hours, depending on its length.
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	var text string

@@ -12,7 +12,7 @@ import (
 var conjoining = &unicode.RangeTable{R16: []unicode.Range16{{0x1160, 0x11ff, 1}, {0xd7b0, 0xd7ff, 1}}}
 
 // Width returns the number of terminal columns of a printable character: 0 if it
-// combines with the one before it, 2 if it is wide, else 1.
+// combines with the character before it, 2 if it is wide, else 1.
 func Width(r rune) int {
 	if r < 0x300 {
 		return 1
@@ -53,8 +53,8 @@ func Cut(text string, columns int) string {
 	return text
 }
 
-// CutMiddle is [Cut] for a name whose end matters as much as its beginning: it puts the "…" in the
-// middle.
+// CutMiddle is like [Cut], but puts the "…" in the middle. It is for names whose end matters as much
+// as their beginning.
 func CutMiddle(text string, columns int) string {
 	if Columns(text) <= columns || columns < 3 {
 		return Cut(text, columns)

@@ -17,13 +17,13 @@ type Candidate struct {
 	Flag bool   // a flag, whose leading minus is not quoted
 }
 
-// A Completer returns the candidates for the word under the cursor. before has the words of
-// the line before that word, and part is the beginning of the word, up to the cursor.
+// A Completer returns the candidates for the word under the cursor. before holds the words of the
+// line that precede this word, and part is the beginning of the word, up to the cursor.
 type Completer func(before []Word, part Word) []Candidate
 
-// atCursor parses the text before the cursor. It returns the complete words of the last line,
-// the beginning of the word under the cursor, and that word's offset in the text. ok is
-// false if nothing can be completed: in a comment or after a syntax error.
+// atCursor parses the text before the cursor. It returns the complete words of the last logical line,
+// the beginning of the word under the cursor, and the offset of this word in the text. ok is
+// false if nothing can be completed, for example in a comment or after a syntax error.
 func atCursor(text string) (before []Word, part Word, start int, ok bool) {
 	var s splitter
 	base, rest := 0, text // base is the offset of the current logical line
@@ -72,8 +72,8 @@ func atCursor(text string) (before []Word, part Word, start int, ok bool) {
 	return s.words, part, start, true
 }
 
-// complete completes the last word of line, which ends at the cursor. text replaces
-// line[start:]. If that changes nothing, show has the candidates to list.
+// complete completes the last word of line. The line ends at the cursor. text is the replacement for
+// line[start:]. If text is the same as line[start:], show holds the candidates to list.
 func complete(line string, candidates Completer) (start int, text string, show []Candidate) {
 	before, part, start, ok := atCursor(line)
 	if !ok {
@@ -119,7 +119,7 @@ func openWord(c Candidate) string {
 	return word
 }
 
-// commonPrefix returns the longest common prefix of a and b that splits no character.
+// commonPrefix returns the longest common prefix of a and b that does not end within a character.
 func commonPrefix(a, b string) string {
 	n := 0
 	for n < len(a) {
@@ -132,8 +132,8 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// listing returns the candidates as rows for a terminal of the given width: one candidate a
-// row if any has help, and otherwise in columns.
+// listing returns the candidates as rows for a terminal of the given width. If any candidate has help,
+// each row has one candidate; otherwise, the candidates are in columns.
 func listing(candidates []Candidate, width int) string {
 	const maxListed = 100
 	more := ""

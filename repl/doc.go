@@ -1,8 +1,8 @@
 // Package repl reads the lines of the shell and of batch, and splits them into words. Its
-// callers give the words their meaning.
+// callers interpret the words.
 //
-// The shell reads entries from a [Terminal], which can edit, complete and recall them,
-// or from a [LineReader] where the terminal can only print:
+// If the terminal can only print, the shell reads entries from a [LineReader]. Otherwise, it reads
+// them from a [Terminal], which can edit, complete and recall entries:
 //
 //	t, err := repl.NewTerminal(repl.TerminalOptions{In: os.Stdin, Out: os.Stdout, History: history})
 //	if err != nil {
@@ -11,8 +11,8 @@
 //	defer t.Close()
 //	text, err := t.ReadEntry(ctx, "> ") // one line, or several
 //
-// A [Reader] reads lines from a stream: batch uses one for its input, and the shell uses
-// one for the lines of an entry. [Split] splits a single line.
+// A [Reader] reads lines from a stream. batch uses a Reader for its input, and the shell uses one
+// for the lines of an entry. [Split] splits a single line.
 //
 // # Grammar
 //
@@ -28,9 +28,8 @@
 //   - Every other character is literal, even a backslash outside of double quotes:
 //     {thermostat}\setPoint is an ordinary key.
 //
-// Nothing is expanded: there are no variables, patterns or pipes. Bytes that are not
-// UTF-8 pass through unchanged, and Split returns the same bytes that were given to
-// [format.Word].
+// There are no variables or patterns, so nothing is expanded. Bytes that are not UTF-8 pass through
+// unchanged. Given the result of [format.Word], Split returns the original bytes.
 //
 // # Editing
 //
@@ -53,7 +52,7 @@
 //   - writes escape sequences to a terminal that can only print (linereader.go).
 //
 // This package offers no vi mode: in readline's vi mode, the cursor keys insert text, and
-// r on an empty line panics. Tests type the same keys into readline and expect these
-// faults. When a new version fixes a fault, its test fails, and our replacement can be
+// typing r on an empty line causes a panic. Tests type keys into readline and expect all these faults.
+// When a new version of readline fixes a fault, the test for it fails, and our replacement can be
 // deleted.
 package repl

@@ -12,23 +12,23 @@ import (
 	"github.com/sscli/sscli/internal/ownerfile"
 )
 
-// maxHistory is the maximum number of entries in memory. A file with more than twice as
-// many entries is cut to this number.
+// maxHistory is the maximum number of entries in memory. A file with more than twice as many entries
+// is shortened to the last maxHistory entries.
 const maxHistory = 1000
 
-// A History holds the entries of this shell and, if it has a file, of earlier shells. The
-// file has one entry per line, with C escapes, so that an entry of several lines fits on
-// one. Several shells can share a file: each appends to it. A History must not be used
-// by several goroutines at once.
+// A History holds the entries of this shell and, if it has a file, of earlier shells. The file has
+// one entry per line. C escapes make an entry of several lines fit on one line of the file. Several
+// shells can share a file: each appends to it. A History must not be used by several goroutines at
+// once.
 type History struct {
 	path    string   // empty: not saved
 	entries []string // oldest first
 }
 
 // OpenHistory reads the history file at path. It creates a missing file with mode 0600 and
-// missing directories with mode 0700, and restricts an existing file to its owner. With an
-// empty path, the history has no file. Even with an error, OpenHistory returns a
-// usable History, which is not saved.
+// missing directories with mode 0700, and restricts an existing file to its owner. If path is
+// empty, the History has no file. If OpenHistory returns an error, it also returns a usable
+// History, whose entries are not saved.
 func OpenHistory(path string) (*History, error) {
 	h := &History{}
 	if path == "" {
@@ -47,7 +47,7 @@ func OpenHistory(path string) (*History, error) {
 			return err
 		}
 		lines := strings.SplitAfter(string(text), "\n")
-		lines = lines[:len(lines)-1] // what follows the last line end is empty or incomplete
+		lines = lines[:len(lines)-1] // the text after the last line end is empty or incomplete
 		if len(lines) > 2*maxHistory {
 			lines = lines[len(lines)-maxHistory:]
 			if err := f.Truncate(0); err != nil {
@@ -69,8 +69,8 @@ func OpenHistory(path string) (*History, error) {
 	return h, nil
 }
 
-// locked opens the history file, locks it against other shells if the system has file
-// locks, and calls do.
+// locked opens the history file and calls do. If the system has file locks, locked locks the file
+// against other shells during the call.
 func (h *History) locked(do func(*os.File) error) (err error) {
 	f, err := ownerfile.Open(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -104,7 +104,8 @@ func (h *History) Add(entry string) error {
 	return nil
 }
 
-// remember adds an entry in memory and reports whether it did.
+// remember adds an entry in memory, unless it is blank or equal to the last one. It reports whether
+// it added the entry.
 func (h *History) remember(entry string) bool {
 	if strings.TrimSpace(entry) == "" || len(h.entries) > 0 && h.entries[len(h.entries)-1] == entry {
 		return false

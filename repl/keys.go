@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// readline edits characters, but users type and paste bytes. A control character, or a
-// byte that is not part of valid UTF-8, is edited as the character byteBase + byte. The
-// bytes of real characters from byteBase on are encoded the same way, so any text can
-// be edited without loss.
+// byteBase + b is the character that encodes the byte b. readline edits characters, but users type
+// and paste bytes. Control characters, and bytes that are not part of valid UTF-8, are therefore
+// encoded. The bytes of real characters from byteBase on are encoded too, so any text can be edited
+// without loss.
 const byteBase = 0x10ff00
 
 // Characters for keys that readline does not know. If a user types or pastes one of these
-// characters, edited encodes its bytes, so none of them reaches readline as text.
+// characters, the function edited encodes its bytes, so readline never receives it as text.
 const (
 	keyNone   = '\ufdd0' // does nothing
 	keyPaste  = '\ufdd1' // inserts the next paste
@@ -24,7 +24,8 @@ const (
 
 func isKey(r rune) bool { return r >= keyNone && r <= keyDelete }
 
-// byteOf returns the byte that edited encoded as r. ok is false if r is not an encoded byte.
+// byteOf returns the byte that the function edited encoded as r. ok is false if r is not an encoded
+// byte.
 func byteOf(r rune) (c byte, ok bool) {
 	return byte(r - byteBase), r >= byteBase && r <= byteBase+0xff
 }
@@ -47,7 +48,7 @@ func edited(text string) []rune {
 	return line
 }
 
-// textOf decodes a line of readline. It is the inverse of edited.
+// textOf decodes a line from readline. It is the inverse of edited, and omits the characters for keys.
 func textOf(line []rune) string {
 	var b strings.Builder
 	for _, r := range line {
@@ -62,7 +63,7 @@ func textOf(line []rune) string {
 
 // keys translates the input from a terminal for readline, which understands characters,
 // control characters, the cursor keys, and ESC before a letter as Meta. keys drops
-// other escape sequences and removes bracketed pastes from the stream.
+// other escape sequences, and replaces each bracketed paste with keyPaste.
 type keys struct {
 	in  io.Reader
 	buf [4096]byte
@@ -86,8 +87,8 @@ func newKeys(in io.Reader) *keys {
 	return k
 }
 
-// Read implements io.Reader for readline. It returns one byte at a time, so that more can tell
-// whether further keys follow.
+// Read implements io.Reader for readline. It returns one byte at a time, so that the method more can
+// report whether further keys follow.
 func (k *keys) Read(p []byte) (int, error) {
 	for len(k.out) == 0 {
 		if k.err != nil {
@@ -105,7 +106,7 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// more reports whether another key has already arrived, so that drawing can wait.
+// more reports whether another key has already arrived. If so, the line need not be drawn yet.
 func (k *keys) more() bool { return k.waiting.Load() }
 
 // paste removes and returns the oldest paste, or "" if there is none.

@@ -30,10 +30,11 @@ func NewLineReader(in io.Reader, out io.Writer) *LineReader {
 	return &LineReader{in: bufio.NewReader(in), out: out, read: make(chan readResult, 1), interrupted: make(chan struct{}, 1)}
 }
 
-// ReadEntry is like [Terminal.ReadEntry], but Ctrl-C reaches it through a call of Interrupt.
+// ReadEntry is like [Terminal.ReadEntry]. Ctrl-C does not arrive as a key, so the caller must call
+// Interrupt to cancel the entry.
 func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	select {
-	case <-l.interrupted: // it was meant for an earlier entry
+	case <-l.interrupted: // the interrupt was meant for an earlier entry
 	default:
 	}
 	l.mu.Lock()
@@ -67,8 +68,8 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 	}
 }
 
-// next reads a line. Reading from a terminal cannot be cancelled, so after an interrupt the
-// reading goroutine continues, and the following call of next receives its line.
+// next reads a line. A read from a terminal cannot be cancelled. After an interrupt, the reading
+// goroutine therefore continues, and the following call of next receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
 	if !l.reading {
 		l.reading = true
@@ -119,14 +120,14 @@ func (l *LineReader) Interrupt() bool {
 	return true
 }
 
-// SetPrompt sets the prompt for the next line.
+// SetPrompt sets the prompt that is printed next. It does not change a prompt on the screen.
 func (l *LineReader) SetPrompt(prompt string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.prompt = clean(prompt)
 }
 
-// Above calls write, which prints lines, and then repeats the prompt if ReadEntry is waiting.
+// Above calls write, which prints lines. If ReadEntry is waiting, Above then prints the prompt again.
 func (l *LineReader) Above(write func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ type Entry struct {
 	Value []byte
 	Found bool // false: the key was missing when it was read
 
-	Version string // version.hlc of the line, unchecked; empty if it is missing
+	Version string // the member version.hlc of the line, unchecked; empty if it is missing
 }
 
 // ParseEntry parses a line with a JSON object: the output of `get -o json`, or any
@@ -65,8 +65,8 @@ func parseObject(text string, into any) error {
 	return err
 }
 
-// syntaxError describes a JSON syntax error. It explains the two that most JSON parsers
-// accept: repeated members, and text that is not UTF-8.
+// syntaxError returns an error message for a JSON syntax error. It has more detail for the two errors
+// that most JSON parsers accept: repeated members, and text that is not UTF-8.
 func syntaxError(err *jsontext.SyntacticError) error {
 	what := fmt.Errorf("byte %d: JSON: %w", err.ByteOffset+1, err.Err)
 	switch {
@@ -82,12 +82,12 @@ func syntaxError(err *jsontext.SyntacticError) error {
 type entryMembers struct {
 	key, keyB64, value, valueB64 member
 
-	op    string // the JSON value; empty for "get"
+	op    string // the JSON value; empty if it is "get"
 	found jsontext.Kind
 	hlc   string // version.hlc
 }
 
-// A member is the value of a member that should be a string.
+// A member is the value of a JSON member that should be a string.
 type member struct {
 	kind jsontext.Kind // 0 if the member is missing
 	text []byte        // the unquoted text, if the member is a string
@@ -202,8 +202,8 @@ func (m *entryMembers) entry() (Entry, error) {
 	return Entry{Key: string(key), Value: value, Found: ok, Version: m.hlc}, nil
 }
 
-// bytesOf returns the bytes of the member with a name, which is present as text, as base64
-// (encoded), or not at all (ok is false).
+// bytesOf returns the bytes of the member that is called name. They are in text or, in base64, in
+// encoded, which is the member name_b64. ok is false if both members are missing.
 func bytesOf(name string, text, encoded member) (value []byte, ok bool, err error) {
 	switch {
 	case text.kind != 0 && encoded.kind != 0:

@@ -16,9 +16,9 @@ type Line struct {
 	Words  []Word
 }
 
-// A LineError is an error in one line.
+// A LineError is an error in one line of the input.
 type LineError struct {
-	Number int // of the first physical line, or of the line with the unclosed quote
+	Number int // number of the first physical line of the line, or of the physical line with the unclosed quote
 	Err    error
 }
 
@@ -33,7 +33,7 @@ var ErrTooLong = errors.New("the line is too long; is a quote left open?")
 // part of the word.
 type Reader struct {
 	in       *bufio.Reader
-	maxBytes int  // limit of a logical line
+	maxBytes int  // maximum length of a logical line
 	number   int  // number of physical lines read
 	ended    bool // a line was too long, so nothing more is read
 }
@@ -47,10 +47,10 @@ func NewReader(r io.Reader) *Reader {
 
 // Next returns the next line that has words, and io.EOF after the last.
 //
-// If the error is a *[LineError], the Line has its number and, unless it is too long,
-// its text. The next call continues with the following line. After a line that is too
-// long, the next call returns io.EOF, because the following bytes could be the rest of a
-// value. Any other error comes from the stream, and the incomplete line before it is lost.
+// If the error is a *[LineError], the fields Number and Text of the Line are set, and the next
+// call continues with the following line. The exception is [ErrTooLong]: Text is empty, and the
+// next call returns io.EOF, because the following bytes could be the rest of a value. Any other
+// error comes from the stream, and the incomplete line before it is lost.
 func (r *Reader) Next() (Line, error) {
 	for {
 		line, err := r.logical()
@@ -80,7 +80,7 @@ func (r *Reader) NextText() (Line, error) {
 	}
 }
 
-// Lines returns the number of physical lines that were read.
+// Lines returns the number of physical lines that have been read.
 func (r *Reader) Lines() int { return r.number }
 
 // logical reads a logical line, which may have no words.
@@ -120,7 +120,7 @@ func (r *Reader) logical() (Line, error) {
 }
 
 // physical returns the next physical line, with its line end. The last line of a stream may
-// lack a line end. before is the number of bytes of the logical line so far.
+// lack a line end. before is the length, in bytes, of the earlier physical lines of the logical line.
 func (r *Reader) physical(before int) (string, error) {
 	if r.ended {
 		return "", io.EOF

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ErrIncomplete means that a quote is open, so the line continues on the next one.
+// ErrIncomplete means that a quote is open, so the logical line continues on the next physical line.
 var ErrIncomplete = errors.New("the quote is not closed")
 
 // A Word is one word of a line.
@@ -65,7 +65,7 @@ type splitter struct {
 	err    error  // the first error; later bytes are still processed
 }
 
-// line reads the next physical line, with its line end.
+// line processes the next physical line, with its line end.
 func (s *splitter) line(line string) {
 	body, newline := strings.CutSuffix(line, "\n")
 	cr := false
@@ -136,7 +136,7 @@ func (s *splitter) byte(c byte, at int) {
 	}
 }
 
-// unquote decodes the double-quoted part that ends here.
+// unquote decodes the double-quoted part whose closing quote is the last byte of s.word.
 func (s *splitter) unquote() {
 	text, err := format.Unquote(string(s.word[s.part:]))
 	if syntax, ok := errors.AsType[*format.SyntaxError](err); ok {
@@ -156,8 +156,8 @@ func (s *splitter) endWord() {
 	s.word, s.open, s.quoted = s.word[:0], false, false
 }
 
-// finish returns the words. ErrIncomplete takes precedence over an earlier error: the shell
-// must read the rest of the entry before it reports an error, or it would run the rest as
+// finish returns the words. ErrIncomplete takes precedence over an earlier error: the shell must
+// read the rest of the entry before it reports an error. Otherwise, it would run the rest as
 // commands.
 func (s *splitter) finish() ([]Word, error) {
 	if s.quote != 0 {

@@ -29,7 +29,7 @@ type TerminalOptions struct {
 // several lines is inserted as one entry.
 //
 // chzyer/readline edits the line and steps through the history. Its output is discarded, and
-// its input passes through keys. The package comment says why.
+// its input is translated by the type keys. The package comment says why.
 //
 // Only one goroutine may call ReadEntry and Close; any goroutine may call the other methods
 // at any time.
@@ -121,7 +121,7 @@ func (t *Terminal) Close() error {
 	t.watched.Wait()
 	err := t.stdin.Close() // a read from the terminal may last until the process ends
 	if t.pending != nil {
-		t.rl.Terminal.KickRead() // makes readline read again and see that stdin is closed
+		t.rl.Terminal.KickRead() // makes readline read again and find that stdin is closed
 		<-t.pending
 	}
 	return errors.Join(err, t.rl.Close())
@@ -149,7 +149,8 @@ func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error)
 	if t.pending != nil {
 		return "", io.EOF
 	}
-	// Otherwise the cursor keys would continue from where the user last was in the history.
+	// Fill readline's history again. Otherwise, the cursor keys would continue from the entry that the
+	// user last recalled.
 	t.rl.ResetHistory()
 	for _, e := range t.o.History.entries {
 		if err := t.rl.SaveHistory(string(edited(e))); err != nil {
@@ -220,7 +221,7 @@ func (t *Terminal) SetPrompt(prompt string) {
 	t.show()
 }
 
-// Above calls write, which prints lines. If a line is being edited, they appear above it.
+// Above calls write, which prints lines. If a line is being edited, the printed lines appear above it.
 func (t *Terminal) Above(write func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,9 +260,9 @@ func (t *Terminal) resized() {
 	}
 }
 
-// key translates a key for readline, whose goroutine calls it before readline handles the key;
-// afterwards the goroutine calls changed. To ignore a key, key returns keyNone. It always returns true:
-// after false, readline would keep reading while a command runs.
+// key translates a key for readline. readline's goroutine calls key, then handles the result, and then
+// calls changed. To make readline ignore the key, key returns keyNone. The bool is always true: after
+// false, readline would keep reading while a command runs.
 func (t *Terminal) key(pressed rune) (rune, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -381,8 +382,8 @@ func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool
 	return line, cursor, changed
 }
 
-// complete completes the word under the cursor. The caller holds t.mu, and complete
-// releases it while it looks for candidates.
+// complete completes the word under the cursor. The caller holds t.mu; complete unlocks t.mu while it
+// looks for candidates.
 func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	if t.o.Complete == nil {
 		return line, cursor
@@ -400,8 +401,8 @@ func (t *Terminal) complete(line []rune, cursor int) ([]rune, int) {
 	return whole, len(head)
 }
 
-// searchKey handles a key during a search. It returns the key if readline should handle it
-// too, and else keyNone.
+// searchKey handles a key during a search. If readline should also handle the key, searchKey
+// returns it; otherwise it returns keyNone.
 func (t *Terminal) searchKey(r rune) rune {
 	s := &t.found
 	setLine := func(line []rune) {
@@ -431,7 +432,7 @@ func (t *Terminal) searchKey(r rune) rune {
 	return keyNone
 }
 
-// find searches the history backwards for the query, beginning with entry from.
+// find searches the history backwards for the query. from is the index of the first entry to search.
 func (t *Terminal) find(from int) {
 	query := textOf(t.found.query)
 	t.found.missed = false

@@ -21,7 +21,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Set by the linker in a release.
+// The linker sets these variables in a release.
 var (
 	buildVersion = ""
 	buildCommit  = ""

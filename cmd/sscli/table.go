@@ -36,8 +36,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
 
-// table returns the command table, from which the parser, the shell, help, completion and the
-// manual pages are built. Each group of help begins with its most used commands.
+// table returns the command table, from which the parser, the shell, help, completion and the manual
+// pages are built. In each group of help, the most used commands come first.
 func table() []app.Command {
 	return []app.Command{
 		{Name: "get", New: verb.Command(get.New)},

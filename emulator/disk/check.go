@@ -9,20 +9,20 @@ import (
 	"strconv"
 )
 
-// A Report is what [Check] found.
+// A Report is the result of [Check].
 type Report struct {
 	Records int   // number of undamaged records
-	Bytes   int64 // size of their keys and values
+	Bytes   int64 // size of the keys and values in these records, in bytes
 	Size    int64 // size of the file, in bytes
 	Clock   int64 // see [Batch.Clock]; 0: the file has none
 	Damages []Damage
-	More    int // number of further inconsistencies, which Damages does not list
+	More    int // number of further damages that are not in Damages
 }
 
 // A Damage is an inconsistency in a file.
 type Damage struct {
 	Page uint64 // number of the damaged page; 0: the damage is not in one page
-	Key  []byte // key of the damaged record; empty: the page and all pages below it are unreadable
+	Key  []byte // key of the damaged record; empty: other damage, such as an unreadable page
 	Err  error
 }
 
@@ -39,9 +39,9 @@ func (d Damage) Error() string {
 
 func (d Damage) Unwrap() error { return d.Err }
 
-// Check reads a file, which may be damaged, and changes nothing. It calls load, unless load is
-// nil, for each undamaged record. It returns a [LockedError], a [FormatError] or an error of the
-// file system.
+// Check reads a file that may be damaged, without changing it. It calls load, unless load is nil, for
+// each undamaged record. Damage is in the Report and is not an error. An error is a [LockedError], a
+// [FormatError] or a file system error.
 func Check(name string, load func(Record)) (Report, error) {
 	if load == nil {
 		load = func(Record) {}
@@ -59,7 +59,7 @@ type contents struct {
 	initialized bool // the file has a format key
 }
 
-// damaged adds d to Damages. If Damages is full, it only counts d.
+// damaged adds d to c.Damages. If c.Damages is full, it counts d in c.More.
 func (c *contents) damaged(d Damage) {
 	const maxDamages = 20
 	if len(c.Damages) == maxDamages {
@@ -69,7 +69,7 @@ func (c *contents) damaged(d Damage) {
 	c.Damages = append(c.Damages, d)
 }
 
-// readFile reads a whole file. It returns a [FormatError] or an error of the file system.
+// readFile reads a whole file. An error is a [FormatError] or a file system error.
 func readFile(name string, load func(Record)) (c contents, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -2,11 +2,11 @@
 // the process and of the machine.
 //
 // [Open] locks the file, reads it and passes each record to its caller. [File.Commit] writes
-// the changes of a [Batch] atomically: after success, all of them are on the disk; after a crash,
+// the changes of a [Batch] atomically: after success, all changes are on the disk; after a crash,
 // the file has all of them or none. [Check] reads a file that may be damaged, and [Salvage]
-// copies its undamaged records.
+// copies the undamaged records to a new file.
 //
-// Committed changes survive a crash if the disk keeps the data that it confirmed with fsync.
+// Committed changes survive a crash if the disk keeps all data for which fsync has returned success.
 // Checksums detect altered records, and Open refuses a damaged file. Only one process at a time
 // can use the file. The file never shrinks, but freed space is reused.
 //

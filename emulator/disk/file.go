@@ -21,14 +21,14 @@ import (
 type File struct {
 	db    *bolt.DB
 	name  string
-	info  os.FileInfo // describes the file as it was opened
+	info  os.FileInfo // identifies the file that was opened
 	clock int64
 	count int // number of records
 }
 
 // Options configure [Open]. The zero value is ready to use.
 type Options struct {
-	// OpenFile opens the file for writing; nil: ownerfile.Open does.
+	// OpenFile opens the file for writing; nil: ownerfile.Open is used.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
 
@@ -67,10 +67,10 @@ func (e *RemovedError) Error() string {
 	return e.Name + " was removed, moved or replaced while it was in use"
 }
 
-// A FormatError reports a file that a later version of sscli or another program has written.
+// A FormatError reports a file in another format, which a later version of sscli or another program wrote.
 type FormatError struct {
 	Name string
-	Got  string // the format in the file; "": it has none
+	Got  string // the format of the file; "": the file does not name one
 }
 
 func (e *FormatError) Error() string {
@@ -127,14 +127,14 @@ func (o Options) bolt() *bolt.Options {
 	}
 	return &bolt.Options{
 		Timeout: lockTimeout, OpenFile: open,
-		// By default bbolt writes the list of free pages with each commit. Without the list, it
-		// must read the whole tree when it opens the file; Open reads the tree anyway.
+		// By default bbolt writes the list of free pages with each commit. Without the list, bbolt must
+		// read the whole tree when it opens the file. This costs little, because Open reads the tree anyway.
 		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	}
 }
 
-// readLocked reads a file under a lock, so that nobody writes to it. For a missing file it returns
-// the zero contents.
+// readLocked locks a file and reads it, so that no process changes the file meanwhile. For a missing file
+// it returns the zero contents.
 func readLocked(name string, load func(Record)) (contents, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -187,9 +187,9 @@ func (o Options) create(name string) (err error) {
 	}
 	err = os.Link(draft, name)
 	switch {
-	case errors.Is(err, fs.ErrExist): // another process has created the file since
+	case errors.Is(err, fs.ErrExist): // another process has created the file in the meantime
 		return &LockedError{Name: name}
-	case err != nil: // the file system has no links
+	case err != nil: // the file system may not support links
 		err = os.Rename(draft, name)
 	}
 	return errors.Join(err, syncDir(filepath.Dir(name)))
@@ -217,7 +217,7 @@ func (f *File) begin(read contents) error {
 	if f.info, err = os.Stat(f.name); err != nil {
 		return err
 	}
-	// Ignore an error: the id only serves error messages, and the lock does not depend on it.
+	// Ignore an error: the process id is only for error messages, and the lock does not depend on it.
 	_ = os.WriteFile(pidFile(f.name), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)
 	return nil
 }
@@ -248,12 +248,12 @@ func lockedBy(name string) int {
 	return pid
 }
 
-// Clock returns the wall clock that the file had when it was opened, see [Batch.Clock]; 0: none.
+// Clock returns the wall clock that was in the file when it was opened, see [Batch.Clock]; 0: there was none.
 func (f *File) Clock() int64 { return f.clock }
 
 // Commit writes the changes of a batch. After an error the caller must close the file and open it
-// again: it then has either all changes of the batch or none. Commit returns a [RemovedError] if
-// the file was removed, moved or replaced.
+// again: the file then has either all changes of the batch or none. Commit returns a [RemovedError]
+// if the file was removed, moved or replaced.
 func (f *File) Commit(b *Batch) error {
 	count := f.count
 	err := f.db.Update(func(tx *bolt.Tx) error {
@@ -312,10 +312,10 @@ func parseNumber(key, data []byte) (int64, error) {
 	return strconv.ParseInt(string(r.Value), 10, 64)
 }
 
-// Close unlocks the file.
+// Close closes and unlocks the file.
 func (f *File) Close() error {
 	if lockedBy(f.name) == os.Getpid() {
-		_ = os.Remove(pidFile(f.name)) // see begin
+		_ = os.Remove(pidFile(f.name)) // written by begin
 	}
 	if err := f.db.Close(); err != nil {
 		return fmt.Errorf("close %s: %w", f.name, err)

@@ -13,14 +13,14 @@ import (
 // bbolt trusts its file. In a damaged file, it may follow page numbers past the end or in a cycle,
 // and the process crashes or hangs. The caller cannot prevent this: Tx.Check walks the pages in
 // bbolt's goroutines, where the caller's recover and debug.SetPanicOnFault have no effect, and a
-// Cursor never leaves a cycle. This file therefore checks all pages before bbolt uses them. Damage
-// to one page does not hide the contents of other pages.
+// Cursor never leaves a cycle. The code below therefore checks all pages before bbolt uses them. It
+// continues after a damaged page, so that the records in other pages are found.
 //
 // A bbolt file consists of pages of one size. The first two are meta pages, which bbolt writes in
-// turn; the one with the greater transaction id is current. It has the number of the root page of
-// a tree. A leaf page holds keys and values; a branch page holds the first key of each page below
-// it. Each value in the root tree is a bucket: the number of another tree's root page or, for a
-// small bucket, one leaf page inside the value.
+// turn; the one with the greater transaction id is current. The current meta page has the number of
+// the root page of a tree. A leaf page holds keys and values; a branch page holds the first key of
+// each page below it. Each value in the root tree is a bucket: the number of another tree's root page
+// or, for a small bucket, one leaf page inside the value.
 
 const (
 	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4
@@ -123,7 +123,8 @@ type pages struct {
 }
 
 // walk calls p.record for each key in the buckets, in the order of the keys, and p.damage for each
-// page or element that cannot be read. The slices passed to p.record are valid until it returns.
+// page or element that cannot be read. The slices passed to p.record are valid until p.record returns.
+// size is the size of the file, in bytes.
 func (p *pages) walk(size int64) {
 	p.seen = make([]bool, min(p.meta.pages, uint64(size/p.meta.pageSize)))
 	p.buckets = make(map[string]bool)

@@ -81,8 +81,8 @@ var (
 	errFlags       = errors.New("the record has unknown flags")
 )
 
-// parseRecord decodes a record. key is the key in bbolt: the record's key or, if long is set, its
-// hash. The returned slices alias key and data.
+// parseRecord decodes a record. key is the key in bbolt: the record's key or, if long is set, the hash of
+// the record's key. The returned slices alias key and data.
 func parseRecord(key, data []byte, long bool) (Record, error) {
 	r := Record{Key: key}
 	if len(data) < headerSize {

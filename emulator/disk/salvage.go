@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// Salvage checks a file as [Check] does, and copies each undamaged record to a new file with the name
-// to. The new file must not exist. After an error Salvage removes it.
+// Salvage checks the named file as [Check] does, and copies each undamaged record to a new file. The path
+// of the new file is to, and no file may exist there. After an error, Salvage removes the new file.
 func Salvage(name, to string) (report Report, err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return report, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}

@@ -1,5 +1,5 @@
-// Package mosquitto runs a Mosquitto broker for a test, which needs a broker that this project did
-// not write. If Mosquitto is not installed, the test is skipped.
+// Package mosquitto runs a Mosquitto broker for tests that need a broker which this project did not
+// write. If Mosquitto is not installed, the test is skipped.
 //
 //	b := mosquitto.Start(t, "", mosquitto.Anonymous)
 //	dial(b.Addresses[0]) // 127.0.0.1:24123
@@ -36,8 +36,8 @@ type Broker struct {
 // Anonymous configures a listener that accepts every client.
 const Anonymous = "allow_anonymous true"
 
-// Start runs Mosquitto with one listener for each element of listeners, which holds the
-// listener's configuration in one or more lines. The lines in global come before all listeners.
+// Start runs Mosquitto until the test ends. Each element of listeners, such as [Anonymous], is the
+// configuration of one listener, in one or more lines. The lines of global come before all listeners.
 func Start(t testing.TB, global string, listeners ...string) *Broker {
 	t.Helper()
 	config := "per_listener_settings true\nuser root\n" + global + "\n"
@@ -53,7 +53,7 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 		b.Addresses = append(b.Addresses, ln.Addr().String())
 	}
 	for _, ln := range chosen {
-		ln.Close() // Mosquitto cannot choose a port by itself
+		ln.Close() // free the port for Mosquitto, which cannot choose a port by itself
 	}
 	b.config = filepath.Join(t.TempDir(), "mosquitto.conf")
 	if err := os.WriteFile(b.config, []byte(config), 0o600); err != nil {
@@ -65,7 +65,7 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 }
 
 // freePort listens on a port below the system's ephemeral ports, so that no outgoing connection
-// can take the port after ln is closed and before Mosquitto listens.
+// can take the port between the close of ln and the start of Mosquitto.
 func freePort() (ln net.Listener, err error) {
 	for range 100 {
 		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
@@ -75,7 +75,7 @@ func freePort() (ln net.Listener, err error) {
 	return nil, err
 }
 
-// Restart ends the broker and runs it again on the same ports.
+// Restart stops the broker and runs it again on the same ports.
 func (b *Broker) Restart(t testing.TB) {
 	t.Helper()
 	b.end()
@@ -95,7 +95,7 @@ func (b *Broker) run(t testing.TB) {
 	b.stop = stop
 	b.cmd = exec.CommandContext(ctx, path, "-c", b.config)
 	b.cmd.Cancel = func() error { return b.cmd.Process.Signal(syscall.SIGTERM) }
-	b.cmd.WaitDelay = 5 * time.Second // then kill: a Mosquitto that has just started can miss SIGTERM
+	b.cmd.WaitDelay = 5 * time.Second // then kill Mosquitto, which can miss a SIGTERM while it is starting
 	stderr, err := b.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func (b *Broker) run(t testing.TB) {
 	}
 }
 
-// end ends the process and waits for it.
+// end stops the process and waits until it has exited.
 func (b *Broker) end() {
 	b.stop()
 	b.read.Wait()

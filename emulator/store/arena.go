@@ -7,11 +7,11 @@ import (
 )
 
 // An arena holds the records of all keys. It keeps a million records in a few thousand blocks, so
-// that the garbage collector has only the blocks to track.
+// that the garbage collector tracks only the blocks.
 //
-// All slots of a block have the same size. When a block has no used slots, its memory is usually
-// released and its number reused for a block of any slot size, so that growing records do not
-// waste their old memory. A large record has its own block.
+// All slots of a block have the same size. When no slot of a block is in use, the arena usually
+// releases the block's memory and reuses the block's number for a block of any slot size. So the
+// slots that growing records have left do not waste memory. A large record has its own block.
 type arena struct {
 	blocks []block          // by number; block 0 is not used, so that no ref is 0
 	open   map[int][]uint32 // by slot size: the blocks that have a free slot
@@ -33,11 +33,11 @@ const (
 
 type block struct {
 	data  []byte
-	whole []byte // with a large value: the whole memory, which ends with data
+	whole []byte // for a large record: all memory of the block; data is the end of it
 	size  int    // size of a slot, in bytes
 	used  int    // number of slots that hold a record
 	fresh int    // number of slots that have ever held a record; all later slots are free
-	freed uint32 // free list: 1 + the number of a freed slot, whose first 4 bytes hold the next; 0: end
+	freed uint32 // free list: 1 + the number of a freed slot, whose first 4 bytes hold the next such value; 0: end
 }
 
 func newArena() *arena {
@@ -57,10 +57,10 @@ func slotSize(n int) int {
 }
 
 // fits reports whether a record of n bytes may stay in a slot of the given size. The slot may be a
-// third too large: a record's size varies as the counter in its version gains or loses digits.
+// third too large, so that a record need not move when the counter in its version loses a digit.
 func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 
-// exhausted reports whether there may be no room for another record: all blocks are in use, with
+// exhausted reports whether all blocks are in use, so that another record may not fit. The blocks hold
 // up to 64 GiB of small records or a million large ones.
 func (a *arena) exhausted() bool { return len(a.blocks) == a.limit && len(a.unused) == 0 }
 
@@ -98,8 +98,8 @@ func (a *arena) alloc(n int) ref {
 	return ref(number<<slotBits | slot)
 }
 
-// free releases a slot. It overwrites at most the slot's first four bytes; the others stay valid
-// until the next alloc.
+// free releases a slot. It overwrites at most the slot's first four bytes; the slot's other bytes stay
+// valid until the next alloc.
 func (a *arena) free(r ref) {
 	number, slot := uint32(r>>slotBits), uint32(r&(1<<slotBits-1))
 	b := &a.blocks[number]
@@ -121,8 +121,8 @@ func (a *arena) free(r ref) {
 	a.unused = append(a.unused, number)
 }
 
-// adopt returns a slot for a large record. The slot is the part of whole from begin, and whole now
-// belongs to the arena.
+// adopt makes whole[begin:] the only slot of a new block, for a large record, and returns the slot. The
+// caller must not use whole afterwards.
 func (a *arena) adopt(whole []byte, begin int) ref {
 	size := len(whole) - begin
 	a.used += size

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// A Cause says why a key changed. Notifications do not include it (protocol.md 2.6).
+// A Cause is the reason for a change. Notifications do not include the cause (protocol.md 2.6).
 type Cause string
 
 // The causes of changes by requests and by expiry. Callers of [Store.Apply] may define others.
@@ -33,7 +33,7 @@ type Change struct {
 
 	Kept    bool  // what Options.Keep returned for the new state
 	WasKept bool  // what Options.Keep returned for the previous state
-	Clock   int64 // wall clock of the store's HLC, in milliseconds; at least as late as in all versions so far
+	Clock   int64 // wall clock of the store's HLC, in milliseconds; no version so far has a later one
 }
 
 // A Write changes a key without a request, see [Store.Apply].
@@ -43,7 +43,7 @@ type Write struct {
 
 	Key     []byte
 	Value   []byte
-	Room    []byte    // nil, or memory from [Room] that ends with Value and now belongs to the store
+	Room    []byte    // nil, or memory from [Room] that ends with Value; belongs to the store afterwards
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
 	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
@@ -51,8 +51,8 @@ type Write struct {
 }
 
 // Apply changes a key, under the same rules as a request, and queues the notifications. It returns
-// "", or the text of the refusal if the key is empty, too long or fenced, the client is not
-// authorized, or the quota is exceeded. Deleting a missing key succeeds and changes nothing.
+// "", or the text of the refusal if the key is empty, too long or fenced, if the client is not
+// authorized, or if a quota would be exceeded. Deleting a missing key succeeds and changes nothing.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.Expire()
 	switch {
@@ -90,14 +90,15 @@ func (s *Store) Apply(w Write) (refusal string) {
 const LargeValue = 1 << 20
 
 // Room returns memory for a large value of size bytes. The caller copies the value to the end of the
-// memory, so that the store need not copy it while other requests wait. key and fence are the lengths of
-// the key and the fencing token.
+// memory, so that the store need not copy the value while other requests wait. key and fence are the
+// lengths of the key and the fencing token.
 func Room(key, fence, size int) []byte {
-	const header, version = headerSize + 8, 255 // at most
+	const header, version = headerSize + 8, 255 // maximum lengths
 	return make([]byte, header+key+version+fence+size)
 }
 
-// RoomFor returns a copy of the large value of a SET, for Request.Room, or nil for any other request.
+// RoomFor returns memory for Request.Room, which ends with a copy of the large value of a SET. It returns nil
+// for any other request.
 func RoomFor(r *Request) []byte {
 	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
 		return nil
@@ -111,9 +112,9 @@ func RoomFor(r *Request) []byte {
 	return room
 }
 
-// Compared returns the two large values that the store would compare for a VDEL, or for a SET of an
-// existing key: the key's value and the request's. ok is false for any other request. The caller may
-// compare them for Request.Compared while other requests are processed.
+// Compared returns the two values that a VDEL or a SET with NEX compares, if they are large and of the
+// same length: the key's value and the request's value. Otherwise ok is false. The caller may compare
+// them for Request.Compared while other requests are processed. A SET without NEX ignores the result.
 func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
 	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
 		return nil, nil, false
@@ -129,7 +130,7 @@ func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
 	return e.Value(), words[2], true
 }
 
-// recordOverhead is the estimated memory that a key needs besides its name and value, in bytes.
+// recordOverhead is the estimated memory that a key needs in addition to its name and value, in bytes.
 const recordOverhead = 128
 
 // full reports whether there is no room for a key and value of size bytes in total. r is the key's
@@ -151,8 +152,9 @@ func (s *Store) full(r ref, size int) bool {
 // Bytes returns the estimated memory of all keys and values, in bytes.
 func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
 
-// put sets a key's state and gives it a new version, greater than the timestamp seen. r is the
-// key's present record, or 0 for a new key. If fence is empty, the key keeps its present fence.
+// put sets a key's state and gives the key a new version, which is greater than seen, the request's
+// timestamp. r is the key's present record, or 0 for a new key. If fence is empty, the key keeps its
+// present fence.
 func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 	version := s.nextVersion(seen)
 	flags, wasKept := w.Mark<<markShift, false
@@ -175,7 +177,7 @@ func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 }
 
 // remove removes a key, notifies its watchers, and returns the version of the deletion: the
-// deleted value's version (protocol.md 1.8, 3.6) or, with Variants.DeleteNewVersion, a new one.
+// deleted value's version (protocol.md 1.8, 3.6) or, with Variants.DeleteNewVersion, a new version.
 func (s *Store) remove(r ref, cause Cause, clientID string, seen hlc) []byte {
 	e := s.index.entry(r)
 	version := e.Version()
@@ -196,7 +198,7 @@ func (s *Store) changed(c Change) {
 	}
 }
 
-// nextVersion returns a new version as text. It is greater than seen and than all earlier versions
+// nextVersion returns a new version as text. The version is greater than seen and all earlier versions
 // of the store (protocol.md 3.2, 3.4).
 func (s *Store) nextVersion(seen hlc) []byte {
 	s.clock.next(s.millis, seen)

@@ -23,9 +23,9 @@ func (v hlc) compare(o hlc) int {
 	return cmp.Or(cmp.Compare(v.wall, o.wall), cmp.Compare(v.counter, o.counter), bytes.Compare(v.node, o.node))
 }
 
-// parseHLC parses an HLC by the store's rules, which are stricter than those that clients apply to
-// versions: numbers must not have a sign, and a node is required (protocol.md 3.3). Leading zeros
-// are allowed. Text that is too long for an MQTT property is not an HLC.
+// parseHLC parses an HLC. The store's rules for an HLC are stricter than the rules by which clients parse
+// versions: numbers must not have a sign, and a node is required (protocol.md 3.3). Leading zeros are
+// allowed. Text that is too long for an MQTT property is not an HLC.
 func parseHLC(text []byte) (hlc, bool) {
 	wall, rest, ok := cutDigits(text)
 	if !ok || len(rest) == 0 || rest[0] != ':' || wall > math.MaxInt64 {
@@ -64,12 +64,12 @@ type clock struct {
 	wall    int64
 	counter uint64
 
-	prefix   []byte // text of prefixOf and a colon; reused while the wall clock stays the same
+	prefix   []byte // prefixOf as text, and a colon; reused while wall stays the same
 	prefixOf int64
 }
 
-// next advances the clock past its last reading and past seen, and at least to now, in milliseconds
-// since the Unix epoch.
+// next advances the clock to a reading after its last one and after seen. The new wall clock is at least
+// now, in milliseconds since the Unix epoch.
 func (c *clock) next(now int64, seen hlc) {
 	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
 		c.wall, c.counter = seen.wall, seen.counter
@@ -84,8 +84,8 @@ func (c *clock) next(now int64, seen hlc) {
 	}
 }
 
-// appendText appends the reading as text, with the numbers unpadded as in the published protocol,
-// or padded with zeros as in the SDKs (protocol.md 3.1).
+// appendText appends the clock's reading as text. The numbers are unpadded, as in the published protocol,
+// or padded with zeros, as in the SDKs (protocol.md 3.1).
 func (c *clock) appendText(dst []byte, node string, padded bool) []byte {
 	wall, counter := 0, 0
 	if padded {

@@ -12,8 +12,8 @@ func (s *Store) del(c *call) Response {
 	}
 }
 
-// checkDelete makes the checks that DEL and VDEL share. It returns the key's record, or 0 if the key
-// is missing.
+// checkDelete performs the checks that DEL and VDEL share; words is the required number of words. It
+// returns the key's record, or 0 if the key is missing.
 func (s *Store) checkDelete(c *call, words int) (r ref, refusal string) {
 	if text := c.checkWords(words, words); text != "" {
 		return 0, text

@@ -86,7 +86,7 @@ func (e Entry) Key() []byte { return e.cut(e.key()) }
 func (e Entry) Version() []byte { return e.cut(e.version()) }
 
 // Fence returns the fencing token of the last write that had one, as the client sent it, or an
-// empty slice if the key is not fenced. The protocol never shows it (protocol.md 4).
+// empty slice if the key is not fenced. Clients cannot read the token (protocol.md 4).
 func (e Entry) Fence() []byte { return e.cut(e.fence()) }
 
 // Value returns the value.
@@ -95,7 +95,7 @@ func (e Entry) Value() []byte { return e.cut(e.value()) }
 // Persist reports whether the last write asked to keep the entry on disk.
 func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }
 
-// Mark returns Write.Mark of the last write; 0 if the last write was a request.
+// Mark returns the Mark of the last [Write] of the key, or 0 if the last write was a request.
 func (e Entry) Mark() byte { return e.flags() >> markShift }
 
 // kept reports whether Options.Keep returned true for the entry.

@@ -14,7 +14,8 @@ func (s *Store) Expire() {
 	}
 }
 
-// maxExpired is the maximum number of keys that ExpireSome removes. It takes about a millisecond.
+// maxExpired is the maximum number of keys that one call of ExpireSome removes, which takes about a
+// millisecond.
 const maxExpired = 1000
 
 // ExpireSome is like Expire, but removes at most 1,000 keys. It reports whether more keys may have
@@ -43,7 +44,7 @@ func (s *Store) expire(r ref) {
 	s.observeChange(observe.Expire, "", "", key, version, n)
 }
 
-// NextExpiry returns when the next key expires, on the store's clock, and whether any key expires.
+// NextExpiry returns when the next key expires, on the store's clock, and whether any key has an expiry.
 func (s *Store) NextExpiry() (time.Time, bool) {
 	r := s.index.next()
 	if r == 0 {

@@ -11,12 +11,13 @@ import (
 // An index holds the records. It finds them by key, walks them in the order of their keys, and
 // returns the record that expires next.
 //
-// byHash is keyed by a hash of the key, because a map keyed by strings would store each key twice.
-// Among a million keys, a few have the same hash as an earlier key; the map "others" has their records.
+// byHash is keyed by a hash of the key, because a map keyed by strings would store each key a second
+// time. Among a million keys, a few have the same hash as an earlier key; the map "others" has their
+// records.
 //
-// With a million keys, ordered costs 7 bytes per key. Adding a key takes 0.5 µs in ascending
-// order and 2 µs in random order. Sorting the keys for each SCAN would delay all other requests
-// by a second.
+// With a million keys, the B-tree (ordered) takes 7 bytes per key. Adding a key takes 0.5 µs in
+// ascending order and 2 µs in random order. Sorting the keys for each SCAN would delay all other
+// requests by a second.
 type index struct {
 	hash     func(key []byte) uint32
 	arena    *arena
@@ -24,17 +25,17 @@ type index struct {
 	others   map[string]ref
 	ordered  *btree.BTreeG[ref] // by key
 	expiries *btree.BTreeG[expiry]
-	hint     btree.PathHint // speeds up ordered, since keys often come in ascending order
+	hint     btree.PathHint // makes ordered faster, since keys are often added in ascending order
 
-	last   ref    // the result of the last find; 0: none, or it may have moved
+	last   ref    // the result of the last find; 0: no result, or the record may have moved
 	wanted []byte // the key that wantedRef stands for
 	buffer []byte // for encoding a record; reused
 
 	prefetched byte // sum of the prefetched bytes, so that the compiler does not remove the reads
 }
 
-// An expiry says when a record expires. Records with the same expiry time are removed in the order
-// of their keys.
+// An expiry is a record and the time when the record expires. Records with the same expiry time are
+// removed in the order of their keys.
 type expiry struct {
 	at  int64 // in microseconds since the Unix epoch
 	ref ref
@@ -119,8 +120,8 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 	return r
 }
 
-// putLarge is put for a large value. It does not copy the value if room ends with the value, or if value
-// is the old record's value.
+// putLarge is like put, but for a large value. It does not copy the value if room ends with the value, or
+// if value is the memory of the old record's value.
 func (x *index) putLarge(r ref, key, version, fence, value []byte, deadline int64, flags byte, room []byte) ref {
 	x.buffer = appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags)
 	head := x.buffer
@@ -201,8 +202,8 @@ func (x *index) next() ref {
 	return first.ref
 }
 
-// expire adds r to expiries, or removes it if expires is false. It ignores a record without an
-// expiry.
+// expire adds the record at r to x.expiries, or removes it from there if expires is false. It ignores a
+// record without an expiry.
 func (x *index) expire(r ref, expires bool) {
 	at := x.entry(r).deadline()
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// textKeyTooLong refuses a KEYNOTIFY for a key that is too long. The real store's text is not known.
+// textKeyTooLong is the refusal of a KEYNOTIFY for a key that is too long. The real store's text is not known.
 const textKeyTooLong = "the key is too long for a notification topic"
 
 // keyNotify registers the client for a key or, with STOP, removes its registration (protocol.md
@@ -45,11 +45,11 @@ type watcher struct {
 	ended    bool // the client has disconnected
 }
 
-// registrationOverhead is the estimated memory that a registration needs besides its key and client
-// id, in bytes.
+// registrationOverhead is the estimated memory that a registration needs in addition to its key and
+// client id, in bytes.
 const registrationOverhead = 400
 
-// watch registers a client for a key. It returns false if there is no room.
+// watch registers a client for a key. It returns false if Options.Reserve refuses the memory.
 func (s *Store) watch(clientID, key string) bool {
 	if s.opts.Reserve != nil && !s.opts.Reserve(registrationOverhead+len(key)+len(clientID)) {
 		return false
@@ -95,7 +95,7 @@ func (s *Store) unwatch(w *watcher, key string) {
 const maxUnwatched = 1000
 
 // Disconnect ends a client's registrations (protocol.md 2.5). It returns nil, or a function that the
-// caller must call until it returns false: each call releases the memory of some registrations.
+// caller must call until the function returns false: each call releases the memory of some registrations.
 func (s *Store) Disconnect(clientID string) (release func() (more bool)) {
 	w := s.watching[clientID]
 	if w == nil {

@@ -12,30 +12,30 @@ type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
-	Rest       *chunk.Rest // the payload continues with it; nil unless the notification has a [LargeValue]
+	Rest       *chunk.Rest // the rest of the payload, after Payload; nil unless the notification has a [LargeValue]
 	Version    []byte      // value of `__ts`; empty: there is no `__ts`
 	Properties []Property  // the user properties, in order
 
 	watcher *watcher
 }
 
-// Topic returns the topic of the message. It is computed for each call, because the topics of a change
-// with a long key and many watchers would take gigabytes.
+// Topic returns the topic of the message. It computes the topic on each call: if a key is long and has many
+// watchers, storing the topics for all of them would take gigabytes.
 func (n *Notification) Topic() string { return wire.NotifyTopic(n.ClientID, n.Key) }
 
 // Ended reports whether the client has disconnected since the change.
 func (n *Notification) Ended() bool { return n.watcher.ended }
 
-// queue holds the notifications that the caller has not taken yet. Its memory is reused.
+// A queue holds the notifications that the caller has not taken yet. The memory of the queue is reused.
 type queue struct {
 	notes      []Notification
 	data       []byte // payloads and versions
 	properties []Property
-	taken      bool // the caller took the notifications; reset before adding the next one
+	taken      bool // the caller has taken the notifications; reset removes them before the next one is added
 }
 
 // maxReusedQueue is the maximum number of notifications, at 256 bytes each, whose memory a queue
-// keeps for reuse. A queue grows larger when many keys expire at once.
+// keeps for reuse. A queue grows larger when many keys expire together.
 const maxReusedQueue = 1024
 
 // TakeNotifications returns the queued notifications and empties the queue. The caller must deliver
@@ -86,7 +86,7 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 }
 
 // notify queues one notification for each watcher. It copies the entry, except for a large value,
-// because the entry may change before the caller takes the queue.
+// because the entry may change before the caller takes the notifications.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
 	if len(watchers) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Causes of outcomes, for observe.Event.Cause.
+// Values of observe.Event.Cause, which explain the outcome of a request.
 const (
 	causeMissing    = "missing"
 	causeExists     = "exists"
@@ -29,7 +29,7 @@ func (s *Store) queued(n int) []Notification {
 	return s.queue.notes[n:]
 }
 
-// Event returns an event for the request, received at the given time. The caller adds the outcome.
+// Event returns an event for a request that was received at the given time. The caller adds the outcome.
 func (r Request) Event(at time.Time) observe.Event {
 	e := observe.Event{
 		Op: observe.Request, Time: at, Client: r.ClientID, User: r.Username,

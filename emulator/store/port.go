@@ -11,7 +11,7 @@ func (s *Store) KeyAt(i int) []byte {
 }
 
 // Prefetch loads the entries of keys into the processor's cache. Its tight loop lets the processor
-// load several entries in parallel, which makes a pipeline on a large store a tenth cheaper.
+// load several entries in parallel. For a pipeline on a large store, this saves a tenth of the time.
 func (s *Store) Prefetch(keys [][]byte) {
 	x := s.index
 	for _, key := range keys {
@@ -24,7 +24,7 @@ func (s *Store) Prefetch(keys [][]byte) {
 // Expiring returns the number of keys with an expiry.
 func (s *Store) Expiring() int { return s.index.expiries.Len() }
 
-// CheckQuota returns the text of the refusal if n more keys would exceed the quota of keys, or "".
+// CheckQuota returns the text of the refusal if n more keys would exceed the quota of keys, or else "".
 func (s *Store) CheckQuota(n int) (refusal string) {
 	if n > 0 && s.opts.MaxKeys > 0 && s.index.len()+n > s.opts.MaxKeys {
 		return wire.TextQuota
@@ -36,7 +36,7 @@ func (s *Store) CheckQuota(n int) (refusal string) {
 // is not fenced.
 func (s *Store) Fenced(key []byte) (refusal string) { return s.checkFence(hlc{}, s.index.find(key)) }
 
-// Restricted reports whether Allowed may return false.
+// Restricted reports whether there is an Options.Authorize, so that Allowed may return false.
 func (s *Store) Restricted() bool { return s.opts.Authorize != nil }
 
 // Allowed reports whether a client may read or write a key.

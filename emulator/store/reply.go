@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// The functions ok, count, null, blob and refuse build replies (protocol.md 2.3), and set the
-// outcome and its cause for Options.Observe. The cause may be empty.
+// The methods ok, count, null, blob and refuse build replies (protocol.md 2.3). They also set the
+// outcome of the call and its cause, which may be empty, for Options.Observe.
 
 func (s *Store) ok(c *call, cause string) Response {
 	c.cause = cause

@@ -6,17 +6,17 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// A Request is one request to the store. The store neither changes nor keeps its slices.
+// A Request is one request to the store. The store neither changes nor keeps its slices, except Room.
 type Request struct {
 	ClientID string
 	Username string   // the authenticated user; for Options.Authorize
 	Payload  []byte   // RESP3
-	Words    [][]byte // the words of the request, in place of Payload; nil: none
+	Words    [][]byte // the words of the request, in place of Payload; nil: Payload is used
 
 	Timestamp []byte            // `__ts`; nil: none was sent
 	Fence     []byte            // `__ft`; nil: none was sent
-	Persist   bool              // true if `aio-persistence` is `true`
-	Room      []byte            // nil, or memory from [Room] that ends with the value of a SET and now belongs to the store
+	Persist   bool              // whether `aio-persistence` is `true`
+	Room      []byte            // nil, or memory from [Room] that ends with a SET's value; belongs to the store afterwards
 	Compared  *chunk.Comparison // nil, or a comparison of the values from [Store.Compared]
 }
 
@@ -34,9 +34,9 @@ func (r *Request) SetProperty(name, value []byte) {
 	}
 }
 
-// hasManyWords reports whether a payload is an array of more than 99 elements, which no valid request
-// has. A payload of 256 MB could have 40 million elements, which would take a second and a gigabyte to
-// read.
+// hasManyWords reports whether a payload is an array of more than 99 elements. No valid request has so
+// many. A payload of 256 MB could have 40 million elements, and parsing them would take a second and a
+// gigabyte of memory.
 func hasManyWords(payload []byte) bool {
 	const most = 99
 	if len(payload) == 0 || wire.Kind(payload[0]) != wire.Array {
@@ -79,14 +79,14 @@ func (c *call) checkWords(least, most int) string {
 	return ""
 }
 
-// maxKey is the maximum length of a key, in bytes. Together with maxPattern it limits the time of one
-// match. The value is MQTT's maximum string length; the real store's limit is not known.
+// maxKey is the maximum length of a key, in bytes. Together with maxPattern it limits the time to match
+// one key. The value is MQTT's maximum string length; the real store's limit is not known.
 const maxKey = 65_535
 
 const textLongKey = "the key is longer than 65535 bytes"
 
-// check parses and checks the key, the timestamp and the fencing token, in the order that Do
-// documents. It ignores the fencing token unless write is set.
+// check parses and checks the key, the timestamp and the fencing token, in the order that the comment of
+// [Store.Do] states. It ignores the fencing token unless write is set.
 func (s *Store) check(c *call, write, needTimestamp bool) string {
 	c.key = c.words[1]
 	switch {

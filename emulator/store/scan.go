@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// scan replies with one page of keys (protocol.md 9). The store divides its keys into chains. Scan
-// lists one chain after the other, each in byte order, and omits keys that the client may not read
+// scan replies with one page of keys (protocol.md 9). The store divides its keys into chains. The pages
+// list one chain after the other, each in byte order, and omit keys that the client may not read
 // (assumed).
 func (s *Store) scan(c *call) Response {
 	if text := c.checkWords(2, 3); text != "" {
@@ -51,11 +51,11 @@ func (s *Store) scan(c *call) Response {
 	return Response{Payload: appendPage(c.dst, found, next)}
 }
 
-// A position says where a page of SCAN ends and the next one begins: after a key in a chain.
+// A position is where a page of SCAN ends and the next page begins: after a key in a chain.
 type position struct {
 	chain  int    // number of the chain, from 1
 	after  []byte // the last key of the page; nil: the position is the beginning of the chain
-	hidden bool   // the client may not read this key
+	hidden bool   // the client may not read the key in after
 }
 
 func (s *Store) chains() int {
@@ -90,7 +90,7 @@ const (
 )
 
 // matches collects a page: the entries that follow the position at, match the pattern, and may be read
-// by the client. It returns them, the end of the page, and whether more pages may follow.
+// by the client. It returns these entries, the end of the page, and whether more pages may follow.
 func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []Entry, end position, more bool) {
 	prefix := pattern.Prefix()
 	start := at.after

@@ -21,7 +21,7 @@ func (s *Store) parseScan(pattern []byte) (p *glob.Pattern, ok bool) {
 
 // parseText parses a pattern with the syntax of Rust's crate `glob` (protocol.md 9, a draft): `*`
 // matches any number of characters, including slashes; `?` matches one character; `[a-z]` matches
-// one in the range and `[!a-z]` one outside it; `**` between slashes matches any number of levels.
+// one character in the range and `[!a-z]` one outside it; `**` between slashes matches any number of levels.
 // Any other `**`, or a bracket that is not closed, is an error.
 func parseText(text []rune) (*glob.Pattern, bool) {
 	p := new(glob.Pattern)
@@ -81,7 +81,7 @@ func findClass(text []rune) (not bool, end int, ok bool) {
 	return not, first + i, i >= 0
 }
 
-// parseRanges parses the text between brackets.
+// parseRanges parses the text between the brackets of a character class.
 func parseRanges[C byte | rune](class []C) (ranges []glob.Range) {
 	for i := 0; i < len(class); i++ {
 		r := glob.Range{Low: rune(class[i]), High: rune(class[i])}

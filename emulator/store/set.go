@@ -13,9 +13,9 @@ type setOptions struct {
 	px      time.Duration // 0: no PX
 }
 
-// setOptions parses the options, which may come in any order (protocol.md 2.2). NX with NEX, or a
-// repeated option, is a syntax error (assumed). A value after NEX, which the published protocol's
-// table shows, is a wrong number of arguments.
+// setOptions parses the options of a SET, which may come in any order (protocol.md 2.2). NX with NEX, or a
+// repeated option, is refused as a syntax error (assumed). A value after NEX, which the table in the
+// published protocol shows, is refused as a wrong number of arguments.
 func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	for i := 0; i < len(words); i++ {
 		switch option := string(s.word(words[i])); option {
@@ -92,7 +92,8 @@ func (s *Store) set(c *call) Response {
 	return s.ok(c, opts.nexReason(r == 0)).with(e.Version())
 }
 
-// unmet returns why NX or NEX prevents a SET of a key whose value is old, or "" if neither does.
+// unmet returns why NX or NEX prevents the SET of an existing key, or "" if neither does. old is the key's
+// present value; compared may be nil.
 func (o setOptions) unmet(compared *chunk.Comparison, old, value []byte) string {
 	switch {
 	case o.nx:
@@ -104,8 +105,8 @@ func (o setOptions) unmet(compared *chunk.Comparison, old, value []byte) string 
 	}
 }
 
-// nexReason returns why a SET with NEX was applied, or "" without NEX. For a lock, the reason tells an
-// acquisition from an extension.
+// nexReason returns why a SET with NEX was applied, or "" without NEX. For a lock, the reason distinguishes
+// an acquisition from an extension.
 func (o setOptions) nexReason(isNew bool) string {
 	switch {
 	case !o.nex:

@@ -15,7 +15,7 @@ import (
 // clock.
 type Options struct {
 	Now      func() time.Time // the store's wall clock; nil: time.Now
-	Node     string           // the node in the store's versions, without a colon; cut after 200 bytes; "": StateStore
+	Node     string           // the node in the store's versions, without a colon; cut to 200 bytes; "": StateStore
 	MaxKeys  int              // maximum number of keys; 0: no limit
 	MaxBytes int              // maximum memory of the keys, see [Store.Bytes]; 0: no limit
 	ScanPage int              // maximum number of keys on a page of SCAN; 0: 100
@@ -24,13 +24,13 @@ type Options struct {
 	// must not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep reports whether the caller saves the key's state for [Store.Restore]; nil: it saves no
-	// key. persist is set if the write asked to keep the key on disk. Keep must not call the store.
+	// Keep reports whether the caller saves the key's state for [Store.Restore]; nil: the caller saves
+	// no key. persist is set if the write asked to keep the key on disk. Keep must not call the store.
 	Keep func(key []byte, persist bool) bool
 
-	// Reserve is called with the size of each KEYNOTIFY registration, and with the negative size
-	// when the registration ends; nil: no limit. If Reserve returns false, the registration is
-	// refused with the quota error. Reserve must not call the store.
+	// Reserve is called with the estimated memory of each new KEYNOTIFY registration, and with the
+	// negative of this number when the registration ends; nil: no limit. If Reserve returns false, the
+	// registration is refused with the quota error. Reserve must not call the store.
 	Reserve func(bytes int) bool
 
 	// Changed, unless nil, is called for each change, in order, before the method that makes the
@@ -59,7 +59,7 @@ type Store struct {
 	registrations int
 	queue         queue
 
-	// Reused buffers.
+	// Reused by later calls.
 	words   [][]byte
 	version []byte
 	page    []Entry
@@ -73,7 +73,7 @@ type Store struct {
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte      // the buffer passed to Do, with the reply appended
-	Rest       *chunk.Rest // the reply continues with it; nil unless the reply has a [LargeValue]
+	Rest       *chunk.Rest // the rest of the reply, after Payload; nil unless the reply has a [LargeValue]
 	Version    []byte      // value of `__ts`; empty: there is no `__ts`
 	Properties []Property  // the user properties, in order
 }
@@ -87,7 +87,7 @@ type Property struct {
 const (
 	defaultNode     = "StateStore"
 	defaultScanPage = 100
-	maxNode         = 200 // in bytes, so that a version has at most 255
+	maxNode         = 200 // in bytes, so that a version has at most 255 bytes
 )
 
 // New returns an empty store.

@@ -2,7 +2,7 @@ package store
 
 // Variants selects other behavior where the protocol is ambiguous, or where the published protocol
 // differs from the real store (protocol.md 2.3, 2.6, 12). With the zero Variants, the store behaves
-// as the SDKs' tests expect a real broker to.
+// as the tests of the SDKs expect of a real broker.
 type Variants struct {
 	// Requests.
 	AnyCase              bool // verbs and options may be in lower or mixed case

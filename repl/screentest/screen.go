@@ -1,7 +1,7 @@
 // Package screentest provides a terminal in memory, for tests of what a user sees. It
 // prints, wraps, scrolls, obeys the escape sequences that sscli writes, and rewraps long
-// lines when its size changes, as most terminals do. [Screen.Fault] returns the first
-// unknown sequence.
+// lines when its size changes, as most terminals do. [Screen.Fault] returns an error about the
+// first unknown sequence.
 package screentest
 
 import (
@@ -28,8 +28,8 @@ type Screen struct {
 	pasting       bool     // bracketed paste is on
 	noWrap        bool     // a full line does not wrap
 	hidden        bool     // the cursor is hidden
-	covered       *covered // what the alternate screen covers; nil: it is not shown
-	escapes       bool     // an escape sequence was written
+	covered       *covered // the main screen while the alternate screen is shown; otherwise nil
+	escapes       bool     // an escape sequence has been written
 	fault         error
 	changed       chan struct{} // closed and replaced at each change
 }
@@ -185,7 +185,7 @@ func (s *Screen) sequence(b []byte) int {
 	}
 	final := b[end]
 	if final == 'm' {
-		return end + 1 // attributes are not kept
+		return end + 1 // colors and other attributes are ignored
 	}
 	column := min(s.column, s.width-1)
 	switch {
@@ -229,7 +229,7 @@ func (s *Screen) sequence(b []byte) int {
 	return end + 1
 }
 
-// alternate shows an empty alternate screen, or the main screen again.
+// alternate shows an empty alternate screen if show is true, and otherwise the main screen again.
 func (s *Screen) alternate(show bool) {
 	switch {
 	case show && s.covered == nil:
@@ -259,7 +259,8 @@ func (s *Screen) cut(column int) {
 	l.cells, l.wrapped = l.cells[:min(column, len(l.cells))], false
 }
 
-// Resize changes the size and rewraps long lines. It cuts the alternate screen instead.
+// Resize changes the size. It rewraps long lines if the main screen is shown, and cuts long lines if the
+// alternate screen is shown.
 func (s *Screen) Resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +277,7 @@ func (s *Screen) Resize(width, height int) {
 	s.notify()
 }
 
-// rewrap fits the lines to the width.
+// rewrap splits all lines into rows of the current width again.
 func (s *Screen) rewrap() {
 	old, oldRow, oldColumn := s.lines, s.row, s.column
 	s.lines = nil
@@ -298,8 +299,8 @@ func (s *Screen) rewrap() {
 	s.top = max(len(s.lines)-s.height, 0)
 }
 
-// wrap appends a line, split into rows. cursor is the cell of the line with the cursor, or
-// negative if the cursor is on another line.
+// wrap appends a line, split into rows. cursor is the index of the cell under the cursor, or negative
+// if the cursor is on another line.
 func (s *Screen) wrap(whole []cell, cursor int) {
 	var l line
 	for i, c := range whole {

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Seq returns the elements of a sequence, which runs in its own goroutine: while the caller handles
-// size elements, the sequence prepares the next size elements. When the caller leaves the loop, the
-// context of the sequence ends, and the loop waits until the sequence has ended too.
+// Seq returns a sequence with the elements of seq, which runs in its own goroutine: while the caller
+// handles up to size elements, seq prepares the next ones. When the caller leaves its loop, Seq cancels
+// the context of seq, and waits until seq has ended.
 func Seq[V any](ctx context.Context, size int, seq func(context.Context) iter.Seq2[V, error]) iter.Seq2[V, error] {
 	type element struct {
 		value V
@@ -24,7 +24,7 @@ func Seq[V any](ctx context.Context, size int, seq func(context.Context) iter.Se
 			var batch, spare []element
 			send := func() bool {
 				select {
-				case ready <- batch: // the caller asked for it, so it no longer uses spare
+				case ready <- batch: // the caller has taken batch, so it no longer uses spare
 					batch, spare = spare[:0], batch
 					return true
 				case <-left:

@@ -16,8 +16,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// Run runs a command line of sscli, and returns its exit code and what it printed. commands are
-// the commands that it may use, env is its environment.
+// Run runs a command line of sscli, and returns its exit code and what it printed. The command line can
+// use only the given commands, and sees only the variables in env.
 func Run(t *testing.T, commands []app.Command, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ type Command struct {
 	stderr string // name of the file
 }
 
-// Start runs a command line like [Run], and does not wait for its end.
+// Start is like [Run], but does not wait for the command to end.
 func Start(t *testing.T, commands []app.Command, env map[string]string, args ...string) *Command {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -79,7 +79,8 @@ func Start(t *testing.T, commands []app.Command, env map[string]string, args ...
 	return c
 }
 
-// Wait waits for the end of the command, and returns its exit code and its messages.
+// Wait waits for the command to end. It returns the exit code, and what the command printed on standard
+// error.
 func (c *Command) Wait(t *testing.T) (code int, stderr string) {
 	t.Helper()
 	code = <-c.code
@@ -115,7 +116,7 @@ func Contents(store *emulator.Server) map[string]string {
 	return all
 }
 
-// RandomBytes returns random bytes; their number is between least and most.
+// RandomBytes returns between least and most random bytes.
 func RandomBytes(rnd *rand.Rand, least, most int) string {
 	b := make([]byte, least+rnd.IntN(most-least+1))
 	for i := range b {

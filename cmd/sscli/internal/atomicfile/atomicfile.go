@@ -18,9 +18,9 @@ import (
 	"github.com/sscli/sscli/internal/ownerfile"
 )
 
-// Write replaces the content of a file and keeps its permissions. A new file gets mode, less the
-// umask. Write follows a symbolic link, and writes to a device or a pipe rather than replace it.
-// The error is a *[fs.PathError] about name.
+// Write replaces the content of a file and keeps its permissions. A new file gets mode, less the umask.
+// Write follows a symbolic link, and writes to a device or a pipe instead of replacing it. The error is
+// a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
 	f, err := Create(name, mode)
 	if err != nil {
@@ -46,14 +46,14 @@ func Exposed(name string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows"
 }
 
-// A File collects the new content of a file. Others see the content only after Commit.
+// A File collects the new content of a file. Readers of the file see the content only after Commit.
 type File struct {
 	f      *os.File
 	name   string // as the user knows it
 	target string // where Commit moves the content; empty for a device or a pipe
 }
 
-// Create is Write for content that comes in pieces. The caller must call Commit or Discard.
+// Create is like Write, for content that comes in pieces. The caller must call Commit or Discard.
 func Create(name string, mode fs.FileMode) (*File, error) {
 	target := name
 	if old, err := os.Stat(name); err == nil {
@@ -95,7 +95,8 @@ func (f *File) Write(data []byte) (int, error) {
 	return n, about(f.name, err)
 }
 
-// Commit gives the file its new content. If it returns an error, a regular file is unchanged.
+// Commit replaces the file's content with the new content. If it returns an error, a regular file is
+// unchanged.
 func (f *File) Commit() error {
 	if f.target == "" {
 		return about(f.name, f.f.Close())
@@ -111,7 +112,7 @@ func (f *File) Commit() error {
 	return about(f.name, err)
 }
 
-// Discard leaves the file as it was.
+// Discard drops the new content and leaves a regular file as it was.
 func (f *File) Discard() error {
 	err := f.f.Close()
 	if f.target != "" {
@@ -127,7 +128,8 @@ func (f *File) finish(data []byte) error {
 	return f.Commit()
 }
 
-// about makes err name the file that the user knows, not the temporary one.
+// about returns err as a *[fs.PathError] about name, the file that the user knows, in place of the
+// temporary file.
 func about(name string, err error) error {
 	if err == nil {
 		return nil

@@ -4,8 +4,8 @@ package atomicfile
 
 import "os"
 
-// move renames a file, which may replace another.
+// move renames a file, and replaces the file at to, if there is one.
 func move(from, to string) error { return os.Rename(from, to) }
 
-// copyAccess does nothing: the mode bits are all that a new file needs.
+// copyAccess does nothing: create has already set the mode bits, and a new file needs nothing else.
 func copyAccess(_, _ string) error { return nil }

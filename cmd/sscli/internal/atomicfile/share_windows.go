@@ -40,6 +40,6 @@ func copyAccess(from, to string) error {
 	if err != nil {
 		return err
 	}
-	// SetNamedSecurityInfo would add the entries that the file inherits from its directory.
+	// SetNamedSecurityInfo would also add the entries that the file inherits from its directory.
 	return errors.Join(windows.SetKernelObjectSecurity(h, windows.DACL_SECURITY_INFORMATION, sd), windows.CloseHandle(h))
 }

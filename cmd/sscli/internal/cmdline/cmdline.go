@@ -42,8 +42,8 @@ func Run(ctx context.Context, a *app.App, args []string) error {
 	return execute(ctx, a, root, w)
 }
 
-// RunRoot runs a command line of another tree of commands. The caller must not have called
-// [Prepare] on it.
+// RunRoot runs a command line with root, another tree of commands. RunRoot calls [Prepare] for root, so
+// the caller must not.
 func RunRoot(ctx context.Context, a *app.App, root *cobra.Command, args []string) error {
 	Prepare(a, root)
 	return execute(ctx, a, root, scanArgs(root.PersistentFlags(), args))
@@ -70,8 +70,8 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 // NewRoot builds the tree of all commands.
 func NewRoot(a *app.App) *cobra.Command { return NewRootFor(a, nil) }
 
-// NewRootFor builds the tree that a command line needs. It contains only one command if the first
-// word of args names it, and otherwise all commands.
+// NewRootFor builds the tree that a command line needs: with a single command if the first word of args
+// names a command, and with all commands otherwise.
 func NewRootFor(a *app.App, args []string) *cobra.Command {
 	root := newRoot(a)
 	addCommands(a, root, scanArgs(root.PersistentFlags(), args).command())
@@ -136,7 +136,7 @@ fencing tokens.`,
 	return root
 }
 
-// addCommands adds the command with this name to the root, or all commands if none has the name.
+// addCommands adds the command with this name to the root, or all commands if no command has this name.
 func addCommands(a *app.App, root *cobra.Command, name string) {
 	if cmd := newCommand(a, name); cmd != nil {
 		root.AddCommand(cmd)
@@ -175,8 +175,8 @@ func Prepare(a *app.App, cmd *cobra.Command) {
 	}
 }
 
-// isOffline reports whether a command or one of its parents does not connect. Completion counts as
-// offline, because it connects by itself.
+// isOffline reports whether a command or one of its parents is marked as [app.Offline]. Completion
+// counts as offline, because it connects by itself.
 func isOffline(cmd *cobra.Command) bool {
 	for c := cmd; c.HasParent(); c = c.Parent() {
 		if _, ok := c.Annotations[app.Offline]; ok || isCompletion(c.Name()) {
@@ -186,8 +186,8 @@ func isOffline(cmd *cobra.Command) bool {
 	return false
 }
 
-// newCommand builds the command with this name, or returns nil if there is none. It does not know
-// aliases or other spellings: for those, cobra needs the whole tree.
+// newCommand builds the command with this exact name, or returns nil if there is none. To find a
+// command by an alias, or in another case, cobra needs the whole tree.
 func newCommand(a *app.App, name string) *cobra.Command {
 	for _, c := range a.Commands {
 		if c.Name == name {
@@ -197,15 +197,16 @@ func newCommand(a *app.App, name string) *cobra.Command {
 	return nil
 }
 
-// NewCommand builds a command of the table for a caller without a tree, such as a batch. The command
-// must exist.
+// NewCommand builds a command of the command table outside a tree of commands, for a caller such as a
+// batch. The command must exist.
 func NewCommand(a *app.App, name string) *cobra.Command {
 	cmd := newCommand(a, name)
 	Prepare(a, cmd)
 	return cmd
 }
 
-// RunLine returns a function that runs a command without a tree, with the operands and flags of a line.
+// RunLine returns a function that runs cmd, which is not part of a tree of commands. operands holds the
+// operands and the flags of a line.
 func RunLine(cmd *cobra.Command, operands []repl.Word) func(context.Context) error {
 	return func(ctx context.Context) error {
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true

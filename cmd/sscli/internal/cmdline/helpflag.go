@@ -25,8 +25,8 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 		host := operand.Unprotect([]string{w.host})[0]
 		return &fault.UsageError{Err: fmt.Errorf("%.64q after -h: -h shows help; the host is -H", host), Hint: "-H " + host}
 	}
-	// root.Find takes -h for a switch only in commands that define the flag. If Find fails, the
-	// parser reports the error later.
+	// root.Find treats -h as a switch only in commands that already define the flag, so define it in
+	// each command that Find returns. If Find fails, the parser reports the error later.
 	root.InitDefaultHelpFlag()
 	cmd, rest, err := root.Find(w.args)
 	for below := root; err == nil && cmd != below; {
@@ -45,7 +45,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	return nil
 }
 
-// isCommand reports whether a word is the name of a command below cmd, at any depth.
+// isCommand reports whether a word is the name or an alias of a command below cmd, at any depth.
 func isCommand(cmd *cobra.Command, word string) bool {
 	for _, c := range cmd.Commands() {
 		if strings.EqualFold(c.Name(), word) || c.HasAlias(word) || isCommand(c, word) {

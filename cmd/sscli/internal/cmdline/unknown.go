@@ -59,7 +59,7 @@ func Meaning(a *app.App, under string, words []string) suggest.Meaning {
 	return suggest.Command(under, words, shown(a))
 }
 
-// shown returns a function that reports whether help lists the command with a path. A path that
+// shown returns a function that reports whether help lists the command with a given path. A path that
 // begins with "help " is a help topic.
 func shown(a *app.App) func(path string) bool {
 	whole := NewRoot(a)
@@ -80,8 +80,8 @@ func available(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// flagUsage converts an error of the flag parser to a usage error. For an unknown flag, the hint is
-// a flag that looks like it.
+// flagUsage converts an error of the flag parser to a usage error. For an unknown flag, the hint is a
+// flag with a similar name or, for another tool's flag, the flag of sscli that does the same.
 func flagUsage(cmd *cobra.Command, err error) error {
 	usage := &fault.UsageError{Err: errors.New(operand.FlagError(err))}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
@@ -107,14 +107,14 @@ func flagUsage(cmd *cobra.Command, err error) error {
 	return usage
 }
 
-// An unknownFlagError means that a command does not have a flag.
+// An unknownFlagError means that the command line has a flag that the command does not have.
 type unknownFlagError struct {
 	error
 	flag string // without dashes
 }
 
-// adviseFlag replaces the hint about an unknown flag if users of other tools mean another command
-// with that flag. args holds the words of the command line.
+// adviseFlag replaces the hint about an unknown flag if a user of another tool would mean a different
+// command of sscli by that flag. args holds the words of the command line.
 func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.UsageError) {
 	unknown, ok := usage.Err.(*unknownFlagError)
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// words holds the words of a command line, and what sscli must know about them before cobra parses
-// them.
+// words holds the words of a command line, and the facts about them that sscli needs before cobra
+// parses them.
 type words struct {
 	args      []string // the words as returned by operand.Protect
 	first     int      // index of the word that may name a command; len(args) if there is none

@@ -5,7 +5,7 @@
 // [ContextNames].
 //
 // Keys come from the store, if a broker is configured, and if the store supports SCAN and
-// replies within [Timeout]; in sscli's shell they are the keys seen so far. Completion prints
+// replies within [Timeout]. In sscli's shell, the keys seen so far are candidates too. Completion prints
 // no errors. A key that the user's shell would have to quote is offered only if the completion
 // script of that shell quotes it; otherwise the shell might run part of the key as a command.
 package complete
@@ -30,7 +30,7 @@ import (
 )
 
 // Register sets the completions of every command and flag below root. File names are completed only
-// for a value that help calls FILE, and after a CMD.
+// for flags and operands that help calls FILE, and for the words of a CMD.
 func Register(a *app.App, root *cobra.Command) {
 	words := config.Words()
 	words["show"] = format.Shows()
@@ -48,7 +48,7 @@ func Register(a *app.App, root *cobra.Command) {
 			if f.Name == "context" {
 				complete = ContextNames(a, 0)
 			}
-			// This fails if the command has registered its own completion, which then applies.
+			// Registering fails if the command has registered its own completion, which then applies.
 			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 		_, operands, _ := strings.Cut(cmd.Use, " ")
@@ -86,7 +86,7 @@ func completeWords(words []string) cobra.CompletionFunc {
 // The script for PowerShell does not quote, and neither do scripts from old versions of sscli.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys returns the store's keys that begin with part; all is as for [Scan]. There are no keys if
+// scannedKeys returns the store's keys that begin with part, and all as for [Scan]. There are no keys if
 // no broker is configured, or if the broker has no SCAN or does not reply in time. If the completion
 // script does not quote candidates, scannedKeys leaves out keys that need quotes, because text that
 // others have stored would become part of the command line.
@@ -142,10 +142,13 @@ func Scan(ctx context.Context, s *client.Session, prefix string) (found []string
 // maxListed is the maximum number of keys that completion offers without cutting them.
 const maxListed = 500
 
-// offer returns the candidates for part. open means that the word may continue after a candidate. If
-// there are more than maxListed keys, each is cut after the next slash. A shell inserts the text that
-// all candidates have in common, and keys that were not read might not have it. So unless all is
-// true, offer returns only a single candidate: the part up to the next slash, if all keys share it.
+// offer returns the candidates that complete part. open is true if the word may continue after a
+// candidate. If there are more than maxListed keys, or if all is false, offer cuts
+// each key after the next slash.
+//
+// If all is false, offer returns no candidate unless all keys are cut to the same text. Otherwise the
+// shell would insert the text that the candidates share, although keys that were not read might not
+// share it.
 func offer(keys []string, part string, all bool) (candidates []string, open bool) {
 	if all && len(keys) <= maxListed {
 		return keys, false
@@ -171,8 +174,9 @@ func isPlain(key string) bool {
 	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
 }
 
-// isText reports whether a key can be a candidate: one line of printable text without spaces at the
-// ends, which cobra would remove.
+// isText reports whether a key can be a candidate if the completion script quotes candidates: one line
+// of printable text without a backslash, a leading minus, or spaces at the ends, which cobra would
+// remove.
 func isText(key string) bool {
 	return isPlain(key) || key != "" && key[0] != '-' && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
 		!strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
@@ -207,11 +211,12 @@ func DecodeCandidate(text string) (string, bool) {
 // Keys completes operands that are keys. most is the number of operands to complete; 0 = all.
 func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
 
-// names is [Keys], but in sscli's shell the candidates are the names that known returns. In the
+// names is like [Keys], but in sscli's shell the candidates are the names that known returns. In the
 // user's shell the candidates are always keys, because the store does not know which keys are locks.
 func names(a *app.App, most int, known func(s app.Shell, prefix string) (names []string, all bool)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// Cobra adds a -- at the end of args. An earlier -- begins a command.
+		// Cobra appends a -- to args. If there is an earlier --, the words after it are a command of
+		// the user.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}

@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// An Override says which variables override the chosen context, in part or as a whole.
+// An Override holds the names of the variables that override the chosen context, in part or as a whole.
 type Override struct {
 	Context   string   // the context's name; empty = nothing was overridden
 	Variables []string // the names of the variables
 }
 
-// namesBroker returns the flag with which a layer says where to connect. ok is false if none does.
+// namesBroker returns the flag of l that names a broker: url, host or embedded. ok is false if l has
+// none of them, or only embedded=false.
 func (l layer) namesBroker() (flag string, ok bool) {
 	for _, flag := range []string{"url", "host", "embedded"} {
 		if l.has(flag) && l[flag].value != "false" {
@@ -22,10 +23,10 @@ func (l layer) namesBroker() (flag string, ok bool) {
 	return "", false
 }
 
-// context finds the context to use and returns its layer: as the result named if a flag names the
-// context, otherwise as the result chosen. A named context takes precedence over the SSCLI_ variables,
-// and these take precedence over a chosen context. A flag or a variable that names a broker hides all
-// of a chosen context, because the context's users, tokens and certificates are for another broker.
+// context finds the context to use and returns its layer. If a flag names the context, the layer is in
+// named, and takes precedence over the SSCLI_ variables. Otherwise the layer is in chosen, and the
+// SSCLI_ variables take precedence over it. A flag or a variable that names a broker hides all of a
+// chosen context, because the context's users, tokens and certificates are for another broker.
 func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), flags, vars layer) (named, chosen layer) {
 	byFlag := flags.has("context")
 	said := flags["context"]

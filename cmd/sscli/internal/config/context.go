@@ -14,11 +14,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// None stands for no context where the name of a context is expected.
+// None is the name that means no context, where the name of a context is expected.
 const None = "none"
 
-// The source of a value in a context begins with contextSource, as in "context lab: url". While
-// `context set` changes the context, it begins with changedSource.
+// Prefixes of the source of a value in a context: contextSource, as in "context lab: url", and, in the
+// errors of `context set`, changedSource, as in "the context's url".
 const (
 	contextSource = "context "
 	changedSource = "the context's "
@@ -39,7 +39,7 @@ type Context struct {
 	Values map[string]string
 }
 
-// An UnknownContextError says that there is no context with this name.
+// An UnknownContextError means that there is no context with this name.
 type UnknownContextError struct {
 	Source string   // the flag, variable or command that gave the name
 	Name   string   // the name
@@ -74,7 +74,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// newContext returns the context with these values from a file. The error is a *FileError.
+// newContext returns the context that has these values in the context file. The error is a *FileError.
 func newContext(name string, values map[string]value) (Context, error) {
 	c := Context{Values: make(map[string]string)}
 	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
@@ -86,7 +86,7 @@ func newContext(name string, values map[string]value) (Context, error) {
 		switch {
 		case !known && key != "protected":
 			key, why = quoted(key), unknownKey(key)
-		case s.isSwitch() && !v.isBool: // protected too
+		case s.isSwitch() && !v.isBool: // protected is a switch too: its s is the zero setting
 			why = "must be true or false"
 		case !storable(v.text):
 			why = "expected one line of text"
@@ -114,8 +114,8 @@ func (c Contexts) Find(name, source, file string) (Context, error) {
 	return found, nil
 }
 
-// Broker returns the URL of the context's broker, without the user and possible secrets. It is empty
-// if the context names no broker.
+// Broker returns the URL of the context's broker, without the user name and without secrets. It returns
+// "" if the context names no broker.
 func (c Context) Broker() string {
 	r := resolver{layers: []layer{c.layer("", "")}, out: Settings{Sources: make(map[string]string)}}
 	if r.layers[0].expand() != nil {
@@ -229,7 +229,7 @@ func storable(value string) bool {
 	return value != "" && utf8.ValidString(value) && !strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// unknownKey returns an error that says what to write in place of an unknown key in a context.
+// unknownKey returns why a context cannot have a key, and what to write in place of the key.
 func unknownKey(key string) string {
 	file := map[string]string{"password": "password-file", "key-password": "key-password-file", "sat": "sat-file", "token": "sat-file"}
 	if instead, ok := file[strings.ToLower(strings.ReplaceAll(key, "_", "-"))]; ok {

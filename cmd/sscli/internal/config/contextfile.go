@@ -23,7 +23,7 @@ import (
 	"github.com/sscli/sscli/internal/textfile"
 )
 
-// A FileError says why a context file cannot be used.
+// A FileError means that a context file cannot be used.
 type FileError struct {
 	File string // the name of the file
 	Line int    // from 1; 0 = the file as a whole
@@ -31,7 +31,7 @@ type FileError struct {
 	Why  string // what is wrong
 	Hint string // the next command to type; empty = none
 
-	path string // Key without quotes, to find Line; empty = Line is known
+	path string // Key without quotes, used to find Line; empty = Line is known
 }
 
 func (e *FileError) Error() string {
@@ -73,9 +73,9 @@ func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source s
 	return filepath.Join(dir, "sscli", "config.yaml"), ""
 }
 
-// Load reads the context file that the flags and the environment name, and also returns its name. If
-// the file does not exist, there are no contexts, but a missing file is an error with --config. The
-// error is a *[FileError].
+// Load reads the context file that the flags and the environment name, and also returns the file's
+// name. A missing file means that there are no contexts, unless --config names the file: then it is an
+// error. The error is a *[FileError].
 func Load(flags *pflag.FlagSet, env func(string) (string, bool)) (Contexts, string, error) {
 	file, source := Path(flags, env)
 	if file == "" {
@@ -157,9 +157,9 @@ func checkLimits(text []byte) error {
 	return nil
 }
 
-// Edit reads the contexts in a file, calls change, and writes the result back. The file need not
-// exist. Only one process edits at a time; others wait until ctx ends. Readers see the old file or
-// the new one. The file gets mode 0600. If it is a symbolic link, its target is replaced.
+// Edit reads the contexts in a file, calls change, and writes the result back. The file need not exist.
+// Only one process edits at a time; others wait until ctx ends. Other processes read either the old
+// file or the new one. The file gets mode 0600. If it is a symbolic link, its target is replaced.
 //
 // If change returns an error, Edit returns it and leaves the file as it was. Any other error is a
 // *[FileError].
@@ -190,7 +190,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	return fileError(file, err)
 }
 
-// follow follows a chain of symbolic links and returns its target, which need not exist.
+// follow returns the file at the end of a chain of symbolic links. That file need not exist.
 func follow(file string) (string, error) {
 	for range 40 {
 		to, err := os.Readlink(file)
@@ -202,8 +202,8 @@ func follow(file string) (string, error) {
 	return "", errors.New("too many links")
 }
 
-// Beside returns the path of a file that another file names: a relative name is relative to the
-// other file's directory. On Windows \x is on the other file's drive or share, and C:x stays
+// Beside returns the path of name, which is written in file. A relative name is relative to the
+// directory of file. On Windows a name such as \x is on the drive or share of file, and C:x stays
 // relative to the current directory of drive C.
 func Beside(file, name string) string {
 	switch {

@@ -79,7 +79,7 @@ func parse(text []byte, file string) (Contexts, error) {
 	}
 	if e, ok := errors.AsType[*FileError](err); ok {
 		e.File = file
-		if e.Line == 0 && e.path != "" { // UnmarshalYAML is not called for names and for null
+		if e.Line == 0 && e.path != "" { // UnmarshalYAML is not called for null or for the name of a context
 			e.Line, _ = locate(text, func(n ast.Node) bool { return pathOf(n) == e.path })
 		}
 	}
@@ -122,7 +122,7 @@ func pathOf(n ast.Node) string {
 	return strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(n.GetPath(), "$"), "."), "'", "")
 }
 
-// decode parses a text with exactly one document, or none.
+// decode parses a text that has at most one document.
 func decode(text []byte) (d document, err error) {
 	if err := checkLimits(text); err != nil {
 		return d, err

@@ -1,7 +1,7 @@
 // Package config resolves the user's settings: the broker, the credentials, the form of
 // output, and the source of each value.
 //
-// [Bind] defines the connection flags on a flag set. [Resolve] combines the flags with the
+// [Bind] defines the flags of all settings on a flag set. [Resolve] combines the flags with the
 // environment and the contexts:
 //
 //	config.Bind(cmd.PersistentFlags())

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ParseDuration parses a duration in a flag, a variable, a context or a line of a shell. It must have
-// a unit, as in 500ms, 10s or 1h30m, except for 0. For a number without a unit, the error is a
-// *[NoUnitError].
+// ParseDuration parses a duration in a flag, a variable, a context or a line of a shell. The duration
+// must have a unit, as in 500ms, 10s or 1h30m, except for 0. For a number without a unit, the error is
+// a *[NoUnitError].
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil {
@@ -23,8 +23,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%.32q: expected a duration such as 500ms, 10s or 2m", text)
 }
 
-// A NoUnitError means that a duration has no unit. sscli does not guess it, because some users mean
-// milliseconds, as with PX, and others seconds.
+// A NoUnitError means that a duration has no unit. sscli does not guess the unit, because some users
+// mean milliseconds, as with PX, and others mean seconds.
 type NoUnitError struct {
 	Text string // the number
 }
@@ -33,8 +33,8 @@ func (e *NoUnitError) Error() string {
 	return fmt.Sprintf("%.32q has no unit: %.32sms or %.32ss?", e.Text, e.Text, e.Text)
 }
 
-// MeantDuration returns the duration that the user probably meant if [ParseDuration] refuses text:
-// 10s for 10, 24h for 1d. It returns "" if it has no guess.
+// MeantDuration returns the duration that the user probably meant by a text that [ParseDuration]
+// refuses: 10s for 10, 24h for 1d. It returns "" if it has no guess.
 func MeantDuration(text string) string {
 	number := strings.TrimRight(text, "dw")
 	n, err := strconv.ParseUint(number, 10, 16)

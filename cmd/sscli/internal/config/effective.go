@@ -11,7 +11,7 @@ import (
 type Effective struct {
 	Flag, Value string
 	Source      string // the flag, the variable, "context lab" or "default"
-	File        string // the context file, if Source is a context
+	File        string // the context file, if Source is a context; else empty
 }
 
 // Effective returns the settings that differ from their defaults, in the order of help, without
@@ -37,7 +37,8 @@ func (s Settings) Effective() []Effective {
 		case row.flag == "tls" && s.Via != nil && !s.TLS:
 			add("tls", "false", s.Sources["tls"])
 		case (row.flag == "port" || row.flag == "tls") && s.Address != "" && from(s.Sources[row.flag]) != from(s.Sources["host"]):
-			// The line for url does not cover a port or TLS setting from another source.
+			// The entry for url does not show the source of a port or TLS setting that comes from
+			// elsewhere.
 			value := strconv.FormatBool(s.TLS)
 			if row.flag == "port" {
 				_, value, _ = net.SplitHostPort(s.Address)

@@ -50,7 +50,7 @@ func (l layer) expand() error {
 	return nil
 }
 
-// A SchemeError says that a URL has no scheme such as mqtt://.
+// A SchemeError means that a URL has no scheme such as mqtt://.
 type SchemeError struct {
 	Err   *Error
 	Meant string // the URL with mqtt:// in front
@@ -60,12 +60,13 @@ func (e *SchemeError) Error() string { return e.Err.Error() }
 
 func (e *SchemeError) Unwrap() error { return e.Err }
 
-// Advice returns the flag with the URL that was meant.
+// Advice returns the flag -u with the URL that the user probably meant. ok is false if the URL did not
+// come from --url.
 func (e *SchemeError) Advice() (hint string, ok bool) {
 	return "-u " + e.Meant, e.Err.Source == "--url"
 }
 
-// webSocketPath is the key of a setting without a flag, which only a URL sets.
+// webSocketPath is the key in a layer for the WebSocket's path, which a URL sets. It has no flag.
 const webSocketPath = "websocket path"
 
 type brokerURL struct {
@@ -116,9 +117,9 @@ func parseURL(text string) (brokerURL, error) {
 	return b, nil
 }
 
-// endpoint resolves where to connect: to the host of the first layer that names one, or to the
-// embedded emulator if a layer asks for it first. Port and TLS come from that layer or an earlier
-// one.
+// endpoint resolves where to connect: to the host in the first layer that names one, or to the embedded
+// emulator if an earlier layer asks for it. Port and TLS come from the layer that names the host, or
+// from an earlier one.
 func (r *resolver) endpoint() {
 	n := 0
 	denied := false // an earlier layer has --embedded=false, so later layers cannot ask for it
@@ -194,7 +195,7 @@ func (s Settings) URL() string {
 	return shown
 }
 
-// fullURL is URL, but with the query of a WebSocket's path. The query may hold a secret.
+// fullURL is like URL, but keeps the query of a WebSocket's path, which may hold a secret.
 func (s Settings) fullURL() string {
 	if s.Address == "" {
 		return ""

@@ -48,8 +48,8 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 	return set, drops
 }
 
-// Export returns a line that sets an environment variable in the user's shell: in sh(1), on Windows
-// in PowerShell. An empty value unsets the variable.
+// Export returns a line that sets an environment variable in the user's shell: in the syntax of
+// PowerShell on Windows, and of sh(1) elsewhere. An empty value unsets the variable.
 func Export(name, value string) string {
 	switch {
 	case runtime.GOOS == "windows":

@@ -65,7 +65,7 @@ type named struct {
 // Type implements [pflag.Value].
 func (n *named) Type() string { return n.name }
 
-// Bind defines the flags of all settings, with their variables in the help.
+// Bind defines the flags of all settings. The help text of a flag names its SSCLI_ variable.
 func Bind(fs *pflag.FlagSet) {
 	var zero Settings
 	for _, s := range settings() {

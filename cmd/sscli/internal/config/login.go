@@ -47,7 +47,7 @@ func (r *resolver) login() {
 	switch {
 	case o.Username != "":
 	case o.Embedded && o.Sources["password-file"] != "--password-file":
-		o.PasswordFile = "" // it was meant for another broker
+		o.PasswordFile = "" // the file is probably for another broker
 	case o.PasswordFile != "":
 		r.bad("password-file", "without a user name: add --username")
 	case o.AskPass:

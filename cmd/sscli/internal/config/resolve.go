@@ -20,7 +20,7 @@ type Settings struct {
 	Context     string   // the name of the context in use; empty = none
 	ContextFile string   // the file that holds the context
 	Protected   bool     // ask before each write in this context
-	Choices     []string // the contexts to choose from; nil if one is in use, or if the user chose none
+	Choices     []string // the contexts to choose from; nil if a context is in use, or if None was given
 	Override    Override // the variables that override the chosen context
 
 	Embedded  bool     // use an emulator inside this process in place of a broker
@@ -65,7 +65,7 @@ type Settings struct {
 	Sources map[string]string
 }
 
-// A NoBrokerError says that no flag, variable or context names a broker.
+// A NoBrokerError means that no flag, variable or context names a broker.
 type NoBrokerError struct {
 	Contexts []string // the contexts to choose from, sorted
 }
@@ -101,7 +101,7 @@ func (s Settings) Broker() error {
 	return nil
 }
 
-// An Error says why the value of a setting is invalid.
+// An Error means that the value of a setting is invalid.
 type Error struct {
 	Source string // the flag, the variable or the context's key that holds the value
 	Why    string // what is wrong with the value
@@ -121,11 +121,11 @@ func (e *Error) Advice() (hint string, ok bool) {
 	return "", strings.HasPrefix(e.Source, "--")
 }
 
-// A layer is one source of settings, such as the flags. It holds settings by flag.
+// A layer holds the values from one source, such as the command line, by the names of their flags.
 type layer map[string]given
 
 // A given is a value as the user gave it, and the flag, the variable or the context's key that holds
-// it. The zero given is no value.
+// it. The zero given means that there is no value.
 type given struct{ value, source string }
 
 // has reports whether the layer has one of the flags.
@@ -154,8 +154,8 @@ func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, erro
 	return r.out, r.err
 }
 
-// ResolveRun is [Resolve] for commands that do not connect. It resolves only the settings that say
-// how sscli runs, such as the form of output.
+// ResolveRun is like [Resolve], for commands that do not connect. It resolves only the settings for how
+// sscli runs, such as the form of output.
 func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
 	r := resolver{out: Settings{Sources: make(map[string]string)}}
 	flags, vars, _ := layersOf(fs, env)
@@ -258,7 +258,7 @@ func (r *resolver) flag(flag, value string) bool {
 	return b
 }
 
-// each resolves the settings that the function which selects, except settings in a group.
+// each resolves every setting s that is not in a group and for which which(s) is true.
 func (r *resolver) each(which func(setting) bool) {
 	for _, s := range settings() {
 		if s.group != groupAlone || !which(s) {
@@ -272,8 +272,8 @@ func (r *resolver) each(which func(setting) bool) {
 	}
 }
 
-// wantTLS reports an error for a flag that has no effect without TLS. It ignores a variable that has no
-// effect, because it may be meant for other connections.
+// wantTLS reports an error for a flag on the command line that has no effect without TLS. It ignores a
+// variable that has no effect, because the variable may be meant for other connections.
 func (r *resolver) wantTLS(flag string) {
 	if r.out.Sources[flag] == "--"+flag && r.out.Address != "" && !r.out.TLS {
 		r.bad(flag, "without TLS: add --tls or mqtts://")

@@ -34,7 +34,7 @@ type setting struct {
 	child    inheritance
 }
 
-// A scope says what a setting affects, and so where it is allowed.
+// A scope is what a setting affects, which determines where the setting is allowed.
 type scope int
 
 const (
@@ -56,20 +56,21 @@ const (
 	groupContexts          // see resolver.context
 )
 
-// An inheritance says how a child process gets a setting.
+// An inheritance determines how a child process inherits a setting.
 type inheritance int
 
 const (
 	leave inheritance = iota // the child's environment keeps the SSCLI_ variable as it is
 	pass                     // the variable is set to the effective value
-	drop                     // the variable is removed: another variable includes it, or it is not inherited
+	drop                     // the variable is removed: another variable includes the value, or the child must not have it
 )
 
 func (s setting) isFile() bool { return s.value == "FILE" }
 
 func (s setting) isSwitch() bool { return s.value == "" }
 
-// counts reports whether the value is how often the flag was given. zero is any Settings.
+// counts reports whether the value is the number of times that the flag was given. zero may be any
+// Settings, and is not changed.
 func (s setting) counts(zero *Settings) bool {
 	if s.into == nil {
 		return false
@@ -234,7 +235,7 @@ func findSetting(flag string) (setting, bool) {
 	return setting{}, false
 }
 
-// flagsOf returns the flags of the settings that the function which selects.
+// flagsOf returns the flag of every setting s for which which(s) is true.
 func flagsOf(which func(setting) bool) []string {
 	var flags []string
 	for _, s := range settings() {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// StateDir returns the directory for files that sscli keeps between runs, as the XDG base directory
-// specification says. It is empty if the environment names no home.
+// StateDir returns the directory for files that sscli keeps between runs, as in the XDG Base Directory
+// Specification. It returns "" if the environment names no home directory.
 func StateDir(env func(string) (string, bool)) string {
 	state, _ := env("XDG_STATE_HOME")
 	if !filepath.IsAbs(state) {
@@ -34,8 +34,8 @@ const warnedFile = "warned"
 const warnedFor = 24 * time.Hour
 
 // AlreadyWarned reports whether sscli printed this warning within the last day. If not, it records
-// the warning as printed now. It stores only the last warning, as a hash, because a warning may hold
-// a secret. It returns false if the environment names no home.
+// that the warning is printed now. It stores only the last warning, as a hash, because a warning may
+// hold a secret. It returns false if the environment names no home directory.
 func AlreadyWarned(env func(string) (string, bool), warning string, now time.Time) bool {
 	dir := StateDir(env)
 	if dir == "" {

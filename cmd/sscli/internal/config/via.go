@@ -17,7 +17,7 @@ const (
 	defaultViaPort   = "18883"
 )
 
-// A Via says how to reach a broker in a Kubernetes cluster through the user's kubectl.
+// A Via describes how to reach a broker in a Kubernetes cluster through the user's kubectl.
 type Via struct {
 	KubeContext string // kubectl's context; empty = its current context
 	Namespace   string
@@ -28,15 +28,16 @@ type Via struct {
 // viaForm is the syntax of --via.
 const viaForm = "kubectl[:[CONTEXT/][NAMESPACE/]SERVICE[:PORT]]"
 
-// kindNames holds kubectl's names for each kind of resource it can forward to. sscli uses the first
-// name of each kind.
+// kindNames holds kubectl's names for each kind of resource that kubectl can forward to. sscli uses the
+// first name of each kind.
 var kindNames = [...][]string{
 	{"service", "services", "svc"},
 	{"pod", "pods", "po"},
 	{"deploy", "deployment", "deployments"},
 }
 
-// kindOf returns the name that sscli uses for a kind of resource.
+// kindOf returns the name that sscli uses for a kind of resource. name may be any of kubectl's names
+// for that kind.
 func kindOf(name string) (string, bool) {
 	for _, names := range kindNames {
 		if slices.Contains(names, name) {
@@ -125,7 +126,8 @@ func (v Via) Host() string {
 	return defaultService
 }
 
-// expandVia sets the host and the port of a layer from its via, and TLS unless the layer sets it.
+// expandVia sets the host and the port of a layer from its via. It also turns on TLS, unless the layer
+// sets TLS.
 func (l layer) expandVia() error {
 	if !l.has("via") {
 		return nil
@@ -147,8 +149,8 @@ func (l layer) expandVia() error {
 	return nil
 }
 
-// via sets Via if l, the layer that names the host, has a --via. It ignores a --via in another layer,
-// which was given for another host.
+// via sets r.out.Via if l, the layer that names the host, has a --via. It ignores a --via in any other
+// layer, which is for another host.
 func (r *resolver) via(l layer) {
 	v, err := ParseVia(l["via"].value)
 	if !l.has("via") || err != nil { // expandVia has reported the error
@@ -161,8 +163,8 @@ func (r *resolver) via(l layer) {
 	r.out.Sources["via"] = l["via"].source
 }
 
-// viaNames checks the names of resources in the cluster of --via. Without --via, a flag is an error,
-// but a variable is ignored.
+// viaNames checks the names of resources in the cluster of --via. Without --via, it reports an error
+// for a flag, but ignores a variable.
 func (r *resolver) viaNames(flags ...string) {
 	for _, flag := range flags {
 		name := r.all(flag)

@@ -32,26 +32,26 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// A File holds what a definition says about data sets.
+// A File holds the data sets that a definition names, and what Read found wrong or unclear about them.
 type File struct {
 	Datasets []*Dataset
 	Findings []Finding
 	Notes    []Finding // things that cannot be checked
 }
 
-// A Finding is a mistake in a file.
+// A Finding is a mistake in a file, or a note about it.
 type Finding struct {
 	Line    int // from 1
 	Message string
 	Hint    string // how to correct it; may be empty
 }
 
-// A Dataset is an entry of datasets.
+// A Dataset is an element of a list called datasets.
 type Dataset struct {
 	Line   int
 	Key    string
 	Alias  string       // the name that rules use; by default the key
-	Fields []Field      // fields of the records that the definition uses
+	Fields []Field      // the fields of its records that the definition uses
 	On     dataset.Path // the match field, if the expression is $1 == $2; else nil
 }
 
@@ -80,7 +80,7 @@ func Read(text []byte) File {
 // read parses text, which is a whole definition or the rules that a graph contains as a string, and
 // adds what it finds to r.file.
 func (r *reader) read(text []byte) {
-	if json.Valid(text) { // JSON may be indented with tabs, YAML may not
+	if json.Valid(text) { // JSON may be indented with tabs, but YAML may not
 		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
 	}
 	if err := tooDeep(text); err != nil {
@@ -181,7 +181,7 @@ func entries(n ast.Node) []*ast.MappingValueNode {
 	return nil
 }
 
-// items returns the elements of a sequence.
+// items returns the elements of a sequence. It returns false for any other node.
 func items(n ast.Node) ([]ast.Node, bool) {
 	s, ok := plain(n).(*ast.SequenceNode)
 	if !ok {
@@ -190,7 +190,7 @@ func items(n ast.Node) ([]ast.Node, bool) {
 	return s.Values, true
 }
 
-// member returns the value of an entry of a mapping, nil if there is none.
+// member returns the value of the entry with this name in a mapping, or nil if there is none.
 func member(n ast.Node, name string) ast.Node {
 	for _, e := range entries(n) {
 		if e.Key.GetToken().Value == name {
@@ -200,7 +200,7 @@ func member(n ast.Node, name string) ast.Node {
 	return nil
 }
 
-// text returns the text of a string.
+// text returns the text of a string. It returns false for any other node.
 func text(n ast.Node) (string, bool) {
 	switch n := plain(n).(type) {
 	case *ast.StringNode:
@@ -299,8 +299,7 @@ func bare(input string) string {
 	return strings.TrimSpace(input)
 }
 
-// noAlias adds the finding that no data set has this alias. in holds the data sets that the rule may
-// use.
+// noAlias adds a finding: no data set has this alias. in holds the data sets that the rule may use.
 func (r *reader) noAlias(n ast.Node, alias string, in []*Dataset) {
 	var aliases, keys []string
 	for _, d := range in {

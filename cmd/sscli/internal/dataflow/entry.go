@@ -66,7 +66,7 @@ func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
 		input = bare(input)
 		path, ofMessage := strings.CutPrefix(input, "$source.")
 		ofRecord := false
-		if ref := reference().FindStringSubmatch(input); ref != nil { // the documentation has this form, too
+		if ref := reference().FindStringSubmatch(input); ref != nil { // the documentation also uses this form
 			if alias := strings.TrimSpace(ref[1]); alias != d.Alias && alias != d.Key {
 				r.finding(item, fmt.Sprintf("the input %.100q is a field of another data set", input), "write $context."+ref[2])
 				continue

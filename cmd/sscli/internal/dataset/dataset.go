@@ -1,5 +1,5 @@
-// Package dataset compares records of data sets with the fields of a message, as a data flow does to
-// enrich the message, and with the records of another version of the data set.
+// Package dataset compares the records of a data set with the fields of a message, as a data flow does
+// to enrich the message. It also compares the records of two versions of a data set.
 //
 //	on, err := dataset.ParsePath("asset.serial")
 //	q := dataset.Query{{Field: on, Value: []byte(`"7"`)}}
@@ -27,7 +27,7 @@ import (
 type Path []string
 
 // ParsePath parses a path as a data flow does. A name that begins with a quotation mark ends at the
-// next one; any other name ends at a dot.
+// next quotation mark of the same kind; any other name ends at a dot.
 func ParsePath(text string) (Path, error) {
 	var p Path
 	for rest := text; ; {
@@ -74,7 +74,7 @@ func (p Path) String() string {
 }
 
 // In returns the JSON value of the field in a record, or nil if the record does not have the field. If
-// a field appears twice, the last one counts.
+// a field appears twice, In uses the last one.
 func (p Path) In(record []byte) []byte {
 	for _, name := range p {
 		var found []byte
@@ -94,7 +94,7 @@ func (p Path) In(record []byte) []byte {
 // A Scalar is a JSON value that a data flow can compare: a string, a number or a boolean.
 type Scalar struct {
 	Kind string // string, integer, decimal or boolean
-	Text string // the content of a string; else the JSON of the value
+	Text string // the content of a string; for other kinds, the value in JSON
 }
 
 // Parse parses a scalar. If the value is not a scalar, the error's text is its type, such as "an
@@ -148,8 +148,8 @@ type hasher [2]maphash.Seed
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
 
-// of returns the identity of the field that on names, and true, if the field is a scalar. Otherwise,
-// or if on is nil, it returns the identity of the whole record, and false.
+// of returns the identity of the field on, and true, if the field is a scalar. Otherwise, or if on is
+// nil, it returns the identity of the whole record, and false.
 func (h hasher) of(on Path, record []byte) (id identity, ok bool) {
 	text := "r" + string(record)
 	if on != nil {

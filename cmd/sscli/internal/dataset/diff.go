@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
-// A Change is a record that differs. For an added record, Old is the zero Record; for a removed record,
-// New is the zero Record.
+// A Change is a difference between the old and the new records. For an added record, Old is the zero
+// Record; for a removed record, New is the zero Record.
 type Change struct {
 	Old, New records.Record
 }
@@ -24,18 +24,18 @@ type Change struct {
 //	}
 //	for change := range d.Removed() { … }
 //
-// The n-th new record with some value in the match field is compared with the n-th old record with
-// that value. Records without a comparable match field, and all records if there is no match field,
-// are compared as a whole. The Line fields of a change say where the record was and where it is now.
-// Applying the changes to the old records gives the new records, in their order unless
-// [Diff.Reordered].
+// If several records have the same value in the match field, the first new record is compared with the
+// first old record, the second with the second, and so on. Records without a comparable match field,
+// and all records if there is no match field, are compared as a whole. In a Change, Old.Line and
+// New.Line are the line numbers in the old value and in the new records. Applying the changes to the
+// old records gives the new records, in their order unless [Diff.Reordered] returns true.
 type Diff struct {
 	old   []byte
 	on    Path
 	hash  hasher
 	lines []oldLine // ordered by id and offset
 	last  int       // greatest offset of an old record that was paired with a new one
-	moved bool      // records are in another order
+	moved bool      // the paired records are in another order than in the old value
 }
 
 // An oldLine is a record of the old value.
@@ -43,10 +43,10 @@ type oldLine struct {
 	id     identity
 	offset int
 	line   int32
-	used   int32 // only in the first line with this id: how many of its lines are paired
+	used   int32 // how many lines with this id are paired; only set in the first one
 }
 
-// NewDiff parses the old value, and keeps it. The error says why old is not a data set.
+// NewDiff parses the old value, and keeps it. It returns an error if old is not a data set.
 func NewDiff(old []byte, on Path) (*Diff, error) {
 	d := &Diff{old: old, on: on, hash: newHasher(), last: -1}
 	d.lines = make([]oldLine, 0, bytes.Count(old, []byte("\n"))+1)
@@ -91,7 +91,7 @@ func (d *Diff) Add(r records.Record) (c Change, ok bool) {
 	return Change{Old: old, New: r}, !bytes.Equal(old.JSON, r.JSON)
 }
 
-// record returns an old record.
+// record returns the old record on a line.
 func (d *Diff) record(l oldLine) records.Record {
 	line, _, _ := bytes.Cut(d.old[l.offset:], []byte("\n"))
 	text, _ := records.ParseLine(nil, line) // cannot fail: NewDiff has parsed it

@@ -14,13 +14,13 @@ type Condition struct {
 
 // A Query finds the record that a data flow uses: the first one that meets all conditions.
 //
-// The documentation of data flows does not define ==. In a Query, two values are equal if both are
-// strings, booleans, integers or decimals, and have the same value. A string never equals a number, an
-// integer never equals a decimal, and a missing field, null, an object or an array equals nothing.
+// The documentation of data flows does not define ==. In a Query, two values are equal if they have the
+// same type (string, boolean, integer or decimal) and the same value. A string never equals a number,
+// an integer never equals a decimal, and a missing field, null, an object or an array equals nothing.
 type Query []Condition
 
-// Match reports whether a record meets all conditions. If it does not, but each condition is met or
-// nearly met, near says what differs; else near is empty.
+// Match reports whether a record meets all conditions. If the record meets or nearly meets each
+// condition, near describes the differences; otherwise near is empty.
 func (q Query) Match(record []byte) (matches bool, near string) {
 	var nearly []string
 	for _, c := range q {
@@ -55,8 +55,8 @@ func sameNumber(x, y Scalar) bool {
 
 func (s Scalar) isNumber() bool { return s.Kind == "integer" || s.Kind == "decimal" }
 
-// almost returns the small difference between two unequal values, such as their case; it is empty if
-// they differ in more than that.
+// almost returns a text that describes the difference between two unequal values if it is small, such
+// as their case. Otherwise it returns "".
 func almost(a, b []byte) string {
 	x, err := Parse(a)
 	y, err2 := Parse(b)
@@ -87,5 +87,5 @@ func almost(a, b []byte) string {
 	return strings.Join(why, ", ")
 }
 
-// blanks returns text with a single space between words, and none around them.
+// blanks returns text with a single space between words, and no space at either end.
 func blanks(text string) string { return strings.Join(strings.Fields(text), " ") }

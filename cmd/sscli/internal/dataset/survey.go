@@ -60,7 +60,7 @@ func (e *Examples) Add(line int) {
 // maxFields is the maximum number of fields that a Survey names.
 const maxFields = 100
 
-// Add takes the next record. It returns an error if the record has a field twice.
+// Add adds the next record to the survey. It returns an error if the record has a field twice.
 func (s *Survey) Add(r records.Record) error {
 	if s.byName == nil {
 		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
@@ -94,7 +94,7 @@ func (s *Survey) Add(r records.Record) error {
 	return nil
 }
 
-// use counts a field.
+// use counts a field of the current record, which is on this line.
 func (s *Survey) use(f records.Field, line int) error {
 	u := s.byName[f.Name]
 	if u == nil {

@@ -1,14 +1,14 @@
-// Package directive runs the directives in lines of a shell or a batch, which are not commands of
-// sscli: expect, repeat, say, sleep and time.
+// Package directive runs the directives expect, repeat, say, sleep and time. A directive is the first
+// word of a line of a shell or a batch, but not a command of sscli.
 //
-// [Is] recognizes a directive, [Run] runs it:
+// [Is] recognizes a directive, and [Run] runs it:
 //
 //	if directive.Is(words[0].Text) {
 //		return directive.Run(ctx, a, words, run)
 //	}
 //
-// run is the caller's function that runs a line, which may begin with another directive: `time
-// repeat 3 get a`. [Usages] is for help and completion.
+// run is a function of the caller that runs a line. The line may begin with another directive:
+// `time repeat 3 get a`. [Usages] is for help and completion.
 package directive
 
 import (
@@ -42,8 +42,8 @@ func Usages() [][2]string {
 // A Runner runs a line, given as words.
 type Runner func(ctx context.Context, words []repl.Word) error
 
-// Run runs a line that begins with a directive. It calls run for the directive's command. The error
-// is run's, a usage error, an [*fault.ExpectError], or the cause of ctx.
+// Run runs a line that begins with a directive. It calls run for the directive's command. The error is
+// the one that run returned, a usage error, an [*fault.ExpectError], or the cause of ctx.
 func Run(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
 	operands := words[1:]
 	switch strings.ToLower(words[0].Text) {
@@ -117,8 +117,8 @@ func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error
 	return err
 }
 
-// repeat runs a command several times, until its first error other than a "no" (see [fault.ErrNo]).
-// Without such an error, repeat returns [fault.ErrNo] if any of the runs did.
+// repeat runs a command several times, until its first error. A "no" (see [fault.ErrNo]) does not end
+// repeat, but is returned at the end.
 func repeat(ctx context.Context, words []repl.Word, run Runner) error {
 	if len(words) < 2 {
 		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")

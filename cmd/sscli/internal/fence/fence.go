@@ -1,16 +1,16 @@
-// Package fence has the flags --fence and --force-fence of every command that writes, and the file
-// from which a command under `lock run` reads the lock's current token.
+// Package fence provides the flags --fence and --force-fence for every command that writes, and the
+// file from which a command under `lock run` reads the lock's current token.
 //
-// A verb binds Flags, and calls Options after it has parsed its operands:
+// A command binds Flags, and calls Options after it has parsed its operands:
 //
 //	var f fence.Flags
 //	f.Bind(flags)
 //	o, err := f.Options() // client.WriteOptions
 //
-// `lock run` makes a File, writes each new token to it, and empties it when the lock is lost. When
-// the command runs sscli with `--fence lock`, that sscli reads the file. A reader finds a whole
-// token or an empty file. If the file is empty or unreadable, the error is client.ErrLockLost and
-// nothing is sent.
+// `lock run` creates a File, writes each new token to it, and empties it when the lock is lost. When
+// the command under `lock run` starts sscli with `--fence lock`, that sscli reads the file. It finds
+// either a whole token or an empty file. If the file is empty or unreadable, the error is
+// client.ErrLockLost and nothing is sent.
 package fence
 
 import (
@@ -42,8 +42,8 @@ type File struct {
 	emptied bool // Empty was called
 }
 
-// NewFile returns a File with a new name in a new temporary directory. Neither exists until Create,
-// so that the guard can be told to remove both before they exist.
+// NewFile returns a File with a new name in a new temporary directory. Only Create creates the directory
+// and the file, so that the guard process can be told to remove them before they exist.
 func NewFile() *File {
 	return &File{Path: filepath.Join(os.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
 }
@@ -91,7 +91,7 @@ func (f *File) Remove() error {
 	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(f.Path)) })
 }
 
-// currentFence returns the current token of the innermost lock run around this process.
+// currentFence returns the current token of the innermost `lock run` around this process.
 func currentFence() (wire.Version, error) {
 	path := os.Getenv(EnvFenceFile)
 	if path == "" {
@@ -141,8 +141,8 @@ const (
 	EnvFenceFile = "SSCLI_FENCE_FILE"
 )
 
-// HolderVariable is the environment variable for the holder name in lock acquire, renew and
-// release. lock run sets it for its command.
+// HolderVariable is the environment variable for the holder name in `lock acquire`, `lock renew` and
+// `lock release`. `lock run` sets it for its command.
 const HolderVariable = "SSCLI_LOCK_HOLDER"
 
 // Flags holds the fencing flags of a command that writes.
@@ -151,7 +151,7 @@ type Flags struct {
 	Force bool // --force-fence
 }
 
-// fenceOfLock is the value of --fence that stands for the token of the surrounding lock run.
+// fenceOfLock is the value of --fence that stands for the token of the surrounding `lock run`.
 const fenceOfLock = "lock"
 
 // Bind adds the flags to fs.
@@ -173,8 +173,8 @@ func (f *Flags) Options() (client.WriteOptions, error) {
 	return client.WriteOptions{Fence: token}, err
 }
 
-// Token returns the token for a value of --fence. It reads the fence file for lock, and FILE for
-// @FILE.
+// Token returns the token for a value of --fence: a token, "lock" for the token in the fence file, or
+// @FILE for the token in FILE.
 func Token(text string) (wire.Version, error) {
 	if text == fenceOfLock {
 		return currentFence()
@@ -197,7 +197,7 @@ func Token(text string) (wire.Version, error) {
 	return token, nil
 }
 
-// Check is CheckKey for the key of a command that has a token.
+// Check is like [CheckKey], for the key of a command that has a token.
 func Check(c client.Command) error {
 	if c.Fence() == "" {
 		return nil
@@ -205,7 +205,7 @@ func Check(c client.Command) error {
 	return CheckKey(c.Key())
 }
 
-// CheckKey returns a usage error if a key is the lock of the surrounding lock run. Tokens are for
+// CheckKey returns a usage error if a key is the lock of the surrounding `lock run`. Tokens are for
 // other keys: a write to the lock itself with a token would fence the lock, and then nobody could
 // renew, release or acquire it.
 func CheckKey(key string) error {

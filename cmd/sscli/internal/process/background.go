@@ -28,7 +28,7 @@ type BackgroundOptions struct {
 
 // A Background command runs under a guard while sscli does other work. It has no standard input
 // and no terminal, and runs in its own process group, so that Ctrl-C reaches only sscli. The guard
-// ends it when sscli ends for any reason.
+// ends the command when sscli ends for any reason.
 type Background struct {
 	guardLink
 	done chan struct{}
@@ -66,7 +66,8 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	return b, nil
 }
 
-// begin starts the guard with the command's standard streams.
+// begin starts the guard with the standard streams for the command. output copies the command's output to
+// o.Stdout and o.Stderr.
 func (b *Background) begin(path string, o BackgroundOptions) (output *pipes, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -92,7 +93,8 @@ func (b *Background) begin(path string, o BackgroundOptions) (output *pipes, err
 	return output, b.startGuard(path, o.Args, null, stdout, stderr)
 }
 
-// watch waits for the guard to end, and kills the command if the guard died first.
+// watch waits until the command has ended, and then closes the guard. If the guard dies first, watch kills
+// the command.
 func (b *Background) watch(name string) {
 	pid, ended := 0, false
 	for e := range b.events {
@@ -130,7 +132,8 @@ func (b *Background) Wait() (int, error) {
 	return b.code, b.err
 }
 
-// Stop sends TERM to the command, KILL after backgroundGrace, and waits until it has ended.
+// Stop sends TERM to the command, then KILL if it still runs after backgroundGrace, and waits until it has
+// ended.
 func (b *Background) Stop() {
 	b.stop.Do(func() { b.send(order{Stop: true}) })
 	hung := time.AfterFunc(backgroundGrace+killTimeout+time.Second, func() { _ = b.guard.Process.Kill() })
@@ -151,12 +154,12 @@ func (p *pipes) open(w io.Writer) (*os.File, error) {
 		return nil, err
 	}
 	p.readers = append(p.readers, from)
-	p.copying.Go(func() { _, _ = io.Copy(w, from) }) // until all writers close the pipe
+	p.copying.Go(func() { _, _ = io.Copy(w, from) }) // ends when all writers have closed the pipe
 	return to, nil
 }
 
-// finish waits until the output is copied, at most outputDelay. Windows has no deadlines for pipes, and
-// needs none: nothing that the command left behind is running.
+// finish waits until the output is copied, but at most for outputDelay. On Windows, pipes have no
+// deadlines. None are needed there, because the guard ends all processes that the command left behind.
 func (p *pipes) finish() {
 	for _, r := range p.readers {
 		_ = r.SetReadDeadline(time.Now().Add(outputDelay))

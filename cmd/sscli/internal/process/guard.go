@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// ErrLate means that a command was not started because the time for TERM had passed.
+// ErrLate means that a command was not started because Stop was called or the time for TERM had passed.
 var ErrLate = errors.New("too late to start the command")
 
 // ErrGuardDied means that a command was killed because its guard died or hung.
 var ErrGuardDied = errors.New("the guard of the command died or hung")
 
 // EnvGuardLog is the environment variable that names a log file. Guards append their orders and
-// actions to it, with the time. Tests read it to see why a command outlived its deadline.
+// actions, with the time, to this file. Tests read it to see why a command outlived its deadline.
 const EnvGuardLog = "SSCLI_GUARD_LOG"
 
 // GuardOptions configure a [Guarded] command.
 type GuardOptions struct {
 	Args []string // the name of the command, then its arguments
 
-	// Grace is the time between TERM and KILL after Stop, and for processes that the command
+	// Grace is the time between TERM and KILL after Stop, and also for processes that the command
 	// leaves behind. 0 = KILL follows TERM immediately.
 	Grace time.Duration
 
@@ -32,7 +32,7 @@ type GuardOptions struct {
 	Suspended func()
 }
 
-// An End says how a guarded command ended.
+// An End describes how a guarded command ended.
 type End struct {
 	Code   int  // exit status; 128+N for signal N
 	Killed bool // Stop or the deadline ended the command

@@ -16,8 +16,9 @@ import (
 // invalidArgument is the error for a command that was not started, if the system gave no reason.
 const invalidArgument = unix.EINVAL
 
-// GuardMain runs a guard until it is done and returns true. In any other process it returns false
-// immediately. Call it first in main. The guard's descriptors 3 and 4 are the pipes from and to sscli.
+// GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
+// Otherwise GuardMain returns false immediately. Call it first in main. The guard's descriptors 3 and 4
+// are the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
 		return false
@@ -37,19 +38,19 @@ func isPipe(fd int) bool {
 
 // A child is the command of a guard. The guard is the command's parent, so that the command's
 // process id is not reused while the guard acts on it. The guard leads its own process group, so
-// that a signal to sscli's group or the command's group does not reach it.
+// that a signal to sscli's group or the command's group does not reach the guard.
 type child struct {
 	hasChildren bool
 	table       func() []process // reads the process table; may be slow
 }
 
-// prepare makes the guard survive the signals for sscli and the command, and notice the end of its
-// children.
+// prepare makes the guard survive signals that are meant for sscli or the command, and makes it reap
+// children that have ended.
 func (g *guard) prepare() {
 	if g.table == nil {
 		g.table = listProcesses
 	}
-	discarded := make(chan os.Signal, 1) // these signals don't end the guard, and nobody receives them
+	discarded := make(chan os.Signal, 1) // caught so that they don't end the guard; nothing receives them
 	catch(discarded, append(forwarded(), unix.SIGTTIN, unix.SIGTTOU)...)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
@@ -147,9 +148,9 @@ func (g *guard) sendKill() {
 	}
 }
 
-// remains reports whether the command runs or has left a process: one in its group, or an orphan
-// that the guard adopted. If the command ended by itself, processes in other sessions (daemons)
-// do not count.
+// remains reports whether the command still runs or has left processes behind: processes in its group, or
+// orphans that the guard adopted. If the command ended by itself, orphans in other sessions (daemons) do
+// not count.
 func (g *guard) remains() bool {
 	g.reap()
 	if !g.ended || unix.Kill(-g.pid, 0) != unix.ESRCH {
@@ -158,11 +159,11 @@ func (g *guard) remains() bool {
 	return g.hasChildren && len(childrenOf(os.Getpid(), g.table(), !g.termSent || g.left)) > 0
 }
 
-// finish is called when all processes of the command are gone.
+// finish is called when all processes of the command are gone, or when the guard stops waiting for them.
 func (g *guard) finish(*End) { g.returnTerminal() }
 
-// returnTerminal puts sscli's group back in the terminal's foreground, unless a group other
-// than the command's is there.
+// returnTerminal puts sscli's group back in the terminal's foreground, unless a running group other than
+// the command's is in the foreground.
 func (g *guard) returnTerminal() {
 	if g.options.Foreground == 0 {
 		return

@@ -22,9 +22,9 @@ const codeClosed = 143
 // sscli five seconds after the console begins to close, and sscli must release the lock first.
 const closeGrace = 2 * time.Second
 
-// GuardMain runs the guard to its end and returns true, if this process is a guard. In any other
-// process it returns false immediately. Call it first in main. The first arguments of a guard are the
-// handles of the pipes from and to sscli.
+// GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
+// Otherwise GuardMain returns false immediately. Call it first in main. The first two arguments of a
+// guard are the handles of the pipes from and to sscli.
 func GuardMain() bool {
 	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
 		return false
@@ -57,8 +57,8 @@ func pipe(word string) *os.File {
 // uptime returns the time since boot, including the time that the machine slept.
 func uptime() time.Duration { return windows.DurationSinceBoot() }
 
-// A child is the command of a guard. The guard has the only handle of the command's job. Ctrl-Break
-// stands for TERM, and the end of the job for KILL.
+// A child is the command of a guard. The guard has the only handle of the command's job. On
+// Windows, Ctrl-Break replaces TERM, and ending the job replaces KILL.
 type child struct {
 	job     *job
 	closing bool // the console is closing
@@ -67,7 +67,7 @@ type child struct {
 // prepare makes the guard survive Ctrl-C and Ctrl-Break. Go reports SIGTERM when the console is
 // closing or the user's session ends; Windows kills the guard some seconds later.
 func (g *guard) prepare() {
-	discarded := make(chan os.Signal, 1) // nobody receives them
+	discarded := make(chan os.Signal, 1) // caught so that they don't end the guard; nothing receives them
 	signal.Notify(discarded, os.Interrupt, syscall.SIGTERM)
 }
 
@@ -87,7 +87,8 @@ func (g *guard) launch(env []string) (pid int, err error) {
 	return g.job.pid, nil
 }
 
-// forward sends Ctrl-Break to the command. SIGTERM says that the console is closing.
+// forward sends Ctrl-Break to the command. SIGTERM means that the console is closing: forward then also
+// limits the grace period to closeGrace.
 func (g *guard) forward(s syscall.Signal) {
 	if s == syscall.SIGTERM && !g.termSent {
 		g.note("the console is closing")
@@ -122,7 +123,8 @@ func (g *guard) sendKill() {
 // remains reports whether a process in the job is still running.
 func (g *guard) remains() bool { return g.job.remains() }
 
-// finish is called when all processes of the command are gone.
+// finish is called when all processes of the command are gone, or when the guard stops waiting for them.
+// If the console is closing, finish clears end.Killed and, after a kill, sets end.Code to codeClosed.
 func (g *guard) finish(end *End) {
 	if g.closing {
 		end.Killed = false

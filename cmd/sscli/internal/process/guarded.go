@@ -14,8 +14,8 @@ import (
 )
 
 // A Guarded command runs under a guard, a process between sscli and the command. The guard ends
-// the command at its deadline, and immediately when sscli dies. sscli also kills the command at its
-// deadline, because the guard may be stopped or hang.
+// the command at the command's deadline, and immediately when sscli dies. sscli also kills the command
+// at the deadline, because the guard may be stopped or hang.
 //
 // On Windows the guard has the only handle to a job object that holds the command and its
 // descendants, so Windows ends them all when the guard ends. Windows has no TERM: the command gets
@@ -82,7 +82,7 @@ func (g *Guarded) Stop() {
 }
 
 // Run runs the command to its end and forwards signals to it. Call Limit before Run. The error is
-// a *[StartError], [ErrLate], [ErrGuardDied], or an *[signals.Interrupted] if a signal came before
+// a *[StartError], [ErrLate], [ErrGuardDied], or a *[signals.Interrupted] if a signal came before
 // the command was started.
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
@@ -114,7 +114,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 				continue
 			}
 		}
-		_ = g.guard.Process.Kill() // so that its children become ours
+		_ = g.guard.Process.Kill() // so that sscli adopts its children
 		g.killAll()
 		return End{Code: codeKilled, Killed: true}, ErrGuardDied
 	}
@@ -156,7 +156,7 @@ func (g *Guarded) left() time.Duration {
 }
 
 // isOverdue kills the command once its deadline has passed. It returns true if the guard has not
-// reported the end of the command within killTimeout.
+// reported the end of the command within killTimeout after that.
 func (g *Guarded) isOverdue() bool {
 	if g.left() > 0 {
 		return false
@@ -169,8 +169,8 @@ func (g *Guarded) isOverdue() bool {
 	return g.giveUpAt.passed()
 }
 
-// Close ends the guard, which kills a command that still runs. Close may be called without Run, and
-// twice.
+// Close ends the guard, which kills a command that still runs. Close may be called without Run, and more
+// than once.
 func (g *Guarded) Close() {
 	signal.Stop(g.signals)
 	g.close()
@@ -219,8 +219,8 @@ func (l *guardLink) startGuard(path string, args []string, stdin, stdout, stderr
 	return nil
 }
 
-// send sends an order to the guard. It kills a guard that hangs. It ignores errors: if the guard
-// has died, its events end.
+// send sends an order to the guard. It kills the guard if the guard does not read the order within
+// sendTimeout. It ignores errors: if the guard has died, l.events is closed.
 func (l *guardLink) send(o order) {
 	l.sending.Lock()
 	defer l.sending.Unlock()
@@ -229,8 +229,8 @@ func (l *guardLink) send(o order) {
 	_ = json.NewEncoder(l.orders).Encode(o)
 }
 
-// close closes the pipe to the guard, which ends the guard, and waits for that. It kills a guard
-// that hangs.
+// close closes the pipe to the guard, which ends the guard, and waits until the guard has ended. It kills
+// a guard that does not end within five seconds.
 func (l *guardLink) close() {
 	l.sending.Lock()
 	_ = l.orders.Close() // fails if it is closed already

@@ -27,7 +27,8 @@ func passPipes(guard *exec.Cmd, orders, events *os.File) error {
 	return nil
 }
 
-// executable returns a path that runs this program, on Linux even if its file was replaced.
+// executable returns a path that runs this program. On Linux, the path works even if the program's file
+// was replaced.
 func executable() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
@@ -68,7 +69,7 @@ func (g *Guarded) prepareRun(s *start) (end func()) {
 // killGroup kills the processes in the group of a command.
 func killGroup(pid int) { _ = unix.Kill(-pid, unix.SIGKILL) }
 
-// killCommand kills the command and its descendants if the guard is still their parent.
+// killCommand kills the command, if the guard is still its parent, and all other descendants of the guard.
 func (g *Guarded) killCommand() {
 	guard := g.guard.Process.Pid
 	// Once the guard has waited for the command, the pid may belong to another process.
@@ -89,7 +90,8 @@ func (g *Guarded) killAll() {
 	for deadline := time.Now().Add(killTimeout); time.Now().Before(deadline); time.Sleep(reapInterval) {
 		gone := g.pid == 0 || unix.Kill(-g.pid, unix.SIGKILL) == unix.ESRCH
 		table := listProcesses()
-		// As the first process of a container, sscli also adopts orphans from other sessions.
+		// As the first process of a container, sscli also adopts orphans from other sessions, so only
+		// orphans in its own session are killed.
 		for _, pid := range append(childrenOf(guard, table, false), childrenOf(os.Getpid(), table, true)...) {
 			if pid == guard {
 				continue

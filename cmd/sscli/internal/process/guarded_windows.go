@@ -21,7 +21,7 @@ func ending() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 // catch delivers signals to c.
 func catch(c chan<- os.Signal, signals ...os.Signal) { signal.Notify(c, signals...) }
 
-// passPipes passes the pipes to a guard, with their handles as its first arguments. Ctrl-C for
+// passPipes passes the pipes to a guard, with their handles as the guard's first arguments. Ctrl-C for
 // sscli's group must not reach the guard.
 func passPipes(guard *exec.Cmd, orders, events *os.File) (err error) {
 	guard.Args = []string{guardName}
@@ -37,7 +37,7 @@ func passPipes(guard *exec.Cmd, orders, events *os.File) (err error) {
 
 func executable() (string, error) { return os.Executable() }
 
-// A control is what sscli knows of a command. The command's job belongs to the guard.
+// A control holds what sscli knows about a command. The command's job belongs to the guard.
 type control struct{ pid int }
 
 func (g *Guarded) prepareRun(*start) (end func()) { return func() {} }
@@ -45,14 +45,14 @@ func (g *Guarded) prepareRun(*start) (end func()) { return func() {} }
 // forward makes the guard send Ctrl-Break to the command.
 func (g *Guarded) forward(s os.Signal) { g.send(order{Signal: s.(syscall.Signal)}) }
 
-// suspend does nothing: Windows stops no commands.
+// suspend does nothing, because Windows does not stop commands.
 func (*Guarded) suspend(syscall.Signal) {}
 
-// killGroup does nothing: the job ended with the guard.
+// killGroup does nothing, because the job ended with the guard.
 func killGroup(int) {}
 
-// killCommand does nothing: only the guard can end the job.
+// killCommand does nothing, because only the guard can end the job.
 func (*Guarded) killCommand() {}
 
-// killAll does nothing: the job ended with the guard.
+// killAll does nothing, because the job ended with the guard.
 func (*Guarded) killAll() {}

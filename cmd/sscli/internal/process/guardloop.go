@@ -9,7 +9,8 @@ import (
 )
 
 // A guard is a process between sscli and a command. It starts the command, sends it signals, and
-// ends it at its deadline, or immediately when sscli dies. Only the goroutine of run uses a guard.
+// ends it at its deadline, or immediately when sscli dies. Only the goroutine in run uses
+// a guard; other goroutines send functions to calls.
 type guard struct {
 	child  // the command, as the operating system sees it
 	path   string
@@ -19,7 +20,7 @@ type guard struct {
 	log    *os.File           // nil = none
 	calls  chan func()        // functions for run to call
 
-	limit   *limit // nil = sscli has not sent one
+	limit   *limit // nil = sscli has not sent a limit
 	killAt  instant
 	options start  // from the start order
 	secret  string // GuardOptions.Secret
@@ -130,7 +131,7 @@ func (g *guard) handleOrder(o order) {
 	}
 }
 
-// start starts the command, unless Stop was called or the time for TERM has passed.
+// start starts the command, unless sscli has sent Stop or no limit, or the time for TERM has passed.
 func (g *guard) start() {
 	if g.limit == nil || g.stopped || g.limit.Term.passed() {
 		g.refused = true
@@ -192,8 +193,8 @@ func (g *guard) check() bool {
 	return true
 }
 
-// terminate sends TERM to the command. With early, KILL follows after the grace period or at
-// the deadline, whichever comes first.
+// terminate sends TERM to the command. If early is true, KILL follows after the grace period or at the
+// deadline, whichever comes first. Otherwise it follows at the deadline.
 func (g *guard) terminate(early bool) {
 	if early {
 		g.killAt = g.killAt.earlier(at(time.Now().Add(g.options.Grace)))
@@ -225,7 +226,7 @@ func (g *guard) endNow() {
 	g.removeSecret()
 }
 
-// removeSecret removes the secret with its directory, and the directory Temp.
+// removeSecret removes the directory of the secret and the directory options.Temp.
 func (g *guard) removeSecret() {
 	if g.secret != "" {
 		_ = os.RemoveAll(filepath.Dir(g.secret))

@@ -14,7 +14,7 @@ import (
 
 // A job is a command in its own process group, under the job control of sscli, which acts like a
 // shell: sscli forwards signals to the group, gives it the terminal while it runs, and stops and
-// continues together with it. One goroutine uses a job.
+// continues together with it. A job must not be used by several goroutines at the same time.
 type job struct {
 	pid        int                  // process id of the command and its group; 0 = not known yet
 	signals    chan os.Signal       // the signals that sscli gets
@@ -29,8 +29,8 @@ func forwarded() []os.Signal {
 	return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }
 
-// catch delivers signals to c, except those that sscli ignores: if nohup(1) made sscli ignore a
-// signal, the command must inherit that.
+// catch delivers signals to c, except signals that sscli ignores. If nohup(1) made sscli ignore a signal,
+// the command must inherit the ignored signal.
 func catch(c chan<- os.Signal, signals ...os.Signal) {
 	for _, s := range signals {
 		if !signal.Ignored(s) {
@@ -51,8 +51,9 @@ func (j *job) forward(s os.Signal) {
 	j.sendSignal(s.(syscall.Signal))
 }
 
-// suspend is called when a signal, by, has stopped the command. It stops sscli too if the terminal
-// stopped the command, or if SIGTSTP was forwarded. Otherwise the shell would wait for sscli forever.
+// suspend is called when a signal, by, has stopped the command. If the terminal stopped the command, or
+// sscli forwarded SIGTSTP to it, suspend stops sscli too, so that the shell does not wait for sscli
+// forever.
 func (j *job) suspend(by syscall.Signal) {
 	terminalAccess := by == unix.SIGTTIN || by == unix.SIGTTOU
 	byTerminal := j.tty != nil && j.tty.given || terminalAccess
@@ -64,15 +65,15 @@ func (j *job) suspend(by syscall.Signal) {
 		j.suspended()
 	}
 	j.tty.takeBack()
-	continued := j.awaitContinue(0) // fg may have been quick
+	continued := j.awaitContinue(0) // SIGCONT from fg may have come already
 	if !continued {
 		if byTerminal {
 			_ = unix.Kill(0, stopSignal) // stops the whole group, as the terminal does
 		} else {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		}
-		// sscli is stopped here, until SIGCONT. But in an orphaned process group, which no
-		// shell could continue, the kernel discards the stop signal.
+		// sscli is stopped here until SIGCONT, except in an orphaned process group: no shell
+		// could continue it, so the kernel discards the stop signal.
 		continued = j.awaitContinue(200 * time.Millisecond)
 	}
 	if !continued && terminalAccess {
@@ -82,8 +83,8 @@ func (j *job) suspend(by syscall.Signal) {
 	j.forward(unix.SIGCONT)
 }
 
-// stopSignal stops sscli in place of SIGTSTP. Once the Go runtime has caught SIGTSTP, it does not
-// restore the default action.
+// stopSignal is the signal with which sscli stops itself. SIGTSTP does not work: once the Go runtime has
+// caught it, the runtime does not restore the default action.
 const stopSignal = unix.SIGTTIN
 
 // awaitContinue waits at most d for SIGCONT and reports whether it came. It forwards other
@@ -105,7 +106,7 @@ func (j *job) awaitContinue(d time.Duration) bool {
 	return false
 }
 
-// newGroup returns the attributes that start a command in its own process group. With foreground,
+// newGroup returns the attributes that start a command in its own process group. If foreground is true,
 // the group becomes the foreground group of the terminal on standard input.
 func newGroup(foreground bool) *syscall.SysProcAttr {
 	if foreground {
@@ -140,7 +141,7 @@ type terminal struct {
 	given bool // the command has the terminal
 }
 
-// stdinTerminal returns nil if standard input is not a terminal.
+// stdinTerminal returns the terminal on standard input, or nil if standard input is not a terminal.
 func stdinTerminal() *terminal {
 	fd := int(os.Stdin.Fd())
 	if !term.IsTerminal(fd) {

@@ -12,7 +12,7 @@ import (
 type job struct {
 	object windows.Handle
 	pid    int      // process id of the command and its console process group
-	exited chan int // gets the command's exit code
+	exited chan int // receives the command's exit code
 }
 
 // startJob starts a command with these standard streams, as the first process of a new job. The
@@ -94,8 +94,8 @@ func createInJob(object windows.Handle, path string, args, env []string, streams
 	return &p, err
 }
 
-// environmentBlock returns the environment of a new process: UTF-16 strings that end with a zero, and
-// a zero at the end. A variable with a zero byte is an error, because it would end the block early.
+// environmentBlock returns the environment of a new process: UTF-16 strings, each with a zero at its end,
+// and a final zero. A variable with a zero byte is an error, because it would end the block early.
 func environmentBlock(env []string) ([]uint16, error) {
 	var block []uint16
 	for _, kv := range env {
@@ -111,7 +111,7 @@ func environmentBlock(env []string) ([]uint16, error) {
 	return append(block, 0), nil
 }
 
-// sendBreak sends Ctrl-Break to the command's group. Only processes on this process's console get it.
+// sendBreak sends Ctrl-Break to the command's group. Only processes on the console of this process get it.
 func (j *job) sendBreak() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.pid))
 }

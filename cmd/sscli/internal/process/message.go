@@ -8,8 +8,8 @@ import (
 )
 
 // sscli sends orders to its guard over one pipe, and the guard sends events over another. The
-// messages are JSON, and each has one field set. Strings that may not be UTF-8 are sent as
-// bytes, because JSON would change them.
+// messages are JSON, and each has one field set. Strings that might not be valid UTF-8 are
+// sent as bytes, because JSON would change them.
 
 // An order is a message from sscli to its guard.
 type order struct {
@@ -24,7 +24,7 @@ type order struct {
 // A limit holds the times at which the command gets TERM and KILL.
 type limit struct{ Term, Kill instant }
 
-// A start says how to start the command.
+// A start is the order to start the command.
 type start struct {
 	Foreground int // sscli's process group, which gets the terminal back; 0 = the command gets no terminal
 	Grace      time.Duration
@@ -41,8 +41,8 @@ type event struct {
 	Ended   *End           `json:",omitempty"`
 }
 
-// receive decodes the messages in r and sends them to c. It closes c and returns when r ends or
-// holds something else.
+// receive decodes the messages in r and sends them to c. It closes c and returns when r ends or contains
+// anything but messages.
 func receive[T any](r io.Reader, c chan<- T) {
 	defer close(c)
 	for d := json.NewDecoder(r); ; {
@@ -54,12 +54,13 @@ func receive[T any](r io.Reader, c chan<- T) {
 	}
 }
 
-// report sends an event to sscli. It ignores errors: if sscli has died, orders is closed too.
+// report sends an event to sscli. It ignores errors: if sscli has died, the pipe of orders is closed too,
+// and run ends.
 func (g *guard) report(e event) { _ = json.NewEncoder(g.events).Encode(e) }
 
 // An instant is a point in time, on two clocks that sscli and the guard share.
 type instant struct {
-	Boot time.Duration // time since the boot, which cannot be set; on Linux and Windows it includes suspend
+	Boot time.Duration // time since boot, on a clock that cannot be set; on Linux and Windows, includes suspend
 	Wall int64         // wall clock, in nanoseconds: keeps running while a virtual machine is paused
 }
 

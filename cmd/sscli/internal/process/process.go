@@ -13,7 +13,7 @@
 //	g.Limit(term, kill)     // call again whenever the deadline moves
 //	end, err := g.Run(env)
 //
-// A [Background] command has no terminal and ends with sscli.
+// A [Background] command has no terminal, and ends when sscli ends.
 //
 // On Unix the commands of a Runner and Guarded commands run under job control, as in a shell: the
 // command leads its own process group. If standard input is a terminal and sscli is in its
@@ -54,7 +54,7 @@ type Command struct {
 }
 
 // Environ returns sscli's environment without the variables in drop. The variables in set are
-// added or replaced. On Windows, the names in set and drop are in capitals.
+// added or replaced. On Windows, the names in set and drop must be in upper case.
 func Environ(set map[string]string, drop ...string) []string {
 	omit := make(map[string]bool)
 	for _, name := range drop {
@@ -64,7 +64,7 @@ func Environ(set map[string]string, drop ...string) []string {
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
 		if runtime.GOOS == "windows" {
-			name = strings.ToUpper(name) // Path is PATH
+			name = strings.ToUpper(name) // for example, Path is the same variable as PATH
 		}
 		if _, replaced := set[name]; !replaced && !omit[name] {
 			env = append(env, kv)
@@ -87,7 +87,7 @@ type StartError struct {
 func (e *StartError) Error() string {
 	name := strconv.Quote(e.Name)
 	if runtime.GOOS == "windows" {
-		name = strings.ReplaceAll(name, `\\`, `\`) // between the directories of a path
+		name = strings.ReplaceAll(name, `\\`, `\`) // undo the quoting of the path separators
 	}
 	return "run " + name + ": " + e.Err.Error()
 }

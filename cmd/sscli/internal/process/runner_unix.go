@@ -20,7 +20,7 @@ type Runner struct {
 	children chan os.Signal // SIGCHLD
 	stops    chan os.Signal // SIGTSTP while no command runs
 	endIdle  func()         // ends the goroutine that idle started; nil = there is none
-	canStop  bool           // SIGTTOU was not ignored at the start; commands must inherit that
+	canStop  bool           // SIGTTOU was not ignored when sscli started, so it must not be ignored in commands
 }
 
 // NewRunner returns a Runner. Call Close after the last command.
@@ -77,8 +77,8 @@ func (r *Runner) Run(c Command) (int, error) {
 		return 0, newStartError(name, err)
 	}
 	j.sendSignal = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // fails if the group has ended
-	// Only this goroutine sends signals and waits for the command, so j.pid cannot be reused
-	// between the two.
+	// Only this goroutine sends signals to the command and waits for it. So no signal is sent after the
+	// wait, when j.pid may belong to another process.
 	for {
 		select {
 		case s := <-j.signals:
@@ -117,8 +117,8 @@ func feed(data []byte) (r *os.File, end func(), err error) {
 	}, nil
 }
 
-// idle makes SIGTSTP stop sscli while no command runs. Once the Go runtime has caught SIGTSTP,
-// the default action is not restored.
+// idle makes SIGTSTP stop sscli while no command runs. It starts a goroutine for this, because the Go
+// runtime does not restore the default action of SIGTSTP once it has caught the signal.
 func (r *Runner) idle() {
 	catch(r.stops, unix.SIGTSTP)
 	signal.Stop(r.signals)

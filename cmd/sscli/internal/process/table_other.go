@@ -12,14 +12,14 @@ import (
 // sleeps.
 const sharedClock = unix.CLOCK_MONOTONIC
 
-// On these systems sscli cannot find processes that have left the command's group, so the
-// functions below do nothing.
+// On these systems sscli cannot find processes that have left the command's group. So adoptOrphans and
+// dieWithParent do nothing, and listProcesses returns no processes.
 
 func adoptOrphans(bool) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// hasParent returns true, because it cannot find out a process's parent.
+// hasParent always returns true, because it cannot find out the parent of a process.
 func hasParent(int, int) bool { return true }
 
 func listProcesses() []process { return nil }

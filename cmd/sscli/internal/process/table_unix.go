@@ -9,8 +9,8 @@ type process struct {
 	pid, parent, group, session int
 }
 
-// childrenOf returns the children of the process parent. With sameSession, it omits children that are
-// not in the session of the calling process.
+// childrenOf returns the children of the process parent. If sameSession is true, it omits children
+// that are not in the session of the calling process.
 func childrenOf(parent int, table []process, sameSession bool) []int {
 	session, _ := unix.Getsid(0) // no error for our own process
 	var pids []int
@@ -22,7 +22,7 @@ func childrenOf(parent int, table []process, sameSession bool) []int {
 	return pids
 }
 
-// descendants returns the descendants of root, except those in group.
+// descendants returns the descendants of the process root, except processes in the process group group.
 func descendants(root int, table []process, group int) []int {
 	tree := map[int]bool{root: true}
 	for grown := true; grown; {

@@ -15,8 +15,8 @@ import (
 )
 
 // Do connects, carries out a request from the command line, and prints its results. Before it
-// connects for a write in a protected context, it asks for confirmation. Each attempt, from
-// connecting to the last reply, has one timeout.
+// connects for a write in a protected context, it asks for confirmation. Each attempt has one timeout,
+// from connecting to the last reply, unless req.Run is set.
 func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := req.Check(a.Output); err != nil {
 		return err
@@ -41,7 +41,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 }
 
 // attempt connects and carries out a request. It calls reached when it has connected, unless the
-// request is a single command, which Reach may repeat if nothing was sent.
+// request is a single command, which a.Reach may repeat if nothing was sent.
 func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
@@ -76,7 +76,8 @@ func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, tim
 	return doOver(ctx, ctx, a, s, req, timeout)
 }
 
-// doOver is like DoOver. The context limited bounds all exchanges except reading back.
+// doOver is like DoOver. The context limited bounds sending the commands and waiting for their replies,
+// but neither reading back nor req.Run.
 func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	way := transport{send: s.Do, readBack: s.ReadBack, timeout: timeout}
 	switch {
@@ -106,7 +107,7 @@ func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) 
 	return t.finish(a, req, 0, &answer)
 }
 
-// recoverLost calls Recover, and notes each lost reply first.
+// recoverLost prints a note for each lost reply, and then calls Recover.
 func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answer) {
 	for _, answer := range answers {
 		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
@@ -120,7 +121,7 @@ func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answ
 const manyInFlight = 64
 
 // doMany sends the commands of a request and prints their results and errors in the order of the
-// commands. The first error gives the exit code. After a lost reply to a write, doMany waits for all
+// commands. The first error determines the exit code. After a lost reply to a write, doMany waits for all
 // other replies, and then recovers all such writes within one timeout. A GET whose reply was lost
 // is sent again.
 func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
@@ -229,7 +230,7 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 	return result, cmp.Or(err, fault.NoIf(!yes))
 }
 
-// patternUse returns the command that does for all keys of a pattern what verb does for one key.
+// patternUse returns the command that does for all keys that match a pattern what verb does for one key.
 func patternUse(verb string) string {
 	if verb == wire.VerbDel {
 		return "del --match PATTERN"

@@ -100,8 +100,8 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 }
 
 // aboutFence adds what can be found out to the error for a refused or missing token: when the key was
-// written, whether the key's token is from the future, and who holds the lock of the surrounding lock
-// run. The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing,
+// written, whether the key's token is from the future, and who holds the lock of the surrounding
+// `lock run`. The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing,
 // so that the trace shows only the user's request.
 func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
@@ -141,7 +141,8 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
-// aboutLock returns a text that says who holds the surrounding lock, and how much newer its token is.
+// aboutLock returns a text that says who holds the surrounding lock, and how much newer than token the
+// lock's token is.
 func aboutLock(a *app.App, name string, held client.GetResult, token string) string {
 	if !held.Found {
 		return fmt.Sprintf("lock %s is free now", format.Brief(name))
@@ -158,7 +159,7 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 }
 
 // noteNewline prints a note if the value given to VDEL differs from the stored one only by newlines at
-// the end. It sends nothing with a trace, like aboutFence, or with --quiet.
+// the end. With --quiet, or with a trace as in aboutFence, it does nothing.
 func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
 	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A ReadBack finds out whether a write was applied.
+// A ReadBack reads a key back to find out whether a write was applied.
 type ReadBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
 
 // An Answer is the reply to a request, or the error. If the reply to a write was lost, Recover fills
@@ -54,7 +54,8 @@ func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back
 	reading.Wait()
 }
 
-// recoverOne is Recover for one write. limited is ctx with the deadline that all writes share.
+// recoverOne does the work of Recover for one write. limited is ctx with the deadline that all writes
+// share.
 func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
@@ -79,8 +80,8 @@ func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, time
 	return found.Result, warning + "the key holds this value, perhaps set by another client", nil
 }
 
-// nowIs returns a text that says what a command's key holds and since when. For an unknown verb the key
-// was not read.
+// nowIs returns a text that says what a command's key holds and since when. For an unknown verb, the key
+// was not read, so the text says only that the effect of the request is not known.
 func nowIs(c client.Command, now client.GetResult) string {
 	switch {
 	case now.Found && now.Version.IsZero():

@@ -17,8 +17,8 @@
 // [Recover] to find out whether a write whose reply was lost was applied, and [Present] to turn a
 // reply into a result.
 //
-// With --force-fence a write is sent with a token that the key accepts (fence.go). A write is never
-// repeated, except after the store refused its token.
+// With --force-fence a write is sent with a token that the store accepts for the key (fence.go). A
+// write is never repeated, except after the store refused its token.
 package verb
 
 import (
@@ -44,7 +44,7 @@ import (
 )
 
 // A Verb is a command that sends requests to the store. It holds the values of its flags, so
-// each use with flags needs a new one.
+// each use with flags needs a new Verb.
 type Verb struct {
 	Use     string   // cobra's Use: the name, then the operands
 	Aliases []string // other names
@@ -57,9 +57,9 @@ type Verb struct {
 
 	// Flags defines the verb's own flags; nil if there are none.
 	Flags func(*pflag.FlagSet)
-	// Parse turns the operands into a request. It does not change the values of the flags. It
-	// calls in only if an operand or a flag names a file or standard input. The error is a usage
-	// error or in's error.
+	// Parse turns the operands into a request. It does not change the values of the flags. It reads
+	// from the Source only if an operand or a flag names a file or standard input. The error is a usage
+	// error or the error of the Source.
 	Parse func(operands []repl.Word, in Source) (Request, error)
 	// Writes reports whether a line with these operands may change the store. It does not read
 	// the value. nil = the verb never writes.
@@ -105,14 +105,15 @@ func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
 	}
 }
 
-// A Source reads a file, or standard input if the name is "-". what describes the content, for the
-// user who types it at the terminal.
+// A Source reads a file, or standard input if the name is "-". The argument what describes the content,
+// for a user who types it at the terminal.
 type Source func(name, what string) ([]byte, error)
 
 const theValue = "the value"
 
-// Value returns the operand VALUE, given the words after the key: the content of file, unless file
-// is empty, or else the first word, where - means standard input. rest holds the unused words.
+// Value returns the operand VALUE from words, the words after the key. If file is not empty, the value is
+// the content of that file. Otherwise it is the first word, where - means standard input. rest holds the
+// unused words.
 func Value(words []repl.Word, file string, in Source) (value string, rest []repl.Word, err error) {
 	var data []byte
 	switch {
@@ -142,11 +143,11 @@ type Request struct {
 	// "no", which has exit code 1. A nil result prints nothing.
 	Result func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
 
-	// Run, unless nil, carries out the whole request, for exchanges that each depend on the one
-	// before. Commands then holds only the first.
+	// Run, unless nil, carries out the whole request. It is for requests in which each exchange depends
+	// on the previous one. Commands then holds only the first command.
 	Run func(ctx context.Context, a *app.App, s *client.Session) error
 
-	Show format.Show  // --show, which only the human form heeds; empty if it was not given
+	Show format.Show  // --show, which affects only the human form of output; empty if it was not given
 	Rows []format.Row // the parts of the results that are known in advance, to align the columns
 }
 
@@ -164,8 +165,8 @@ func (r Request) Check(output string) error {
 	return usage.CheckShow(r.Show, output)
 }
 
-// Writes describes in a few words what a request changes: `set "a" and 2 more`. It returns "" if
-// the request only reads.
+// Writes returns a short description of what a request changes, such as `set "a" and 2 more`. It returns
+// "" if the request only reads.
 func (r Request) Writes() string {
 	text, more := "", 0
 	for _, c := range r.Commands {

@@ -5,9 +5,9 @@
 // them one by one; with --inflight, pipeline.go runs several at a time. summary.go counts their
 // outcomes.
 //
-// Results are printed in the order of the lines. Only one request for a key is in flight at a time.
-// The first error ends the batch, unless --keep-going is set; a "no" is not an error. After a lost
-// connection, each line is reported as applied, refused or unknown. Memory does not grow with the
+// Results are printed in the order of the lines. Only one request for a key is in flight at a time. The
+// first error ends the batch, unless --keep-going is set; a "no" (exit code 1) is not an error. After a
+// lost connection, each line is reported as applied, refused or unknown. Memory does not grow with the
 // input.
 package batch
 
@@ -46,7 +46,8 @@ type batchFlags struct {
 // loadFlags returns the names of the flags of `set` that apply to all lines of --load.
 func loadFlags() []string { return []string{"nx", "nex", "px", "ttl", "persist", "fence"} }
 
-// maxInflight is above any broker's Receive Maximum, which is at most 65535.
+// maxInflight is the maximum of --inflight. A broker's Receive Maximum, which is at most 65535, never
+// allows more.
 const maxInflight = 1 << 16
 
 // New returns the command `sscli batch`.
@@ -161,9 +162,9 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	})
 }
 
-// checkFile refuses a file of JSON lines, which only --load and import accept, and asks once for all
-// writes before the first line runs. It checks only regular files, because others cannot be read
-// twice; for those, confirm asks later.
+// checkFile checks the whole input before the first line runs. It refuses a file of JSON lines unless
+// --load or import reads it, and in a protected context it asks once for all writes. It checks only
+// regular files, because other files cannot be read twice; for other files, confirm asks later.
 func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -201,7 +202,8 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 	return b.app.ConfirmAll(ctx, fmt.Sprintf("batch %s (lines that write: %d)", name, count))
 }
 
-// confirm asks before the first request that writes. The answer holds for the whole batch.
+// confirm asks before the first request that writes, if the context is protected. The answer holds for
+// the whole batch.
 func (b *batch) confirm(ctx context.Context, req *verb.Request) error {
 	if !b.app.Settings.Protected {
 		return nil
@@ -222,7 +224,7 @@ type batch struct {
 	session *client.Session
 	timeout time.Duration // of each request
 	in      verb.Source   // reads values from files and standard input
-	stderr  io.Writer     // standard error, or a writer that prints above the line of progress
+	stderr  io.Writer     // standard error, or a writer that prints above the progress line
 	summary summary
 
 	ran       bool  // run was called

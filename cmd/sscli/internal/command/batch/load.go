@@ -17,12 +17,12 @@ type LoadOptions struct {
 	Inflight  int       // maximum number of lines in flight, at least 1
 	From      int       // number of the first line to run, from 1
 	KeepGoing bool      // continue after an error
-	Newer     bool      // count the overwritten values that were newer than their lines
+	Newer     bool      // count the overwritten values that were newer than the versions on their lines
 }
 
 // Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but
 // prints no results. It returns the first error in the order of the lines; a "no" is not an error. sum
-// is valid even after an error. ran is false if no line was read.
+// is valid even after an error. ran is false if Load failed before it read the first line.
 func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum format.BatchSummary, ran bool, err error) {
 	if err := checkRange(o.Inflight, o.From); err != nil {
 		return sum, false, err

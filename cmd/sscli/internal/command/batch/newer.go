@@ -6,8 +6,8 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-// lookUp sends a GET for the key of a line that has a version. If a request for the key is in flight,
-// the line overwrites what an earlier line wrote, and needs no GET.
+// lookUp queues a GET for the key of a line that has a version. If a request for the key is already in
+// flight, lookUp queues none, because the line will overwrite the value of an earlier line.
 func (p *pipeline) lookUp(ctx context.Context, l *pendingLine) {
 	if l.Err != nil || l.version.IsZero() {
 		return
@@ -19,7 +19,7 @@ func (p *pipeline) lookUp(ctx context.Context, l *pendingLine) {
 
 // countNewer counts the value that a line has overwritten if that value was newer than the version on
 // the line, and differs from the line's value. It does not count a value that an earlier line has
-// written: such a value is at least as new as the first write.
+// written: such a value is at least as new as the first write of the batch.
 func (p *pipeline) countNewer(l *pendingLine) {
 	r, ok := l.Reply.(client.SetResult)
 	if !ok || !r.Applied {

@@ -28,7 +28,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A lineVerb provides a verb for lines. A line with flags needs a verb of its own; all others share one.
+// A lineVerb provides a verb for lines. Each line with flags needs a new verb; all lines without flags
+// share one.
 type lineVerb struct {
 	newVerb func() verb.Verb // for a line with flags
 	plain   verb.Verb        // for all lines without flags
@@ -50,7 +51,7 @@ func (b *batch) lineVerbs() map[string]*lineVerb {
 // A task is a parsed line: a request of a verb, or a function that runs the line.
 type task struct {
 	req     verb.Request
-	run     func(context.Context) error // nil if the line is req
+	run     func(context.Context) error // nil if the line is a request
 	version client.Version              // with LoadOptions.Newer, the version on the line
 }
 
@@ -73,7 +74,7 @@ func (b *batch) parse(line lineinput.Line) (t task, err error) {
 			return t, errNothing
 		}
 		if b.flags.Newer {
-			t.version, _ = client.ParseVersion(e.Version) // zero if the line has none
+			t.version, _ = client.ParseVersion(e.Version) // zero if the line has no version
 		}
 		t.req = set.Request(e.Key, string(e.Value), b.set)
 		return t, t.req.Check(b.app.Output)
@@ -164,7 +165,7 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	return fs
 }
 
-// parseFlags separates flags from operands. It returns a verb with the flags, and the operands.
+// parseFlags separates flags from operands. It returns a verb with these flags set, and the operands.
 func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []repl.Word, error) {
 	flag := slices.IndexFunc(words, operand.IsFlag)
 	if flag < 0 {

@@ -19,7 +19,7 @@ const lastReplies = time.Second
 // A pendingLine is a line whose result has not been printed.
 type pendingLine struct {
 	line   lineinput.Line
-	before *client.InFlight // a GET of what the line overwrites; may be nil
+	before *client.InFlight // a GET of the value that the line overwrites; may be nil
 	task
 	f *client.InFlight // nil if nothing was sent
 	verb.Answer
@@ -33,10 +33,10 @@ type pipeline struct {
 	pipe      *client.Pipeline
 	lines     <-chan lineinput.Line // nil after the last line
 	lookahead int                   // maximum length of next
-	next      []*pendingLine        // lines that were read and not run, in order
-	underWay  []*pendingLine        // in the order of the lines
+	next      []*pendingLine        // lines that were read but not started yet, in order
+	underWay  []*pendingLine        // lines that were started but not printed yet, in order
 	spare     []*pendingLine        // for reuse
-	losses    int                   // number of lost replies whose outcome is known
+	losses    int                   // number of lost replies whose requests have a known outcome
 	over      bool                  // no more lines are read or sent
 
 	firstWrite client.Version // the version of the first write that was applied
@@ -71,8 +71,8 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	}
 }
 
-// finishFirst prints the result of the first line under way, if that line has one, and reports whether
-// it did.
+// finishFirst prints the result of the first line under way and returns true. It returns false if there
+// is no result yet. After a lost reply, it finishes all lines under way.
 func (p *pipeline) finishFirst(ctx context.Context) bool {
 	if len(p.underWay) == 0 || p.underWay[0].f != nil && !p.underWay[0].f.Over() {
 		return false
@@ -141,7 +141,7 @@ func (p *pipeline) begin(ctx, late context.Context) bool {
 }
 
 // read reads lines that are available without waiting, while there is room for them. After a signal,
-// the next line is the error of ctx.
+// read appends a line whose error is the cause of ctx.
 func (p *pipeline) read(ctx context.Context) {
 	for p.lines != nil && len(p.next) < p.lookahead {
 		select {
@@ -156,7 +156,7 @@ func (p *pipeline) read(ctx context.Context) {
 	}
 }
 
-// parseNext appends a line that was read to p.next. ok is false after the last line.
+// parseNext parses a line and appends it to p.next. ok is false if the input has no further line.
 func (p *pipeline) parseNext(ctx context.Context, line lineinput.Line, ok bool) {
 	if ctx.Err() != nil {
 		line.Err, line.End = context.Cause(ctx), true
@@ -214,11 +214,11 @@ func (p *pipeline) wait(ctx context.Context) {
 	}
 }
 
-// flushOrEnd writes the queued results, and ends the batch if that is impossible.
+// flushOrEnd writes the queued results, and ends the batch if they cannot be written.
 func (p *pipeline) flushOrEnd() { p.end(!p.flush()) }
 
-// recoverLost waits for the replies to lines, and finds out whether writes without a reply were applied.
-// If one reply is lost, others usually are too, and it is faster to read back all keys together.
+// recoverLost waits for the replies to lines, and finds out whether writes without a reply were
+// applied. If one reply is lost, others usually are too, and reading back all keys together is faster.
 func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	p.flushOrEnd()
 	answers := make([]*verb.Answer, 0, len(lines))

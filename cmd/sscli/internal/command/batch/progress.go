@@ -18,7 +18,7 @@ func (b *batch) showProgress(source io.Reader) (end func()) {
 		return func() {}
 	}
 	size := int64(0)
-	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // an error if source is no file
+	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() { // Stat fails if source is not a file
 		size = info.Size()
 	}
 	begun := time.Now()
@@ -36,8 +36,8 @@ func (b *batch) showProgress(source io.Reader) (end func()) {
 	}
 }
 
-// progressText describes the progress of a batch. read is the number of bytes read, and size is the
-// size of the input, or 0 if that is unknown.
+// progressText returns the text of the progress line. read is the number of bytes read, and size is the
+// size of the input, or 0 if the size is unknown.
 func progressText(lines int64, elapsed time.Duration, read, size int64) string {
 	text := fmt.Sprintf("%d lines, %.0f/s", lines, float64(lines)/elapsed.Seconds())
 	if size <= 0 || read <= 0 {

@@ -11,17 +11,17 @@ import (
 
 // A summary counts the outcomes of a batch's lines.
 type summary struct {
-	lines atomic.Int64 // read by the progress display; only the reporting goroutine uses the rest
+	lines atomic.Int64 // number of counted lines; the only field that the progress goroutine reads
 
 	result format.BatchSummary
 	first  error // the first error, an *fault.ExitError
 	no     error // the last "no"
 	last   int   // number of the line that was counted last
-	ended  bool  // the batch ended before its input
+	ended  bool  // the batch ended before the end of its input
 	joined bool  // the line counted last is in the last range of result.Ahead
 }
 
-// count counts a line. code is the exit code of its error, or 0 for a "no".
+// count counts a line. code is the exit code of err, or 0 if err is nil, a "no" or errNothing.
 func (s *summary) count(line lineinput.Line, code int, err error) {
 	if code != 0 && s.first == nil {
 		s.first = &fault.ExitError{Code: code, Err: err}
@@ -57,8 +57,9 @@ func (s *summary) count(line lineinput.Line, code int, err error) {
 	}
 }
 
-// end records that the batch ended before its input, and the line to continue from: line, or the line
-// after the last counted one if line has no number. Only the first call has an effect.
+// end records that the batch ended before the end of its input, and the line to continue from: line
+// itself or, if line has no number, the line after the last counted line. Only the first call has an
+// effect.
 func (s *summary) end(line lineinput.Line, from int) {
 	if s.ended {
 		return

@@ -3,9 +3,9 @@
 // [New] makes the command. bench.go has the flags and the workers, mix.go parses --mix, and
 // measurement.go computes the percentiles.
 //
-// With --rate, a latency counts from the time when the request was due, not from when it was sent.
-// Otherwise a store that stops for a second would count as only one slow request. The keys share a
-// prefix and are deleted at the end. If that fails, they expire.
+// With --rate, the latency of a request is measured from the time when it was due, not from the time
+// when it was sent. Otherwise a store that stops for a second would count as only one slow request. The
+// keys share a prefix and are deleted at the end. If that fails, they expire.
 package bench
 
 import (
@@ -101,7 +101,7 @@ type benchmark struct {
 	a      *app.App
 	f      benchFlags
 	length time.Duration // of the measurement; 0 means no limit
-	verbs  []string      // each verb as often as its weight says
+	verbs  []string      // repeats each verb as often as its weight says
 	prefix string        // of the keys
 	value  []byte
 
@@ -116,7 +116,7 @@ type benchmark struct {
 	first  error // the first error of a request
 }
 
-// newBenchmark checks the flags. The error is a usage error.
+// newBenchmark returns a benchmark for these flags, or a usage error if a flag is invalid.
 func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: keyPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
@@ -271,8 +271,8 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// work sends one request after the other until measuring ends. Then it waits for the last reply, unless
-// ctx ends too.
+// work sends one request after another. It stops when measuring ends, or when all requests of -n are
+// sent. The end of measuring does not cancel the last request, but the end of ctx does.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	for measuring.Err() == nil {
 		n := b.sent.Add(1)
@@ -327,7 +327,7 @@ func (b *benchmark) print(elapsed time.Duration) error {
 	return b.a.Emit(all.result(name, elapsed))
 }
 
-// progress returns a line about the progress.
+// progress returns the text of the progress line.
 func (b *benchmark) progress() string {
 	n, elapsed := b.answered.Load(), time.Since(b.began)
 	text := fmt.Sprintf("%d answered, %d/s", n, n-b.shown)

@@ -16,7 +16,7 @@ type measurement struct {
 	errors  int64
 }
 
-// maxLatency is the highest latency of a measurement. Higher ones count as maxLatency.
+// maxLatency is the highest latency that a measurement records. Higher latencies count as maxLatency.
 const maxLatency = time.Hour
 
 func newMeasurement() *measurement {

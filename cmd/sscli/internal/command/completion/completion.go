@@ -83,9 +83,9 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 	return cmd
 }
 
-// safe returns cobra's script for a shell, changed to quote the candidates that it inserts. A key may
-// be any text, which the shell must not evaluate. The script sets complete.QuotesVariable to tell sscli
-// that it quotes candidates.
+// safe returns cobra's script for a shell, changed so that the script quotes the candidates that it
+// inserts. A key may be any text, which the shell must not evaluate. The script sets
+// complete.QuotesVariable, so that sscli also offers keys that need quotes.
 func safe(shell, script string) (string, error) {
 	for _, change := range changes(shell) {
 		if n := strings.Count(script, change[0]); n != 1 {
@@ -102,7 +102,8 @@ func changes(shell string) [][2]string {
 	switch shell {
 	case "bash":
 		return [][2]string{
-			// cobra's script calls a function of the package bash-completion here.
+			// This function of cobra's script needs the package bash-completion. Its replacement,
+			// bashWords, does not.
 			{`# Macs have bash3 for which the bash-completion package doesn't include
 # _init_completion. This is a minimal version of that function.
 __sscli_init_completion()
@@ -111,7 +112,7 @@ __sscli_init_completion()
     _get_comp_words_by_ref "$@" cur prev words cword
 }
 `, bashWords},
-			// Close an open quote, so that the line can be evaluated.
+			// Close an open quote, so that eval accepts the line.
 			{`    # Use eval to handle any environment variables and such
 `, `    # Close a quote that is open, or eval would refuse the line
     if [[ ${cur} == \"* && ${cur:1} != *\"* || ${cur} == \'* && ${cur:1} != *\'* ]]; then
@@ -121,8 +122,8 @@ __sscli_init_completion()
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
-			// For several candidates, cobra's script inserts their common prefix without quotes.
-			// This function adds the quotes. It need not filter candidates, because sscli does.
+			// For several candidates, cobra's script inserts their common prefix without quotes. The
+			// new function adds the quotes. It need not filter candidates, because sscli does.
 			{`__sscli_handle_completion_types() {
 `, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
 __sscli_handle_quoted() {
@@ -160,7 +161,7 @@ __sscli_handle_completion_types() {
 		}
 	case "fish":
 		return [][2]string{
-			// fish has removed the quotes of the words, so eval would expand them.
+			// fish has removed the quotes, so eval would expand the words.
 			{`    set -l args (commandline -opc)
 `, `    set -l args (__sscli_words)
 `},

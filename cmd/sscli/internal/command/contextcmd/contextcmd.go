@@ -1,8 +1,8 @@
 // Package contextcmd is the command `sscli context`, which lists, shows, changes and chooses named
 // connections.
 //
-// [New] makes the command with its subcommands set, list, use, show and rm. None of them connects to
-// a broker. Package config reads and writes the file of contexts.
+// [New] makes the command with its subcommands set, list, use, show and rm. None of them connects to a
+// broker. Package config reads and writes the context file.
 package contextcmd
 
 import (
@@ -50,7 +50,8 @@ secret.`,
 	}, contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 }
 
-// contextFile returns the path of the file of contexts.
+// contextFile returns the path of the context file. It returns a usage error if --context is given,
+// because these commands take the name as an operand.
 func contextFile(a *app.App, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("context"); f != nil && f.Changed {
 		return "", fault.Usagef("--context %s: write the name as the operand", f.Value)
@@ -71,7 +72,7 @@ func shownContext(op, name string, all config.Contexts) format.Context {
 	return shown
 }
 
-// editContexts applies change to the contexts file and prints the context that change returns.
+// editContexts applies change to the context file, and prints the context that change returns.
 func editContexts(a *app.App, cmd *cobra.Command, change func(all *config.Contexts, file string) (format.Context, error)) error {
 	file, err := contextFile(a, cmd)
 	if err != nil {
@@ -194,9 +195,9 @@ The name none means that no context is chosen.`,
 	}
 }
 
-// warnOverridden warns if variables override the context that was just chosen.
+// warnOverridden warns if environment variables override the context that was just chosen.
 func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
-	config.ForgetWarning(a.Env)                // it was about the previous context
+	config.ForgetWarning(a.Env)                // a pending warning is about the previous context
 	s, _ := config.Resolve(cmd.Flags(), a.Env) // a command that connects will report the error
 	variables, what := s.Override.Variables, "it"
 	switch other, _ := a.Env("SSCLI_CONTEXT"); {

@@ -20,7 +20,8 @@ type matcher struct {
 	options client.WriteOptions
 }
 
-// run lists the matching keys. With dryRun it prints them; otherwise it asks, and deletes them.
+// run finds the matching keys. With m.dryRun it prints them; otherwise it asks the user, and deletes
+// them.
 func (m matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 	var keys []string
 	for page, err := range s.Scan(ctx, m.pattern) {
@@ -58,7 +59,7 @@ func (m matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 	result := req.Result
 	req.Result = func(c *client.Command, r client.Result) (format.Result, bool, error) {
 		shown, _, err := result(c, r)
-		return shown, true, err // if another client was faster, the exit code is still 0
+		return shown, true, err // the exit code is 0 even if another client has deleted the key first
 	}
 	return verb.DoOver(ctx, a, s, req, cmp.Or(a.Settings.Timeout, client.DefaultTimeout))
 }

@@ -124,7 +124,7 @@ func (d *differ) withSource(ctx context.Context, name, prefix string) (err error
 	})
 }
 
-// Keys returns the keys of sources. Old of each entry has the value in the sources.
+// Keys returns the keys of sources. The field Old of each entry holds the key's entry in the sources.
 func Keys(set *sources.Set) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		for e, err := range set.Entries(ctx) {
@@ -172,7 +172,7 @@ func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	}
 }
 
-// run compares the old side with the store now, and prints the differences and a summary.
+// run compares the entries of old with the new side. It prints the differences and a summary.
 func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys) error {
 	d.began = time.Now()
 	end := d.app.Progress(false, func() string { return fmt.Sprintf("%d keys compared", d.compared.Load()) })
@@ -237,7 +237,8 @@ const (
 	changed = "changed"
 )
 
-// Difference compares two states of a key. Change is empty if they are equal.
+// Difference returns how two states of a key differ. The Change of the result is empty if the values
+// are equal.
 func Difference(key string, old, now client.GetResult) format.Difference {
 	d := format.Difference{Key: key, OldVersion: app.Version(old.Version), NewVersion: app.Version(now.Version)}
 	if old.Found == now.Found && bytes.Equal(old.Value, now.Value) {

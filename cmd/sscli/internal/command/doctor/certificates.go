@@ -12,8 +12,8 @@ import (
 )
 
 // certificates adds the broker's certificates to a check: names, issuers and dates. It warns if a
-// certificate of the broker or of the user expires soon, or if verification would refuse the broker
-// without --tls-insecure.
+// certificate of the broker or of the user expires soon. With --tls-insecure, it warns instead if
+// verification would refuse the broker.
 func (c *checkup) certificates(check *format.Check, now time.Time) {
 	state := c.recorder.tls
 	leaf := state.PeerCertificates[0]
@@ -44,7 +44,7 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 	}
 }
 
-// chain describes a chain of certificates. The first is the broker's own.
+// chain returns facts about a chain of certificates, which begins with the broker's own.
 func chain(certificates []*x509.Certificate) (facts []format.Fact) {
 	for i, cert := range certificates {
 		name := "certificate"

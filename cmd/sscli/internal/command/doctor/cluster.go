@@ -41,12 +41,13 @@ func (c *checkup) cluster(ctx context.Context) error {
 	return nil
 }
 
-// A version is the version that kubectl or the API server reports. After an error it is empty.
+// A version holds the version that kubectl or the API server reports. Version is empty if the output
+// could not be parsed.
 type version struct {
 	Version string `json:"gitVersion"`
 }
 
-// kubectl checks whether kubectl is installed, and shows its version.
+// kubectl checks that kubectl is installed, and shows its version.
 func (c *checkup) kubectl(ctx context.Context, way *via.Way, check *format.Check) error {
 	out, err := way.Kubectl(ctx, "version", "--client", "--output=json")
 	var local struct {

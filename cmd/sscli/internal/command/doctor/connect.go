@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// connect makes the connection that all later checks use. Each stage of it is a check.
+// connect makes the connection that all later checks use. Each stage of connecting is a check.
 func (c *checkup) connect(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()

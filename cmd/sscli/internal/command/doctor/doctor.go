@@ -10,12 +10,12 @@
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// To add a check, write a method that ends with a call of print, pass, skip or fail, and add the
-// method to the list in runChecks. Name the check here, in Long and, for --write, in the last skip of
-// runChecks. The recorder (recorder.go) records what the connection sends and receives.
+// To add a check, write a method that ends with a call of print, pass, skip or fail, and add the method
+// to the list in runChecks. Name the check here and in Long. Also name a check of --write in the last
+// skip of runChecks. The recorder (recorder.go) records what the connection sends and receives.
 //
-// Without --write, doctor writes nothing. With it, a check takes its keys from the method key and
-// sets them with scratchTTL: doctor deletes these keys at the end, and if that fails, they expire.
+// Without --write, doctor writes nothing. With --write, a check gets its keys from the method key and
+// sets them with scratchTTL. doctor deletes these keys at the end; if that fails, they expire.
 package doctor
 
 import (
@@ -126,7 +126,7 @@ func (c *checkup) runChecks(ctx context.Context, write bool) error {
 	return err
 }
 
-// print prints and counts a check. Its error means that standard output cannot be written.
+// print prints and counts a check. It returns an error only if the check cannot be printed.
 func (c *checkup) print(check format.Check) error {
 	switch check.Status {
 	case format.Pass:
@@ -149,8 +149,8 @@ func (c *checkup) skip(name, why string) error {
 	return c.print(format.Check{Name: name, Status: format.Skip, Message: why})
 }
 
-// fail prints a failed check, and returns an error with its exit code, which ends the checkup and is
-// not printed again.
+// fail prints a failed check, and returns an error that ends the checkup with the exit code of err. The
+// error is not printed again.
 func (c *checkup) fail(ctx context.Context, name string, err error, facts ...format.Fact) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // the check ended because of a signal

@@ -113,7 +113,7 @@ func (c *checkup) notify(ctx context.Context) error {
 	return c.pass("notify", took, "the store sends a notification of a set and of a deletion")
 }
 
-// next waits for an event of a kind, and skips others.
+// next waits for the next event of this kind, and skips all others.
 func next(ctx context.Context, w *client.Watch, kind client.EventKind) error {
 	for {
 		e, err := w.Next(ctx)
@@ -139,8 +139,8 @@ func (c *checkup) scan(ctx context.Context) error {
 	return c.pass("scan", 0, "this broker has SCAN, so keys can be listed")
 }
 
-// dialect shows which forms the broker uses where the published protocol says nothing or differs from
-// the SDKs (protocol.md 2.3, 2.6, 3.1).
+// dialect shows which form the broker uses in each case that the published protocol leaves open, or
+// describes differently from the SDKs (protocol.md 2.3, 2.6, 3.1).
 func (c *checkup) dialect(context.Context) error {
 	check := format.Check{Name: "dialect", Status: format.Pass, Message: "the forms that this broker uses where the published protocol leaves a choice"}
 	add := func(name, value string) { check.Facts = append(check.Facts, format.Fact{Name: name, Value: value}) }

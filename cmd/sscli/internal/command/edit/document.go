@@ -20,7 +20,7 @@ type document struct {
 }
 
 // newDocument returns the document of a value. ok is false if the value is not text, because an editor
-// may damage it.
+// may damage such a value.
 func newDocument(value []byte) (d document, ok bool) {
 	if !utf8.Valid(value) || bytes.IndexByte(value, 0) >= 0 {
 		return document{}, false

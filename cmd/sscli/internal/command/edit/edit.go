@@ -73,8 +73,8 @@ protected: every write to it needs a token. Editing a key removes its expiry.`,
 	return cmd
 }
 
-// editorWords returns the words of the editor's command line, and the variable that it comes from,
-// which is empty for the default editor.
+// editorWords returns the words of the editor's command line, and the name of the environment variable
+// that they come from. The name is empty for the default editor.
 func editorWords(a *app.App) (command []string, source string, err error) {
 	for _, name := range []string{"VISUAL", "EDITOR"} {
 		line, _ := a.Env(name)
@@ -92,8 +92,8 @@ func editorWords(a *app.App) (command []string, source string, err error) {
 	return []string{"vi"}, "", nil
 }
 
-// isFullScreen reports whether an editor is known to need a terminal. Others may be scripts, or may
-// open a window.
+// isFullScreen reports whether an editor is known to need a terminal. Other editors may be scripts, or
+// may open a window.
 func isFullScreen(editor string) bool {
 	return slices.Contains(strings.Fields("vi vim nvim view elvis nano pico micro joe jed ne mcedit hx helix kak"), editor)
 }
@@ -177,7 +177,7 @@ func (e *editRun) run(ctx context.Context) (err error) {
 	if err == nil && value != nil {
 		err = e.store(ctx, value)
 	}
-	if err == nil || fault.IsA[*fault.OutputError](err) { // the value was written
+	if err == nil || fault.IsA[*fault.OutputError](err) { // the value was written or is unchanged
 		return errors.Join(err, e.removeFile())
 	}
 	return e.keepFile(err)
@@ -208,7 +208,8 @@ func (e *editRun) writeFile() error {
 	return nil
 }
 
-// removeFile removes the file with its directory. A virus scanner may hold the file open for a moment.
+// removeFile removes the file with its directory. On Windows it retries, because a virus scanner may
+// hold the file open for a moment.
 func (e *editRun) removeFile() error {
 	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
 }

@@ -1,7 +1,8 @@
 // Package explain is the command `sscli explain`, which says whether the store would refuse a write
 // because of its fencing token, and why.
 //
-// [New] makes the command. It reads the key and then the lock, and facts.verdict (verdict.go) decides.
+// [New] makes the command. The command reads the key and then the lock. facts.verdict (verdict.go) then
+// predicts the store's reply.
 //
 // The store does not reveal a key's token. A verdict that depends on the token is `unknown`, or says
 // what it assumes. With --ask, sscli first sends a probe, and the store's reply to the probe is the
@@ -123,9 +124,9 @@ func explain(ctx context.Context, a *app.App, s *client.Session, f facts) error 
 	return nil
 }
 
-// ask sends the probe: a VDEL with a random value, so the key does not hold that value. The key must
-// be read after the probe. Only then can its version show whether a refusal is due to a clock that was
-// ahead.
+// ask sends the probe: a VDEL with a random value, which the key cannot hold. The caller must read the
+// key after the probe. Only then can the version of the key show whether a refusal is due to a clock
+// that was ahead.
 func (f *facts) ask(ctx context.Context, s *client.Session) error {
 	probe := client.VDel(f.key, []byte("sscli explain --ask "+rand.Text()), client.WriteOptions{Fence: f.token})
 	result, err := s.Do(ctx, probe)

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// facts are what sscli knows about a write, its key and the key's lock.
+// facts holds what sscli knows about a write, its key and the key's lock.
 type facts struct {
 	key     string
 	found   bool
@@ -22,7 +22,7 @@ type facts struct {
 	holder    string
 	lockToken client.Version // the lock's current token; zero if unknown
 
-	token client.Version // token of the write; zero if it has none
+	token client.Version // token of the write; zero if the write has none
 	now   time.Time      // by the local clock
 
 	asked   bool  // a probe was sent
@@ -36,7 +36,8 @@ const (
 	unknown = "unknown"
 )
 
-// The rules that a verdict names. Some are also kinds of errors.
+// The rules that a verdict names. Some have the same name as a kind of error, such as
+// [wire.ErrorFenceRequired].
 const (
 	ruleUnfenced = "unfenced"
 	ruleRequired = "fencing_required"
@@ -106,7 +107,7 @@ func (f facts) verdict() format.Explanation {
 	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
 }
 
-// answered returns the verdict of the store's reply to the probe.
+// answered returns the verdict that follows from the store's reply to the probe.
 func (f facts) answered() (verdict, rule, why, hint string) {
 	kind := wire.ErrorUnknown
 	if refusal, ok := errors.AsType[*wire.StoreError](f.refusal); ok {
@@ -142,7 +143,7 @@ func (f facts) again() string {
 	return text
 }
 
-// run returns a hint: the command that writes the key while it holds the lock.
+// run returns a hint: a command line that writes the key under the lock.
 func (f facts) run() string {
 	if f.lock == "" {
 		return "sscli lock run LOCK -- sscli set " + format.ShWord(f.key) + " … --fence lock, with the lock that protects the key"

@@ -60,7 +60,7 @@ func (c *carrier) carry(ctx context.Context, nc net.Conn) {
 		return
 	}
 	defer c.remove(broker)
-	// When one direction ends, close both: MQTT needs both.
+	// When one direction ends, close both connections, because MQTT needs both directions.
 	var copies sync.WaitGroup
 	for _, way := range [2][2]net.Conn{{nc, broker}, {broker, nc}} {
 		copies.Go(func() {

@@ -13,15 +13,15 @@ import (
 const directoryPrefix = "sscli-forward-"
 
 // A directory holds the files of one forward. It is locked while the forward runs, and removed at the
-// end. If sscli is killed, the guard of its kubectl removes the directory. If no kubectl was running,
-// the user's next forward finds the directory unlocked and removes it.
+// end. If sscli is killed, the guard process of its kubectl removes the directory. If no kubectl was
+// running, the user's next forward finds the directory unlocked and removes it.
 type directory struct {
 	path string
-	lock *os.File // nil = the file system has no locks, so no other forward removes the directory
+	lock *os.File // nil if the file system has no locks; then no other forward removes the directory
 }
 
-// newDirectory makes a directory for this forward, and removes the directories that the user's killed
-// forwards have left.
+// newDirectory makes a directory for this forward, and removes the directories that killed forwards of
+// this user have left.
 func newDirectory() (*directory, error) {
 	removeAbandoned(os.TempDir())
 	for {
@@ -37,10 +37,10 @@ func newDirectory() (*directory, error) {
 	}
 }
 
-// removeAbandoned removes the directories below temp that this user's killed forwards have left. A
+// removeAbandoned removes the directories below temp that killed forwards of this user have left. A
 // directory that cannot be removed stays for the next forward.
 func removeAbandoned(temp string) {
-	entries, _ := os.ReadDir(temp) // after an error, entries holds those read before it
+	entries, _ := os.ReadDir(temp) // after an error, ReadDir returns the entries that it has read
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), directoryPrefix) || !e.IsDir() {
 			continue
@@ -59,7 +59,8 @@ func removeAbandoned(temp string) {
 var errTaken = errors.New("the directory is in use")
 
 // lockDirectory locks a directory until the returned file is closed. The error is errTaken if another
-// process has locked or removed the directory. After any other error, the directory cannot be locked.
+// process has locked or removed the directory. Any other error means that the directory cannot be
+// locked.
 func lockDirectory(path string) (*os.File, error) {
 	lock, err := openLock(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,7 +79,7 @@ func lockDirectory(path string) (*os.File, error) {
 	return lock, nil
 }
 
-// hasName reports whether an open file's name still leads to that file. Another process may have
+// hasName reports whether an open file's name still refers to that file. Another process may have
 // removed the file.
 func hasName(f *os.File) bool {
 	opened, err := f.Stat()

@@ -21,8 +21,8 @@ func openLock(path string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(path, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 }
 
-// remove removes the directory, and the lock as the last file in it. Windows does not remove open
-// files, so remove closes the lock first. Another forward may open the lock briefly, so remove tries
+// remove removes the directory. It removes the lock file last. Windows does not remove open files, so
+// remove first closes the lock file. Another forward may briefly open the lock file, so remove tries
 // again for two seconds.
 func (d *directory) remove() error {
 	var entries []os.DirEntry

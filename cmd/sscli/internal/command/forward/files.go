@@ -19,7 +19,7 @@ import (
 type files struct {
 	a          *app.App
 	dir        string
-	token      func(context.Context) ([]byte, error) // returns a token of the cluster; nil = the settings have another login
+	token      func(context.Context) ([]byte, error) // gets a token of the cluster; nil if no token is needed
 	written    []byte                                // the token in the file
 	refreshing sync.WaitGroup
 }
@@ -37,9 +37,9 @@ func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (s
 
 func (f *files) tokenFile() string { return filepath.Join(f.dir, "token") }
 
-// writeToken writes a current token to a file, unless the file has it, and returns the file's name. If
-// the token does not come from the cluster, writeToken returns the token file of the settings, which
-// may be empty.
+// writeToken writes a current token to a file, unless the file already has this token, and returns the
+// file's name. If the token does not come from the cluster, writeToken returns s.SATFile, which may be
+// empty.
 func (f *files) writeToken(ctx context.Context, s config.Settings) (string, error) {
 	if f.token == nil {
 		return s.SATFile, nil
@@ -57,7 +57,7 @@ func (f *files) writeToken(ctx context.Context, s config.Settings) (string, erro
 	return f.tokenFile(), nil
 }
 
-// refresh replaces the token before it expires, until ctx ends.
+// refresh replaces the token in the file before the token expires, until ctx ends.
 func (f *files) refresh(ctx context.Context) {
 	if f.token == nil {
 		return

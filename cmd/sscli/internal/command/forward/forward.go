@@ -4,7 +4,7 @@
 // [New] returns the command. The command listens on the loopback interface and forwards each connection
 // through the [via.Way] of --via (carry.go). The listening address stays the same even if the broker's
 // pod ends, which also ends kubectl's port-forward. The CA and the token are in files that only the
-// user can read (files.go). Their directory is removed at the end, even if sscli is killed
+// user can read (files.go). The directory of these files is removed at the end, even if sscli is killed
 // (directory.go).
 package forward
 

@@ -56,7 +56,7 @@ func open(ctx context.Context, s *client.Session, timeout time.Duration, log *sl
 	return b, nil
 }
 
-// close ends the server and the watches, and waits for them.
+// close closes the server, ends the watches, and waits for all goroutines of b.
 func (b *backend) close() error {
 	err := b.server.Close()
 	b.cancel()
@@ -123,7 +123,7 @@ func (b *backend) send(ctx context.Context, p *client.Pipeline, op *redis.Op) (*
 	return flight, nil
 }
 
-// command returns the request of an operation. If the store would always refuse the operation, command
+// command returns the request for an operation. If the store would always refuse the operation, command
 // returns an error with the store's text.
 func command(op *redis.Op) (client.Command, error) {
 	var o client.SetOptions
@@ -154,7 +154,7 @@ func command(op *redis.Op) (client.Command, error) {
 	return c, c.Check()
 }
 
-// lifetime returns op.PX as a duration, which is at most 292 years.
+// lifetime returns op.PX as a duration, limited to about 292 years.
 func lifetime(op *redis.Op) time.Duration {
 	return time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

@@ -27,7 +27,7 @@ type expiringWrite struct {
 	done    chan struct{} // closed when the outcome is known
 }
 
-// An expiry says when one version of a key expires.
+// An expiry records when one version of a key expires.
 type expiry struct {
 	version client.Version
 	after   time.Duration // the key expires this long after the write
@@ -43,8 +43,8 @@ const (
 	// their total length in bytes. The expiry of any other key is reported as a deletion.
 	maxExpiries    = 1 << 16
 	maxExpiryBytes = 16 << 20
-	// maxReplaced is the maximum length of expiry.replaced. If the notification of a write comes
-	// after more than maxReplaced later writes, it counts as a SET without an expiry.
+	// maxReplaced is the maximum length of expiry.replaced. If the notification of a write comes after
+	// more than maxReplaced later writes, the write counts as a SET without an expiry.
 	maxReplaced = 256
 	// maxLateness is how long after its due time an expiry is still expected.
 	maxLateness = time.Minute
@@ -57,7 +57,7 @@ func newExpiries() *expiries {
 	return &expiries{inflight: make(map[string][]*expiringWrite), written: make(map[string]expiry)}
 }
 
-// begin records a SET that is about to be sent. finish must follow.
+// begin records a SET that is about to be sent. The caller must call finish afterwards.
 func (x *expiries) begin(key string, after time.Duration, watched bool) *expiringWrite {
 	w := &expiringWrite{began: time.Now(), after: after, watched: watched, done: make(chan struct{})}
 	x.mu.Lock()
@@ -115,7 +115,7 @@ func (x *expiries) forget(key string) {
 	delete(x.written, key)
 }
 
-// sweep forgets the writes that have certainly expired. x.mu must be held.
+// sweep forgets the writes whose expiry was due more than maxLateness ago. x.mu must be held.
 func (x *expiries) sweep(now time.Time) {
 	x.swept = now
 	for key, e := range x.written {
@@ -126,7 +126,7 @@ func (x *expiries) sweep(now time.Time) {
 }
 
 // last returns the last write that gave key an expiry. It first waits up to replyTimeout for the
-// replies to writes of key in flight.
+// replies to writes of key that are in flight.
 func (x *expiries) last(key string) (e expiry, known bool) {
 	x.mu.Lock()
 	inflight := slices.Clone(x.inflight[key])
@@ -147,18 +147,19 @@ func (x *expiries) last(key string) (e expiry, known bool) {
 	return e, known
 }
 
-// expires reports whether this gateway wrote a version with an expiry.
+// expires reports whether this gateway wrote this version of key with an expiry.
 func (x *expiries) expires(key string, version client.Version) bool {
 	e, known := x.last(key)
 	return known && !version.IsZero() && (e.version.Equal(version) || slices.ContainsFunc(e.replaced, version.Equal))
 }
 
 // expired reports whether a deletion is the expiry of a recorded write. newest is the version in the
-// notification before the deletion. deletion is the version in the notification of the deletion, which
-// arrived at the local time at.
+// key's last notification before the deletion. deletion is the version in the notification of the
+// deletion, and at is the local time when that notification arrived.
 //
 // The notification of a deletion has the deleted version, a later version, or none. A later version is
-// the time of the deletion by the store's clock, so it is compared with the version of the write.
+// the time of the deletion by the store's clock, so expired compares it with the time in the version of
+// the write.
 func (x *expiries) expired(key string, newest, deletion client.Version, at time.Time) (is bool) {
 	e, known := x.last(key)
 	if !known {
@@ -172,7 +173,7 @@ func (x *expiries) expired(key string, newest, deletion client.Version, at time.
 	case order == 0:
 		is = !at.Before(e.due)
 	case !deletion.IsZero():
-		over = false // a version before the write was deleted
+		over = false // the deleted version is older than the write
 	default:
 		is = !at.Before(e.due)
 		over = is || newest.Equal(e.version)

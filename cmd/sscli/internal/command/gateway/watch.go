@@ -12,13 +12,14 @@ import (
 
 // A keyWatch is the watch of one key, for clients that subscribed to that key by name.
 type keyWatch struct {
-	begun  chan struct{}   // closed when the store has confirmed the watch, or err is set
+	begun  chan struct{}   // closed once the store has confirmed the watch or err is set
 	err    error           // why the watch did not begin
 	ctx    context.Context // Unwatch cancels it
 	cancel context.CancelFunc
 }
 
-// Watch watches a key, unless it is already watched.
+// Watch watches a key, unless the gateway already watches it. It returns once the store has confirmed
+// the watch.
 func (b *backend) Watch(ctx context.Context, key []byte) error {
 	name := string(key)
 	if slices.Contains(b.listed, name) {
@@ -77,7 +78,7 @@ func (b *backend) isWatched(key string) bool {
 	return b.watches[key] != nil || slices.Contains(b.listed, key)
 }
 
-// forget makes the next Watch of a key start a new watch.
+// forget removes k, so that the next Watch of the key starts a new watch.
 func (b *backend) forget(key string, k *keyWatch) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -159,7 +160,7 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 	}
 }
 
-// gap describes the period in which changes were missed or may have been.
+// gap returns a text for the period in which changes were missed or may have been missed.
 func gap(e client.Event) string {
 	const clock = "15:04:05.000Z"
 	may := "changes may have been missed"

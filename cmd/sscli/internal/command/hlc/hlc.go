@@ -1,5 +1,5 @@
-// Package hlc is the command `sscli hlc`, which prints, parses and compares versions and fencing
-// tokens without a broker. Package wire has their format.
+// Package hlc is the command `sscli hlc`, which prints, parses and compares versions and fencing tokens
+// without a broker. Package wire defines their format.
 package hlc
 
 import (

@@ -127,7 +127,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 					return err
 				}
 				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
-				line.Version, _ = client.ParseVersion(e.Version) // zero if the line has none
+				line.Version, _ = client.ParseVersion(e.Version) // zero if the line has no version
 				if err := add(bulkread.Entry{Key: e.Key, Old: &line}); err != nil {
 					return err
 				}
@@ -151,8 +151,8 @@ type plan struct {
 	refused error // the error of the first key that could not be read
 }
 
-// add prints what the import would do with one line. now is what the store holds, and now.Old is the
-// line.
+// add prints what the import would do with one line. now holds the key's state in the store, and
+// now.Old holds the entry on the line.
 func (p *plan) add(now bulkread.Entry) error {
 	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version)}
 	switch {

@@ -73,11 +73,11 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 }
 
 // acquire acquires a lock, which the session then renews in the background. While acquire waits, it
-// prints who holds the lock. After that, onTrouble is called with the error of each failed renewal,
-// and with nil when a renewal succeeds again.
+// prints who holds the lock. Once the lock is held, onTrouble is called with the error of each failed
+// renewal, and with nil when a renewal succeeds again.
 func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
 	reportWaiting(a, &o)
-	waiting, held, onLease := o.OnTrouble, false, o.OnLease // held needs no lock: one callback runs at a time
+	waiting, held, onLease := o.OnTrouble, false, o.OnLease // held needs no mutex: one callback runs at a time
 	o.OnLease = func(l client.Lease) {
 		held = true
 		if onLease != nil {
@@ -140,7 +140,7 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 	return context.Cause(ctx)
 }
 
-// A reporter prints messages while a lock is held. It prints them in a goroutine of its own, so that a
+// A reporter prints messages while a lock is held. It prints them in the goroutine of run, so that a
 // slow standard error does not delay renewals or deadlines.
 type reporter struct {
 	app     *app.App
@@ -175,8 +175,8 @@ func (r *reporter) retrying() string {
 	return fmt.Sprintf("trying again, %s in %v", r.failure, termIn(r.lock))
 }
 
-// run prints messages until over is closed. During an outage, it also prints how long the outage has
-// lasted, until the lock is lost.
+// run prints messages until over is closed. During an outage, it also prints from time to time how long
+// the outage has lasted, until the lock is lost.
 func (r *reporter) run(over <-chan struct{}) {
 	tick := time.NewTicker(outage.Interval)
 	defer tick.Stop()
@@ -199,9 +199,9 @@ func termIn(l *client.Lock) time.Duration {
 	return max(l.Lease().TermIn(), 0).Round(100 * time.Millisecond)
 }
 
-// releaseLock releases a lock, even after a signal, and prints a warning if it cannot. If the lock is
-// known to be lost, releaseLock returns nil. If it may be lost and there is no connection, releaseLock
-// does not wait for one.
+// releaseLock releases a lock, even after a signal, and prints a warning if it cannot. It returns nil
+// if the lock was released, or if it was lost and the release confirms that. If the lock is or may be
+// lost, and there is no connection, releaseLock does not wait for one.
 func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
 	cause := context.Cause(l.Context())
 	lost := errors.Is(cause, client.ErrLockLost)
@@ -237,7 +237,7 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Dur
 	return err
 }
 
-// showLease shows the lease of a lock in one line of the terminal. end stops that.
+// showLease shows the lease of a lock in one line of the terminal, until end is called.
 func showLease(a *app.App, l *client.Lock) (end func()) {
 	if a.Output != "human" {
 		return func() {}
@@ -252,7 +252,8 @@ func showLease(a *app.App, l *client.Lock) (end func()) {
 	return end
 }
 
-// leaseText describes a lease that was acquired or renewed ago, and expires after left.
+// leaseText returns the text of the line for a lease. ago is the time since the lock was acquired or
+// renewed, and left is the time until it expires.
 func leaseText(name string, renewed bool, ago, left time.Duration) string {
 	what := "acquired"
 	if renewed {

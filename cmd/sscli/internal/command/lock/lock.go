@@ -2,9 +2,9 @@
 //
 // The subcommands parse flags, connect and print. The methods Lock, AcquireLock, RenewLock and
 // ReleaseLock of client.Session do the rest. `lock run` starts its command with package process, whose
-// guard ends the command in time even if sscli is killed, and keeps the fencing token in a file of
-// package fence. Package lock/status has `lock status` and `lock list`, and package lock/trace has
-// `lock trace`.
+// guard process ends the command in time even if sscli is killed. `lock run` keeps the fencing token in
+// a file (fence.File). Package lock/status has `lock status` and `lock list`, and package lock/trace
+// has `lock trace`.
 //
 // The exit code is 1 (or --conflict-exit-code) for a busy lock, 8 for a lost lock, and 11 for an
 // unknown outcome.
@@ -50,7 +50,7 @@ token.`,
 type lockFlags struct {
 	ttl, grace, wait, holder config.Text
 	try                      bool
-	conflict                 int // exit code if another holds the lock
+	conflict                 int // exit code if another client holds the lock
 	name                     string
 }
 
@@ -121,7 +121,8 @@ func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	return f.options()
 }
 
-// reportWaiting sets callbacks in o that print who holds the lock, and the errors of requests.
+// reportWaiting sets callbacks in o that print, during the wait for a lock, who holds the lock, and the
+// errors of requests.
 func reportWaiting(a *app.App, o *client.LockOptions) {
 	var began time.Time
 	o.OnWait = func(s client.LockStatus) {
@@ -134,8 +135,8 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
 }
 
-// waitingFor describes the wait for a lock: the lock, its holder, and when the holder acquired or last
-// renewed it, by the store's clock.
+// waitingFor returns a message about the wait for a lock: the lock, its holder, and when the holder
+// acquired or last renewed it, by the store's clock.
 func waitingFor(s client.LockStatus, waited time.Duration) string {
 	text := "waiting for lock " + format.Brief(s.Name)
 	if waited >= time.Second {
@@ -150,8 +151,8 @@ func waitingFor(s client.LockStatus, waited time.Duration) string {
 	return text + ordinaryKeyNote(s, true)
 }
 
-// lockError adds the name of the lock and a hint to an error. For a busy lock, the error has the exit
-// code of --conflict-exit-code.
+// lockError adds the name of the lock, and in some cases a hint, to an error. It does not change errors
+// that need neither. For a busy lock, the error has the exit code of --conflict-exit-code.
 func (f *lockFlags) lockError(a *app.App, err error) error {
 	lost, unanswered := errors.AsType[*client.LostAnswerError](err)
 	unknown, ok := errors.AsType[*client.LockUnknownError](err)
@@ -181,7 +182,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 }
 
 // notLock returns the error for a lock request that the store refused because the key was written with
-// a fencing token. Lock requests have none.
+// a fencing token. Lock requests have no token.
 func (f *lockFlags) notLock(err error) error {
 	name := format.BriefShWord(f.name)
 	return &fault.NextError{

@@ -12,14 +12,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// longLease is the time without a renewal after which a key may be one that does not expire. A holder
-// renews its lock three times per lease, and few leases are longer than three minutes.
+// longLease is the time without a renewal after which a key may be an ordinary key, which does not
+// expire. A holder renews its lock three times per lease, and few leases are longer than three minutes.
 const longLease = time.Minute
 
-// ordinaryKeyNote returns a note for the user if what looks like a held lock may be an ordinary key,
-// which nobody releases and which does not expire; otherwise "". The store does not say which keys are
-// locks, so the note guesses from the value and the age. A plain word such as alice may be the name of
-// a holder. The note mentions such a value only if the user waits for the lock (waits).
+// ordinaryKeyNote returns a note for the user if a key that looks like a held lock may be an ordinary
+// key, which nobody releases and which does not expire. Otherwise it returns "". The store does not say
+// which keys are locks, so ordinaryKeyNote guesses from the value and the age. A plain word such as
+// alice may be the name of a holder, so there is a note about such a value only if waits is true: the
+// user is waiting for the lock.
 func ordinaryKeyNote(s client.LockStatus, waits bool) string {
 	age := time.Since(s.Token.Time())
 	switch {

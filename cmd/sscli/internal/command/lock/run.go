@@ -144,8 +144,8 @@ type lockRun struct {
 	tokens  chan string // the newest token, for refresh
 }
 
-// run runs the command, unless ctx has ended, and releases the lock. The end of ctx does not end the
-// command, which gets the signal itself.
+// run runs the command, unless ctx has ended, and releases the lock. If a signal ends ctx, run does not
+// end the command, which receives the signal itself.
 func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options) error {
 	over := make(chan struct{})
 	var helpers sync.WaitGroup
@@ -223,8 +223,8 @@ func (r *lockRun) refresh(over <-chan struct{}) {
 	}
 }
 
-// leased handles each new lease. It moves the deadline of the command, and passes the new token to
-// refresh.
+// leased handles each new lease. It moves the deadline of the command. It writes the first token to the
+// fence file, and passes each later token to refresh.
 func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
 	if !r.held { // the command has not started yet
@@ -261,7 +261,7 @@ func (r *lockRun) suspended() {
 	<-printed
 }
 
-// lostWith adds how the command ended to the error of a lost lock.
+// lostWith adds to the error of a lost lock how the command ended.
 func lostWith(err error, end process.End) error {
 	if end.Killed {
 		return fmt.Errorf("%w; the command was ended", err)

@@ -103,9 +103,9 @@ may have expired before the release.`,
 	return cmd
 }
 
-// runStep checks the flags, connects, runs a step and prints its result. If waits is true, the step
-// waits for another holder without a time limit. Otherwise connecting and the step may take two
-// timeouts: one for the request, and one to find out the outcome if no reply comes.
+// runStep checks the flags, connects, runs a step and prints its result. If waits is true, runStep sets
+// no time limit, because the step may wait for another holder. Otherwise connecting and the step may
+// take two timeouts: one for the request, and one to find out the outcome if no reply comes.
 func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string, f *lockFlags, waits bool, do step) error {
 	f.name = args[0]
 	o, err := f.knownHolder(a)

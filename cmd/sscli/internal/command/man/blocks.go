@@ -2,7 +2,7 @@ package man
 
 import "strings"
 
-// A Block is a part of a help text. One of its fields is set.
+// A Block is a part of a help text. Exactly one of its fields is set.
 type Block struct {
 	Prose   string      // a paragraph, as one line
 	Rows    [][2]string // a table of terms and their meanings
@@ -45,7 +45,7 @@ func isLaidOut(lines []string, i int) bool {
 	if strings.HasPrefix(line, " ") || strings.Contains(strings.ReplaceAll(line, ".  ", ". "), "  ") {
 		return true
 	}
-	// A term on a line of its own, with its meaning below it.
+	// A term may be alone on its line, with its meaning indented on the next line.
 	return !strings.Contains(line, " ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "  ")
 }
 

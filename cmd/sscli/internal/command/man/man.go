@@ -5,7 +5,7 @@
 //	err := man.WritePages(cmdline.NewRoot(a), "pages", man.Edition{Version: "1.2.3", Date: "2026-01-31"})
 //
 // [Blocks] splits a help text into prose, tables and literal lines, for the pages and for
-// docs/commands.md. So a help text begins prose at the left margin, and indents or aligns everything
+// docs/commands.md. So a help text must begin prose at the left margin, and indent or align everything
 // else.
 package man
 
@@ -69,11 +69,11 @@ func pageDate(a *app.App, built string) (string, error) {
 	return time.Now().UTC().Format(time.DateOnly), nil
 }
 
-// An Edition is the version and the date in the title of every page. The date is year-month-day.
+// An Edition is the version and the date in the title of every page. Date has the form 2026-01-31.
 type Edition struct{ Version, Date string }
 
-// WritePages writes the pages of all commands below root to a directory, which it creates if it
-// is missing.
+// WritePages writes the pages of root, and of all commands and topics below it that help shows, to a
+// directory. It creates the directory if necessary.
 func WritePages(root *cobra.Command, dir string, e Edition) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

@@ -24,7 +24,7 @@ func (r *roff) text(lines ...string) {
 	}
 }
 
-// item adds a term and its meaning. The caller has escaped the term; item escapes the meaning.
+// item adds a term and its meaning. The caller must have escaped the term; item escapes the meaning.
 func (r *roff) item(term, meaning string) {
 	r.macro("TP")
 	r.WriteString(term + "\n")
@@ -58,8 +58,8 @@ func bold(text string) string { return `\fB` + escape(text) + `\fR` }
 
 func italic(text string) string { return `\fI` + escape(text) + `\fR` }
 
-// escape escapes a text for a formatter. That includes the ASCII characters that formatters replace by
-// typographic ones.
+// escape escapes a text for a formatter of manual pages. It also escapes the ASCII characters that
+// formatters replace with typographic ones.
 func escape(text string) string {
 	special := map[rune]string{'\\': `\e`, '-': `\-`, '"': `\(dq`, '\'': `\(aq`, '`': `\(ga`, '^': `\(ha`, '~': `\(ti`}
 	var b strings.Builder

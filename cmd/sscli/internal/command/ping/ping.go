@@ -43,7 +43,7 @@ func New(a *app.App) *cobra.Command {
 	})
 }
 
-// Over returns the command for an existing session. timeout applies to each request.
+// Over returns the command `ping` for an existing session. timeout applies to each request.
 func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
 		return a.Reach(ctx, f.wait, func(reached func()) error { return f.run(ctx, a, s, timeout, reached) })
@@ -92,9 +92,9 @@ why the last attempt failed.`,
 	return cmd
 }
 
-// run measures and prints round trips, and prints their summary. With --wait, it first makes sure that
-// the store answers. It calls reached before the measurement. timeout applies to each request. The
-// error is the last error of a request.
+// run measures and prints round trips, then prints their summary. With --wait, it first checks that the
+// store answers. It calls reached before the measurement. timeout applies to each request. If requests
+// failed, run returns the last of their errors.
 func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
 	if f.wait > 0 {
 		if _, err := RoundTrip(ctx, s, timeout); err != nil {
@@ -139,7 +139,7 @@ func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout t
 	return nil
 }
 
-// RoundTrip measures one round trip.
+// RoundTrip reads [Key] and returns the time until the reply, which may be a refusal by the store.
 func RoundTrip(ctx context.Context, s *client.Session, timeout time.Duration) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -151,8 +151,8 @@ func RoundTrip(ctx context.Context, s *client.Session, timeout time.Duration) (t
 	return reply.RTT, err
 }
 
-// Summary returns the statistics of round trips. sent is the number of requests, and answered has the
-// times of those with a reply. Summary sorts answered.
+// Summary returns the statistics of round trips. sent is the number of requests, and answered holds the
+// times of the round trips that got a reply. Summary sorts answered.
 func Summary(sent int, answered []time.Duration) format.PingSummary {
 	s := format.PingSummary{Sent: sent, Lost: sent - len(answered)}
 	n := len(answered)

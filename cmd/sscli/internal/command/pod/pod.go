@@ -90,8 +90,8 @@ works without a pod.`,
 	return cmd
 }
 
-// printPod prints the manifest. names has the values of the flags that name a resource of the cluster,
-// by the names of the flags.
+// printPod prints the manifest. names holds the value of each flag that names a resource of the
+// cluster, by the name of the flag.
 func printPod(a *app.App, names map[string]config.Text, host, image string) error {
 	for flag, name := range names {
 		if !config.IsResourceName(string(name)) {

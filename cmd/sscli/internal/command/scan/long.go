@@ -29,14 +29,14 @@ func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known b
 	return nil, false
 }
 
-// wireVersion returns the version of a key, or the zero Version if it is unknown.
+// wireVersion returns the version of a key, or the zero Version if the version is unknown.
 func wireVersion(k format.LongKey) client.Version {
 	v, _ := k.Version.(client.Version)
 	return v
 }
 
-// values prints keys with --long, or sorted by age or size; for both it must read the values. After an
-// error for one key, it still prints the others.
+// values prints the keys for --long, --sort age and --sort size, which need the values of the keys.
+// After an error for one key, it still prints the other keys.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
 	store := bulkread.NewStore(a, s, a.Settings.Timeout)
 	l := listing{app: a, long: f.long}
@@ -96,7 +96,7 @@ type listing struct {
 	long     bool
 	n        int
 	measured bool             // the widths of the columns are set
-	group    []format.LongKey // keys that are not printed
+	group    []format.LongKey // keys that are not printed yet
 	refused  error            // the error of the first key that could not be read
 }
 

@@ -128,8 +128,8 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 	return nil
 }
 
-// informNone says that no key matches. If the pattern has no wildcard, it suggests appending a *. For
-// an MQTT topic filter, it suggests the corresponding pattern.
+// informNone tells the user that no key matches. If the pattern has no wildcard, it suggests appending
+// a *. For an MQTT topic filter, it suggests the corresponding pattern.
 func (f scanFlags) informNone(a *app.App) {
 	text := "no key matches " + format.Brief(f.pattern)
 	if !utf8.ValidString(f.pattern) {
@@ -138,7 +138,7 @@ func (f scanFlags) informNone(a *app.App) {
 	pattern := app.Pattern(f.pattern)
 	if typed, ok := suggest.Quoted(pattern); ok && pattern != "" && pattern != f.pattern {
 		text += "; the wildcard of patterns is *: scan " + typed
-	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // it needs no quotes
+	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // needs no quotes
 		text += "; keys that begin with it: scan '" + f.pattern + "*'"
 	}
 	a.Inform(text)

@@ -25,8 +25,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// checkAttach returns a usage error for flags that configure the emulator's own broker, unless they
-// also configure the Redis port and redis is true.
+// checkAttach returns a usage error if --attach is combined with a command, or with a flag for the
+// emulator's own broker. If redis is true, flags that also configure the Redis port are allowed.
 func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return fault.Usagef("--attach together with a command: use only one of them")

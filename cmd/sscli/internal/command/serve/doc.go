@@ -6,5 +6,6 @@
 //	sscli serve --attach -u mqtt://127.0.0.1:1883
 //
 // serve prints the URL when the server accepts connections, so that a script can wait for it. The
-// server ends when its command ends or a signal arrives. Without --data, its keys are lost then.
+// server ends when its command ends or a signal arrives. Its keys are then lost, unless --data is
+// given.
 package serve

@@ -34,8 +34,8 @@ retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes that 
 make the broker keep (1 GiB), not counting the keys and values of the store; store, the
 bytes of these keys and values (default: any).`
 
-// limitsOf returns pointers to the limits in o by their names for --limit. Each is a *time.Duration,
-// a *uint16 or an *int.
+// limitsOf returns pointers to the limits in o, keyed by their names for --limit. Each is a
+// *time.Duration, a *uint16 or an *int.
 func limitsOf(o *emulator.Options) map[string]any {
 	return map[string]any{
 		"keep-alive":          &o.Limits.KeepAlive,

@@ -21,8 +21,8 @@ func (f *redisFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address of --redis that is not loopback")
 }
 
-// check returns a usage error for flags that exclude each other, and for a port that anybody could use.
-// login is true if clients must log in.
+// check returns a usage error if the flags are invalid, or if anybody could use the port. login is true
+// if clients must log in.
 func (f redisFlags) check(login bool) error {
 	if f.listen == "" {
 		if f.notify != "" || f.insecure {

@@ -319,7 +319,7 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 }
 
 // runChild runs a command against the server. If the command fails, the error is a *[fault.ExitError]
-// with its exit code.
+// with its exit code. If the server has failed, runChild returns the server's error instead.
 func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []string) error {
 	err := fault.RunChild(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
 	if kept := server.Err(); kept != nil {

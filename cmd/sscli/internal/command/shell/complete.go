@@ -100,8 +100,8 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 	return found
 }
 
-// files returns the files whose names begin with part. After a directory and its separator, the word
-// may continue.
+// files returns the files whose names begin with part. A directory ends with a separator, and the word
+// may continue after it.
 func files(part string) (found []repl.Candidate) {
 	dir, name := filepath.Split(part)
 	entries, err := os.ReadDir(cmp.Or(dir, "."))

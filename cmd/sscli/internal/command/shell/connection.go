@@ -12,7 +12,7 @@ import (
 )
 
 // A connection has the session that all lines of a shell share, and the settings that every line begins
-// with. It implements [app.Shell]. Lines run one after the other, so it needs no lock.
+// with. It implements [app.Shell]. Lines run one after the other, so a connection needs no mutex.
 type connection struct {
 	settings config.Settings
 	options  client.Options
@@ -44,7 +44,7 @@ func (c *connection) Session(ctx context.Context) (*client.Session, error) {
 func (c *connection) up() bool { return c.session != nil && c.session.Err() == nil }
 
 // Broker implements [app.Shell]: it returns the options of the shell, with the timeout of the line, and
-// turns on the trace of the line.
+// turns on the trace of the line. The returned function turns the trace off.
 func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	if a.Refused != "" {
 		return client.Options{}, nil, &fault.UsageError{

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// historyFile returns the name of the history file, or "" if the history is not to be saved.
+// historyFile returns the name of the history file, or "" if the history is not saved.
 func historyFile(env func(string) (string, bool)) string {
 	if name, ok := env("SSCLI_HISTFILE"); ok {
 		return name

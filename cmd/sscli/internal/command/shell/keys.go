@@ -37,7 +37,7 @@ func (m keyMemory) with(prefix string) []string {
 }
 
 // KeysWith implements [app.Shell]: it returns keys that begin with prefix, both remembered keys and, if
-// the broker has SCAN, keys of the store.
+// the broker has SCAN, keys of the store. all is false if the store may have more.
 func (c *connection) KeysWith(prefix string) (keys []string, all bool) {
 	listed, all := c.scan(prefix)
 	keys = append(c.keys.with(prefix), listed...)

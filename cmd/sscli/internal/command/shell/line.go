@@ -114,7 +114,7 @@ func (s *shell) words(ctx context.Context, words []repl.Word) error {
 		return err
 	}
 	if strings.EqualFold(words[0].Text, "sscli") && len(words) > 1 {
-		words = words[1:] // the user may copy an example of the help
+		words = words[1:] // the user may have copied an example from the help
 	}
 	name := strings.ToLower(words[0].Text)
 	switch {
@@ -184,7 +184,8 @@ func (s *shell) newLine() *app.App {
 	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn}
 }
 
-// noInput is the standard input of a line, because the shell itself reads the real standard input.
+// noInput is the standard input of a command in the shell, because the shell itself reads the real
+// standard input.
 type noInput struct{}
 
 // Read returns a usage error.

@@ -89,12 +89,12 @@ type shell struct {
 	mu      sync.Mutex
 	cancel  context.CancelCauseFunc // cancels the running command; nil at the prompt
 	pressed int                     // how often Ctrl-C was pressed during the running command
-	early   bool                    // Ctrl-C was pressed after the entry and before its command
+	early   bool                    // Ctrl-C was pressed between the end of an entry and the start of its command
 }
 
 func runShell(ctx context.Context, a *app.App) error {
 	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
-	a.Settings.Trace = false // on the terminal, only the packets during commands are printed
+	a.Settings.Trace = false // do not print packets between commands on the terminal
 	return a.WithBroker(func(o client.Options) error {
 		c.options = o
 		return talk(ctx, a, c)

@@ -31,7 +31,8 @@ records no commit, except with -buildvcs=true. sscli --version prints the same.`
 	}
 }
 
-// Of completes the build data that the linker has set with the data that the Go command has recorded.
+// Of returns b with the Go version and the platform. If the linker has set no version in b, Of also
+// adds the data that the Go command has recorded in the binary.
 func Of(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if b.Version != "" {

@@ -35,8 +35,9 @@ func newFieldView(a *app.App, path string) (*fieldView, error) {
 	return &fieldView{app: a, path: p, last: make(map[string]lastField)}, nil
 }
 
-// compare compares the field in an event with its last value. shown is the change of the field, field
-// is an event for --until with the field as its value, and isNew reports whether to show the event.
+// compare compares the field in an event with the last value of the field. shown is the change of the
+// field, field is an event whose value is the field, for --until, and isNew reports whether to show the
+// event.
 func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field client.Event, isNew bool) {
 	shown.Path = f.path.String()
 	switch e.Kind {

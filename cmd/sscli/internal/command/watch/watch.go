@@ -270,7 +270,7 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 // loop shows events until the watch ends, and returns the reason as an error.
 func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 	for {
-		if !w.Ready() { // print the events that have arrived together with one write
+		if !w.Ready() { // no event is waiting: print the earlier events with a single write
 			if err := v.app.Flush(); err != nil {
 				return err
 			}

@@ -182,8 +182,8 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 	return cmp.Or(a.Flush(), refused, fault.NoIf(free))
 }
 
-// lockError adds the name of a lock to an error. After a signal, it does not mention the interrupted
-// request.
+// lockError adds the name of a lock to an error. After a signal, the error does not mention the
+// interrupted request.
 func lockError(name string, err error) error {
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 		err = e
@@ -197,7 +197,8 @@ type reading struct {
 	err    error
 }
 
-// readLocks reads the keys of locks. If there are several, it repeats each read whose reply was lost.
+// readLocks reads the keys of locks. If there are several locks, readLocks repeats each read whose
+// reply was lost.
 func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
 	requests := make([]*client.InFlight, len(names))

@@ -150,7 +150,7 @@ type tracer struct {
 	endLine func() // clears the live line; nil if there is none
 
 	mu       sync.Mutex
-	renewals []format.LockEvent // the last renewal of each lock, if it is not printed
+	renewals []format.LockEvent // the last renewal of each lock, if it has not been printed
 }
 
 var (
@@ -282,8 +282,9 @@ func (t *tracer) handle(e client.Event) error {
 	return nil
 }
 
-// print prints a statement. In the human form it holds back renewals, because the statement at the end
-// of a hold has their number. Before a statement without that number, it prints the last renewal.
+// print prints a statement. In the human form it holds back renewals, because the statement about the
+// end of a hold shows their number. Before a statement that does not show their number, it prints the
+// lock's last renewal.
 func (t *tracer) print(e format.LockEvent) error {
 	if !t.merge {
 		return t.app.Queue(e)
@@ -302,7 +303,7 @@ func (t *tracer) print(e format.LockEvent) error {
 }
 
 // holdBack holds back a renewal, in place of the lock's previous one. For any other statement, it drops
-// the lock's last renewal, or returns it if it must be printed before the statement.
+// the lock's last renewal, or returns that renewal if it must be printed before the statement.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -385,7 +386,8 @@ func (t *tracer) finish(err error) error {
 	return t.draw(err)
 }
 
-// draw writes the picture of --svg. If it cannot, it returns that error, and otherwise err.
+// draw writes the picture of --svg. If the picture cannot be written, draw returns the reason;
+// otherwise it returns err.
 func (t *tracer) draw(err error) error {
 	if t.f.svg == "" {
 		return err
