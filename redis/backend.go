@@ -10,46 +10,46 @@ import (
 
 // A Backend is a state store. Its methods may be called by several goroutines.
 //
-// A backend does not keep the arguments of a method after the method returns. Results belong to
-// the caller, unless the backend is a [Local].
+// A Backend must not retain the arguments of a method after the method returns, except Op.Room. The
+// caller owns the results, unless the Backend is a [Local].
 type Backend interface {
-	// Do carries out operations and stores the outcome of each in the Op. Operations on
-	// different keys may run at the same time; those on one key run in order. Do returns when
-	// every operation has an outcome. ctx ends when the server closes.
+	// Do carries out the operations and stores the outcome of each one in its Op. Operations on
+	// different keys may run at the same time; operations on the same key run in order. Do returns
+	// when every operation has an outcome. ctx is canceled when the server closes.
 	Do(ctx context.Context, who *Caller, ops []Op)
 
 	// Scan returns a page of the keys that begin with prefix and that the caller may read, and the
 	// token of the next page. A nil token asks for the first page; a nil next means that this page is
-	// the last. A page may be empty. want is how many keys the server would like; a page may have more
-	// or fewer.
+	// the last. A page may be empty. want is the number of keys that the server asks for; a page may
+	// have more or fewer.
 	Scan(ctx context.Context, who *Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error)
 
-	// Watch starts to report the changes of a key to [Server.Changed], unless they are reported
-	// already. It returns as soon as no later change can be missed. The server calls Watch for
-	// each subscriber to the key's own channel, and Unwatch after the last one has left.
-	// Unwatch must neither block nor call the server.
+	// Watch makes the Backend report changes of a key to [Server.Changed], if it does not do so
+	// already. Watch returns as soon as no later change of the key can be missed. The server calls
+	// Watch for each client that subscribes to the key's own channel, and Unwatch after the last of
+	// them has unsubscribed. Unwatch must neither block nor call the server.
 	Watch(ctx context.Context, key []byte) error
 	Unwatch(key []byte)
 }
 
 // A Local is a Backend in this process. The server locks it for a command, a transaction or
 // several commands of a pipeline, which are then one atomic step. Unless a method's comment says
-// otherwise, the server calls it while the Local is locked, and its result is valid until Do changes
-// a key. Lock removes expired keys.
+// otherwise, the server calls the method while the Local is locked, and the method's result is valid
+// until Do changes a key. Lock removes expired keys.
 //
-// A Local reports each change to [Server.Changed] while it is locked, and changes by Do as [Own].
+// A Local calls [Server.Changed] for each change while it is locked. It reports a change by Do as [Own].
 type Local interface {
 	Backend
 	sync.Locker
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
-	Room(key, size int) []byte            // returns memory for Op.Room, for a key and a value of these lengths; may be called without the lock
+	Room(key, size int) []byte            // returns memory for Op.Room; the arguments are lengths; needs no lock
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
 	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats                         // must be cheap, because it is called often
 	MayRead(who *Caller, key []byte) bool // reports whether the caller may read a key
-	MayAll(who *Caller) bool              // reports whether the caller may use all keys; may be called without the lock
+	MayAll(who *Caller) bool              // reports whether the caller may use all keys; needs no lock
 }
 
 // LargeValue is the minimum length of a large value, in bytes. A Local never changes the memory of a
@@ -60,7 +60,7 @@ const LargeValue = 1 << 20
 type Stats struct {
 	Keys     int
 	Expiring int  // keys with an expiry
-	Hidden   bool // a caller may not be allowed to read all of the keys
+	Hidden   bool // some callers might not be allowed to read every key
 }
 
 // A Caller is the client that an operation is for.
@@ -82,10 +82,10 @@ type Entry struct {
 type Encoding byte
 
 const (
-	EncodingAuto     Encoding = iota // Redis chooses by the value
+	EncodingAuto     Encoding = iota // Redis chooses the encoding from the value
 	EncodingRaw                      // edited in place by APPEND, SETRANGE or SETBIT
-	EncodingText                     // written by INCRBYFLOAT: never as an integer
-	EncodingUnshared                 // written by COPY: EncodingAuto, but not a shared integer
+	EncodingText                     // written by INCRBYFLOAT; never stored as an integer
+	EncodingUnshared                 // written by COPY; like EncodingAuto, but never a shared integer
 )
 
 // A Verb is a kind of request in the state store's protocol.
@@ -122,18 +122,18 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
-	Room      []byte            // SET only; nil, or memory from Local.Room that ends with Value and now belongs to the Local
+	Room      []byte            // SET only; nil, or memory from Local.Room that ends with Value; the Local owns it
 	Compared  *chunk.Comparison // nil, or a comparison of the key's value with Value
 	Expires   time.Time         // SET only; replaces PX unless zero
-	Protocol  bool              // a write follows the rules of the store's own protocol, not those of Redis
+	Protocol  bool              // whether a write follows the rules of the store's own protocol, not the rules of Redis
 	Encoding  Encoding          // SET only
 	ForUpdate bool              // GET only; checks that the caller may write the key, not that it may read it
 
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the key.
 	// If Yes is false, Differs means that VDEL found another value.
 	Yes, Differs bool
-	Entry        Entry // what GET found; other verbs set only Version, to the version in the reply or nil
-	Err          error // refused, not sent or unknown; an [*Error], or any error for -ERR
+	Entry        Entry // found by GET; other verbs set only Version: the version in the reply, or nil
+	Err          error // refused, not sent or outcome unknown; an [*Error], or any error to send as ERR
 }
 
 // An Error is an error reply to a client.
@@ -150,30 +150,30 @@ func (e *Error) Error() string {
 	return e.Code + " " + e.Text
 }
 
-// Unknown returns the error of a write that was sent and got no answer. text says so, for example
-// `SET "k" got no answer within 10s`. The store may have applied the write, so a client must not
-// simply repeat it.
+// Unknown returns the error for a write that was sent and got no answer. text describes what happened,
+// for example `SET "k" got no answer within 10s`. The store may have applied the write, so a client
+// must not simply repeat it.
 func Unknown(text string) *Error {
 	return &Error{Code: "UNKNOWN", Text: text + "; it may have been applied"}
 }
 
-// NotSent returns the error of an operation that was not sent. Clients may repeat it.
+// NotSent returns the error for an operation that was not sent. Clients may repeat it.
 func NotSent() *Error {
 	return &Error{Code: "LOADING", Text: "the broker cannot be reached; nothing was sent"}
 }
 
-// A Kind says what kind of change a backend reports.
+// A Kind is the kind of a [Change].
 type Kind int
 
 const (
-	Own        Kind = iota // made by a command of this server, which sends the events itself
+	Own        Kind = iota // change by a command of this server; the command itself sends the events
 	Stored                 // set without an expiry
 	StoredTill             // set with an expiry
 	Deleted
 	Expired
 )
 
-// A Change is a change of a key, as a backend reports it.
+// A Change is a change of a key that a Backend reports to [Server.Changed].
 type Change struct {
 	Key  []byte
 	Kind Kind

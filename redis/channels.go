@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// The handlers of the subcommands of PUBSUB.
+// This file holds the handlers for the subcommands of PUBSUB.
 
-// listChannels returns the handler of the subcommand that lists the channels with subscribers.
+// listChannels returns the handler for PUBSUB CHANNELS or, if k is ofShards, PUBSUB SHARDCHANNELS.
 func listChannels(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error { return c.listChannels(&c.s.rosters[k], args) }
 }
@@ -57,7 +57,7 @@ func (c *conn) listChannels(r *roster, args [][]byte) error {
 	return nil
 }
 
-// countSubscribers returns the handler of the subcommand that counts the subscribers of channels.
+// countSubscribers returns the handler for PUBSUB NUMSUB or, if k is ofShards, PUBSUB SHARDNUMSUB.
 func countSubscribers(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error { return c.countSubscribers(&c.s.rosters[k], args) }
 }

@@ -71,8 +71,8 @@ func runSelect(c *conn, args [][]byte) error {
 
 func runClientID(c *conn, _ [][]byte) error { return c.reply(c.id) }
 
-// isPlain reports whether a text has only printable ASCII without spaces, so that it is one word
-// in CLIENT LIST.
+// isPlain reports whether text consists of printable ASCII characters without spaces, so that it is
+// a single word in the reply to CLIENT LIST.
 func isPlain(text []byte) bool {
 	return !slices.ContainsFunc(text, func(b byte) bool { return b < '!' || b > '~' })
 }
@@ -136,7 +136,7 @@ func runClientReply(c *conn, args [][]byte) error {
 	return nil
 }
 
-// runClientSwitch is CLIENT NO-EVICT and CLIENT NO-TOUCH.
+// runClientSwitch implements CLIENT NO-EVICT and CLIENT NO-TOUCH.
 func runClientSwitch(c *conn, args [][]byte) error {
 	on := equalFold(args[2], "on")
 	if !on && !equalFold(args[2], "off") {
@@ -163,7 +163,8 @@ func runClientUnblock(c *conn, args [][]byte) error {
 
 func runACLWhoAmI(c *conn, _ [][]byte) error { return c.reply(c.userName()) }
 
-// describe returns the line of CLIENT LIST about other, for the client c. Server.mu is held.
+// describe returns the line about other in the reply to CLIENT LIST or CLIENT INFO. c is the client
+// that sent the command. Server.mu is held.
 func (c *conn) describe(other *conn) string {
 	flags := ""
 	for _, f := range []struct {
@@ -175,7 +176,7 @@ func (c *conn) describe(other *conn) string {
 		}
 	}
 	request, all, free := 0, 0, 0
-	if c == other { // only the goroutine of a client may use its reader
+	if c == other { // only a client's own goroutine may use its requestReader
 		request, all, free = other.inputSizes()
 	}
 	resp := 2
@@ -195,7 +196,8 @@ func (c *conn) describe(other *conn) string {
 		command, other.userName(), resp, other.library[0], other.library[1])
 }
 
-// userName returns the user name that Redis would show. Server.mu is held.
+// userName returns the name of the logged-in user, or "default" if there is none. Every goroutine but
+// c's own must hold Server.mu.
 func (c *conn) userName() string { return cmp.Or(c.who.User, defaultUser) }
 
 // address returns an address as CLIENT LIST shows it.
@@ -214,7 +216,7 @@ func runClientInfo(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// clients returns the connections that a filter accepts, the oldest first. Server.mu is held.
+// clients returns the connections for which accept returns true, oldest first. Server.mu is held.
 func (s *Server) clients(accept func(*conn) bool) []*conn {
 	var all []*conn
 	for c := range s.conns {
@@ -228,8 +230,8 @@ func (s *Server) clients(accept func(*conn) bool) []*conn {
 
 func anyClient(*conn) bool { return true }
 
-// typeFilter returns a filter that accepts the clients of a type. Only clients of the types normal
-// and pubsub exist here.
+// typeFilter returns a filter that accepts clients of the type named by arg. This server has only
+// clients of the types normal and pubsub.
 func typeFilter(arg []byte) (func(*conn) bool, error) {
 	name := strings.ToLower(string(arg))
 	if !slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, name) {
@@ -278,7 +280,8 @@ func runClientList(c *conn, args [][]byte) error {
 	return nil
 }
 
-// killFilter returns the filter for an option of CLIENT KILL and its value.
+// killFilter returns a filter that accepts the clients that one option of CLIENT KILL selects. arg is
+// the option's value.
 func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 	value := string(arg)
 	switch string(bytes.ToLower(option)) {
@@ -293,14 +296,14 @@ func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 	case "laddr":
 		return func(of *conn) bool { return address(of.nc.LocalAddr()) == value }, nil
 	case "user":
-		if value != c.userName() && !c.mayAll() { // also if there is no such user
+		if value != c.userName() && !c.mayAll() { // even if the user does not exist
 			return nil, notPermitted(c.lastCommand.Load())
 		}
 		is := func(of *conn) bool { return of.userName() == value }
 		c.s.mu.Lock()
 		defer c.s.mu.Unlock()
 		if value != defaultUser && len(c.s.clients(is)) == 0 {
-			return nil, &Error{Text: "No such user '" + value + "'"} // or one without connections
+			return nil, &Error{Text: "No such user '" + value + "'"} // or the user has no connections
 		}
 		return is, nil
 	case "type":
@@ -310,7 +313,7 @@ func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 }
 
 func runClientKill(c *conn, args [][]byte) error {
-	if len(args) == 3 { // the old form: an address
+	if len(args) == 3 { // the old form: CLIENT KILL ADDRESS
 		byAddress, _ := c.killFilter([]byte("addr"), args[2])
 		n, err := c.kill(byAddress)
 		if err == nil && n == 0 {
@@ -343,13 +346,15 @@ func runClientKill(c *conn, args [][]byte) error {
 	return err
 }
 
-// isForeign reports whether of is another connection, and not one of this connection's user.
+// isForeign reports whether the connection of belongs to another user. c itself is never foreign. If c
+// has no user, every other connection is foreign.
 func (c *conn) isForeign(of *conn) bool {
 	return of != c && (c.who.User == "" || of.who.User != c.who.User)
 }
 
-// kill closes the connections that a filter accepts and returns how many. If c is one of them, it
-// is closed after the reply. If the user may not close one of them, kill closes none.
+// kill closes the connections for which accept returns true, and returns their number. If c is one of
+// them, c is closed after the reply. If c's user may not close one of them, kill closes none and
+// returns an error.
 func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
 	mayAll := c.mayAll()
 	c.s.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// COMMAND and its subcommands reply with the content of the table of commands.
+// This file implements COMMAND and its subcommands, which describe the commands in the table.
 
 // describe returns a command as COMMAND INFO shows it.
 func (cmd *command) describe() []any {
@@ -87,7 +87,8 @@ func runCommandDocs(c *conn, args [][]byte) error {
 	return c.reply(documentAll(found))
 }
 
-// documentAll returns commands as COMMAND DOCS shows them, by name.
+// documentAll returns a map from the names of commands to their descriptions, as in the reply to
+// COMMAND DOCS.
 func documentAll(commands []*command) pairs {
 	all := pairs{}
 	for _, cmd := range commands {
@@ -107,8 +108,9 @@ func documentAll(commands []*command) pairs {
 	return all
 }
 
-// documentArgument returns an argument as COMMAND DOCS shows it. The table has it as name:type, in
-// brackets if it is optional, with dots if it may be repeated.
+// documentArgument returns the description of an argument for COMMAND DOCS. word comes from
+// command.args: name:type, then three dots if the argument may be repeated, all in brackets if the
+// argument is optional.
 func documentArgument(word string) pairs {
 	var flags []any
 	if inner, ok := strings.CutPrefix(word, "["); ok {

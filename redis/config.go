@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// A setting is a parameter of CONFIG. Most have no effect and exist because clients ask for them.
+// A setting is a parameter of CONFIG. Most settings have no effect; they exist because clients ask for
+// them.
 type setting struct{ name, value string }
 
 const notifySetting = "notify-keyspace-events"
@@ -50,7 +51,7 @@ func runConfigGet(c *conn, args [][]byte) error {
 	return c.reply(found)
 }
 
-// runConfigSet changes all parameters or none.
+// runConfigSet sets either all given parameters or none.
 func runConfigSet(c *conn, args [][]byte) error {
 	if len(args)%2 != 0 {
 		return errSyntax
@@ -91,7 +92,8 @@ func runConfigSet(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// checkClasses refuses the events that a remote store does not report.
+// checkClasses returns an error if the store is remote and flags include events that a remote store does
+// not report.
 func (s *Server) checkClasses(flags class) error {
 	if s.local == nil && flags&(classMiss|classNew) != 0 {
 		return errRemoteEvents
@@ -103,7 +105,7 @@ func wrongSetting(name []byte, why string) error {
 	return &Error{Text: "CONFIG SET failed (possibly related to argument '" + string(name) + "') - " + why}
 }
 
-// runConfigRewrite replies as Redis does without a configuration file.
+// runConfigRewrite sends the reply of a Redis server that was started without a configuration file.
 func runConfigRewrite(*conn, [][]byte) error {
 	return &Error{Text: "The server is running without a config file"}
 }

@@ -14,26 +14,26 @@ import (
 	"github.com/sscli/sscli/socket"
 )
 
-// A conn is the connection of a client. Only the goroutine that reads the client's requests may use its
+// A conn is the connection of a client. Only the goroutine that reads the client's requests may use the
 // fields, unless a field's comment says otherwise.
 type conn struct {
 	s       *Server
 	nc      net.Conn
 	socket  *socket.Conn // nil: not a plain TCP connection
 	id      int64
-	who     Caller // others read it with Server.mu held
+	who     Caller // other goroutines read it with Server.mu held
 	since   time.Time
 	in      requestReader
 	parsed  [][][]byte // requests that parse has parsed
-	sizes   []int      // their sizes in bytes
+	sizes   []int      // sizes of the requests in parsed, in bytes
 	running int        // index of the running request in parsed
 	out     *output    // used by all goroutines
 
-	certified     string    // user that the connection itself proves, for example with a certificate; empty: none
+	certified     string    // user that the connection itself authenticates, such as by certificate; empty: none
 	onlyUser      string    // the only user that may log in, from the certificate; empty: any
 	authenticated bool      // logged in, or no login is needed
-	name          string    // others read it with Server.mu held
-	library       [2]string // name and version from CLIENT SETINFO; others read it with Server.mu held
+	name          string    // other goroutines read it with Server.mu held
+	library       [2]string // name and version from CLIENT SETINFO; other goroutines read it with Server.mu held
 	resp3         bool
 	pushes        atomic.Bool // copy of resp3 for other goroutines
 	last          bool        // close the connection after the replies
@@ -42,7 +42,7 @@ type conn struct {
 	mark     int    // offset in w of the running command's replies
 	sentHead []byte // beginning of the running command's reply if a part of it was sent; otherwise nil
 	muted    bool   // replies are dropped
-	muteFrom int    // offset in w of dropped replies
+	muteFrom int    // offset in w from which replies are dropped
 	unmuted  []byte // messages that arrived between dropped replies
 	partial  bool   // out ends in the middle of a reply of this connection
 	replyOff bool   // CLIENT REPLY OFF
@@ -53,13 +53,13 @@ type conn struct {
 	turn     <-chan struct{} // see awaitTurn
 
 	locked      bool      // this connection has locked the Local
-	lockedSince time.Time // time of that lock
-	holding     int       // commands that ran since that lock
+	lockedSince time.Time // when this connection locked the Local
+	holding     int       // number of commands that ran since lockedSince
 
 	multi       bool // a transaction has begun
 	executing   bool // EXEC is running
 	dropped     bool // the replies of the running transaction were dropped, see dropTransaction
-	abort       bool // EXEC refuses: a command was not queued
+	abort       bool // EXEC must fail, because a command was not queued
 	queue       []queued
 	queuedBytes int
 	queuedArgs  int
@@ -68,33 +68,33 @@ type conn struct {
 	hasLarge    bool                // Server.large is locked
 	large       []largeReply        // large values in the reply of the running command
 	written     int                 // bytes of the values that the running transaction has written
-	watched     map[string]struct{} // guarded by the Local
+	watched     map[string]struct{} // guarded by the Local's lock
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
-	waiting     atomic.Int64        // queued commands, for other goroutines; -1: no transaction
+	waiting     atomic.Int64        // number of queued commands, for other goroutines; -1: no transaction
 
 	op      [1]Op  // reused by do
 	version []byte // version in the latest reply of a remote store, for Options.Observe
 
 	ticket    *admission.Ticket
-	input     charge // memory of the bytes that the client sent after its login
+	input     charge // for the requests of an authenticated client, see chargeInput
 	nameBytes int    // bytes of the names of subscriptions and watched keys
-	found     int    // size of the reply that KEYS is making
+	found     int    // capacity of the reply that KEYS is building, in bytes
 
-	subs [kinds]subscribed // others read them with Server.mu held
+	subs [kinds]subscribed // other goroutines read them with Server.mu held
 
 	noEvict, noTouch atomic.Bool
 	active           atomic.Int64            // when the client last sent something, in nanoseconds since Server.started
 	lastCommand      atomic.Pointer[command] // for CLIENT LIST
 }
 
-// A pipeline keeps the Local locked for at most about maxHolding commands or the time maxHold. Then the
-// connection unlocks it, so that other clients get a turn.
+// While it runs a pipeline, a connection unlocks the Local after about maxHolding commands or the time
+// maxHold, whichever comes first, so that other clients get a turn.
 const (
 	maxHolding = 256
 	maxHold    = 2 * time.Millisecond
 )
 
-// worthPrefetch is how many requests a pipeline must have for its keys to be prefetched.
+// worthPrefetch is the minimum number of parsed requests whose keys are prefetched.
 const worthPrefetch = 8
 
 func newConn(s *Server, nc net.Conn) *conn {
@@ -104,7 +104,7 @@ func newConn(s *Server, nc net.Conn) *conn {
 	return c
 }
 
-// serve reads requests until the connection ends.
+// serve reads and runs requests until the connection ends.
 func (c *conn) serve() error {
 	var from io.Reader = c.nc
 	if c.socket != nil {
@@ -119,7 +119,7 @@ func (c *conn) serve() error {
 			return errMemory
 		}
 		if err := c.in.fill(from); err != nil {
-			c.s.endSubscriptions(c) // immediately: the rest of the pipeline may take long
+			c.s.endSubscriptions(c) // immediately, because the rest of the pipeline may take long
 			c.awaitPipeline()
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -130,7 +130,7 @@ func (c *conn) serve() error {
 		err := c.runAll()
 		c.unlock()
 		if c.last || err != nil {
-			c.s.endSubscriptions(c) // before the client knows that its connection ends
+			c.s.endSubscriptions(c) // before the client can see that its connection is closed
 			c.finish()
 			return err
 		}
@@ -140,7 +140,7 @@ func (c *conn) serve() error {
 	}
 }
 
-// runAll runs the requests that have been read, until the connection is closed.
+// runAll runs the requests that have been read. It stops early if the connection is closed.
 func (c *conn) runAll() error {
 	for {
 		err := c.parse()
@@ -180,9 +180,10 @@ func (c *conn) forget() {
 	c.op[0] = Op{}
 }
 
-// parse parses the next requests that have been read, at most maxHolding. With a Local, it prefetches
-// their first arguments, which usually are keys. Before the login it parses only one request, because
-// other limits may apply to the next one.
+// parse parses the next requests that have been read: up to maxHolding requests, but only one for a
+// remote store. It also parses only one before the login, because other limits may apply to the next
+// request. If it has parsed at least worthPrefetch requests, it prefetches their first arguments,
+// which usually are keys.
 func (c *conn) parse() (err error) {
 	c.in.unauthenticated = !c.authenticated
 	c.forget()
@@ -213,8 +214,8 @@ func (c *conn) parse() (err error) {
 	return err
 }
 
-// inputSizes returns, in bytes, the size of the running request, the size of all requests of the
-// pipeline that have been read, and the free part of the buffer.
+// inputSizes returns three sizes in bytes: the running request, all requests in the buffer, and the
+// free part of the buffer.
 func (c *conn) inputSizes() (request, all, free int) {
 	all, free = c.in.fullness()
 	for i, size := range c.sizes {
@@ -234,8 +235,8 @@ func (c *conn) lock() {
 	}
 }
 
-// unlock lets other clients use the Local. Replies are committed first, so that they come before
-// the messages about anything that happens later.
+// unlock unlocks the Local if this connection has locked it. It commits the replies first, so that
+// they precede the messages about later changes.
 func (c *conn) unlock() {
 	c.commit()
 	if c.locked {
@@ -267,14 +268,16 @@ func (c *conn) run(args [][]byte) {
 	c.s.commands.Add(1)
 }
 
-// mute drops all replies from now on, including those of a running transaction.
+// mute makes the connection drop all later replies, including the remaining replies of a running
+// transaction.
 func (c *conn) mute() {
 	if !c.muted {
 		c.muted, c.muteFrom = true, len(c.w)
 	}
 }
 
-// unmute ends mute. Messages that came between the dropped replies are kept.
+// unmute ends mute. It removes the dropped replies from c.w, but keeps the messages that arrived
+// between them.
 func (c *conn) unmute() {
 	if c.muted {
 		c.w = append(c.w[:c.muteFrom], c.unmuted...)
@@ -317,8 +320,8 @@ func (c *conn) dispatch(args [][]byte) {
 	c.execute(cmd, args)
 }
 
-// refusal returns why a request must be neither run nor queued, or nil. It makes the checks in the same
-// order as Redis, followed by the checks that a Backend without a Local needs.
+// refusal returns why a request must be neither run nor queued, or nil. It makes the checks of Redis in
+// the same order as Redis, and then the checks for a Backend that is not a Local.
 func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	switch {
 	case cmd == nil:
@@ -341,7 +344,8 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	return nil
 }
 
-// execute runs a command. It locks the Local if the command uses the store.
+// execute runs a command. It locks the Local if the command uses the store, and runs the command again
+// if it returns errChanged.
 func (c *conn) execute(cmd *command, args [][]byte) {
 	var began time.Time
 	if c.s.opts.Observe != nil {

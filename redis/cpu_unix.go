@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// cpuTimes returns the processor time that the process has used.
+// cpuTimes returns the CPU time that this process has used, in the kernel and in user mode.
 func cpuTimes() (system, user time.Duration) {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// cpuTimes returns the processor time that the process has used.
+// cpuTimes returns the CPU time that this process has used, in the kernel and in user mode.
 func cpuTimes() (system, user time.Duration) {
 	var created, exited, kernel, inUser syscall.Filetime
 	self, err := syscall.GetCurrentProcess()

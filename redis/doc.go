@@ -9,15 +9,14 @@
 //	srv.Serve(listener)
 //	defer srv.Close()
 //
-// A command sends operations ([Op]) to the backend: GET, SET, DEL and VDEL, as the state store's
-// own protocol has them. A backend in this process is a [Local]: the server locks it, so that a
+// A command sends operations ([Op]) to the backend: GET, SET, DEL and VDEL, as in the state
+// store's own protocol. A backend in this process is a [Local]: the server locks it, so that a
 // command, a transaction or several commands of a pipeline are one atomic step, and every command
 // behaves as in Redis. Any other backend is a remote store. The server refuses commands that a
 // remote store cannot carry out, with a reply that says why.
 //
-// A backend reports changes with [Server.Changed], and changes that it may have missed with
-// [Server.Lost].
+// A backend calls [Server.Changed] for each change, and [Server.Lost] if it may have missed changes.
 //
-// Messages of pub/sub are sent at most once. A subscriber that reads too slowly is disconnected,
+// Pub/sub messages are sent at most once. A subscriber that reads too slowly is disconnected,
 // because the protocol has no other way to report a loss.
 package redis

@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// editCommands are the commands that change a part of a value, and GETBIT.
+// editCommands returns the commands that edit a value, and GETBIT.
 func editCommands() []*command {
 	const write = writes | denyOOM | usesStore | needsLocal
 	return []*command{
@@ -23,7 +23,8 @@ func editCommands() []*command {
 	}
 }
 
-// edit replaces the value that old found, and keeps the key's expiry.
+// edit replaces the value of the key in old, the result of a lookup, and keeps the key's expiry. It then
+// sends an event.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
@@ -89,7 +90,7 @@ func runAppend(c *conn, args [][]byte) error {
 	return err
 }
 
-// runIncr is INCR, DECR, INCRBY and DECRBY.
+// runIncr implements INCR, DECR, INCRBY and DECRBY.
 func runIncr(c *conn, args [][]byte) error {
 	by := int64(1)
 	if len(args) == 3 {
@@ -142,8 +143,8 @@ func runIncrByFloat(c *conn, args [][]byte) error {
 	return err
 }
 
-// parseBitOffset returns the index of the byte that has a bit, and the bit's mask in the byte. Bit 0
-// is the highest.
+// parseBitOffset parses the offset of a bit in a value. It returns the index of the byte that holds the
+// bit, and the bit's mask in that byte. Offset 0 is the most significant bit of the first byte.
 func parseBitOffset(arg []byte) (at int, mask byte, err error) {
 	n, ok := parseInt(arg)
 	if !ok || n < 0 || n/8 >= maxBulk {
@@ -164,7 +165,7 @@ func runGetBit(c *conn, args [][]byte) error {
 	return err
 }
 
-// runSetBit writes nothing if the bit has its new value already.
+// runSetBit does not write if the value already contains the bit in the requested state.
 func runSetBit(c *conn, args [][]byte) error {
 	at, mask, err := parseBitOffset(args[2])
 	if err != nil {

@@ -10,7 +10,8 @@ var errPatternTooLong = &Error{Text: "the pattern is longer than 1024 bytes"}
 // A pattern is a Redis glob: `*` matches any bytes, `?` matches one byte, `[a-z]` and `[^a]`
 // match one byte that is or is not in a class, and a backslash makes the next byte literal.
 //
-// As in Redis, the bytes of a range are signed, and only an empty pattern matches an empty text.
+// As in Redis, a range such as [a-z] compares bytes as signed numbers, and only an empty pattern
+// matches an empty text.
 type pattern struct {
 	glob.Pattern
 	text string

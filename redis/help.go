@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// helpText has a section for each command with subcommands. A section has the lines that Redis shows
-// as HELP, for the subcommands that this server supports.
+// helpText has a section for each command that has the subcommand HELP. A section holds the lines of
+// HELP in Redis, but only for the subcommands that this server supports.
 //
 //go:embed help.txt
 var helpText string
 
-// help returns the subcommand HELP of a command.
+// help returns the subcommand HELP of the command with this name.
 func help(name string) *command {
 	_, section, _ := strings.Cut(helpText, "# "+name+"\n")
 	section, _, _ = strings.Cut(section, "# ")

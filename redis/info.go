@@ -136,7 +136,7 @@ func runRole(c *conn, _ [][]byte) error {
 	return c.reply([]any{"master", offset, replicas})
 }
 
-// runWait returns immediately, because there are no replicas.
+// runWait replies immediately, because there are no replicas.
 func runWait(c *conn, args [][]byte) error {
 	if _, err := integerArg(args[1]); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (c *conn) sendDel(op *Op) {
 func runDel(c *conn, args [][]byte) error { return c.countKeys(Del, args[1:], c.sendDel) }
 
 // countKeys carries out an operation on each key and replies with the number of keys that were found. It
-// calls done after each operation. If this takes long, other clients may use the Local in between.
+// calls done after each operation. If this takes long, other clients may use the Local between operations.
 func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 	n := int64(0)
 	looked := 0
@@ -95,7 +95,7 @@ func runType(c *conn, args [][]byte) error {
 	return err
 }
 
-// runRename is RENAME and RENAMENX.
+// runRename implements RENAME and RENAMENX.
 func runRename(c *conn, args [][]byte) error {
 	from, to, nx := args[1], args[2], equalFold(args[0], "renamenx")
 	renamed, notRenamed := any(replyOK), any(replyOK)
@@ -133,8 +133,8 @@ func runRename(c *conn, args [][]byte) error {
 	return c.reply(renamed)
 }
 
-// replaced sends the event "new" after a command has replaced an existing key, because Redis deletes
-// that key first.
+// replaced sends the event "new" if a command has replaced an existing key. old is the result of the
+// lookup before the change. Redis sends this event because it deletes the existing key and creates a new one.
 func (c *conn) replaced(old *Op) {
 	if old.Yes {
 		c.event(classNew, "new", old.Key)
@@ -185,7 +185,7 @@ func runCopy(c *conn, args [][]byte) error {
 	return c.reply(1)
 }
 
-// checkDatabase refuses every database but 0.
+// checkDatabase returns an error for every database number except 0.
 func checkDatabase(arg []byte) error {
 	switch n, err := integerArg(arg); {
 	case err != nil:
@@ -198,7 +198,7 @@ func checkDatabase(arg []byte) error {
 	return nil
 }
 
-// runMove refuses every database, because there is only one.
+// runMove always returns an error, because there is only one database.
 func runMove(_ *conn, args [][]byte) error {
 	if err := checkDatabase(args[2]); err != nil {
 		return err

@@ -8,11 +8,11 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// A Local's large values are copied while other clients use the Local: before a command stores the
-// value, and while a reply that includes it is sent. A transaction copies the values that it stores in
-// its single step.
+// Large values are copied without the Local's lock, so that other clients can use the Local meanwhile.
+// A value to store is copied before the command stores it. A value in a reply is copied while the
+// reply is sent. A transaction is different: it copies the values that it stores in its single step.
 
-// A room is memory for a value that a command is going to store, see Op.Room.
+// A room is memory for a value that a command is going to store; see Op.Room.
 type room struct{ value, memory []byte }
 
 // A largeReply is a large value in the reply of the running command.
@@ -21,15 +21,15 @@ type largeReply struct {
 	value []byte
 }
 
-// errChanged means that the command must run again, because the key changed while build was making its
-// new value.
+// errChanged means that the command must run again, because the key changed while build was making the
+// key's new value.
 var errChanged = errors.New("the key has changed")
 
-// isLarge reports whether a value of size bytes is copied without the lock of the Local.
+// isLarge reports whether a value of size bytes is copied without the Local's lock.
 func (c *conn) isLarge(size int) bool { return size >= LargeValue && c.s.local != nil }
 
-// isLargeCopy reports whether a value to store is copied without the lock of the Local. A transaction
-// copies its values with the lock held, in its single step.
+// isLargeCopy reports whether a value of size bytes is copied without the Local's lock before a command
+// stores it. A transaction copies its values with the lock held, in its single step.
 func (c *conn) isLargeCopy(size int) bool { return c.isLarge(size) && !c.executing }
 
 // lockLarge unlocks the Local, and waits until no other command is copying large values.
@@ -49,7 +49,7 @@ func (c *conn) unlockLarge() {
 	}
 }
 
-// copyLarge copies the large arguments of a command that may store them.
+// copyLarge copies the large arguments into c.rooms if the command may store them.
 func (c *conn) copyLarge(cmd *command, args [][]byte) {
 	if cmd.flags&denyOOM == 0 || !slices.ContainsFunc(args, func(a []byte) bool { return c.isLargeCopy(len(a)) }) {
 		return
@@ -57,14 +57,14 @@ func (c *conn) copyLarge(cmd *command, args [][]byte) {
 	c.lockLarge()
 	for i, a := range args[1:] {
 		if c.isLargeCopy(len(a)) {
-			memory := c.s.local.Room(max(len(args[1]), len(args[i])), len(a)) // MSET has the key before the value
+			memory := c.s.local.Room(max(len(args[1]), len(args[i])), len(a)) // in MSET, the key precedes the value
 			chunk.Copy(memory[len(memory)-len(a):], a)
 			c.rooms = append(c.rooms, room{a, memory})
 		}
 	}
 }
 
-// takeRoom returns the memory for a value, or nil.
+// takeRoom removes the memory for a value from c.rooms and returns it. It returns nil if there is none.
 func (c *conn) takeRoom(value []byte) []byte {
 	for i, r := range c.rooms {
 		if len(r.value) == len(value) && &r.value[0] == &value[0] {
@@ -75,9 +75,9 @@ func (c *conn) takeRoom(value []byte) []byte {
 	return nil
 }
 
-// build returns a new value of size bytes, which fill makes from the value that old found. For a large
-// value, build unlocks the Local while fill runs. If the key has changed by then, it returns
-// errChanged.
+// build returns a new value of size bytes for key. The function fill makes it from the value in old, the
+// result of a lookup. If the new value is large, build unlocks the Local while fill runs, and returns
+// errChanged if the key in old has changed meanwhile.
 func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)) ([]byte, error) {
 	if !c.isLargeCopy(size) {
 		value := make([]byte, size)
@@ -106,7 +106,7 @@ func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)
 }
 
 // compare compares a large value with the value of a key, and unlocks the Local meanwhile. It returns
-// nil if there is nothing to compare.
+// nil if the key cannot be read or its value has another length.
 func (c *conn) compare(key, value []byte) *chunk.Comparison {
 	now, err := c.lookup(key)
 	if err != nil || len(now.Entry.Value) != len(value) {
@@ -130,8 +130,8 @@ func sizeOfLarge(parts []largeReply) (size int) {
 	return size
 }
 
-// sendLarge sends the reply of the running command, which has large values, as fast as the client reads.
-// It unlocks the Local during this time. It returns false if the connection is closed.
+// sendLarge sends a reply that contains large values, as fast as the client reads it. It unlocks the
+// Local and does not lock it again. It returns false if the connection is closed.
 func (c *conn) sendLarge() bool {
 	w, parts, sent := c.w, c.large, 0
 	c.w, c.large = nil, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
-// CommonName returns the common name in the verified certificate of a TLS client, or "". It is for
+// CommonName returns the common name in the verified certificate of a TLS client, or "". Use it in
 // Options.Identify and Options.Certified.
 func CommonName(nc net.Conn) string {
 	const handshakeTimeout = 10 * time.Second
@@ -39,7 +39,7 @@ var (
 	errNoUsers     = &Error{Text: "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"}
 )
 
-// identify sets the user that the connection itself proves, if any.
+// identify sets the user that the connection itself authenticates, if any.
 func (c *conn) identify() {
 	if c.s.opts.Identify != nil {
 		c.certified = c.s.opts.Identify(c.nc)
@@ -51,7 +51,7 @@ func (c *conn) identify() {
 	c.logout()
 }
 
-// logout removes the user that the client logged in as.
+// logout undoes AUTH and HELLO. Only a user that the connection itself authenticates stays logged in.
 func (c *conn) logout() {
 	c.setUser(c.certified, c.s.opts.Login == nil || c.certified != "")
 }
@@ -68,7 +68,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 // mayAll reports whether the user may use all keys, and so may run commands that affect all clients.
 func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.who) }
 
-// login checks the user and the password of AUTH or HELLO.
+// login checks the user and the password of AUTH or HELLO, and logs the client in if they are right.
 func (c *conn) login(user, password []byte) error {
 	if c.s.opts.Login == nil {
 		if name := string(user); name != defaultUser && (c.onlyUser == "" || name != c.onlyUser) {

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// One budget is charged for the memory that clients occupy: connections, incomplete requests, queued
-// commands, names of subscriptions, and unread replies and messages. The charges are estimates.
+// The memory that clients occupy is charged to one budget: connections, incomplete requests, queued
+// commands, names of subscriptions, and unread replies and messages. The charges are estimates, in bytes.
 const (
 	defaultMemory  = 1 << 30
 	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
@@ -26,7 +26,7 @@ var (
 	errMaxClients = errors.New("max number of clients reached")
 )
 
-// localBudget returns a budget that no other server shares.
+// localBudget returns an Options.Reserve with a budget of defaultMemory that no other server shares.
 func localBudget() func(n int) bool {
 	var kept atomic.Int64
 	return func(n int) bool {
@@ -40,11 +40,12 @@ func localBudget() func(n int) bool {
 
 // A charge is the memory that one client occupies for one purpose. It is not safe for concurrent use.
 type charge struct {
-	reserve func(n int) bool // charges n more bytes; false if the budget has fewer
+	reserve func(n int) bool // charges n more bytes; returns false if the budget has fewer left
 	bytes   int
 }
 
-// set changes the charge to n bytes. If the budget has too few, set changes nothing and returns false.
+// set changes the charge to n bytes. If the budget has too few bytes left, set changes nothing and
+// returns false.
 func (ch *charge) set(n int) bool {
 	ok := n == ch.bytes || ch.reserve(n-ch.bytes)
 	if ok {
@@ -53,8 +54,9 @@ func (ch *charge) set(n int) bool {
 	return ok
 }
 
-// chargeInput charges a request buffer of the given size, and everything else that the server keeps of
-// the client's requests. Clients that have not logged in share a separate budget.
+// chargeInput charges the client for a request buffer of the given size, and for all other memory that
+// its requests and subscriptions occupy. It returns false if the budget has too few bytes left.
+// Clients that have not logged in share a separate budget.
 func (c *conn) chargeInput(buffer int) bool {
 	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes-freeInput)
 	if !c.authenticated {

@@ -16,13 +16,13 @@ func multiCommands() []*command {
 	}
 }
 
-// Limits on a transaction, because other clients wait until EXEC ends.
+// Limits on a transaction, because other clients wait until EXEC ends. Sizes are in bytes.
 const (
-	maxAtomic      = 1 << 15 // number of arguments; also of an MSET
+	maxAtomic      = 1 << 15 // number of arguments; also applies to a single MSET
 	maxQueuedBytes = 1 << 30 // size of the arguments
 	maxWritten     = 8 << 20 // size of the values that the commands write
 	maxReplies     = 8 << 20 // size of the replies, without large values
-	replyCost      = 32      // what a reply adds to its value, at most
+	replyCost      = 32      // maximum that a reply adds to the size of its value
 )
 
 // queued is a command that waits for EXEC.
@@ -31,7 +31,7 @@ type queued struct {
 	args [][]byte
 }
 
-// enqueue queues a command for EXEC. It copies the arguments, whose buffer is reused.
+// enqueue queues a command for EXEC. It copies the arguments, because their buffer is reused.
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	size := sizeOf(args)
 	c.queuedArgs += len(args)
@@ -98,7 +98,7 @@ func runExec(c *conn, _ [][]byte) error {
 	}
 	c.mark, c.executing = mark, false
 	if c.dropped {
-		c.w, c.mark = nil, 0 // the replies after those that were dropped
+		c.w, c.mark = nil, 0 // also drop the replies that followed the dropped ones
 	}
 	c.unwatch()
 	return nil
@@ -106,7 +106,8 @@ func runExec(c *conn, _ [][]byte) error {
 
 var errManyWritten = &Error{Text: "the transaction would write more than 8 MiB of values"}
 
-// mayWrite returns an error if the running transaction may not write n more bytes of values.
+// mayWrite counts n more bytes of values that the running transaction writes. It returns an error if the
+// total exceeds maxWritten.
 func (c *conn) mayWrite(n int) error {
 	if !c.executing || n == 0 {
 		return nil
@@ -117,8 +118,8 @@ func (c *conn) mayWrite(n int) error {
 	return nil
 }
 
-// makeRoomForReplies grows c.w by the total size of the values that the queued commands may reply with.
-// It unlocks the Local meanwhile, because allocating much memory takes long.
+// makeRoomForReplies grows c.w by the estimated size of the replies to the queued commands. It unlocks
+// the Local meanwhile, because allocating much memory takes long.
 func (c *conn) makeRoomForReplies() {
 	size := 0
 	for _, q := range c.queue {
@@ -140,7 +141,7 @@ func (c *conn) makeRoomForReplies() {
 	c.lock()
 }
 
-// boundTransaction drops the replies of a transaction if they are too large, because they cannot be
+// boundTransaction drops the replies of a transaction if they exceed maxReplies, because they cannot be
 // sent in parts. The connection is then closed after the transaction. Large values don't count, because
 // they are copied only after the transaction.
 func (c *conn) boundTransaction() {
@@ -207,7 +208,7 @@ func (c *conn) growNames(i int) error {
 	return nil
 }
 
-// unwatch forgets the watched keys. If there are many, other clients may use the Local in between.
+// unwatch forgets the watched keys. If there are many, other clients may use the Local meanwhile.
 func (c *conn) unwatch() {
 	if len(c.watched) == 0 && !c.dirty.Load() {
 		return // nothing is watched, or the store is remote

@@ -37,7 +37,7 @@ var classLetters = []struct {
 	{'e', classEvicted}, {'t', classStream}, {'d', classModule}, {'n', classNew}, {'K', classKeyspace}, {'E', classKeyevent}, {'m', classMiss},
 }
 
-// CheckNotify returns an error if flags is not a value of notify-keyspace-events.
+// CheckNotify returns an error if flags is not a valid value of notify-keyspace-events.
 func CheckNotify(flags string) error {
 	if _, ok := parseClasses(flags); !ok {
 		return fmt.Errorf("notification flags %.32q: must be letters of Ag$lshzxeKEtdmn", flags)
@@ -45,7 +45,7 @@ func CheckNotify(flags string) error {
 	return nil
 }
 
-// parseClasses reads the value of notify-keyspace-events.
+// parseClasses parses a value of notify-keyspace-events.
 func parseClasses(text string) (flags class, ok bool) {
 letters:
 	for i := range len(text) {
@@ -64,7 +64,7 @@ letters:
 	return flags, true
 }
 
-// String returns the value of notify-keyspace-events that Redis shows.
+// String returns f as Redis shows it in the value of notify-keyspace-events.
 func (f class) String() string {
 	var text []byte
 	rest := f
@@ -85,15 +85,15 @@ const (
 )
 
 // event sends the event of a command that this connection runs. With a remote store it does nothing,
-// because the store itself reports the change.
+// because the Backend reports the change.
 func (c *conn) event(kind class, name string, key []byte) {
 	if c.s.local != nil {
 		c.s.event(c, kind, name, key)
 	}
 }
 
-// event publishes an event on its two channels. from is the connection whose command is
-// running, or nil.
+// event publishes an event on its keyspace and keyevent channels, unless notify-keyspace-events
+// excludes it. from is the connection whose command is running, or nil.
 func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	flags := class(s.flags.Load())
 	if flags&kind == 0 || flags&(classKeyspace|classKeyevent) == 0 {
@@ -114,8 +114,8 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 }
 
-// Changed sends the events of a change. A backend must report changes in order, and a [Local] must
-// be locked.
+// Changed sends the events of a change to subscribers. A Backend must report changes in the order
+// in which they happened. A [Local] must be locked.
 func (s *Server) Changed(ch Change) {
 	if len(s.watched) > 0 { // only a Local has watched keys, and it is locked
 		for c := range s.watched[string(ch.Key)] {

@@ -18,7 +18,7 @@ func parseInt(text []byte) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// integerArg parses a number. Its error is the one that Redis replies with.
+// integerArg parses an integer argument. Its error is the error reply of Redis.
 func integerArg(arg []byte) (int64, error) {
 	n, ok := parseInt(arg)
 	if !ok {
@@ -28,11 +28,11 @@ func integerArg(arg []byte) (int64, error) {
 }
 
 const (
-	// The precision and the range of x86's long double, which Redis calculates with.
+	// Precision and range of the x86 long double, the type in which Redis calculates.
 	mantissaBits = 64
 	maxExponent  = 16384
 	minExponent  = -16445
-	// maxFloatText is the length from which Redis rejects the text of a number.
+	// maxFloatText is the smallest length, in bytes, at which Redis rejects the text of a number as too long.
 	maxFloatText = 5 << 10
 )
 
@@ -61,7 +61,7 @@ func parseFloat(text []byte) (*big.Float, bool) {
 	return f, true
 }
 
-// formatFloat writes a number as INCRBYFLOAT does: at most 17 digits after the point, without
+// formatFloat formats a number as INCRBYFLOAT does: at most 17 digits after the point, without
 // trailing zeros.
 func formatFloat(f *big.Float) []byte {
 	text := strings.TrimSuffix(strings.TrimRight(f.Text('f', 17), "0"), ".")

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// OBJECT and MEMORY. The state store keeps every value as bytes. These commands describe how Redis
-// would store the value, for clients and tests that need the answer.
+// This file implements OBJECT and MEMORY. The state store keeps every value as bytes. These commands
+// describe how Redis would store the value, for clients and tests that need the answer.
 
 func objectCommands() []*command {
 	const read = reads | usesStore
@@ -40,12 +40,12 @@ var errNoFrequency = &Error{Text: "An LFU maxmemory policy is not selected, acce
 
 const (
 	maxEmbstr         = 44    // bytes of the longest string that Redis stores together with its header
-	sharedIntegers    = 10000 // Redis shares the integers from 0 up to this one between keys
+	sharedIntegers    = 10000 // Redis shares the integers from 0 to sharedIntegers-1 between keys
 	sharedReferences  = 1<<31 - 1
 	memoryOfOneRecord = 40 // estimated bytes of a key without its name and value
 )
 
-// encoding returns how Redis would store the value.
+// encoding returns the name of the encoding in which Redis would store the value.
 func (e Entry) encoding() string {
 	_, isInt := parseInt(e.Value)
 	switch {
@@ -66,8 +66,8 @@ func (e Entry) references() int64 {
 	return 1
 }
 
-// idle returns the seconds since the value was written. now is in milliseconds. Reads do not count,
-// because they are not recorded.
+// idle returns the seconds since the value was written. now is in milliseconds since the Unix
+// epoch. Reads do not count, because they are not recorded.
 func (e Entry) idle(now int64) int64 {
 	wall, _, _ := bytes.Cut(e.Version, []byte{':'})
 	written, err := strconv.ParseInt(string(wall), 10, 64)

@@ -11,7 +11,7 @@ import (
 )
 
 // observe passes a command and its reply to Options.Observe. cmd is nil if the command is
-// unknown; began is zero if it was refused.
+// unknown; began is zero if the command was refused.
 func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	if c.s.opts.Observe == nil {
 		return
@@ -39,8 +39,8 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	c.s.opts.Observe(e, c.locked)
 }
 
-// setArguments sets Keys, Value and Options. Value and Options stay nil unless the command has
-// exactly one key: other arguments may be a password.
+// setArguments sets Keys, Value and Options of e. Value and Options stay nil unless the command takes
+// exactly one key, because an argument of another command may be a password.
 func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	for key := range cmd.keysOf(args) {
 		e.Keys = append(e.Keys, string(key))
@@ -58,11 +58,11 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	}
 }
 
-// setOutcome sets Outcome, Cause and Result.
+// setOutcome sets Outcome, Cause and Result of e.
 func setOutcome(e *observe.Event, reply []byte) {
 	if len(reply) > 0 && reply[0] == '-' {
 		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
-		text, _, _ = strings.Cut(text, ", with args beginning with") // one may be a password
+		text, _, _ = strings.Cut(text, ", with args beginning with") // an argument may be a password
 		e.Outcome, e.Cause = observe.Refused, text
 	} else if cause, missed := missed(e, string(reply)); missed {
 		e.Outcome, e.Cause = observe.No, cause
@@ -71,8 +71,8 @@ func setOutcome(e *observe.Event, reply []byte) {
 	}
 }
 
-// missed reports whether a reply means that a key is missing or a condition was not met, and
-// which of them.
+// missed reports whether a reply means that a key is missing or that a condition was not met. cause
+// says which.
 func missed(e *observe.Event, reply string) (cause string, missed bool) {
 	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
 	switch e.Verb {

@@ -15,7 +15,7 @@ type output struct {
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []byte
-	spare   []byte      // an empty buffer that becomes pending
+	spare   []byte      // an empty buffer that will become pending
 	partial bool        // pending ends in the middle of a reply
 	held    []byte      // messages that wait for the rest of the reply
 	writing bool        // a goroutine is writing
@@ -24,7 +24,7 @@ type output struct {
 	sending int         // capacity of the buffer that is being written
 	kept    int         // size of the large values that are being sent
 	waiting int         // size of the replies that wait for earlier replies of a pipeline
-	charged charge      // for the buffers
+	charged charge      // for the buffers, sending, kept and waiting
 }
 
 func newOutput(reserve func(n int) bool) *output {
@@ -34,7 +34,7 @@ func newOutput(reserve func(n int) bool) *output {
 }
 
 const (
-	// maxPending is how many bytes may wait for a subscriber, as in Redis.
+	// maxPending is how many bytes may wait to be sent to a subscriber, as in Redis.
 	maxPending = 32 << 20
 	// fullOutput is how many bytes of replies may wait to be written. Beyond it, the next request,
 	// or the next part of a reply, waits.
@@ -43,18 +43,18 @@ const (
 	maxSpare = 32 << 10
 	// maxBusySpare is the largest buffer that is reused while there is more to write.
 	maxBusySpare = 1 << 20
-	// maxStall is how long a client may read nothing before it is disconnected. It must read
-	// maxPart bytes in that time.
+	// maxStall is how long a client may read nothing before it is disconnected. The client
+	// must read maxPart bytes in that time.
 	maxStall = time.Minute
 	maxPart  = 64 << 10
 	// maxHead is how many bytes of a reply that is sent in parts are kept for Options.Observe.
 	maxHead = 64
 )
 
-// commit moves the replies to the output, or drops them if the connection is closed.
+// commit moves the replies in c.w to the output, or drops them if the connection is closed.
 func (c *conn) commit() {
 	if c.muted {
-		c.unmute() // replies of the running command are dropped now, and later ones too
+		c.unmute() // drop the replies of the running command now, and its later replies too
 		defer c.mute()
 	}
 	if len(c.w) == 0 && !c.partial {
@@ -83,12 +83,13 @@ func (c *conn) commit() {
 	}
 }
 
-// charge charges the capacity of the buffers. o.mu is held.
+// charge updates o.charged. It returns false if the memory for clients is exhausted. o.mu is held.
 func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
 }
 
-// keep charges n bytes of large values that are being sent, because the Local may no longer have them.
+// keep charges n bytes of large values while they are sent, because the Local may have dropped them.
+// keep(0) ends the charge.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *conn) awaitTurn() {
 	c.wait(-size)
 }
 
-// wait charges n more bytes of replies that wait.
+// wait charges n more bytes for replies that wait in awaitTurn, or fewer if n is negative.
 func (c *conn) wait(n int) {
 	o := c.out
 	o.mu.Lock()
@@ -119,7 +120,7 @@ func (c *conn) wait(n int) {
 	}
 }
 
-// drop ends the output and closes a connection that occupies too much memory. out.mu is held.
+// drop ends the output, logs why, and closes the connection. c.out.mu is held.
 func (c *conn) drop(why string) {
 	c.out.end()
 	// Close may block on a TLS connection whose peer does not read.
@@ -129,9 +130,9 @@ func (c *conn) drop(why string) {
 	})
 }
 
-// sendPart sends the replies and the first part of the running reply, if they are so large that the
-// client must read them first. While it waits, other clients may use the Local. It returns false if
-// the connection is closed. The replies of a transaction are one part.
+// sendPart sends the replies in c.w, the last of which may be incomplete, if they reach fullOutput or
+// contain large values. While it waits for the client to read, other clients may use the Local. It
+// returns false if the connection is closed. In a transaction it sends nothing.
 func (c *conn) sendPart() bool {
 	if c.executing {
 		c.boundTransaction()
@@ -166,7 +167,7 @@ func (o *output) length() int {
 }
 
 // flush writes all pending bytes, including bytes added while it writes. If another goroutine is
-// writing, flush returns as soon as less than fullOutput is pending. It returns false if the
+// writing, flush returns as soon as fewer than fullOutput bytes are pending. It returns false if the
 // connection is closed.
 func (c *conn) flush() bool {
 	c.commit()
@@ -193,7 +194,7 @@ func (c *conn) finish() {
 	}
 }
 
-// writePending writes until nothing is pending. out.mu is held, except while it writes.
+// writePending writes until nothing is pending. c.out.mu is held, except during the writes.
 func (c *conn) writePending() {
 	o := c.out
 	o.writing = true
@@ -219,12 +220,12 @@ func (c *conn) writePending() {
 	o.wake.Broadcast()
 }
 
-// largeSpares holds buffers of more than maxSpare bytes that no client uses. The garbage collector empties
-// it.
+// largeSpares holds buffers of more than maxSpare bytes that no client uses. The garbage collector may
+// free them.
 var largeSpares sync.Pool // of *[]byte
 
-// idle returns buffer, emptied, if it is small enough for an idle client to keep. It puts a larger
-// buffer into largeSpares.
+// idle returns the empty buffer if it is small enough for an idle client to keep, and otherwise nil. It
+// puts a larger buffer of at most maxBusySpare bytes into largeSpares.
 func idle(buffer []byte) []byte {
 	if cap(buffer) <= maxSpare {
 		return buffer
@@ -243,7 +244,8 @@ func largeSpare() []byte {
 	return nil
 }
 
-// write writes replies and messages. First it makes the changes that they report durable.
+// write writes replies and messages. It first calls Options.Sync, so that the changes that they report
+// are durable.
 func (c *conn) write(p []byte) error {
 	if sync := c.s.opts.Sync; sync != nil {
 		if err := sync(); err != nil {
@@ -273,7 +275,7 @@ func (c *conn) write(p []byte) error {
 	return c.nc.SetWriteDeadline(time.Time{}) // TryWrite would fail after the deadline
 }
 
-// startWriter starts the goroutine that writes messages, when the client first subscribes.
+// startWriter starts the goroutine that writes messages to the client, unless it is already running.
 func (c *conn) startWriter() {
 	o := c.out
 	o.mu.Lock()

@@ -8,7 +8,7 @@ import (
 
 // A pipeline holds the running commands of a client of a remote store. Commands on different keys
 // run at the same time; commands on one key run one after the other. Replies are sent in the order
-// of the commands, each as early as that allows. The pipeline belongs to the client's goroutine.
+// of the commands, each as early as that order allows. The pipeline belongs to the client's goroutine.
 type pipeline struct {
 	tasks       []*task          // the oldest first
 	latest      map[string]*task // by key
@@ -20,7 +20,7 @@ type task struct {
 	keys  []string
 	bytes int           // size of the arguments
 	done  chan struct{} // closed when the command has run
-	sent  chan struct{} // closed when its reply and all earlier ones are in the output
+	sent  chan struct{} // closed when the reply and all earlier replies are in the output
 }
 
 // A window limits how many keys of one client are requested from a remote store at the same time. It
@@ -39,14 +39,15 @@ func newWindow() *window {
 	return w
 }
 
-// adapt changes the window after a value of size bytes.
+// adapt adjusts the window after the store has returned a value of size bytes.
 func (w *window) adapt(size int) {
 	n, most := w.n.Load(), int64(fullOutput/max(size, 1))
 	w.n.Store(max(1, min(n+1, maxWindow, most)))
 }
 
-// runInPipeline starts a command that depends on other commands only through its keys. For any other
-// command it waits until the running commands have ended, and returns false.
+// runInPipeline starts a request in the pipeline and returns true if the request depends on other
+// requests only through its keys. Otherwise it waits until the running commands have ended, and
+// returns false.
 func (c *conn) runInPipeline(args [][]byte) bool {
 	cmd, unknownSub := c.s.table.lookup(args)
 	size := sizeOf(args)
@@ -90,8 +91,8 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 	return true
 }
 
-// add adds a task. It returns the earlier tasks with one of its keys, and a channel that is closed
-// when the task may reply; nil: it may reply immediately.
+// add adds a task. It returns the earlier tasks that use one of the task's keys, and a channel that is
+// closed when the task may reply. If the channel is nil, the task may reply immediately.
 func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	if n := len(p.tasks); n > 0 {
 		turn = p.tasks[n-1].sent
@@ -151,7 +152,7 @@ func sizeOf(args [][]byte) (size int) {
 	return size
 }
 
-// cloneArgs copies arguments of size bytes in all, because their buffer is reused.
+// cloneArgs copies arguments, of size bytes in total, because their buffer is reused.
 func cloneArgs(args [][]byte, size int) [][]byte {
 	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
 	for i, a := range args {

@@ -11,7 +11,7 @@ import (
 // subscription.
 type subscribed map[string]int64
 
-// A kind is one of the kinds of subscriptions.
+// A kind is a kind of subscription: to channels, patterns or shard channels.
 type kind int
 
 const (
@@ -21,8 +21,8 @@ const (
 	kinds
 )
 
-// word returns the word of a confirmation, which is subscribe or unsubscribe with the prefix of the
-// kind.
+// word returns the type of a confirmation: subscribe or unsubscribe with the prefix of the kind, such as
+// psubscribe.
 func (k kind) word(word string) string { return [kinds]string{"", "p", "s"}[k] + word }
 
 // A hub holds all subscriptions. Server.mu guards it.
@@ -34,10 +34,10 @@ type hub struct {
 	message, channel []byte                 // reused buffers
 }
 
-// watchCalls counts those calls of Backend.Watch for one key whose subscriptions have not begun yet.
+// watchCalls counts the running calls of watchAndSubscribe for one key.
 type watchCalls struct {
 	n    int
-	lost bool // [Server.Lost] was called for the key since the first of them
+	lost bool // [Server.Lost] was called for the key since the first of these calls began
 }
 
 func newHub() hub {
@@ -48,9 +48,10 @@ func newHub() hub {
 	return h
 }
 
-// publish sends a message to all subscribers and returns the number of messages sent. The connection
-// from gets its messages among its replies. If key is not nil, the message is an event of the key,
-// and only clients that may read the key get it. s.mu is held.
+// publish sends a message to the subscribers of a channel and of matching patterns, and returns the number
+// of messages sent. If the publishing connection, from, is a subscriber too, it gets the message among
+// its replies. If key is not nil, the message is an event of the key, and only clients that may read
+// the key get the message. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
 	n += s.publishTo(from, s.rosters[ofChannels].subscribers[string(channel)], "message", channel, payload, key)
@@ -72,7 +73,8 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	return n
 }
 
-// publishTo sends a message to subscribers of the channel. word is the type of the message in RESP.
+// publishTo sends a message to the subscribers of one channel, and returns the number of messages sent.
+// word is the type of the message in RESP.
 func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, payload, key []byte) int {
 	if len(subs) == 0 {
 		return 0
@@ -82,11 +84,12 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 }
 
 // maxMatching limits the steps that all patterns together may take to match the channel of one
-// message, because other clients wait. A step takes about a nanosecond. The subscribers of the
+// message, because other clients wait meanwhile. A step takes about a nanosecond. The subscribers of the
 // remaining patterns may have missed the message, so they are disconnected.
 const maxMatching = 4 << 20
 
-// lookCost is the number of steps that a pattern counts if its prefix does not match.
+// lookCost is the number of steps that count for every pattern. A pattern whose prefix matches the
+// channel costs more.
 const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
@@ -100,7 +103,8 @@ func (s *Server) dropSubscribers(pattern string) {
 	}
 }
 
-// deliver sends the message in s.message, to which it adds the channel and the payload.
+// deliver appends the channel and the payload to s.message, and sends the message to the subscribers that
+// may get it. It returns the number of messages sent.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
@@ -127,7 +131,7 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 	return n
 }
 
-// mayRead reports whether the client may read a key. It requires the Local's lock.
+// mayRead reports whether the client may read a key. The caller has locked the Local, if there is one.
 func (c *conn) mayRead(key []byte) bool {
 	return c.s.local == nil || c.s.local.MayRead(&c.who, key)
 }
@@ -160,11 +164,11 @@ func (c *conn) confirm(k kind, word string, name []byte) {
 	}
 }
 
-// reportsPatterns reports whether the backend reports the changes of all keys, or of a list of keys
-// that it was given at its start.
+// reportsPatterns reports whether clients may subscribe to the events of several keys at a time: the
+// backend is a Local, or Options.Patterns is set.
 func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
 
-// subscribeTo returns the handler of the command that subscribes to names of a kind.
+// subscribeTo returns the handler for SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE, depending on k.
 func subscribeTo(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
 		names := args[1:]
@@ -213,8 +217,8 @@ func (s *Server) subscribe(c *conn, k kind, name []byte) {
 	}
 }
 
-// unsubscribeFrom returns the handler of the command that ends the subscriptions to names of a kind, or
-// all of them if there are no names.
+// unsubscribeFrom returns the handler for UNSUBSCRIBE, PUNSUBSCRIBE or SUNSUBSCRIBE, depending on k.
+// Without arguments, the command ends all subscriptions of that kind.
 func unsubscribeFrom(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
 		names := args[1:]
@@ -248,7 +252,7 @@ func (s *Server) endSubscriptions(c *conn) {
 	}
 }
 
-// names returns the names in the order of their subscriptions.
+// names returns the names in the order in which the client subscribed to them.
 func (own subscribed) names() [][]byte {
 	var names [][]byte
 	for name := range own {
@@ -268,7 +272,8 @@ func (s *Server) endSubscription(c *conn, k kind, name []byte) {
 	}
 }
 
-// unsubscribed removes a subscriber. s.mu is held.
+// unsubscribed removes a connection from the subscribers of a name. The caller must then prune the
+// roster. s.mu is held.
 func (s *Server) unsubscribed(c *conn, k kind, name []byte) {
 	if s.rosters[k].remove(c, string(name)) && k == ofChannels {
 		s.unwatchUnused(name)
@@ -276,7 +281,7 @@ func (s *Server) unsubscribed(c *conn, k kind, name []byte) {
 }
 
 // forget immediately removes a closed connection and its subscriptions, so that other clients no longer
-// see them although the connection's own goroutine has not ended yet. s.mu is held.
+// see them, even though the connection's own goroutine has not ended yet. s.mu is held.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 	for k := range kinds {
@@ -296,10 +301,10 @@ func (s *Server) unwatchUnused(channel []byte) {
 	}
 }
 
-// watchAndSubscribe subscribes to a channel. If it is the channel of one key, the backend must
-// watch that key first. Until the subscription begins, s.watching keeps the watch when another
-// client unsubscribes. If the watch ends before the subscription begins, [Server.Lost] does not
-// find the client, so watchAndSubscribe closes its connection.
+// watchAndSubscribe subscribes to a channel. For the channel of one key, it first makes the backend
+// watch the key. Until the subscription begins, an entry in s.watching keeps the watch alive if
+// another client unsubscribes. [Server.Lost] closes only connections whose subscription has begun, so
+// watchAndSubscribe closes the connection itself if changes were lost before.
 func (c *conn) watchAndSubscribe(channel []byte) error {
 	s := c.s
 	key, all, ok := cutChannel(channel)
@@ -356,7 +361,7 @@ func runSPublish(c *conn, args [][]byte) error {
 }
 
 // cutChannel returns the key whose events a channel carries. all is true if the channel carries events
-// of all keys. ok reports whether it is a channel of keyspace events.
+// of all keys. ok is false if the channel does not carry events of keys.
 func cutChannel(channel []byte) (key []byte, all, ok bool) {
 	if key, ok = bytes.CutPrefix(channel, []byte(keyspacePrefix)); ok {
 		return key, false, true

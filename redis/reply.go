@@ -67,13 +67,13 @@ func (c *conn) value(op *Op) {
 	c.null()
 }
 
-// null replies with a null string.
+// null replies with null, in RESP2 as a null bulk string.
 func (c *conn) null() { c.resp("_\r\n", "$-1\r\n") }
 
-// nullArray replies with a null array.
+// nullArray replies with null, in RESP2 as a null array.
 func (c *conn) nullArray() { c.resp("_\r\n", "*-1\r\n") }
 
-// resp replies with the text for the client's version of RESP.
+// resp replies with resp3 or resp2, depending on the client's version of RESP.
 func (c *conn) resp(resp3, resp2 string) {
 	if c.resp3 {
 		c.w = append(c.w, resp3...)
@@ -85,7 +85,8 @@ func (c *conn) resp(resp3, resp2 string) {
 // array begins an array of n replies.
 func (c *conn) array(n int) { c.aggregate('*', n) }
 
-// aggregate begins an aggregate of n elements: of the given kind in RESP3, or an array in RESP2.
+// aggregate begins an aggregate of n elements. kind is its RESP3 type byte, such as % for a map of n
+// pairs; RESP2 clients get an array instead.
 func (c *conn) aggregate(kind byte, n int) {
 	if !c.resp3 {
 		if kind == '%' {
@@ -96,7 +97,7 @@ func (c *conn) aggregate(kind byte, n int) {
 	c.w = appendNumber(c.w, kind, int64(n))
 }
 
-// verbatim replies with text for people.
+// verbatim replies with a verbatim string in RESP3, or with a bulk string in RESP2.
 func (c *conn) verbatim(s string) {
 	if !c.resp3 {
 		c.text(s)
@@ -106,7 +107,7 @@ func (c *conn) verbatim(s string) {
 	c.w = append(append(append(c.w, "txt:"...), s...), "\r\n"...)
 }
 
-// Types that [conn.reply] accepts besides strings, numbers, booleans, lists and nil.
+// [conn.reply] accepts values of these types, and strings, integers, booleans, lists and nil.
 type (
 	status string
 	set    []any

@@ -10,34 +10,36 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// Limits on requests, checked before memory is allocated. All but maxUnread and maxArgs are the
-// limits of Redis.
+// Limits on requests, checked before memory is allocated. Redis has the same limits, except maxUnread
+// and maxArgs.
 const (
 	maxInline = 64 << 10  // bytes of a line
 	maxBulk   = 512 << 20 // bytes of an argument
 	maxUnread = 1 << 30   // bytes of a request that is not complete
 	maxArgs   = maxUnread / minArg
-	minArg    = 6 // bytes of an empty argument
+	minArg    = 6 // bytes of an empty argument in a request
 
-	// For clients that have not logged in, if a login is needed.
+	// Limits for clients that have not logged in, if a login is needed.
 	maxArgsUnauthenticated = 10
 	maxBulkUnauthenticated = 16 << 10
 )
 
-// errRequestTooLong closes a connection without a reply, as Redis does.
+// errRequestTooLong means that a request exceeds maxUnread. The server then closes the connection without
+// a reply, as Redis does.
 var errRequestTooLong = errors.New("a request is longer than 1 GiB")
 
 // errIncomplete means that more bytes of a request must be read first.
 var errIncomplete = errors.New("the request is incomplete")
 
-// A protocolError means that a client sent bytes that are not a request. It closes the connection.
+// A protocolError means that a client sent bytes that are not a request. The server replies with the error
+// and closes the connection.
 type protocolError string
 
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
-// A requestReader splits what a client sends into requests. The arguments that it returns are parts
-// of its buffer. The buffer is at most twice as large as the bytes that were read, whatever lengths a
-// request announces.
+// A requestReader splits the bytes from a client into requests. The arguments that it returns are parts
+// of its buffer. The buffer grows to at most twice the size of the bytes that were read. The
+// lengths that a request announces do not make it grow.
 type requestReader struct {
 	unauthenticated  bool // the client must log in first
 	maxArgs, maxBulk int  // at most the constants with these names
@@ -49,26 +51,28 @@ type requestReader struct {
 	bulk       int // length of the next argument; -1: not known yet
 	spans      []span
 	args       [][]byte
-	size       int // bytes of the last request
+	size       int // size of the last request in bytes
 }
 
-// newRequestReader returns a reader that accepts requests of up to memory bytes.
+// newRequestReader returns a reader of requests. memory limits the number and the size of the arguments that
+// the reader accepts, in bytes.
 func newRequestReader(memory int) requestReader {
 	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost+argCost)), maxBulk: min(maxBulk, memory)}
 }
 
-// fullness returns how many bytes follow the last request in the buffer, and how many are free.
+// fullness returns how many bytes after the last request the buffer holds, and how many bytes of it are
+// free.
 func (r *requestReader) fullness() (unread, free int) {
 	return r.end - r.begin, len(r.buf) - (r.end - r.begin)
 }
 
-// span is the offsets of an argument in its request.
+// A span holds the start and end offsets of an argument in its request.
 type span struct{ from, to int }
 
 const (
 	smallBuffer = 16 << 10
 	largeBuffer = 256 << 10 // larger buffers are not reused
-	maxRead     = 256 << 10 // read by one system call at most, because the garbage collector waits for it
+	maxRead     = 256 << 10 // maximum for one system call, because the garbage collector waits for the call
 )
 
 // fill reads once from the client.
@@ -126,8 +130,8 @@ func (r *requestReader) next() (args [][]byte, err error) {
 	return nil, errIncomplete
 }
 
-// reuse lets next overwrite the arguments of earlier requests, so that they do not keep an old buffer
-// in memory.
+// reuse clears the arguments of earlier requests, so that they do not keep an old buffer in memory. Calls
+// of next then reuse r.args.
 func (r *requestReader) reuse() {
 	clear(r.args)
 	if cap(r.args) > smallBuffer {
@@ -136,8 +140,8 @@ func (r *requestReader) reuse() {
 	r.args = r.args[:0]
 }
 
-// length parses a line that has a byte such as $ and then a number. ok is false if the number is
-// invalid.
+// length parses a line that consists of a type byte, such as $, and a number. ok is false if the number is
+// invalid. tooLong is the text of the error for a line of more than maxInline bytes.
 func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	rest := r.buf[r.begin+r.pos : r.end]
 	for i := 1; i < min(len(rest)-1, 10); i++ { // nearly all numbers are this short
@@ -163,7 +167,7 @@ func (r *requestReader) length(tooLong string) (n int64, ok bool, err error) {
 	return n, ok, nil
 }
 
-// header reads the number of arguments. A request without arguments is skipped.
+// header parses the number of arguments at the start of a request. It skips a request without arguments.
 func (r *requestReader) header() error {
 	n, ok, err := r.length("too big mbulk count string")
 	switch {
@@ -232,7 +236,7 @@ func (r *requestReader) inline() ([][]byte, error) {
 }
 
 // splitWords splits a line into words as Redis does: between double quotes, \n \r \t \b \a \xHH
-// and \" are escapes as in C; between single quotes only \' is.
+// and \" are escapes as in C; between single quotes only \' is an escape.
 func splitWords(line []byte) ([][]byte, error) {
 	var words [][]byte
 	for i := 0; ; {
@@ -266,8 +270,8 @@ func splitWords(line []byte) ([][]byte, error) {
 	}
 }
 
-// appendQuoted appends the text up to the closing quote, and returns how many bytes it read,
-// quote included.
+// appendQuoted appends the text up to the closing quote to dst. n is the number of bytes read, including
+// the closing quote.
 func appendQuoted(dst, text []byte, quote byte) (_ []byte, n int, ok bool) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A roster holds the subscribers of all channels, patterns or shards.
+// A roster holds the subscribers of one kind: of all channels, all patterns or all shard channels.
 type roster struct {
 	kind        kind
 	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
 	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for other kinds
 	watchCost   int                // see keyWatchCost; 0 if the store is local
-	stale       int                // patterns in parsed without subscribers, see prune
+	stale       int                // number of patterns in parsed without subscribers; see prune
 }
 
 func (r *roster) add(c *conn, name string) {
@@ -34,7 +34,7 @@ func (r *roster) cost(name []byte) int {
 	return nameCost + len(name)
 }
 
-// remove removes a subscriber, and reports whether it was the last one. The caller then calls prune.
+// remove removes a subscriber, and reports whether it was the last one. The caller must then call prune.
 func (r *roster) remove(c *conn, name string) (last bool) {
 	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
 	if len(rest) > 0 {
@@ -60,5 +60,5 @@ func (r *roster) prune() {
 		}
 		return gone
 	})
-	r.stale = 0 // forget and endSubscriptions may both count a pattern
+	r.stale = 0 // forget and endSubscriptions may both have counted the same pattern
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// scanCommands are the commands that iterate over all keys.
+// scanCommands returns the commands for all keys or the whole database.
 func scanCommands() []*command {
 	const (
 		write = writes | usesStore
@@ -28,8 +28,8 @@ func scanCommands() []*command {
 }
 
 // cursors holds the positions of unfinished iterations. A client gets a number as its cursor; the
-// position is a token of the backend, which stays valid when keys change. Equal positions have one
-// number, so that repeated scans take no more memory. Server.mu guards cursors.
+// position is a token of the backend, which stays valid when keys change. Equal positions have the
+// same number, so that repeated scans take no more memory. Server.mu guards cursors.
 type cursors struct {
 	seed   maphash.Seed
 	tokens map[uint64]string
@@ -45,9 +45,9 @@ const (
 
 func newCursors() cursors { return cursors{seed: maphash.MakeSeed(), tokens: make(map[uint64]string)} }
 
-// number returns the number of a position, never 0.
+// number returns the number for a position. It never returns 0, which clients use for the start.
 func (cs *cursors) number(token []byte) uint64 {
-	n := maphash.Bytes(cs.seed, token) >> 1 // fits a signed number
+	n := maphash.Bytes(cs.seed, token) >> 1 // so that n fits into a signed integer
 	for {
 		have, taken := cs.tokens[n]
 		if taken && have == string(token) {
@@ -69,7 +69,7 @@ func (cs *cursors) number(token []byte) uint64 {
 	return n
 }
 
-// token returns the position of a client's cursor, nil for 0.
+// token returns the position for a client's cursor. For the cursor 0, the start, it returns nil.
 func (s *Server) token(cursor []byte) ([]byte, error) {
 	errCursor := &Error{Text: "invalid cursor"}
 	text := strings.TrimPrefix(string(cursor), "+")
@@ -129,7 +129,7 @@ func parseScanOptions(words [][]byte) (scanOptions, error) {
 	return o, nil
 }
 
-// maxScanned limits the keys that one SCAN looks at, because other clients wait.
+// maxScanned limits the keys that one SCAN looks at, because other clients wait meanwhile.
 const maxScanned = 10_000
 
 func runScan(c *conn, args [][]byte) error {
@@ -208,7 +208,8 @@ const maxLooked = 100_000
 
 var errManyLooked = &Error{Text: "the transaction would look at more than 100000 keys"}
 
-// look returns an error if the running transaction may not look at n more keys.
+// look counts n more keys that the running transaction is about to look at. It returns an error if the
+// total exceeds maxLooked.
 func (c *conn) look(n int) error {
 	if !c.executing {
 		return nil
@@ -226,7 +227,7 @@ func runKeys(c *conn, args [][]byte) error {
 		return err
 	}
 	p := parsePattern(args[1])
-	var found []byte // as replies
+	var found []byte // matching keys, encoded as bulk strings
 	n, most := 0, maxPending
 	if c.executing {
 		most = maxReplies
@@ -269,9 +270,9 @@ func runDBSize(c *conn, _ [][]byte) error {
 	return err
 }
 
-// runRandomKey chooses one of all keys of a Local, or one of the first keys of a remote store.
+// runRandomKey chooses among all keys of a Local, but only among the first keys of a remote store.
 func runRandomKey(c *conn, _ [][]byte) error {
-	const sample = 100 // keys to look at
+	const sample = 100 // number of keys to look at
 	if local := c.s.local; local != nil {
 		for range sample {
 			n := local.Stats().Keys
@@ -312,13 +313,13 @@ func runSwapDB(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// isFlushMode reports whether a FLUSH has no argument, or SYNC or ASYNC.
+// isFlushMode reports whether the arguments of a FLUSH command are valid: none, SYNC or ASYNC.
 func isFlushMode(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
 }
 
-// letOthersIn unlocks the Local for a moment if a command has locked it for longer than maxHold. A
-// transaction keeps it locked.
+// letOthersIn unlocks the Local for a moment if this connection has kept it locked for longer than
+// maxHold. A transaction keeps it locked.
 func (c *conn) letOthersIn() {
 	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
 		c.yield()
@@ -326,8 +327,8 @@ func (c *conn) letOthersIn() {
 	}
 }
 
-// runFlush deletes all keys, or no key if the client may not delete all of them. Other clients may
-// use the store while it deletes.
+// runFlush deletes all keys, or none if the client may not delete one of them. Other clients may use the
+// store between deletions.
 func runFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[1:]) {
 		return errSyntax

@@ -1,7 +1,8 @@
 package redis
 
-// FUNCTION and SCRIPT. The server has no functions and no scripts, so FLUSH, LIST and EXISTS, which
-// test suites and clients send first, have simple replies. All other subcommands are refused.
+// This file implements FUNCTION and SCRIPT. The server has no functions and no scripts, so the replies to
+// FLUSH, LIST and EXISTS, which test suites and clients send first, are simple. All other subcommands
+// are refused.
 
 func scriptsCommands() []*command {
 	return []*command{

@@ -18,16 +18,17 @@ import (
 // Options configure a [Server].
 type Options struct {
 	Backend Backend // may be a Local
-	Name    string  // the backend in INFO: emulator or gateway
+	Name    string  // name of the backend in INFO: emulator or gateway
 
-	// Patterns means that a remote backend reports the changes of a list of keys that it was
-	// started with. Otherwise clients may subscribe only to the events of single keys.
+	// Patterns means that a remote backend always reports the changes of a fixed list of keys. Clients may
+	// then also subscribe to patterns and to the events of all these keys. Otherwise clients may
+	// subscribe only to the events of single keys.
 	Patterns bool
 	// Notify is the initial value of notify-keyspace-events.
 	Notify string
 
-	// Login checks the user and the password of AUTH and HELLO, and returns the name of the user that
-	// the client is logged in as. user is "default" if the client sends none. Nil: no login is
+	// Login checks the user and the password of AUTH and HELLO, and returns the name of the user as
+	// which the client is then logged in. user is "default" if the client sends none. Nil: no login is
 	// needed.
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
@@ -35,17 +36,17 @@ type Options struct {
 	// another user. Nil: no connection authenticates a user.
 	Identify func(net.Conn) string
 
-	// Certified returns the user in the connection's certificate, or an empty string. Login as
-	// another user is refused. Nil: connections have no certificates.
+	// Certified returns the user in the connection's certificate, or an empty string. A client
+	// with such a user cannot log in as another user. Nil: connections have no certificates.
 	Certified func(net.Conn) string
 
-	// Sync waits until all earlier changes are durable, or returns why they cannot be. Replies
-	// and messages about a change are sent after Sync. It is called without the Local's lock. Nil:
-	// changes are durable immediately, or never.
+	// Sync waits until all earlier changes are durable, or returns an error. The server calls Sync before it
+	// sends replies and messages, without the Local's lock. Nil: changes are durable immediately, or
+	// never.
 	Sync func() error
 
 	// Reserve charges n bytes to the memory for clients, or releases bytes if n is negative. If the
-	// budget has too few, it charges nothing and returns false. It must not block. Nil: the server
+	// budget has too few bytes left, Reserve charges nothing and returns false. It must not block. Nil: the server
 	// has its own budget of 1 GiB.
 	Reserve func(n int) bool
 	// Memory is the size in bytes of the budget behind Reserve. A request that needs more is refused.
@@ -66,19 +67,19 @@ type Server struct {
 	local   Local // nil: the backend is remote
 	table   table
 	ctx     context.Context // ends with Close
-	keys    [][]byte        // reused by conn.parse, which has locked the Local
+	keys    [][]byte        // reused by conn.parse, which holds the Local's lock
 	cancel  context.CancelFunc
 	running sync.WaitGroup // accept loops, connections and their writers
 	started time.Time
 	runID   string
 
-	flags       atomic.Uint32 // the present value of notify-keyspace-events, a class
+	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
 	commands    atomic.Int64  // run so far
 	connections atomic.Int64  // accepted so far
 	expired     atomic.Int64  // expired keys of the Local
 
-	// Guarded by the Local.
-	active  *conn                         // the connection that has locked it; nil: none
+	// Guarded by the Local's lock.
+	active  *conn                         // connection that has locked the Local; nil: none
 	watched map[string]map[*conn]struct{} // connections with a WATCH, by key
 
 	large sync.Mutex // locked before the Local, see conn.lockLarge
@@ -134,11 +135,9 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// acceptPause keeps the accept loop from spinning while the process has no file descriptors
-// left.
 const (
-	acceptPause = 50 * time.Millisecond
-	warnPause   = 10 * time.Second // between two warnings that no file descriptor is left
+	acceptPause = 50 * time.Millisecond // after a failed Accept, for example if no file descriptor is left
+	warnPause   = 10 * time.Second      // minimum time between two warnings about a failed Accept
 )
 
 // Serve starts accepting connections and returns. Close closes ln.
@@ -179,7 +178,7 @@ func (s *Server) connect(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = nc.Close() // Close came first
+		_ = nc.Close() // Close was called first
 		return
 	}
 	c := newConn(s, nc)
@@ -232,7 +231,7 @@ func (c *conn) endWithoutLogin() {
 	}
 }
 
-// leave removes an ended connection.
+// leave releases the resources of a connection that has ended.
 func (s *Server) leave(c *conn) {
 	c.ticket.Leave()
 	c.input.set(0)
@@ -244,7 +243,7 @@ func (s *Server) leave(c *conn) {
 	s.mu.Unlock()
 }
 
-// Close closes all connections and waits for their goroutines. Later calls do nothing.
+// Close closes the listeners and all connections, and waits for their goroutines. Later calls do nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -2,7 +2,8 @@ package redis
 
 import "bytes"
 
-// statestoreCommands are the state store's own requests, with versions and fencing tokens.
+// statestoreCommands returns the commands for the state store's own requests, with versions and fencing
+// tokens.
 func statestoreCommands() []*command {
 	const since = "7.0.0"
 	return []*command{
@@ -32,7 +33,7 @@ func runSSVersion(c *conn, args [][]byte) error {
 	return c.reply(op.Entry.Version)
 }
 
-// parseOptions reads FT, and NX, NEX and PX if the operation is a SET.
+// parseOptions parses the option FT and, if the operation is a SET, also NX, NEX and PX.
 func (op *Op) parseOptions(words [][]byte) error {
 	isSet := op.Verb == Set
 	for i := 0; i < len(words); i++ {
@@ -93,8 +94,8 @@ func runSSVDel(c *conn, args [][]byte) error {
 	return c.deleteWithToken(Op{Verb: VDel, Key: args[1], Value: args[2], Protocol: true}, args[3:])
 }
 
-// deleteWithToken replies as the store does: 1, 0 if there was no key, or -1 if the key had another
-// value.
+// deleteWithToken carries out a DEL or a VDEL. It replies as the store does: 1 if the key was deleted, 0 if
+// there was no key, or -1 if the key had another value.
 func (c *conn) deleteWithToken(op Op, options [][]byte) error {
 	if err := op.parseOptions(options); err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 const maxKeysInStep = 1000
 
 // eachKey carries out one operation for each key and calls done after each, in their order. A Local
-// carries out none if it would refuse one.
+// carries out none of them if it would refuse one.
 func (c *conn) eachKey(verb Verb, keys [][]byte, done func(*Op)) error {
 	if err := c.checkKeys(verb, keys); err != nil {
 		return err
@@ -17,7 +17,8 @@ func (c *conn) eachKey(verb Verb, keys [][]byte, done func(*Op)) error {
 	return c.inSteps(verb, keys, func(ops []Op) error { return c.eachChecked(ops, done) })
 }
 
-// checkKeys returns why the Local would refuse an operation on one of the keys.
+// checkKeys returns an error if the Local would refuse the operation on one of the keys. For a remote
+// store, it returns nil.
 func (c *conn) checkKeys(verb Verb, keys [][]byte) error {
 	if c.s.local == nil {
 		return nil

@@ -103,7 +103,7 @@ func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 			done(&some[i])
 			if local == nil {
 				c.window.adapt(len(some[i].Entry.Value))
-				some[i].Entry.Value = nil // it is in the reply
+				some[i].Entry.Value = nil // the reply already contains it
 			}
 			if read && !c.sendPart() {
 				return net.ErrClosed
@@ -120,14 +120,14 @@ func (c *conn) get(key []byte) (Op, error) {
 	return op, err
 }
 
-// missed sends the event of a GET that found nothing.
+// missed sends the event "keymiss" if op, a GET, found nothing.
 func (c *conn) missed(op *Op) {
 	if !op.Yes && op.Err == nil {
 		c.event(classMiss, "keymiss", op.Key)
 	}
 }
 
-// lookup reads a key for a command that may write it. It does not send the event of a miss.
+// lookup reads a key for a command that may write it. It does not send the event "keymiss".
 func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
@@ -206,7 +206,7 @@ type timeUnit struct {
 	absolute bool // since the Unix epoch, not from now on
 }
 
-// parseTimeUnit returns the unit that an option of SET or GETEX names in lower case.
+// parseTimeUnit returns the unit for an option of SET or GETEX, such as px. The option is in lower case.
 func parseTimeUnit(option string) (_ timeUnit, ok bool) {
 	switch option {
 	case "ex":
@@ -222,7 +222,7 @@ func parseTimeUnit(option string) (_ timeUnit, ok bool) {
 	}
 }
 
-// parseSetOptions reads options in any order, of GETEX or of SET.
+// parseSetOptions parses the options of SET or, if getex is true, of GETEX. Their order does not matter.
 func parseSetOptions(words [][]byte, getex bool) (o setOptions, err error) {
 	for i := 0; i < len(words); i++ {
 		w := string(bytes.ToLower(words[i]))
@@ -252,8 +252,8 @@ func wrongExpiry(name string) error {
 	return &Error{Text: "invalid expire time in '" + name + "' command"}
 }
 
-// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch. name is the
-// command, for errors.
+// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch, like now. name is the
+// name of the command, for errors.
 func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, err error) {
 	at, err = integerArg(arg)
 	if err != nil {
@@ -280,8 +280,8 @@ const maxMilli = math.MaxInt64 / 1000
 
 func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, maxMilli)) }
 
-// set carries out all forms of SET. name is the command, for errors. It replies only if o.get is
-// set, with the old value.
+// set carries out all forms of SET. name is the name of the command, for errors. If o.get is true, set
+// replies with the old value; otherwise it does not reply.
 func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, err error) {
 	op := Op{Verb: Set, Key: key, Value: value}
 	if o.time != nil {
@@ -320,7 +320,8 @@ func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, 
 	return true, nil
 }
 
-// setRemote sends a SET to a remote store, or refuses options that such a store does not have.
+// setRemote sends a SET to a remote store. It returns an error for options that such a store does not
+// support.
 func (c *conn) setRemote(name string, op Op, o setOptions) (applied bool, err error) {
 	switch {
 	case o.xx:
@@ -360,7 +361,7 @@ func runSetNX(c *conn, args [][]byte) error {
 	return err
 }
 
-// runSetEX is SETEX and PSETEX.
+// runSetEX implements SETEX and PSETEX.
 func runSetEX(c *conn, args [][]byte) error {
 	name := strings.ToLower(string(args[0]))
 	_, err := c.set(name, args[1], args[3], setOptions{time: args[2], unit: timeUnit{seconds: name == "setex"}})
@@ -419,7 +420,8 @@ func runGetEX(c *conn, args [][]byte) error {
 	return err
 }
 
-// setPairs returns a SET for each key and value after the name of a command.
+// setPairs returns a SET for each pair of key and value in args, which begins with the name of the
+// command.
 func (c *conn) setPairs(args [][]byte) ([]Op, error) {
 	switch {
 	case c.s.local != nil && len(args) > maxAtomic:

@@ -19,7 +19,7 @@ const (
 	loadingOK
 	staleOK
 	noAuth          // allowed before a login
-	atOnce          // runs inside a transaction instead of being queued for EXEC
+	atOnce          // runs immediately in a transaction, instead of being queued for EXEC
 	whileSubscribed // allowed in RESP2 while the client has subscriptions
 	usesStore       // uses keys or the store's clock
 	needsLocal      // needs a Local to be atomic
@@ -27,7 +27,7 @@ const (
 	needsExpiry     // needs a Local because it reads or changes an expiry
 )
 
-// shownFlags are the flags that COMMAND shows, in the order of Redis.
+// shownFlags are the flags that COMMAND shows, in the same order as Redis.
 var shownFlags = []struct {
 	flag flag
 	name string
@@ -52,7 +52,7 @@ var (
 // A command is a command or a subcommand of Redis.
 type command struct {
 	name  string // lower case
-	arity int    // number of arguments with the name; negative: at least that many
+	arity int    // number of arguments, including the name; negative: the minimum
 	flags flag
 	keys  keySpec
 	run   func(c *conn, args [][]byte) error
@@ -61,7 +61,7 @@ type command struct {
 
 	parent   *command
 	subs     []*command
-	otherSub *Error // the reply to unknown subcommands; nil: the usual one
+	otherSub *Error // error reply to an unknown subcommand; nil: the usual error
 }
 
 func (cmd *command) fullName() string {
@@ -89,12 +89,12 @@ func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 	}
 }
 
-// accepts reports whether a command takes as many arguments as args has.
+// accepts reports whether the number of arguments, including the name, is valid for the command.
 func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }
 
-// A table has all commands.
+// A table holds all commands.
 type table struct {
 	byName map[string]*command
 	rows   []*command
@@ -127,7 +127,7 @@ func (t *table) add(cmd *command, group string) {
 	}
 }
 
-// find returns the command with a name in any case, or nil.
+// find returns the command with this name, in upper or lower case, or nil if there is none.
 func (t *table) find(name []byte) *command {
 	var lower [32]byte
 	if len(name) > len(lower) {
@@ -142,7 +142,7 @@ func (t *table) find(name []byte) *command {
 	return t.byName[string(lower[:len(name)])]
 }
 
-// sub returns a subcommand, or nil.
+// sub returns the subcommand with this name, or nil if there is none.
 func (cmd *command) sub(name []byte) *command {
 	for _, sub := range cmd.subs {
 		if equalFold(name, sub.name) {
@@ -152,7 +152,7 @@ func (cmd *command) sub(name []byte) *command {
 	return nil
 }
 
-// findFull returns the command of a name such as config|get, or nil.
+// findFull returns the command or subcommand for a name such as config|get, or nil if there is none.
 func (t *table) findFull(name []byte) *command {
 	first, rest, isSub := strings.Cut(string(name), "|")
 	cmd := t.find([]byte(first))
@@ -162,8 +162,8 @@ func (t *table) findFull(name []byte) *command {
 	return cmd.sub([]byte(rest))
 }
 
-// lookup returns the command of a request, or nil. For a command with subcommands it returns the
-// subcommand; unknownSub means that the subcommand does not exist.
+// lookup returns the command of a request, or nil if it is unknown. For a command with subcommands, lookup
+// returns the subcommand. If that does not exist, lookup returns the command, and unknownSub is true.
 func (t *table) lookup(args [][]byte) (cmd *command, unknownSub bool) {
 	cmd = t.find(args[0])
 	if cmd == nil || cmd.subs == nil || len(args) == 1 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Errors that several commands reply with, in the words of Redis.
+// Errors that several commands reply with. Their texts are those of Redis.
 var (
 	errSyntax       = &Error{Text: "syntax error"}
 	errInteger      = &Error{Text: "value is not an integer or out of range"}
@@ -31,7 +31,7 @@ func notAtomic(what string) error {
 	return &Error{Text: "unsupported: " + what + " cannot be done atomically on a remote state store"}
 }
 
-// otherTypes are the commands of Redis for values that the store does not hold.
+// otherTypes lists the commands of Redis for types of values that the store does not hold.
 const otherTypes = ` blmove blmpop blpop brpop brpoplpush lindex linsert llen lmove lmpop lpop lpos lpush lpushx lrange lrem lset ltrim rpop rpoplpush rpush rpushx
 sadd scard sdiff sdiffstore sinter sintercard sinterstore sismember smembers smismember smove spop srandmember srem sscan sunion sunionstore
 bzmpop bzpopmax bzpopmin zadd zcard zcount zdiff zdiffstore zincrby zinter zintercard zinterstore zlexcount zmpop zmscore zpopmax zpopmin zrandmember zrange zrangebylex zrangebyscore zrangestore zrank zrem zremrangebylex zremrangebyrank zremrangebyscore zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore
@@ -73,7 +73,7 @@ func unknownSubcommand(cmd *command, name []byte) error {
 	return &Error{Text: "unknown subcommand '" + printable(name, 128) + "'. Try " + strings.ToUpper(cmd.name) + " HELP."}
 }
 
-// wrongSubcommand returns the error of a subcommand with arguments that it does not take.
+// wrongSubcommand returns the error for a subcommand with the wrong number of arguments.
 func wrongSubcommand(args [][]byte) error {
 	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], 128) + "'. Try " + strings.ToUpper(string(args[0])) + " HELP."}
 }
@@ -83,7 +83,7 @@ func notPermitted(cmd *command) error {
 	return &Error{Code: "NOPERM", Text: "this user has no permissions to run the '" + cmd.fullName() + "' command"}
 }
 
-// wrongArguments returns the error of a command with too few or too many arguments.
+// wrongArguments returns the error for a command with too few or too many arguments.
 func wrongArguments(name string) error {
 	return &Error{Text: "wrong number of arguments for '" + name + "' command"}
 }

@@ -1,6 +1,6 @@
-// Package redistest helps to test the Redis port. It has a client that returns exact bytes, and runs
-// a redis-server to compare with. Without redis-server such tests are skipped, unless SSCLI_CHECK is
-// full.
+// Package redistest helps to test the Redis port. It has a client that returns exact bytes, and starts
+// a redis-server for comparisons. If redis-server is not installed, tests that need it are skipped or,
+// if SSCLI_CHECK is full, fail.
 //
 //	c := redistest.Dial(t, "tcp", redistest.Address(server.RedisURL()))
 //	c.Expect(t, "+OK\r\n", "SET", "k", "v")
@@ -23,10 +23,11 @@ import (
 	"time"
 )
 
-// Patience is the timeout of a wait in a test.
+// Patience is the timeout for each wait in a test.
 const Patience = 30 * time.Second
 
-// StartServer starts a redis-server with one database, and returns the path of its socket.
+// StartServer starts a redis-server with one database, and returns the path of its Unix socket. The server
+// is killed when the test ends.
 func StartServer(t testing.TB) (socket string) {
 	t.Helper()
 	Program(t, "redis-server")
@@ -43,7 +44,7 @@ func StartServer(t testing.TB) (socket string) {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // the error means that it was killed
 	})
 	for deadline := time.Now().Add(Patience); ; {
 		nc, err := net.Dial("unix", socket)
@@ -75,7 +76,7 @@ func Dial(t testing.TB, network, address string) *Client {
 	return &Client{Conn: nc, Reader: bufio.NewReader(nc)}
 }
 
-// Address is the address in a URL such as redis://127.0.0.1:6379.
+// Address returns the address in a URL such as redis://127.0.0.1:6379.
 func Address(url string) string { return strings.SplitAfter(url, "://")[1] }
 
 // Request returns the bytes of a request.
@@ -131,8 +132,8 @@ func (c *Client) value(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// Text returns a frame of RESP2 for comparison: a bulk string as its bytes, "nil", an array in
-// brackets, and everything else as its line.
+// Text returns a RESP2 frame in a form for comparisons: a bulk string as its bytes, null as "nil", an array
+// in brackets, and any other value as its line.
 func Text(frame []byte) string {
 	text, _ := cutText(frame)
 	return text
@@ -157,7 +158,7 @@ func cutText(b []byte) (text string, rest []byte) {
 	return "[" + strings.Join(items, " ") + "]", rest
 }
 
-// Until returns the frames before the reply to a PING with the given text.
+// Until reads up to the reply to a PING with the given text, and returns the frames before that reply.
 func (c *Client) Until(text string) (frames [][]byte, err error) {
 	bulk := fmt.Appendf(nil, "$%d\r\n%s\r\n", len(text), text)
 	for {
@@ -193,7 +194,7 @@ func (c *Client) Expect(t testing.TB, want string, args ...string) {
 	}
 }
 
-// Closed waits until the server has closed the connection, and returns the bytes received before.
+// Closed waits until the server has closed the connection, and returns the bytes received until then.
 func (c *Client) Closed(t testing.TB) []byte {
 	t.Helper()
 	if err := c.Conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
@@ -217,8 +218,8 @@ func Program(t testing.TB, name string) {
 	}
 }
 
-// Heard sends a PING and returns the messages that came before the reply, each as its channel and its
-// text.
+// Heard sends a PING and returns the messages that came before the reply, each as its channel, a
+// space and its text.
 func (c *Client) Heard(t testing.TB) []string {
 	t.Helper()
 	if err := c.Send("PING", "heard so far"); err != nil {

@@ -27,7 +27,7 @@ func (*Runner) Run(c Command) (int, error) {
 	if c.Input != nil {
 		cmd.Stdin = bytes.NewReader(c.Input)
 	}
-	// The console sends Ctrl-C to the command as well. The command decides whether to end.
+	// Ignore Ctrl-C. The console sends it to the command too, which decides whether to end.
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)

@@ -51,7 +51,7 @@ func listProcesses() []process {
 	return table
 }
 
-// readProcess reads the row of one process. ok is false if there is no such process.
+// readProcess reads the row of one process from /proc. ok is false if there is no such process.
 func readProcess(pid int) (p process, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

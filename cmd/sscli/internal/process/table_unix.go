@@ -22,7 +22,7 @@ func childrenOf(parent int, table []process, sameSession bool) []int {
 	return pids
 }
 
-// descendants returns the descendants of the process root, except processes in the process group group.
+// descendants returns the descendants of the process root, except processes whose process group is group.
 func descendants(root int, table []process, group int) []int {
 	tree := map[int]bool{root: true}
 	for grown := true; grown; {

@@ -121,9 +121,9 @@ func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answ
 const manyInFlight = 64
 
 // doMany sends the commands of a request and prints their results and errors in the order of the
-// commands. The first error determines the exit code. After a lost reply to a write, doMany waits for all
-// other replies, and then recovers all such writes within one timeout. A GET whose reply was lost
-// is sent again.
+// commands. The first error determines the exit code. If the reply to a write is lost, doMany waits for all
+// other replies, and then recovers all writes whose replies were lost, within one timeout. It sends a
+// GET again if the reply to the GET was lost.
 func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	type sent struct {
 		command client.Command
