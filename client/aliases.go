@@ -38,8 +38,8 @@ type (
 	// the cause.
 	LostError = mqtt.LostError
 
-	// A ReasonError means that the broker refused something. Packet names the packet that said
-	// so, such as "PUBACK" or "DISCONNECT". Code is the MQTT 5 reason code, such as 0x86 (bad
+	// A ReasonError means that the broker refused something. Packet is the type of the packet that
+	// reported this, such as "PUBACK" or "DISCONNECT". Code is the MQTT 5 reason code, such as 0x86 (bad
 	// user name or password) or 0x87 (not authorized); package mqtt names the codes. Text is
 	// the broker's own text, and Topic the refused topic.
 	ReasonError = mqtt.ReasonError
@@ -49,8 +49,8 @@ type (
 	TooLargeError = mqtt.TooLargeError
 )
 
-// A StoreError is an error reply from the store. Text is the store's message; Kind returns
-// which of the known errors it is. A client without access to a key gets the kind
+// A StoreError is an error reply from the store. Text is the store's message; Kind identifies
+// the known errors. A client without access to a key gets the kind
 // [wire.ErrorNotAuthorized]; a client that may not connect, publish or subscribe at all gets a
 // *[ReasonError].
 type StoreError = wire.StoreError

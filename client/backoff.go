@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// backOff returns the pause before an attempt. The first attempt has none. Later pauses start
-// at 100 ms and double up to 10 s; each is shortened by up to half at random, so that clients
-// do not all come back at once.
+// backOff returns the pause before an attempt. Attempt 0 has no pause. Later pauses start at 100 ms
+// and double up to 10 s; each is shortened by up to half at random, so that clients do not all
+// reconnect at the same time.
 func backOff(attempt int) time.Duration {
 	if attempt == 0 {
 		return 0

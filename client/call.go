@@ -9,12 +9,12 @@ import (
 // CallResult is the answer to [Call].
 type CallResult struct {
 	ReplyInfo
-	Value wire.Value // whatever the store answered
+	Value wire.Value // the store's answer
 }
 
-// Call makes a command of any words, for requests that this package does not support yet; its
-// result is a [CallResult]. After a lost answer, [Session.ReadBack] helps only if the verb is a
-// known one.
+// Call returns a command with any words, for requests that this package does not support yet; its
+// result is a [CallResult]. If its answer is lost, [Session.ReadBack] helps only if the package knows
+// the verb.
 func Call(words []string, o WriteOptions) Command {
 	c := Command{effect: effectUnknown, read: readCall}
 	c.count = copy(c.first[:], words)

@@ -3,7 +3,7 @@ package client
 import "github.com/sscli/sscli/client/wire"
 
 // A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
-// [VDel], [Scan] and [Call] return one.
+// [VDel], [Scan] and [Call] each return a Command.
 type Command struct {
 	first   [3]string // the verb, the key and the value, if the command has them
 	count   int       // number of words in first
@@ -18,11 +18,11 @@ type Command struct {
 }
 
 // A reader converts an answer to a result. It returns nil if the answer is not valid for the
-// verb. The result must not share memory with the answer: buffers up to mqtt.ReusedSize are
-// reused.
+// verb. The result may share memory with an answer larger than mqtt.ReusedSize, but not with a
+// smaller one, whose memory is reused.
 type reader func(wire.Value, *ReplyInfo) Result
 
-// An effect is the state that a command leaves its key in.
+// An effect says in which state a command leaves its key.
 type effect byte
 
 const (
@@ -41,8 +41,8 @@ func (c Command) Key() string { return c.first[1] }
 // Value returns the word after the key: the value of a [Set] or a [VDel].
 func (c Command) Value() string { return c.first[2] }
 
-// words returns all words of c. The result shares c's memory if c.first holds all of them, as
-// it does for most commands.
+// words returns all words of c. The result shares c's memory if c.first holds all words, as it does
+// for most commands.
 func (c *Command) words() []string {
 	if len(c.more) == 0 {
 		return c.first[:c.count]
@@ -54,8 +54,8 @@ func (c *Command) words() []string {
 // *[InvalidError].
 func (c Command) Check() error { return c.err }
 
-// newCommand returns a command with these words, the verb first. It rejects an empty key, which
-// the store always refuses.
+// newCommand returns a command with these words, the verb first. If the key is empty, which the store
+// always refuses, Check returns an error.
 func newCommand(effect effect, read reader, words ...string) Command {
 	c := Command{effect: effect, read: read}
 	c.count = copy(c.first[:], words)
@@ -89,8 +89,8 @@ func (c Command) WithFence(token Version) Command {
 // Fence returns the fencing token as it is sent; empty if there is none.
 func (c Command) Fence() string { return c.fence }
 
-// isCount reports whether an answer is an integer from lowest to 1. The store answers a delete
-// with the number of deleted keys, and VDEL also with -1.
+// isCount reports whether an answer is an integer from lowest to 1. The store answers DEL and VDEL
+// with the number of deleted keys. It answers VDEL with -1 if the key holds another value.
 func isCount(v wire.Value, lowest int64) bool {
 	return v.Kind == wire.Integer && v.Int >= lowest && v.Int <= 1
 }

@@ -12,7 +12,7 @@ type DelResult struct {
 	Deleted bool // false if the key was missing
 }
 
-// Del deletes a key; its result is a [DelResult]. A missing key is not an error.
+// Del returns a command that deletes a key; its result is a [DelResult]. A missing key is not an error.
 func Del(key string, o WriteOptions) Command {
 	return newCommand(effectDelete, func(v wire.Value, info *ReplyInfo) Result {
 		if !isCount(v, 0) {

@@ -11,10 +11,10 @@
 //
 // Keys are strings and values are byte slices; both may hold any bytes.
 //
-// A request can also be built as a value, a [Command], with the function of the same name:
-// [Get], [Set], [Del], [VDel], [Scan], [Call]. [Session.Do] sends a command, [Once] connects to
-// send a single one, and [Session.Pipeline] keeps many in flight. They return a [Result], whose
-// type depends on the command.
+// A request can also be built as a value, a [Command]: the functions [Get], [Set], [Del], [VDel],
+// [Scan] and [Call] each return a Command. [Session.Do] sends a command, [Once] connects to send a single
+// command, and [Session.Pipeline] keeps many commands in flight. The store's answer is a [Result],
+// whose type depends on the command.
 //
 //	r, err := client.Once(ctx, o, client.Get("setpoint"))
 //	…
@@ -22,22 +22,22 @@
 //
 // [Session.Watch] reports changes, and [Session.Lock] holds a lock.
 //
-// Test errors with errors.Is and errors.AsType; [Session.Do] lists them. Some are from client/mqtt
-// and client/wire.
+// Test errors with errors.Is and errors.AsType. The comment of [Session.Do] has a list of the errors.
+// The packages client/mqtt and client/wire define some of them.
 //
 // Promises:
 //   - A "no" (the key is missing, the condition was not met) is a result, not an error.
 //     An error from the store is a *[StoreError].
 //   - A write reaches the store at most once. If it gets no answer, the error is a
-//     *[LostAnswerError], and [Session.ReadBack] finds out what can be known.
+//     *[LostAnswerError], and [Session.ReadBack] checks whether the write was applied.
 //   - Replies are matched by correlation data, whether they come before or after the PUBACK.
 //     Late, duplicate and unknown replies are dropped.
 //   - Until the context of a [Lock] ends, no other client holds the lock; see [LockTiming] for
 //     the assumptions.
-//   - A session that lost its connection reconnects with the next request, unless the broker's
+//   - A session that lost its connection reconnects for the next request, unless the broker's
 //     reason was permanent ([IsPermanent]). A refused login is permanent until the password or
 //     token changes.
 //
-// Not promised: an order between requests that are outstanding at the same time. The store does
-// not promise one either, so wait for a result before you send a request that depends on it.
+// Neither this package nor the store promises an order between requests that are outstanding at
+// the same time. Wait for a result before you send a request that depends on it.
 package client

@@ -25,8 +25,8 @@ func invalid(format string, args ...any) *InvalidError {
 	return &InvalidError{fmt.Errorf(format, args...)}
 }
 
-// An AnswerError means that a reply is invalid: it is not RESP3, has an invalid HLC, or
-// holds a value that cannot answer the command.
+// An AnswerError means that a reply is invalid: for example, it is not RESP3, has an invalid HLC,
+// or holds a value that cannot answer the command.
 type AnswerError struct {
 	Err error
 }
@@ -56,10 +56,10 @@ func (e *StatusError) refuses() bool {
 	return e.Status == 400 || e.Status == 415 || e.Status == 505
 }
 
-// A LostAnswerError means that a write was sent, but no answer came, or the answer does not say
-// whether the write was applied. [Session.ReadBack] finds out what can be known. The error
-// wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or a
-// *[StatusError].
+// A LostAnswerError means that a write was sent but its outcome is unknown: no answer came, or the
+// answer does not say whether the write was applied. [Session.ReadBack] tries to determine the
+// outcome. The error wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or
+// a *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`
@@ -67,7 +67,7 @@ type LostAnswerError struct {
 	Err       error
 
 	accepted bool          // the broker has acknowledged the request, so Expires is certain
-	expiry   time.Duration // how long the request lives after it arrives at the broker
+	expiry   time.Duration // the Message Expiry Interval of the request
 }
 
 func (e *LostAnswerError) Error() string {
@@ -88,7 +88,7 @@ func (e *LostAnswerError) answered() bool {
 
 func (e *LostAnswerError) Unwrap() error { return e.Err }
 
-// A WatchError is an error in watching one key.
+// A WatchError means that a request for one key of a [Watch] failed.
 type WatchError struct {
 	Key string
 	Err error

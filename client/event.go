@@ -22,7 +22,7 @@ const (
 	EventUnaudited EventKind = "unaudited" // an audit failed and proves nothing; see Err; has no key
 )
 
-// Continuity says whether events were lost in a break.
+// Continuity says whether events were lost during a break.
 type Continuity string
 
 const (
@@ -49,7 +49,7 @@ type Event struct {
 
 // changed returns the time of the change that a notification announces, or an earlier time. It returns
 // the time in the version, or the time of arrival if that is earlier, because the store's or a writer's
-// clock may be ahead. For a notification without a version it returns the zero time.
+// clock may be ahead. For a notification without a version it returns the start of the Unix epoch.
 func (e Event) changed() time.Time {
 	if t := e.Version.Time(); e.Version.IsZero() || t.Before(e.Time) {
 		return t

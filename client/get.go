@@ -15,7 +15,7 @@ type GetResult struct {
 	Found bool   // the key exists
 }
 
-// Get reads a key; its result is a [GetResult]. A missing key is not an error.
+// Get returns a command that reads a key; its result is a [GetResult]. A missing key is not an error.
 func Get(key string) Command {
 	return newCommand(effectNone, func(v wire.Value, info *ReplyInfo) Result {
 		if v.Kind != wire.Blob && v.Kind != wire.Null {

@@ -5,19 +5,19 @@ import "github.com/sscli/sscli/client/wire"
 // keyNotifyResult is the answer to keyNotify and keyNotifyStop.
 type keyNotifyResult struct{ ReplyInfo }
 
-// keyNotify asks the store to notify the client of changes to a key. The key need not exist.
-// The registration ends with the connection (protocol.md 2.5).
+// keyNotify returns a command that asks the store to notify the client of changes to a key. The key need
+// not exist. The registration ends with the connection (protocol.md 2.5).
 func keyNotify(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key)
 }
 
-// keyNotifyStop ends the notifications for a key.
+// keyNotifyStop returns a command that ends the notifications for a key.
 func keyNotifyStop(key string) Command {
 	return newCommand(effectNone, readKeyNotify, wire.VerbKeyNotify, key, wire.OptionStop)
 }
 
-// readKeyNotify accepts both OK and a number, because it is unknown which of them answers a
-// repeated KEYNOTIFY.
+// readKeyNotify accepts both OK and a number, because it is unknown which of the two the store sends
+// in answer to a repeated KEYNOTIFY.
 func readKeyNotify(v wire.Value, info *ReplyInfo) Result {
 	if !isOK(v) && !(v.Kind == wire.Integer && v.Int >= 0) {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // LockOptions are the options of [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and
-// [Session.ReleaseLock]. [LockTiming] explains TTL, Grace and Margin.
+// [Session.ReleaseLock]. See [LockTiming] for the meaning of TTL, Grace and Margin.
 type LockOptions struct {
 	TTL    time.Duration // how long the lock's key lives, whole milliseconds; 0 = DefaultLockTTL
 	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; negative = none
@@ -165,8 +165,8 @@ func (l *Lock) Token() Version { return l.Lease().Token }
 
 // Release stops the renewals and releases the lock if it is still ours. Always call Release
 // once the work under the lock has ended: it also undoes a renewal that was in flight when the
-// lock was lost. ctx should leave time for that: LockTiming.Interval, rounded up to a second,
-// and a round trip.
+// lock was lost. ctx should leave time for that: LockTiming.Interval, rounded up to whole seconds,
+// plus a round trip.
 //
 // The error is a *[NotHolderError] if the lock was no longer ours. A *[LockUnknownError] with Over set
 // means that the lock is no longer ours, and that it is unknown whether it was ours until the release.

@@ -50,9 +50,9 @@ const lockPoll = 5 * time.Second
 // first attempt gets no answer.
 //
 // AcquireLock undoes an attempt that got no usable answer, so that the lock does not stay held without
-// an owner. It may therefore return later than ctx and Wait allow: by what is left of the attempt's
-// expiry (LockTiming.Interval rounded up to a second) plus Options.Timeout. It does not undo an attempt
-// if o.Holder already held the lock, because that lease may be in use.
+// an owner. It may therefore return later than ctx and Wait allow. The delay is at most the time until
+// the attempt expires (LockTiming.Interval, rounded up to whole seconds) plus Options.Timeout. AcquireLock
+// does not undo an attempt if o.Holder already held the lock, because the earlier lease may be in use.
 //
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
 // [Session.Watch]. A *[LockUnknownError] means that an attempt was not undone: the lock may
@@ -135,15 +135,15 @@ func (a *acquisition) watch(ctx context.Context) error {
 	}
 }
 
-// keepsTrying reports whether to try again after err, as long as no attempt has been answered.
+// keepsTrying reports whether to try again after err, if no attempt has been answered yet.
 func (a *acquisition) keepsTrying(err error) bool {
 	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
 }
 
 func (a *acquisition) reportTrouble(err error) { a.o.reportTrouble(&a.troubled, err) }
 
-// closeWatch closes the watch. giveUp sets a.until; after that, closeWatch stops waiting at that time.
-// If closeWatch fails, the registration ends with the connection.
+// closeWatch closes the watch. If giveUp has set a.until, closeWatch waits at most until then. An error
+// is ignored, because the registration also ends with the connection.
 func (a *acquisition) closeWatch(ctx context.Context) {
 	if a.until.IsZero() {
 		_ = a.w.Close()
@@ -154,7 +154,7 @@ func (a *acquisition) closeWatch(ctx context.Context) {
 	_ = a.w.close(ctx)
 }
 
-// readHolder finds out whether o.Holder already holds the lock.
+// readHolder sets a.again: whether o.Holder already holds the lock.
 func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	before := a.status
 	switch {
@@ -168,7 +168,7 @@ func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	return err
 }
 
-// run tries and waits until it holds the lock or gives up.
+// run tries to acquire the lock until it holds the lock or gives up, and waits between the attempts.
 func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	if err := a.readHolder(ctx); err != nil {
 		return Lease{}, err
@@ -289,8 +289,8 @@ func (a *acquisition) readEvents() (free bool, err error) {
 	return free, nil
 }
 
-// giveUp undoes the attempts that may have acquired the lock. It returns why the
-// acquisition failed, or that it could not undo them.
+// giveUp undoes the attempts that may have acquired the lock. It returns why the acquisition failed,
+// or a *LockUnknownError if the attempts may not have been undone.
 func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	if lost, ok := errors.AsType[*LostAnswerError](why); ok {
 		why = lost.Err // either undo succeeds, or the error below says that the outcome is unknown

@@ -238,8 +238,8 @@ func (d *deleter) end(cause error) (deletion, error) {
 }
 
 // release releases a lock. If an earlier request may still be applied, release waits until that request
-// has expired, and releases the lock again. ours is true if the lease has not expired: if the lock is
-// then gone after an unanswered request, that request deleted it.
+// has expired, and releases the lock again. ours is true if the lock was not lost before the release. In
+// that case, if the lock is gone after an unanswered request to delete it, that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {

@@ -8,9 +8,9 @@ const DefaultLockTTL = 15 * time.Second
 // minLockInterval is the shortest LockTiming.Interval that Timing accepts.
 const minLockInterval = 200 * time.Millisecond
 
-// LockTiming holds the times of a lease. They are measured with the local clock only, so it
-// does no harm if that clock shows the wrong time. The Margin allows for a clock that runs fast
-// or slow, and for the time it takes to act.
+// LockTiming holds the times of a lease. They are measured with the local clock only, so a clock
+// that shows the wrong time does no harm. The Margin allows for a clock that runs fast or slow, and
+// for the delay before the client acts.
 //
 //	sent ──────── renewals, each Interval ────────▶ Term ─── Grace ──▶ Until ─ Margin ─▶ the lock expires
 //	 0     Interval    2 Interval     3 Interval = TTL−Margin−Grace   TTL−Margin        TTL, at the earliest
@@ -19,14 +19,14 @@ const minLockInterval = 200 * time.Millisecond
 // the TTL later. A renewal is due every Interval and must be answered within one Interval.
 type LockTiming struct {
 	TTL      time.Duration // time to live of the key (protocol.md 2.2)
-	Margin   time.Duration // between Lease.Until and the key's expiry
-	Grace    time.Duration // between Lease.Term and Lease.Until
+	Margin   time.Duration // time between Lease.Until and the key's expiry
+	Grace    time.Duration // time between Lease.Term and Lease.Until
 	Interval time.Duration // (TTL − Margin − Grace) / 3
 }
 
-// Timing returns the timing with the defaults filled in: a TTL of DefaultLockTTL, a
-// Margin of a tenth of the TTL and at most 2 s, a Grace of a quarter of the TTL and at
-// most 5 s. The error is an *[InvalidError] if the Interval would be less than 200 ms.
+// Timing returns the timing with the defaults filled in: a TTL of DefaultLockTTL, a Margin of a tenth
+// of the TTL but at most 2 s, and a Grace of a quarter of the TTL but at most 5 s. The error is an
+// *[InvalidError], for example if the Interval would be less than 200 ms.
 func (o LockOptions) Timing() (LockTiming, error) {
 	t := LockTiming{TTL: o.TTL, Margin: o.Margin, Grace: max(o.Grace, 0)}
 	if t.TTL == 0 {
@@ -54,7 +54,7 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	return t, nil
 }
 
-// lease returns the lease that a request sent at this time gets.
+// lease returns the lease of a successful request that was sent at this time.
 func (t LockTiming) lease(sent time.Time) Lease {
 	until := sent.Add(t.TTL - t.Margin)
 	return Lease{Sent: sent, Term: until.Add(-t.Grace), Until: until}

@@ -62,7 +62,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 	if err == nil || isLoginRefusal(err) {
 		s.setTried(secret)
 	}
-	// secret is returned by value: when keepToken calls Data later, Data sets the variable.
+	// Return the value that secret has now: when keepToken later calls Data, Data changes the variable.
 	return conn, secret, s.explainLogin(err, secret)
 }
 
@@ -85,8 +85,8 @@ func (s *Session) setTried(secret []byte) {
 	s.tried = secret
 }
 
-// hasNewSecret reports whether err is a refused login and the password or token has changed
-// since (protocol.md 8.2).
+// hasNewSecret reports whether err is a refused login, and the password or token has changed
+// since then (protocol.md 8.2).
 func (s *Session) hasNewSecret(err error) bool {
 	if !isLoginRefusal(err) {
 		return false

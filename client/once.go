@@ -9,16 +9,15 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// Once connects, sends one request, and disconnects. ctx bounds everything but the
-// DISCONNECT, which takes at most a second. It returns the errors of [Dial] and
-// [Session.Do].
+// Once connects, sends one request, and disconnects. ctx limits the time for everything except the
+// DISCONNECT, which takes at most a second. Once returns the errors of [Dial] and [Session.Do].
 //
 // Once needs as few round trips as MQTT 5 allows: it sends a GET in one write with CONNECT and
 // SUBSCRIBE. If the broker has several nodes, it may process the GET before all nodes know of the
-// subscription, and the answer is lost. So Once sends the GET again if no answer comes for a
-// while after SUBACK. Any other request is sent only after SUBACK. With an authentication
-// method, SUBSCRIBE and the request are sent only after CONNACK. With Options.NoPipelining,
-// Once waits for each answer before it sends the next packet.
+// subscription; the answer is then lost. So Once sends the GET again if no answer comes for a
+// while after SUBACK. Any other request is sent only after SUBACK. With a token, SUBSCRIBE and
+// the request are sent only after CONNACK. With Options.NoPipelining, Once waits for each answer
+// before it sends the next packet.
 func Once(ctx context.Context, o Options, c Command) (Result, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -37,8 +36,8 @@ func Once(ctx context.Context, o Options, c Command) (Result, error) {
 	return s.doEarly(ctx, c)
 }
 
-// repeatable reports whether a request may be sent twice. Only such a request may be sent
-// before its answer is certain to be delivered.
+// repeatable reports whether a request may be sent twice. Only a repeatable request may be sent
+// before SUBACK, because its answer may then be lost.
 func (c Command) repeatable() bool { return c.Verb() == wire.VerbGet && c.effect == effectNone }
 
 // An earlyRequest is a request that is sent together with SUBSCRIBE. Each attempt to connect
@@ -80,7 +79,7 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	case err != nil && r == nil:
 		return nil, err
 	case err != nil && ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded):
-		return nil, context.Cause(ctx) // the caller waited for the answer, not for the connection
+		return nil, context.Cause(ctx) // the caller canceled the request; that no connection was made is a consequence
 	case err != nil:
 		return nil, r.connectError(err)
 	case r == nil: // the broker does not accept packets before its CONNACK
@@ -90,12 +89,12 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	return r.wait(ctx)
 }
 
-// connectError returns the error that Once would return if it sent one packet after the other.
-// err says why there is no connection.
+// connectError returns the error that Once would return if it waited for each answer before it sent the
+// next packet. err says why there is no connection.
 func (r *request) connectError(err error) error {
 	r.s.finish(r.id, err)
 	<-r.done
-	// The broker announced its maximum packet size in CONNACK before it closed the connection.
+	// The request is larger than the maximum that CONNACK announced, so the broker closed the connection.
 	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](r.err); ok {
 		return tooLarge
 	}
@@ -109,8 +108,9 @@ func (r *request) connectError(err error) error {
 	return err
 }
 
-// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. If none comes
-// within four times the time that SUBACK took, and at least 250 ms, it sends the request once more.
+// repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. It sends the
+// request once more if no answer comes within 250 ms, or within four times the time that SUBACK took
+// if that is longer.
 func (r *request) repeatWithoutAnswer(ctx context.Context, conn *mqtt.Conn) {
 	const least = 250 * time.Millisecond
 	t := time.NewTimer(max(4*time.Since(r.sent), least))

@@ -41,19 +41,20 @@ type Options struct {
 	Username string
 	Password []byte // nil = none
 
-	// ReadPassword returns the password, instead of Password. It is called for each connection,
-	// so the password may change.
+	// ReadPassword, if set, returns the password; Password must then be nil. ReadPassword is called
+	// for each connection, so the password may change.
 	ReadPassword func() ([]byte, error)
 
-	// TokenFile is a file with a Kubernetes service-account token, used instead of a user name
-	// and password. The session reads it for each connection, and then every TokenPoll; 0 =
-	// DefaultTokenPoll. The session authenticates again as soon as the file has a new token,
+	// TokenFile is a file with a Kubernetes service-account token, which is used instead of a user
+	// name and password. The session reads the file for each new connection, and then at the interval
+	// TokenPoll (0 = DefaultTokenPoll). It authenticates again as soon as the file has a new token,
 	// and at the latest after 80 % of the old token's lifetime.
 	TokenFile string
 	TokenPoll time.Duration
 
-	// ReadToken returns the token, instead of TokenFile. It is called for each connection
-	// and then every TokenPoll. While its last token is valid, it must return immediately.
+	// ReadToken, if set, returns the token; TokenFile must then be empty. ReadToken is called for each
+	// new connection, and then at the interval TokenPoll. As long as the last token that it returned is
+	// valid, ReadToken must return immediately.
 	ReadToken func(context.Context) ([]byte, error)
 
 	// ClientID must be unique: the broker disconnects another client with the same id. Empty =
@@ -63,7 +64,7 @@ type Options struct {
 	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining sends SUBSCRIBE only after CONNACK, and the first request only after SUBACK. Without
+	// NoPipelining delays SUBSCRIBE until CONNACK, and the first request until SUBACK. Without
 	// NoPipelining, a session waits for CONNACK only if it logs in with a token, or if the broker
 	// closes connections on which other packets follow CONNECT immediately.
 	NoPipelining bool
@@ -73,7 +74,7 @@ type Options struct {
 	MetricCategory string
 
 	HighPriority bool          // ask the broker to accept requests even under load (protocol.md 1.5)
-	Timeout      time.Duration // limit if a context has no deadline; 0 = DefaultTimeout
+	Timeout      time.Duration // time limit of a call whose context has no deadline; 0 = DefaultTimeout
 	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
 
 	// Trace is called for each packet, from several goroutines. It must not block or use the
@@ -85,7 +86,7 @@ type Options struct {
 func (o Options) hasToken() bool { return o.TokenFile != "" || o.ReadToken != nil }
 
 // Token returns the current service-account token, or nil if the session does not log in with
-// one. The error of a TokenFile is a *[TokenError].
+// a token. With TokenFile, the error is a *[TokenError].
 func (o Options) Token(ctx context.Context) ([]byte, error) {
 	switch {
 	case o.ReadToken != nil:

@@ -23,7 +23,7 @@ type Pipeline struct {
 	busy    map[string]*InFlight              // by key
 	spare   []*request                        // finished requests for reuse; only onAck is set
 	freed   chan struct{}                     // closed when a request ends; nil = nobody waits
-	watched map[<-chan struct{}](func() bool) // by a context's Done channel: stops its AfterFunc
+	watched map[<-chan struct{}](func() bool) // by a context's Done channel: the stop function of its AfterFunc
 }
 
 // An InFlight is a request that a [Pipeline] has sent.
@@ -77,7 +77,7 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		p.endWith(ctx) // again, because the first call may have come before r was outstanding
+		p.endWith(ctx) // reserve's AfterFunc may have called endWith before r was outstanding
 	}
 	return f, nil
 }
@@ -129,15 +129,15 @@ func (p *Pipeline) Flush() {
 // before another request can take its place.
 func (p *Pipeline) Losses() int { return int(p.losses.Load()) }
 
-// Busy returns the request for a key that is in flight, or nil.
+// Busy returns the request in flight for a key, or nil.
 func (p *Pipeline) Busy(key string) *InFlight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.busy[key]
 }
 
-// reserve waits until the key is free and there is room for another request. It returns an
-// empty request.
+// reserve waits until no request for the key is in flight and there is room for another request. It
+// then reserves the key for f, and returns an empty request.
 func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*request, error) {
 	for {
 		p.mu.Lock()
@@ -183,8 +183,8 @@ func (p *Pipeline) endWith(ctx context.Context) {
 	p.s.finishAll(func(r *request) bool { return r.ctx != nil && r.ctx.Done() == ctx.Done() }, context.Cause(ctx))
 }
 
-// free ends the reservation of a key and wakes the goroutines that wait for the key or for
-// room. It requires p.mu.
+// free ends f, which reserved a key, and wakes the goroutines that wait for f, for the key or for room.
+// It requires p.mu.
 func (p *Pipeline) free(key string, f *InFlight) {
 	delete(p.busy, key)
 	f.over.Store(true)

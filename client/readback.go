@@ -22,7 +22,7 @@ const (
 // ReadBackResult is the result of [Session.ReadBack].
 type ReadBackResult struct {
 	Outcome Outcome
-	Now     GetResult // the key's current state; zero if it was not read, as after Call with an unknown verb
+	Now     GetResult // the key's current state; zero if it was not read, for example after Call with an unknown verb
 	Result  Result    // if Fulfilled, what the store would have answered; nil if not known
 }
 
@@ -30,7 +30,7 @@ type ReadBackResult struct {
 // request has expired and then reads the key; ctx should leave time for both. An error means
 // that the key could not be read.
 //
-// The store guarantees that the version a SET assigns is greater than the request's `__ts`
+// The store guarantees that the version assigned by a SET is greater than the request's `__ts`
 // (protocol.md 3.2). If the key's version is not greater, the SET was not applied. A greater
 // version proves nothing: another client may have written the same value. A delete assigns no
 // version, so the key's version cannot show that the delete was not applied: another client, whose
@@ -55,10 +55,10 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	return r, nil
 }
 
-// getAgain reads a key. If no answer comes within half of the time that is left in ctx, or the
-// connection ends, it asks again, over a new connection if the broker was silent on the old one. It
-// asks up to three times, because another goroutine may end the connection after the second request was
-// sent on it.
+// getAgain reads a key. It sends the GET again if the connection ends, or if no answer comes within half
+// of the time that is left in ctx. If the broker was silent on the old connection, the second GET goes
+// over a new connection. getAgain sends up to three GETs, because another goroutine may end the connection
+// on which the second GET was sent.
 func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -83,8 +83,8 @@ func (e *LostAnswerError) expired(ctx context.Context) error {
 	return nil
 }
 
-// ReadBack is like [Session.ReadBack], but over a new connection. It connects only after the
-// wait, so that the cause of the loss has time to pass.
+// ReadBack is like [Session.ReadBack], but over a new connection. It connects only after the request has
+// expired, so that the cause of the lost answer has time to pass.
 func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil

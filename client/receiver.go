@@ -26,8 +26,8 @@ type receiver struct {
 	notified []*Watch
 }
 
-// message handles a message. It drops a reply if no request is waiting for it, because it is late or a
-// duplicate. The connection still acknowledges it.
+// message handles a message. It drops a late or duplicate reply, for which no request is outstanding.
+// The connection acknowledges such a reply too.
 func (r *receiver) message(m *mqtt.Publication) {
 	if r.at.IsZero() {
 		r.at = time.Now()
@@ -113,7 +113,7 @@ func (r *receiver) deliver(watches []*Watch, e Event) {
 	}
 }
 
-// newEvent reads a notification. The event shares no memory with m.
+// newEvent converts a notification to an event. The event shares no memory with m.
 func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	e := Event{Kind: EventOther, Key: key, Time: at}
 	if text, ok := m.Property(wire.PropTimestamp); ok {
@@ -136,9 +136,9 @@ func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 	return e
 }
 
-// drained is called after all messages of one network read were handled. It moves the clock
-// past their greatest version before it wakes the goroutines that wait for the messages, so
-// that the next request of each goroutine has a later timestamp.
+// drained is called after all messages of one network read were handled. It first moves the clock
+// past the greatest version in the replies. Then it wakes the goroutines that wait for the messages,
+// so that the next request of each goroutine has a later timestamp.
 func (r *receiver) drained() {
 	r.at = time.Time{}
 	if !r.seen.IsZero() {

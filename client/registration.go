@@ -50,10 +50,10 @@ const (
 	opUnregister              // KEYNOTIFY STOP
 )
 
-// next returns the next request for the key, or nil if there is nothing to do: first KEYNOTIFY,
-// then one GET for all watches that need one at that time, and STOP once no watch has the
-// key. A watch that is added after a GET needs its own GET, or it would miss the changes in
-// between.
+// next returns the next request for the key, or nil if there is nothing to do. The first request is
+// KEYNOTIFY. Then comes one GET for all watches that need a GET at that time, and KEYNOTIFY STOP once
+// no watch has the key. A watch that is added after a GET needs another GET, or it would miss the
+// changes in between.
 func (g *registration) next() *keyRequest {
 	switch {
 	case len(g.watches) == 0 && g.state == regNone:
@@ -93,7 +93,8 @@ func (g *registration) reset() {
 	g.notifyStopped(nil)
 }
 
-// notifyStopped calls the functions that wait for the end of the registration.
+// notifyStopped calls each function in g.stopped once. err is nil if the registration has certainly
+// ended.
 func (g *registration) notifyStopped(err error) {
 	stopped := g.stopped
 	g.stopped = nil
@@ -208,7 +209,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 	if q.op == opRegister && g.state == regNone && !isA[*NoStoreError](err) {
 		g.state = regUnknown
 	}
-	// A retry for this key on another connection would fail with these errors, too.
+	// With one of these errors, a retry on another connection would fail too.
 	if isA[*AnswerError](err) || isA[*TooLargeError](err) || isA[*StoreError](err) || IsPermanent(err) {
 		if isA[*StoreError](err) && q.op == opRegister {
 			g.state = regNone
@@ -235,14 +236,14 @@ func (v *watcher) refused(q *keyRequest, err error) {
 		v.countAudited(w, err)
 	}
 	if len(auditors) > 0 && errors.Is(err, context.DeadlineExceeded) {
-		v.s.abandonSilent(v.conn, q.sent) // then lost is called
+		v.s.abandonSilent(v.conn, q.sent) // if this ends the connection, serve calls lost
 	}
 	if q.op == opRegister && g.state != regConfirmed && len(g.watches) > 0 || len(q.readers) > 0 {
 		v.closeUseless(err)
 	}
 }
 
-// countRead records that a watch's key was read on this connection.
+// countRead records that one key of a watch was read on this connection.
 func (v *watcher) countRead(w *Watch) {
 	w.unread--
 	v.checkRead(w)
@@ -292,8 +293,8 @@ func (v *watcher) startAudit(w *Watch) {
 	}
 }
 
-// countAudited records the end of a key's audit for a watch; err is why the audit failed, or
-// nil.
+// countAudited records that the current audit of a watch is finished with one key. err says why the key
+// could not be compared; nil = it was compared or removed.
 func (v *watcher) countAudited(w *Watch, err error) {
 	if w.auditErr == nil {
 		w.auditErr = err

@@ -20,7 +20,7 @@ type request struct {
 	ts      Version
 	sent    time.Time
 	timeout time.Duration
-	expiry  time.Duration // the timeout in whole seconds
+	expiry  time.Duration // the Message Expiry Interval: timeout, rounded up to whole seconds
 	alone   bool          // nobody waits for the answer; Session.deadlineTimer ends the request
 
 	correlation [16]byte // id and Session.nonce
@@ -56,7 +56,7 @@ type request struct {
 //   - no store received the request: *[NoStoreError], after a second of retries
 //   - the store, or a service in its place, answered with an error: *[StoreError],
 //     *[StatusError], or an *[AnswerError] if the answer to a read is malformed
-//   - a write got no answer, or a malformed one, so its outcome is unknown:
+//   - a write got no answer, or an answer that does not say whether the write was applied:
 //     *[LostAnswerError]
 //   - a read got no answer: *[LostError], [ErrClosed], or the end of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
@@ -81,8 +81,7 @@ func (s *Session) send(ctx context.Context, c Command) (*request, error) {
 	return s.sendOn(ctx, conn, c)
 }
 
-// sendOn sends a request on a given connection. ctx must have a deadline. The caller must wait
-// for the request.
+// sendOn sends a request on conn. ctx must have a deadline. The caller must wait for the answer.
 func (s *Session) sendOn(ctx context.Context, conn *mqtt.Conn, c Command) (*request, error) {
 	r := s.newRequest(ctx, c)
 	if err := r.start(ctx, conn); err != nil {
@@ -105,16 +104,16 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
-// startAlone sends a request that nobody waits for; it ends after Options.Timeout. The caller
-// must have set the command and onEnd. See start.
+// startAlone is like start, but for a request that nobody waits for, which ends after
+// Options.Timeout. The caller must have set r.command and r.onEnd.
 func (r *request) startAlone(ctx context.Context, conn *mqtt.Conn) error {
 	r.alone, r.timeout, r.expiry = true, r.s.o.Timeout, wholeSeconds(r.s.o.Timeout)
 	return r.start(ctx, conn)
 }
 
 // start queues a request on a connection; the next Flush sends it. If the connection has no
-// room, start waits until ctx ends or the request times out. After an error the request was not
-// sent, and end is not called.
+// room, start waits for room until ctx ends or the request times out. If start returns an error, the
+// request was not sent, and end is not called.
 func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -175,8 +174,8 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	return conn.Publish(ctx, m, r.onAck)
 }
 
-// stamp takes the request's timestamp from the clock, unless the command has one, and records
-// the time of sending.
+// stamp sets r.sent to the current time, and r.ts to the command's timestamp or, if the command has
+// none, to the clock's next reading.
 func (r *request) stamp() error {
 	r.sent = time.Now()
 	if given := r.command.timestamp; given != nil {
@@ -190,8 +189,8 @@ func (r *request) stamp() error {
 	return nil
 }
 
-// add adds a request to Session.outstanding. conn is the connection that it will be sent on;
-// nil = one that is being made. It requires s.mu.
+// add adds a request to Session.outstanding. conn is the connection on which the request will be
+// sent; nil = the connection is still being made. add requires Session.mu.
 func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
@@ -204,7 +203,7 @@ func (r *request) add(conn *mqtt.Conn) {
 // keptPayload is the size of the largest payload buffer that is kept for reuse, in bytes.
 const keptPayload = 64 << 10
 
-// largePayload is the size above which a payload is encoded without an extra copy, in bytes.
+// largePayload is the size above which a payload is encoded directly into the send buffer, in bytes.
 const largePayload = 1 << 20
 
 func (r *request) message() (m mqtt.Message) {
@@ -247,7 +246,8 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 }
 
-// newLargePayload returns the payload of a request. It keeps words, and encodes them on demand.
+// newLargePayload returns the payload of a request. It keeps a reference to words, and encodes them
+// only when Append is called.
 func newLargePayload(size int, words []string) mqtt.LargePayload {
 	return mqtt.LargePayload{Size: size, Append: func(dst []byte) []byte { return wire.AppendRequest(dst, words...) }}
 }
@@ -349,8 +349,8 @@ func (r *request) hasNoSubscribers() bool {
 	return !r.noSubscribers.IsZero() && !r.accepted && r.copies == 0
 }
 
-// remove removes a request from Session.outstanding. It returns nil if the request is not
-// there.
+// remove removes and returns a request in Session.outstanding. It returns nil if no request has this
+// id.
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,7 +370,8 @@ func (s *Session) finish(id uint64, err error) {
 	}
 }
 
-// end is called once result or err is set.
+// end completes a request, after result or err was set: it wakes the goroutine that waits for the
+// request, and calls onEnd.
 func (r *request) end() {
 	if r.alone {
 		defer r.s.wg.Done()
@@ -383,8 +384,8 @@ func (r *request) end() {
 	}
 }
 
-// endOverdue ends the requests that nobody waits for and that have timed out. They all have the
-// same timeout, so they time out in the order in which they were sent.
+// endOverdue ends the requests that nobody waits for and that have timed out. All such requests have
+// the same timeout, so one timer, for the oldest of them, is enough.
 func (s *Session) endOverdue() {
 	now := time.Now()
 	var conn *mqtt.Conn // the connection of the newest overdue Pipeline request; nil = none
@@ -453,12 +454,12 @@ func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// abandonSilent ends a connection if nothing, not even a PUBACK, has come on it since an
-// unanswered request was sent. The network path is then dead, but the keep-alive would notice
-// that too late. The next request makes a new connection. The silence must have lasted a
+// abandonSilent ends a connection if nothing, not even a PUBACK, has arrived on it since the time
+// sent, when an unanswered request was sent. The network path is then dead, but the keep-alive would
+// notice that too late. The next request makes a new connection. The silence must have lasted a
 // second, or two fifths of Options.Timeout if that is shorter.
 func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
-	patience := min(time.Second, s.o.Timeout*2/5) // getAgain waits for half of the time
+	patience := min(time.Second, s.o.Timeout*2/5) // shorter than half of the timeout, after which getAgain asks again
 	if conn != nil && !s.oneShot && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {
 		conn.Abandon()
 	}

@@ -11,29 +11,30 @@ import (
 )
 
 // A Result is the store's answer to a [Command]. Its type depends on the function that
-// made the command: a [Get] has a [GetResult], a [Set] a [SetResult], and so on with
-// [DelResult], [VDelResult], [ScanResult] and [CallResult]. There are no others.
+// returned the command: the result of a [Get] is a [GetResult], the result of a [Set] is a
+// [SetResult], and so on for [DelResult], [VDelResult], [ScanResult] and [CallResult]. A caller
+// never gets any other type.
 //
 //	r, err := client.Once(ctx, o, client.Get("setpoint"))
 //	…
 //	value := r.(client.GetResult).Value
 //
-// Methods of [Session] that are named after a verb, such as [Session.Get], return that type.
+// Methods of [Session] that are named after a verb, such as [Session.Get], return the concrete type.
 type Result interface {
-	// Info returns the part that all results have.
+	// Info returns the fields that all results have.
 	Info() ReplyInfo
 	isResult()
 }
 
-// ReplyInfo is the part that all results have.
+// ReplyInfo holds the fields that all results have.
 type ReplyInfo struct {
 	// Version is the version of the key (protocol.md 3.6); zero if the store sent none. The
 	// version of a lock's key is the fencing token.
 	Version Version
 
 	RTT      time.Duration // time between sending the request and receiving the reply
-	Warnings []string      // problems that the operator should know
-	Notes    []string      // harmless departures from the protocol
+	Warnings []string      // problems that the operator should know about
+	Notes    []string      // harmless deviations from the protocol
 }
 
 // Info returns i.
@@ -41,7 +42,7 @@ func (i ReplyInfo) Info() ReplyInfo { return i }
 
 func (ReplyInfo) isResult() {}
 
-// typed returns the result of a command whose type is known.
+// typed converts a result to the type that its command is known to have.
 func typed[R Result](r Result, err error) (R, error) {
 	if err != nil {
 		var none R
@@ -50,8 +51,9 @@ func typed[R Result](r Result, err error) (R, error) {
 	return r.(R), nil
 }
 
-// newResult reads an answer in the order of protocol.md 1.7, and completes info. at is when the
-// answer arrived. The result shares no memory with m.
+// newResult converts the reply m to a result, with the checks in the order of protocol.md 1.7, and
+// completes info. at is when the reply arrived. The result shares no memory with m, except for the
+// value of a GetResult if the value is larger than mqtt.ReusedSize.
 func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (Result, error) {
 	p := readProperties(m)
 	if v := p.protocol; v != nil && string(v) != "1" && !bytes.HasPrefix(v, []byte("1.")) {
@@ -101,7 +103,7 @@ type replyProperties struct {
 	timestamp, status, message, protocol []byte
 }
 
-// readProperties reads the properties of a reply. If several have the same name, the first
+// readProperties reads the properties of a reply. If several have the same name, the first one
 // counts.
 func readProperties(m *mqtt.Publication) (p replyProperties) {
 	for name, value := range m.Properties() {
@@ -125,8 +127,8 @@ func readProperties(m *mqtt.Publication) (p replyProperties) {
 	return p
 }
 
-// statusCode reads `__stat`. The published protocol does not promise it, so a missing one
-// counts as 200.
+// statusCode returns the value of `__stat`. The published protocol does not promise this property,
+// so a reply without it has the status 200.
 func (p *replyProperties) statusCode(info *ReplyInfo) (int, error) {
 	if p.status == nil {
 		info.Notes = append(info.Notes, "the answer has no "+wire.PropStatus)

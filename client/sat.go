@@ -25,8 +25,8 @@ const methodSAT = "K8S-SAT"
 const DefaultTokenPoll = 5 * time.Second
 
 // A TokenError means that a service-account token is unusable. If Expiry is set, the broker
-// refused the login and the token had expired by the local clock. Otherwise the file holds no
-// token.
+// refused the login and the token had expired by the local clock. Otherwise no token could be read
+// from File.
 type TokenError struct {
 	File   string // empty if the token is from Options.ReadToken
 	Expiry time.Time
@@ -75,7 +75,8 @@ func ReadToken(file string) ([]byte, error) {
 	return token, nil
 }
 
-// noToken drops the file name from err, since TokenError names the file.
+// noToken returns a TokenError for err. It removes the file name from err, because TokenError.Error adds
+// the name.
 func noToken(file string, err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = path.Err
@@ -104,8 +105,8 @@ func TokenTimes(token []byte) (issued, expires time.Time) {
 	return numericDate(claims.IssuedAt), numericDate(claims.Expires)
 }
 
-// numericDate converts seconds since 1970 (RFC 7519, 2). It returns the zero time for a value
-// that is too large.
+// numericDate converts seconds since 1970 (RFC 7519, 2). It returns the zero time if the value is
+// not a number, not positive, or too large.
 func numericDate(v any) time.Time {
 	const year9999 = 253402300799
 	seconds, ok := v.(float64)
@@ -116,7 +117,7 @@ func numericDate(v any) time.Time {
 }
 
 // renewalAt returns when 80 % of a token's lifetime will have passed (protocol.md 7.2). It
-// returns zero if the token has no expiry, or if that time has passed.
+// returns the zero time if the token has no expiry, or if 80 % have already passed.
 func renewalAt(token []byte, now time.Time) time.Time {
 	issued, expires := TokenTimes(token)
 	if expires.IsZero() {
@@ -132,8 +133,8 @@ func renewalAt(token []byte, now time.Time) time.Time {
 	return at
 }
 
-// keepToken authenticates again on a connection when there is a new token, or when 80 % of the
-// old one's lifetime have passed. It returns when the connection has ended.
+// keepToken authenticates again on a connection when there is a new token, or when 80 % of the old
+// token's lifetime have passed. It returns when the connection has ended.
 func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 	renewal := renewalAt(token, time.Now())
 	timer := time.NewTimer(untilNextRead(s.o.TokenPoll, renewal))
@@ -153,7 +154,7 @@ func (s *Session) keepToken(conn *mqtt.Conn, token []byte) {
 			continue
 		}
 		if s.reauthenticate(conn) != nil {
-			// After a refusal the connection has ended, and the next one reads the token again.
+			// After a refusal the connection has ended, and the next login reads the token again.
 			// If the broker cannot verify the token now, the loop tries again.
 			continue
 		}

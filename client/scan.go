@@ -16,12 +16,12 @@ type ScanResult struct {
 	Next []byte   // the token of the next page, arbitrary bytes; nil on the last page
 }
 
-// Scan asks for one page of the keys that match a pattern (protocol.md 9); its result is a
-// [ScanResult]. The token is nil for the first page, and the previous page's ScanResult.Next
-// for each later one. It can be used again if the request was not answered. A broker that does
-// not know SCAN answers with a *[StoreError] of the kind [wire.ErrorUnknownCommand]. According to a
-// draft of Microsoft's SDK, the store matches keys as UTF-8 text: it does not list keys that
-// are not UTF-8, and a pattern that is not UTF-8 matches nothing.
+// Scan returns a command that reads one page of the keys that match a pattern (protocol.md 9); its
+// result is a [ScanResult]. The token is nil for the first page, and the previous page's
+// ScanResult.Next for each later page. If a request was not answered, its token can be used again. A
+// broker that does not support SCAN answers with a *[StoreError] of the kind
+// [wire.ErrorUnknownCommand]. According to a draft of Microsoft's SDK, the store matches keys as UTF-8
+// text: it does not list keys that are not UTF-8, and a pattern that is not UTF-8 matches nothing.
 func Scan(pattern string, token []byte) Command {
 	c := Command{first: [3]string{wire.VerbScan, pattern}, count: 2, read: readPage}
 	if token != nil {
@@ -33,8 +33,8 @@ func Scan(pattern string, token []byte) Command {
 	return c
 }
 
-// readPage reads an array that holds the array of keys and, if there are more pages, the
-// token.
+// readPage converts the answer to a SCAN: an array that holds the array of keys and, if there are more
+// pages, the token of the next page.
 func readPage(v wire.Value, info *ReplyInfo) Result {
 	if v.Kind != wire.Array || len(v.Items) < 1 || len(v.Items) > 2 || v.Items[0].Kind != wire.Array {
 		return nil
@@ -64,7 +64,7 @@ func (s *Session) Scan(ctx context.Context, pattern string) iter.Seq2[ScanResult
 	return s.ScanFrom(ctx, pattern, nil)
 }
 
-// ScanFrom resumes a scan at a token, such as after a lost connection. The token is the
+// ScanFrom resumes a scan at a token, for example after the connection was lost. The token is the
 // ScanResult.Next of the last page that was read.
 func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) iter.Seq2[ScanResult, error] {
 	return func(yield func(ScanResult, error) bool) {

@@ -25,7 +25,7 @@ type Session struct {
 
 	oneShot bool // the session is for Once, and closes after the first answer
 
-	dialing      chan struct{} // a lock of capacity 1, held while connecting
+	dialing      chan struct{} // used as a mutex, held while connecting; capacity 1
 	awaitConnack bool          // wait for CONNACK before SUBSCRIBE; guarded by dialing
 
 	ctx    context.Context // ends when the session is closed
@@ -34,12 +34,12 @@ type Session struct {
 	mu               sync.Mutex
 	conn             *mqtt.Conn
 	refused          error     // why the session must not connect again; nil = it may
-	abandonedConnect time.Time // when a CONNECT was last abandoned, which may still take over our connection
+	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take over our connection
 	tried            []byte    // the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
 	draft            mqtt.Message        // memory for the next request's message
-	deadlineTimer    *time.Timer         // ends the requests that nobody waits for; nil = there may be none
-	connSeq          uint64              // number of the newest connection
+	deadlineTimer    *time.Timer         // calls endOverdue when the oldest alone request times out; nil = none
+	connSeq          uint64              // sequence number of the newest connection
 	notify           bool                // the next connection must subscribe to notifications
 	notified         bool                // conn has subscribed to notifications
 	routes           map[string][]*Watch // the watches of each key; the slices are never changed
@@ -96,8 +96,8 @@ func (s *Session) MaxPacketSize() int {
 	return s.conn.Limits().MaxPacketSize
 }
 
-// Err returns nil while the session has a connection. Otherwise it returns how the last connection was
-// lost, or why the broker refused the next one. The next request reconnects unless [IsPermanent]
+// Err returns nil while the session has a connection. Otherwise the error says how the last connection
+// was lost, or why the broker refused a new connection. The next request reconnects unless [IsPermanent]
 // returns true for the error.
 func (s *Session) Err() error {
 	s.mu.Lock()
@@ -116,7 +116,7 @@ func (s *Session) Down() <-chan struct{} {
 }
 
 // Close disconnects and waits for the goroutines of the session. Outstanding requests end
-// without an answer. Requests that wait for a connection, and all later ones, fail with
+// without an answer. Requests that wait for a connection, and all later requests, fail with
 // [ErrClosed].
 func (s *Session) Close() error {
 	s.mu.Lock()
@@ -132,7 +132,7 @@ func (s *Session) Close() error {
 	}
 	s.wg.Wait()
 	if isA[*mqtt.LostError](err) {
-		return nil // outstanding requests have returned it
+		return nil // the outstanding requests have already reported this error
 	}
 	return err
 }
@@ -161,7 +161,8 @@ func (s *Session) holdLocked() bool {
 	return true
 }
 
-// connection returns the session's connection, or a new one if the last was lost.
+// connection returns the session's connection. If there is none, or it was lost, connection makes a new
+// one.
 func (s *Session) connection(ctx context.Context) (*mqtt.Conn, error) {
 	if conn := s.alive(); conn != nil {
 		return conn, nil
@@ -180,8 +181,8 @@ func (s *Session) alive() *mqtt.Conn {
 	return conn
 }
 
-// connect returns the session's connection, or a new one if the last was lost. Unless early is
-// nil, it sends the early request together with a new connection's SUBSCRIBE.
+// connect is like connection, but locks s.dialing first. If it makes a new connection and early is not
+// nil, it sends the early request together with SUBSCRIBE.
 func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn, error) {
 	select {
 	case s.dialing <- struct{}{}:
@@ -239,7 +240,7 @@ func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn,
 
 // adopt makes conn the connection of the session. It returns false if the session is closed.
 // notified says whether conn has subscribed to notifications; secret is the password or token
-// that it logged in with.
+// with which conn logged in.
 func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +248,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 		return false
 	}
 	if s.conn != nil && isTakenOver(s.conn.Err()) {
-		s.abandonedConnect = time.Time{} // the broker has processed that CONNECT
+		s.abandonedConnect = time.Time{} // the broker has processed the abandoned CONNECT
 	}
 	s.conn, s.refused, s.notified = conn, nil, notified
 	if s.watcher != nil {
@@ -259,7 +260,7 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 	s.wg.Go(func() {
 		<-conn.Done()
 		s.finishAll(func(r *request) bool { return r.conn == conn }, conn.Err())
-		_ = conn.Close() // waits for conn's goroutines; its error is conn.Err(), which finishAll got
+		_ = conn.Close() // waits for conn's goroutines; the error is conn.Err(), which finishAll already has
 	})
 	return true
 }
@@ -281,7 +282,7 @@ func (s *Session) subscribed(ctx context.Context) (*mqtt.Conn, uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != conn {
-		return nil, 0, conn.Err() // another request has connected again
+		return nil, 0, conn.Err() // another request has made a new connection
 	}
 	s.notified = true
 	return conn, s.connSeq, nil

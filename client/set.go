@@ -11,8 +11,9 @@ import (
 // Condition says when a SET stores its value.
 type Condition string
 
-// NX stores the value only if the key does not exist. NEX stores it only if the key does not
-// exist or holds exactly this value already (protocol.md 2.2).
+// Always stores the value without a condition. NX stores the value only if the key does not exist.
+// NEX stores the value only if the key does not exist, or already holds exactly this value
+// (protocol.md 2.2).
 const (
 	Always Condition = ""
 	NX     Condition = wire.OptionNX
@@ -24,7 +25,7 @@ type SetOptions struct {
 	WriteOptions
 	Condition Condition
 	TTL       time.Duration // whole milliseconds; 0 = the key does not expire
-	Persist   bool          // ask for the entry to be kept on disk (protocol.md 7.8)
+	Persist   bool          // ask the store to keep the entry on disk (protocol.md 7.8)
 }
 
 // SetResult is the answer to [Set].
@@ -33,8 +34,8 @@ type SetResult struct {
 	Applied bool // the value was stored; false if the condition was not met
 }
 
-// Set stores a value; its result is a [SetResult]. A condition that was not met is
-// not an error.
+// Set returns a command that stores a value; its result is a [SetResult]. A condition that was not
+// met is not an error.
 func Set(key string, value []byte, o SetOptions) Command { return SetText(key, string(value), o) }
 
 // SetText is like [Set], but takes the value as a string, which it does not copy.

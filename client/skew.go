@@ -13,7 +13,7 @@ import (
 // A Skew is the difference between the local clock and the store's.
 type Skew struct {
 	Ahead time.Duration // how far the local clock is ahead; negative if it is behind
-	Bound time.Duration // the largest possible error of Ahead, either way
+	Bound time.Duration // the largest possible error of Ahead, in either direction
 }
 
 // skewAge is the age of MeasureSkew's timestamp. No usable clock is that far behind.
@@ -26,8 +26,8 @@ const skewAge = 24 * time.Hour
 // milliseconds.
 //
 // The store's clock is a hybrid logical clock. It is never behind the store's wall clock, but
-// is ahead of it if a writer's clock was ahead. The store's limit of a minute also counts from
-// the hybrid clock. MeasureSkew returns the errors of [Session.Do].
+// is ahead of it if a writer's clock was ahead. The store refuses timestamps that are more than a
+// minute ahead of the hybrid clock. MeasureSkew returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()

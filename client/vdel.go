@@ -14,8 +14,8 @@ type VDelResult struct {
 	Found   bool // the key existed
 }
 
-// VDel deletes a key if it holds value; its result is a [VDelResult]. A key that is
-// missing or holds another value is not an error.
+// VDel returns a command that deletes a key if it holds value; its result is a [VDelResult]. It is not
+// an error if the key is missing or holds another value.
 func VDel(key string, value []byte, o WriteOptions) Command {
 	return newCommand(effectDelete, func(v wire.Value, info *ReplyInfo) Result {
 		if !isCount(v, -1) {

@@ -19,10 +19,10 @@ type WatchOptions struct {
 	Buffer   int           // maximum number of unconsumed events; 0 = DefaultBuffer
 	RetryFor time.Duration // how long to try to reconnect after the connection is lost; 0 = forever
 
-	// Match is a pattern, as for [Scan]. The watch includes the keys that match when it begins.
-	// Every Rescan it looks for other matching keys; the first event of such a key is `found`. A
-	// key that was found is watched until the watch ends, even after it was deleted. A watch with a
-	// pattern may have no keys. Empty = only the keys that are named.
+	// Match is a pattern, as for [Scan]. The watch includes the keys that match when it begins. At
+	// the interval Rescan it looks for other matching keys; the first event of such a key is `found`.
+	// A key that was found is watched until the watch ends, even after it was deleted. A watch with a
+	// pattern may have no keys. Empty = only the keys passed to Watch.
 	Match  string
 	Rescan time.Duration // 0 = DefaultRescan
 
@@ -33,8 +33,8 @@ type WatchOptions struct {
 	Audit time.Duration
 }
 
-// A Watch is a stream of changes to some keys. One goroutine consumes it, with Next or
-// Events.
+// A Watch is a stream of changes to some keys. Only one goroutine at a time may consume it, with
+// Next or Events.
 //
 // A Watch reports each change exactly once, in the order of the store, from a key's `initial` or
 // `found` event to the end of the watch, except for changes in a `gap`. After a break, a `resync` event
@@ -66,7 +66,7 @@ type Watch struct {
 
 	// Owned by the watcher.
 	names    []string   // the keys
-	joined   chan error // gets the outcome of the join; nil after that
+	joined   chan error // receives the outcome of the join; nil once it was sent
 	deadline time.Time  // of the join; zero = none
 	unread   int        // keys still to be read on this connection
 	auditing int        // keys that the current audit has not compared yet
@@ -75,14 +75,15 @@ type Watch struct {
 	giveUp   *time.Timer // ends the watch after RetryFor; nil while the watch is up, or if RetryFor is 0
 }
 
-// Watch watches keys. It subscribes to notifications, registers and reads each key, and returns
-// when all of that is confirmed, within ctx. The first event of each key is an `initial`.
+// Watch watches keys. It subscribes to notifications, and registers and reads each key. ctx limits
+// the time for these requests; Watch returns when all of them have been answered. The first event of
+// each key is `initial`.
 //
 // After its connection is lost, the watch reconnects by itself, unless the broker's reason is
 // permanent ([IsPermanent]). If the store then refuses a key, for example because the client is
 // no longer authorized, that key ends with an `error` event, and the watch continues with its
-// other keys. If none is left, the watch ends, unless it has a pattern. A key that matches a
-// pattern may end with an `error` event immediately.
+// other keys. If no key is left, the watch ends, unless it has a pattern. A key that matches the
+// pattern but cannot be watched also gets an `error` event.
 //
 // Watch returns the errors of [Session.Do], a *[ReasonError] if the broker refuses the
 // subscription, and a *[ScanError] if it cannot look for the keys that match.
@@ -166,8 +167,8 @@ func (w *Watch) expect(key string) {
 }
 
 // Next returns the next event, and waits for it if there is none. After the watch has ended,
-// Next returns the remaining events and then the reason: [ErrClosed], [ErrOverflow], a
-// permanent reason of the broker, a refusal of the store, or that there was no connection for
+// Next returns the remaining events and then the reason: [ErrClosed], [ErrOverflow], a permanent
+// refusal by the broker, a refusal by the store, or an error because there was no connection for
 // WatchOptions.RetryFor. Next also returns when ctx ends, which does not end the watch.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
@@ -182,7 +183,7 @@ func (w *Watch) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Events iterates over the events: it calls Next until it returns an error, which is yielded
+// Events iterates over the events: it calls Next until Next returns an error, which is yielded
 // last. Breaking out of the loop does not close the watch; Events can be called again.
 //
 //	for e, err := range w.Events(ctx) {
@@ -204,7 +205,8 @@ func (w *Watch) Events(ctx context.Context) iter.Seq2[Event, error] {
 // grow without copying, and free the parts that were consumed.
 const partEvents = 128
 
-// pop returns the next event if there is one. The error says why there will be no more events.
+// pop returns the next event, if there is one; ok is false if not. The error says why there will be no
+// more events.
 func (w *Watch) pop() (e Event, ok bool, err error) {
 	if w.next == len(w.batch) {
 		w.mu.Lock()
@@ -287,7 +289,7 @@ func (w *Watch) wakeUp() {
 	}
 }
 
-// answerJoin passes the outcome of the join to Session.Watch, unless it has one already.
+// answerJoin passes the outcome of the join to Session.Watch, unless an outcome was passed already.
 func (w *Watch) answerJoin(err error) {
 	if w.joined != nil {
 		w.joined <- err
@@ -372,7 +374,7 @@ func (w *Watch) Trouble() error {
 	return w.trouble
 }
 
-// unaudited reports that an audit failed because of err.
+// unaudited queues an event which says that an audit failed because of err.
 func (w *Watch) unaudited(err error) {
 	defer w.wakeUp()
 	w.mu.Lock()

@@ -8,7 +8,7 @@ import (
 // A watchedKey is what a Watch knows about one key. Watch.mu guards it.
 type watchedKey struct {
 	state
-	base   Version   // found by the last GET; older versions are known already
+	base   Version   // the version that the last GET found; notifications of older versions are ignored
 	recent []change  // the last few changes, to recognize duplicates
 	proven time.Time // when the last GET that confirmed the state was sent
 
@@ -30,8 +30,8 @@ type change struct {
 	version Version
 }
 
-// continuityOf compares the last known state of a key with the state that a GET found after a
-// break. announced says whether a notification announced the second state.
+// continuityOf compares before, the last known state of a key, with now, the state that a GET found
+// after a break. announced says whether a notification announced the state now.
 func continuityOf(before, now state, announced bool) Continuity {
 	switch {
 	case !before.present && !now.present:
@@ -55,8 +55,8 @@ type state struct {
 }
 
 // sync handles the answer to a GET for a join, a resync or a key that was found. sent is when
-// the GET was sent. sync reports the state of the key and then the events that were held back.
-// counted says whether Watch.unread counts the GET.
+// the GET was sent. sync queues an event with the state of the key, and then the events that were
+// held back. counted says whether Watch.unread counts the GET.
 func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	defer w.wakeUp()
 	w.mu.Lock()
@@ -175,8 +175,8 @@ func (k *watchedKey) continuity(found state, value []byte) Continuity {
 }
 
 // foldedIn returns how many of the held events happened before the GET that found a value with
-// this version. Events come in order, so these are all events up to the last one whose version
-// is not newer.
+// this version. Events come in order, so these are all events up to the last SET whose version is
+// not newer.
 func foldedIn(held []Event, version Version) int {
 	for i := len(held) - 1; i >= 0; i-- {
 		if e := held[i]; e.Kind == EventSet && !e.Version.IsZero() && e.Version.Compare(version) <= 0 {
@@ -186,7 +186,7 @@ func foldedIn(held []Event, version Version) int {
 	return 0
 }
 
-// knows reports whether the events led to this state, now or recently.
+// knows reports whether the key has this state according to its events, or recently had it.
 func (k *watchedKey) knows(found state) bool {
 	if k.present == found.present && (!found.present || k.version.IsZero() || k.version.Equal(found.version)) {
 		return true

@@ -17,7 +17,7 @@ import (
 // changes. Other goroutines ask for changes with post, and wait no longer than their own
 // contexts. run never waits for the network, so no watch waits for another watch's request.
 //
-// The watcher plans no sequences of requests. A registration holds the current state of a key
+// The watcher does not plan sequences of requests. A registration holds the current state of a key
 // and what the key's watches need, and registration.next returns the request that is due next.
 // A lost connection resets all registrations, so every key is registered and read again.
 type watcher struct {
@@ -97,7 +97,7 @@ func (v *watcher) posted() []func() {
 	return inbox
 }
 
-// join adds a watch. w.joined gets the outcome when all of its keys have been read.
+// join adds a watch. When all keys of the watch have been read, w.joined receives the outcome.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
 		v.lost(v.conn) // before the new watch is added, so that it is not part of the outage
@@ -131,8 +131,8 @@ func (v *watcher) register(key string, w *Watch) *registration {
 }
 
 // endJoin ends a join whose context ended because of cause, unless the join is over. After a
-// timeout, the error names the first key whose request is in flight, and says if no store is
-// listening.
+// timeout, the error is a *WatchError for the first key whose request is in flight, if there is one. It
+// wraps a *NoStoreError if no store has received that request.
 func (v *watcher) endJoin(w *Watch, cause error) {
 	if w.joined == nil {
 		return
@@ -149,8 +149,8 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 	v.fail(w, cause)
 }
 
-// leave removes a watch, if it is still there. Unless done is nil, leave calls it once the keys that no
-// other watch needs are unregistered. The argument of done is an error if that is uncertain.
+// leave removes a watch, if it is still there. Unless done is nil, leave calls done once the keys that no
+// other watch needs are unregistered. The argument is an error if a key may still be registered.
 func (v *watcher) leave(w *Watch, done func(error)) {
 	v.remove(w)
 	if done == nil {
@@ -212,8 +212,8 @@ func (v *watcher) fail(w *Watch, err error) {
 	w.answerJoin(err)
 }
 
-// route tells the receiver which watches get the notifications of these keys, and the session
-// whether its next connection must subscribe to notifications.
+// route updates Session.routes, by which the receiver finds the watches of these keys, and
+// Session.notify.
 func (v *watcher) route(keys []string) {
 	v.s.mu.Lock()
 	defer v.s.mu.Unlock()
@@ -263,7 +263,7 @@ func (v *watcher) stopRetry() {
 	}
 }
 
-// reconnect connects again, after a pause.
+// reconnect connects again, after a pause that grows with each attempt.
 func (v *watcher) reconnect() {
 	pause := backOff(v.attempt)
 	v.attempt++
@@ -371,5 +371,5 @@ func (v *watcher) closeUseless(err error) {
 	}
 	v.useless = err
 	conn := v.conn
-	v.s.wg.Go(func() { _ = conn.Close() }) // useless says why it ended
+	v.s.wg.Go(func() { _ = conn.Close() }) // v.useless is the error to report
 }

@@ -48,7 +48,7 @@ func (f *finder) look(ctx context.Context) (fresh []string, err error) {
 	return fresh, nil
 }
 
-// begin finds the keys that match when the watch begins.
+// begin adds the keys that match when the watch begins.
 func (f *finder) begin(ctx context.Context) error {
 	w := f.w
 	matches, err := f.look(ctx)
@@ -64,7 +64,7 @@ func (f *finder) begin(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.err // ErrOverflow if the buffer is full
+	return w.err // ErrOverflow if refuse has filled the buffer
 }
 
 // start makes the finder look for new keys until ctx ends.
@@ -79,7 +79,7 @@ func (f *finder) start(ctx context.Context) error {
 	return nil
 }
 
-// run looks for new keys every Rescan until ctx ends.
+// run looks for new keys at the interval WatchOptions.Rescan until ctx ends.
 func (f *finder) run(ctx context.Context) {
 	for wait.For(ctx, f.w.o.Rescan) {
 		if f.w.Trouble() != nil {
@@ -123,7 +123,7 @@ func (w *Watch) found(key string, since time.Time, connected bool) {
 	w.keys[key] = &watchedKey{holding: true, found: since, uncounted: connected}
 }
 
-// refuse reports to the consumer that a key cannot be watched.
+// refuse queues an event which says that a key cannot be watched because of err.
 func (w *Watch) refuse(key string, err error) {
 	defer w.wakeUp()
 	w.mu.Lock()

@@ -19,9 +19,9 @@ type Backend interface {
 	Do(ctx context.Context, who *Caller, ops []Op)
 
 	// Scan returns a page of the keys that begin with prefix and that the caller may read, and the
-	// token of the next page. A nil token asks for the first page; a nil next means that this page is
-	// the last. A page may be empty. want is the number of keys that the server asks for; a page may
-	// have more or fewer.
+	// token of the next page. A nil token asks for the first page. If this page is the last, next is
+	// nil. A page may be empty. want is the number of keys that the server asks for; a page may have
+	// more or fewer.
 	Scan(ctx context.Context, who *Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error)
 
 	// Watch makes the Backend report changes of a key to [Server.Changed], if it does not do so
@@ -33,9 +33,10 @@ type Backend interface {
 }
 
 // A Local is a Backend in this process. The server locks it for a command, a transaction or
-// several commands of a pipeline, which are then one atomic step. Unless a method's comment says
-// otherwise, the server calls the method while the Local is locked, and the method's result is valid
-// until Do changes a key. Lock removes expired keys.
+// several commands of a pipeline, which are then one atomic step. A command with many keys or large
+// values may take several steps. The server calls Watch and Unwatch with or without the lock. Unless a
+// method's comment says otherwise, the server calls all other methods while the Local is locked, and
+// their results are valid until Do changes a key. Lock removes expired keys.
 //
 // A Local calls [Server.Changed] for each change while it is locked. It reports a change by Do as [Own].
 type Local interface {
@@ -44,7 +45,7 @@ type Local interface {
 
 	Now() time.Time                       // the store's clock
 	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
-	Room(key, size int) []byte            // returns memory for Op.Room; the arguments are lengths; needs no lock
+	Room(key, size int) []byte            // memory for Op.Room, for a key and value of these lengths; needs no lock
 	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
 	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats                         // must be cheap, because it is called often
@@ -73,12 +74,12 @@ type Caller struct {
 type Entry struct {
 	Value    []byte
 	Version  []byte    // an HLC as text
-	Expires  time.Time // zero: never. Only a Local sets it
+	Expires  time.Time // zero: never; only a Local sets it
 	Encoding Encoding  // only a Local sets it
 }
 
-// An Encoding is how Redis would store a value in memory, for OBJECT ENCODING and OBJECT REFCOUNT.
-// A [Local] keeps it with the value.
+// An Encoding describes how Redis would store a value in memory, for OBJECT ENCODING and OBJECT
+// REFCOUNT. A [Local] stores the Encoding with the value.
 type Encoding byte
 
 const (
@@ -93,9 +94,9 @@ type Verb int
 
 const (
 	Get  Verb = iota
-	Set       // uses Value, If, PX and Fence
-	Del       // uses Fence
-	VDel      // deletes the key if it has Value; uses Fence
+	Set       // uses Op.Value, Op.If, Op.PX and Op.Fence
+	Del       // uses Op.Fence
+	VDel      // deletes the key if its value is Op.Value; uses Op.Fence
 )
 
 // String returns the verb as the protocol writes it.
@@ -123,9 +124,9 @@ type Op struct {
 
 	// Only for a Local.
 	Room      []byte            // SET only; nil, or memory from Local.Room that ends with Value; the Local owns it
-	Compared  *chunk.Comparison // nil, or a comparison of the key's value with Value
+	Compared  *chunk.Comparison // nil, or a comparison of the key's current value with Value
 	Expires   time.Time         // SET only; replaces PX unless zero
-	Protocol  bool              // whether a write follows the rules of the store's own protocol, not the rules of Redis
+	Protocol  bool              // the write follows the store's own protocol instead of the rules of Redis
 	Encoding  Encoding          // SET only
 	ForUpdate bool              // GET only; checks that the caller may write the key, not that it may read it
 
@@ -133,7 +134,7 @@ type Op struct {
 	// If Yes is false, Differs means that VDEL found another value.
 	Yes, Differs bool
 	Entry        Entry // found by GET; other verbs set only Version: the version in the reply, or nil
-	Err          error // refused, not sent or outcome unknown; an [*Error], or any error to send as ERR
+	Err          error // refused, not sent or outcome unknown; an error that is not an [*Error] is sent as ERR
 }
 
 // An Error is an error reply to a client.

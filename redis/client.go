@@ -346,8 +346,8 @@ func runClientKill(c *conn, args [][]byte) error {
 	return err
 }
 
-// isForeign reports whether the connection of belongs to another user. c itself is never foreign. If c
-// has no user, every other connection is foreign.
+// isForeign reports whether another connection belongs to a different user than c. c itself is never
+// foreign. If c has not logged in as a user, every other connection is foreign.
 func (c *conn) isForeign(of *conn) bool {
 	return of != c && (c.who.User == "" || of.who.User != c.who.User)
 }

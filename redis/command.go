@@ -8,7 +8,7 @@ import (
 
 // This file implements COMMAND and its subcommands, which describe the commands in the table.
 
-// describe returns a command as COMMAND INFO shows it.
+// describe returns the description of a command for the reply to COMMAND INFO.
 func (cmd *command) describe() []any {
 	flags, subs := set{}, []any{}
 	for _, f := range shownFlags {
@@ -108,9 +108,9 @@ func documentAll(commands []*command) pairs {
 	return all
 }
 
-// documentArgument returns the description of an argument for COMMAND DOCS. word comes from
-// command.args: name:type, then three dots if the argument may be repeated, all in brackets if the
-// argument is optional.
+// documentArgument returns the description of an argument for COMMAND DOCS. word is a word of
+// command.args, such as key:key, key:key... or [count:integer]. Three dots mean that the argument may be
+// repeated. Brackets mean that the argument is optional.
 func documentArgument(word string) pairs {
 	var flags []any
 	if inner, ok := strings.CutPrefix(word, "["); ok {

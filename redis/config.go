@@ -92,8 +92,8 @@ func runConfigSet(c *conn, args [][]byte) error {
 	return c.reply(replyOK)
 }
 
-// checkClasses returns an error if the store is remote and flags include events that a remote store does
-// not report.
+// checkClasses returns an error if flags contains a class of events that the store does not report. A
+// Local reports all classes; a remote store does not report classMiss and classNew.
 func (s *Server) checkClasses(flags class) error {
 	if s.local == nil && flags&(classMiss|classNew) != 0 {
 		return errRemoteEvents
@@ -105,7 +105,7 @@ func wrongSetting(name []byte, why string) error {
 	return &Error{Text: "CONFIG SET failed (possibly related to argument '" + string(name) + "') - " + why}
 }
 
-// runConfigRewrite sends the reply of a Redis server that was started without a configuration file.
+// runConfigRewrite returns the error of a Redis server that was started without a configuration file.
 func runConfigRewrite(*conn, [][]byte) error {
 	return &Error{Text: "The server is running without a config file"}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/socket"
 )
 
-// A conn is the connection of a client. Only the goroutine that reads the client's requests may use the
-// fields, unless a field's comment says otherwise.
+// A conn is the connection of a client. Only the goroutine that reads the client's requests may use
+// fields that change, unless a field's comment says otherwise.
 type conn struct {
 	s       *Server
 	nc      net.Conn
@@ -31,7 +31,7 @@ type conn struct {
 
 	certified     string    // user that the connection itself authenticates, such as by certificate; empty: none
 	onlyUser      string    // the only user that may log in, from the certificate; empty: any
-	authenticated bool      // logged in, or no login is needed
+	authenticated bool      // logged in, or no login is needed; other goroutines read it with Server.mu held
 	name          string    // other goroutines read it with Server.mu held
 	library       [2]string // name and version from CLIENT SETINFO; other goroutines read it with Server.mu held
 	resp3         bool
@@ -44,9 +44,9 @@ type conn struct {
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w from which replies are dropped
 	unmuted  []byte // messages that arrived between dropped replies
-	partial  bool   // out ends in the middle of a reply of this connection
+	partial  bool   // the last reply in out is incomplete
 	replyOff bool   // CLIENT REPLY OFF
-	skip     int    // CLIENT REPLY SKIP: 2 during that command, 1 during the next one
+	skip     int    // 2 during CLIENT REPLY SKIP, 1 during the next command; otherwise 0
 
 	pipeline pipeline        // used with a remote store only
 	window   *window         // shared by the commands of the pipeline
@@ -58,26 +58,26 @@ type conn struct {
 
 	multi       bool // a transaction has begun
 	executing   bool // EXEC is running
-	dropped     bool // the replies of the running transaction were dropped, see dropTransaction
+	dropped     bool // the replies to the running transaction were dropped, see dropTransaction
 	abort       bool // EXEC must fail, because a command was not queued
 	queue       []queued
 	queuedBytes int
 	queuedArgs  int
-	looked      int                 // number of keys that the running transaction has scanned
+	looked      int                 // number of keys that the running transaction has examined, see look
 	rooms       []room              // memory for values that the running command stores
-	hasLarge    bool                // Server.large is locked
+	hasLarge    bool                // this connection has locked Server.large
 	large       []largeReply        // large values in the reply of the running command
 	written     int                 // bytes of the values that the running transaction has written
-	watched     map[string]struct{} // guarded by the Local's lock
+	watched     map[string]struct{} // keys of WATCH; guarded by the Local's lock
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
 	waiting     atomic.Int64        // number of queued commands, for other goroutines; -1: no transaction
 
-	op      [1]Op  // reused by do
+	op      [1]Op  // reused by doInPlace
 	version []byte // version in the latest reply of a remote store, for Options.Observe
 
 	ticket    *admission.Ticket
 	input     charge // for the requests of an authenticated client, see chargeInput
-	nameBytes int    // bytes of the names of subscriptions and watched keys
+	nameBytes int    // estimated memory of the subscriptions and watched keys, in bytes
 	found     int    // capacity of the reply that KEYS is building, in bytes
 
 	subs [kinds]subscribed // other goroutines read them with Server.mu held
@@ -180,9 +180,9 @@ func (c *conn) forget() {
 	c.op[0] = Op{}
 }
 
-// parse parses the next requests that have been read: up to maxHolding requests, but only one for a
-// remote store. It also parses only one before the login, because other limits may apply to the next
-// request. If it has parsed at least worthPrefetch requests, it prefetches their first arguments,
+// parse parses up to maxHolding of the requests that have been read. With a remote store, it parses only
+// one request. Before the login, it also parses only one, because different limits may apply to the next
+// request. If parse has parsed at least worthPrefetch requests, it prefetches their first arguments,
 // which usually are keys.
 func (c *conn) parse() (err error) {
 	c.in.unauthenticated = !c.authenticated
@@ -248,7 +248,7 @@ func (c *conn) unlock() {
 
 // yield unlocks the Local and lets other goroutines run. Without Gosched, a goroutine that waits for
 // the Local would become runnable, but on a busy machine it would run only after Go's scheduler has
-// preempted this one, 10 to 20 ms later.
+// preempted this goroutine, 10 to 20 ms later.
 func (c *conn) yield() {
 	c.unlock()
 	runtime.Gosched()
@@ -276,8 +276,8 @@ func (c *conn) mute() {
 	}
 }
 
-// unmute ends mute. It removes the dropped replies from c.w, but keeps the messages that arrived
-// between them.
+// unmute makes the connection send replies again. It removes the dropped replies from c.w, but keeps the
+// messages that arrived between them.
 func (c *conn) unmute() {
 	if c.muted {
 		c.w = append(c.w[:c.muteFrom], c.unmuted...)
@@ -292,7 +292,7 @@ func (c *conn) dispatch(args [][]byte) {
 		c.ok()
 		c.last = true
 		return
-	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // sent by a browser, perhaps for a malicious web page
+	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // from a browser, perhaps for a malicious web page
 		c.s.log.Warn("closing a connection that speaks HTTP", "client", c.who.ID)
 		c.last = true
 		return
@@ -320,8 +320,8 @@ func (c *conn) dispatch(args [][]byte) {
 	c.execute(cmd, args)
 }
 
-// refusal returns why a request must be neither run nor queued, or nil. It makes the checks of Redis in
-// the same order as Redis, and then the checks for a Backend that is not a Local.
+// refusal returns the error for a request that must be neither run nor queued. It returns nil for any other
+// request. The checks are in the order of Redis. The last two checks are only for a remote store.
 func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	switch {
 	case cmd == nil:
@@ -365,7 +365,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	}
 	c.unlockLarge()
 	if err != nil {
-		c.last = c.last || c.sentHead != nil // the client waits for the rest of the reply
+		c.last = c.last || c.sentHead != nil // a part of the reply was sent, and its rest will not follow
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)

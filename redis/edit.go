@@ -23,8 +23,8 @@ func editCommands() []*command {
 	}
 }
 
-// edit replaces the value of the key in old, the result of a lookup, and keeps the key's expiry. It then
-// sends an event.
+// edit sets a key to a new value, keeps the key's expiry, and sends an event. old is the result of a lookup
+// of the key.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
@@ -165,7 +165,7 @@ func runGetBit(c *conn, args [][]byte) error {
 	return err
 }
 
-// runSetBit does not write if the value already contains the bit in the requested state.
+// runSetBit writes nothing if the value already contains the bit and the bit has the requested state.
 func runSetBit(c *conn, args [][]byte) error {
 	at, mask, err := parseBitOffset(args[2])
 	if err != nil {

@@ -58,7 +58,7 @@ func (p *pattern) match(text []byte) bool {
 	return p.Match(text)
 }
 
-// parseClass parses a class such as [a-z]. i is the index after its opening bracket, and end the
+// parseClass parses a class such as [a-z]. i is the index after its opening bracket, and end is the
 // index of its closing bracket. A class without a closing bracket extends to the end of text.
 func parseClass(text []byte, i int) (not bool, class []glob.Range, end int) {
 	not = i < len(text) && text[i] == '^'

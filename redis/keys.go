@@ -44,7 +44,8 @@ func (c *conn) sendDel(op *Op) {
 func runDel(c *conn, args [][]byte) error { return c.countKeys(Del, args[1:], c.sendDel) }
 
 // countKeys carries out an operation on each key and replies with the number of keys that were found. It
-// calls done after each operation. If this takes long, other clients may use the Local between operations.
+// calls done after each operation. If the command takes long, other clients may use the Local between
+// operations.
 func (c *conn) countKeys(verb Verb, keys [][]byte, done func(*Op)) error {
 	n := int64(0)
 	looked := 0
@@ -71,7 +72,7 @@ func (c *conn) deleteIf(key, value []byte) error {
 
 func runDelIfEq(c *conn, args [][]byte) error { return c.deleteIf(args[1], args[2]) }
 
-// runDelEx supports only the condition IFEQ.
+// runDelEx implements DELEX, but only the condition IFEQ.
 func runDelEx(c *conn, args [][]byte) error {
 	switch {
 	case len(args) == 2:

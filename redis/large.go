@@ -10,7 +10,7 @@ import (
 
 // Large values are copied without the Local's lock, so that other clients can use the Local meanwhile.
 // A value to store is copied before the command stores it. A value in a reply is copied while the
-// reply is sent. A transaction is different: it copies the values that it stores in its single step.
+// reply is sent. Only a transaction copies the values to store while it keeps the Local locked.
 
 // A room is memory for a value that a command is going to store; see Op.Room.
 type room struct{ value, memory []byte }
@@ -29,10 +29,11 @@ var errChanged = errors.New("the key has changed")
 func (c *conn) isLarge(size int) bool { return size >= LargeValue && c.s.local != nil }
 
 // isLargeCopy reports whether a value of size bytes is copied without the Local's lock before a command
-// stores it. A transaction copies its values with the lock held, in its single step.
+// stores it. A transaction copies the values to store while it keeps the Local locked.
 func (c *conn) isLargeCopy(size int) bool { return c.isLarge(size) && !c.executing }
 
-// lockLarge unlocks the Local, and waits until no other command is copying large values.
+// lockLarge unlocks the Local and locks Server.large, so that only one command at a time copies large
+// values.
 func (c *conn) lockLarge() {
 	c.unlock()
 	if !c.hasLarge {
@@ -41,7 +42,7 @@ func (c *conn) lockLarge() {
 	}
 }
 
-// unlockLarge lets another command copy large values.
+// unlockLarge unlocks Server.large, so that another command can copy large values.
 func (c *conn) unlockLarge() {
 	if c.hasLarge {
 		c.hasLarge, c.rooms = false, nil
@@ -75,9 +76,9 @@ func (c *conn) takeRoom(value []byte) []byte {
 	return nil
 }
 
-// build returns a new value of size bytes for key. The function fill makes it from the value in old, the
-// result of a lookup. If the new value is large, build unlocks the Local while fill runs, and returns
-// errChanged if the key in old has changed meanwhile.
+// build returns a new value of size bytes for key. The function fill computes it from the value in old,
+// which is the result of a lookup. If the new value is large, build unlocks the Local while fill runs, and
+// returns errChanged if the key in old has changed meanwhile.
 func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)) ([]byte, error) {
 	if !c.isLargeCopy(size) {
 		value := make([]byte, size)
@@ -106,7 +107,7 @@ func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)
 }
 
 // compare compares a large value with the value of a key, and unlocks the Local meanwhile. It returns
-// nil if the key cannot be read or its value has another length.
+// nil if the lookup of the key fails or the lengths of the values differ.
 func (c *conn) compare(key, value []byte) *chunk.Comparison {
 	now, err := c.lookup(key)
 	if err != nil || len(now.Entry.Value) != len(value) {

@@ -51,7 +51,8 @@ func (c *conn) identify() {
 	c.logout()
 }
 
-// logout undoes AUTH and HELLO. Only a user that the connection itself authenticates stays logged in.
+// logout undoes the login by AUTH or HELLO. Only a user that the connection itself authenticates stays
+// logged in.
 func (c *conn) logout() {
 	c.setUser(c.certified, c.s.opts.Login == nil || c.certified != "")
 }

@@ -10,11 +10,11 @@ import (
 const (
 	defaultMemory  = 1 << 30
 	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
-	freeInput      = 32 << 10
-	freeOutput     = 32 << 10
+	freeInput      = 32 << 10 // memory for requests that is included in connectionCost
+	freeOutput     = 32 << 10 // memory for replies and messages that is included in connectionCost
 	nameCost       = 200      // per watched key or subscription, plus its name
 	patternCost    = 32       // per byte of a pattern
-	keyWatchCost   = 24 << 10 // per subscription to the events of a key of a remote store, which the backend watches
+	keyWatchCost   = 24 << 10 // per subscription to a key of a remote store, because the backend watches the key
 	spanCost       = 16       // per argument of a request that is being read, plus its bytes
 	argCost        = 24       // per argument of a request that was read
 	queuedCost     = 100      // per queued command, plus its arguments
@@ -26,7 +26,7 @@ var (
 	errMaxClients = errors.New("max number of clients reached")
 )
 
-// localBudget returns an Options.Reserve with a budget of defaultMemory that no other server shares.
+// localBudget returns a function for Options.Reserve. Its budget is defaultMemory bytes, for one server only.
 func localBudget() func(n int) bool {
 	var kept atomic.Int64
 	return func(n int) bool {

@@ -60,7 +60,7 @@ func (c *conn) discard() {
 	c.unwatch()
 }
 
-// endQueue ends the transaction.
+// endQueue ends the transaction that MULTI began, and drops the queued commands.
 func (c *conn) endQueue() {
 	c.multi, c.abort, c.queue, c.queuedBytes, c.queuedArgs = false, false, nil, 0, 0
 	c.waiting.Store(-1)
@@ -107,7 +107,7 @@ func runExec(c *conn, _ [][]byte) error {
 var errManyWritten = &Error{Text: "the transaction would write more than 8 MiB of values"}
 
 // mayWrite counts n more bytes of values that the running transaction writes. It returns an error if the
-// total exceeds maxWritten.
+// total exceeds maxWritten. Outside a transaction, mayWrite does nothing.
 func (c *conn) mayWrite(n int) error {
 	if !c.executing || n == 0 {
 		return nil
@@ -118,8 +118,8 @@ func (c *conn) mayWrite(n int) error {
 	return nil
 }
 
-// makeRoomForReplies grows c.w by the estimated size of the replies to the queued commands. It unlocks
-// the Local meanwhile, because allocating much memory takes long.
+// makeRoomForReplies grows c.w by the estimated size of the replies to the queued commands, if this is at
+// least maxSpare. It unlocks the Local meanwhile, because allocating much memory takes long.
 func (c *conn) makeRoomForReplies() {
 	size := 0
 	for _, q := range c.queue {
@@ -141,16 +141,16 @@ func (c *conn) makeRoomForReplies() {
 	c.lock()
 }
 
-// boundTransaction drops the replies of a transaction if they exceed maxReplies, because they cannot be
+// boundTransaction drops the replies to a transaction if they exceed maxReplies, because they cannot be
 // sent in parts. The connection is then closed after the transaction. Large values don't count, because
-// they are copied only after the transaction.
+// c.w does not contain them.
 func (c *conn) boundTransaction() {
 	if len(c.w) > maxReplies {
 		c.dropTransaction()
 	}
 }
 
-// dropTransaction drops the replies of a transaction and closes the connection after it.
+// dropTransaction drops the replies to a transaction, and makes the connection close after the transaction.
 func (c *conn) dropTransaction() {
 	if !c.dropped {
 		c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
@@ -192,7 +192,7 @@ func runUnwatch(c *conn, _ [][]byte) error {
 }
 
 // growNames must be called before a command adds its i-th name to the subscriptions or the watched
-// keys. At every 64th name, it lets other clients use the server, and returns an error if the
+// keys. For every 64th name, it lets other clients use the Local, and returns an error if the
 // connection is closed or the memory for clients is exhausted.
 func (c *conn) growNames(i int) error {
 	if i%64 != 63 {

@@ -84,8 +84,8 @@ const (
 	keyeventPrefix = "__keyevent@0__:"
 )
 
-// event sends the event of a command that this connection runs. With a remote store it does nothing,
-// because the Backend reports the change.
+// event sends an event of the command that this connection is running. With a remote store it does
+// nothing, because the Backend reports the change.
 func (c *conn) event(kind class, name string, key []byte) {
 	if c.s.local != nil {
 		c.s.event(c, kind, name, key)
@@ -114,8 +114,8 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 }
 
-// Changed sends the events of a change to subscribers. A Backend must report changes in the order
-// in which they happened. A [Local] must be locked.
+// Changed sends the events of a change to subscribers, and makes EXEC fail for connections that watch the
+// key. A Backend must report changes in the order in which they happened. A [Local] must be locked.
 func (s *Server) Changed(ch Change) {
 	if len(s.watched) > 0 { // only a Local has watched keys, and it is locked
 		for c := range s.watched[string(ch.Key)] {
@@ -140,10 +140,10 @@ func (s *Server) Changed(ch Change) {
 	}
 }
 
-// Lost reports that changes of a key may have been missed, or changes of any key if key is nil.
-// It closes the connections that subscribed to those changes.
+// Lost must be called if the Backend may have missed changes of a key. A nil key means any key. Lost
+// closes the connections that may have subscribed to the missed changes. reason is for the log.
 func (s *Server) Lost(key []byte, reason string) {
-	var lost []*conn // lists a connection once for each of its subscriptions that lost changes
+	var lost []*conn // lists a connection once for each of its affected subscriptions
 	s.mu.Lock()
 	for name, subs := range s.rosters[ofChannels].subscribers {
 		of, all, ok := cutChannel([]byte(name))

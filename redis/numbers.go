@@ -18,7 +18,7 @@ func parseInt(text []byte) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// integerArg parses an integer argument. Its error is the error reply of Redis.
+// integerArg parses an integer argument. If the argument is not an integer, it returns errInteger.
 func integerArg(arg []byte) (int64, error) {
 	n, ok := parseInt(arg)
 	if !ok {

@@ -39,10 +39,10 @@ func objectCommands() []*command {
 var errNoFrequency = &Error{Text: "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust."}
 
 const (
-	maxEmbstr         = 44    // bytes of the longest string that Redis stores together with its header
-	sharedIntegers    = 10000 // Redis shares the integers from 0 to sharedIntegers-1 between keys
-	sharedReferences  = 1<<31 - 1
-	memoryOfOneRecord = 40 // estimated bytes of a key without its name and value
+	maxEmbstr         = 44        // bytes of the longest string that Redis stores together with its header
+	sharedIntegers    = 10000     // Redis shares the integers from 0 to sharedIntegers-1 between keys
+	sharedReferences  = 1<<31 - 1 // number of references to a shared integer
+	memoryOfOneRecord = 40        // estimated bytes of a key without its name and value
 )
 
 // encoding returns the name of the encoding in which Redis would store the value.

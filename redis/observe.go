@@ -58,7 +58,7 @@ func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	}
 }
 
-// setOutcome sets Outcome, Cause and Result of e.
+// setOutcome sets Outcome, Cause and Result of e according to the reply.
 func setOutcome(e *observe.Event, reply []byte) {
 	if len(reply) > 0 && reply[0] == '-' {
 		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
@@ -71,8 +71,8 @@ func setOutcome(e *observe.Event, reply []byte) {
 	}
 }
 
-// missed reports whether a reply means that a key is missing or that a condition was not met. cause
-// says which.
+// missed reports whether a reply means that a key is missing or that a condition was not met. cause is
+// a text for Event.Cause, such as missing or exists.
 func missed(e *observe.Event, reply string) (cause string, missed bool) {
 	null := reply == "$-1\r\n" || reply == "_\r\n" || reply == "*-1\r\n"
 	switch e.Verb {

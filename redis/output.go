@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// An output holds the bytes that wait to be sent to a client. A goroutine that appends to it must
-// flush it or wake the writer.
+// An output holds the bytes that wait to be sent to a client. A goroutine that appends to pending must
+// then call conn.flush or wake conn.writeMessages.
 type output struct {
 	mu      sync.Mutex
 	wake    sync.Cond
 	pending []byte
 	spare   []byte      // an empty buffer that will become pending
-	partial bool        // pending ends in the middle of a reply
-	held    []byte      // messages that wait for the rest of the reply
+	partial bool        // the last reply in pending is incomplete
+	held    []byte      // messages that must follow the incomplete reply
 	writing bool        // a goroutine is writing
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
@@ -34,20 +34,20 @@ func newOutput(reserve func(n int) bool) *output {
 }
 
 const (
-	// maxPending is how many bytes may wait to be sent to a subscriber, as in Redis.
+	// maxPending is the maximum number of bytes that may wait to be sent to a subscriber, as in Redis.
 	maxPending = 32 << 20
-	// fullOutput is how many bytes of replies may wait to be written. Beyond it, the next request,
-	// or the next part of a reply, waits.
+	// fullOutput limits the replies that wait to be written, in bytes. When they reach the limit, they are
+	// written before the next request runs or the reply to the current one continues.
 	fullOutput = 1 << 20
 	// maxSpare is the largest buffer that an idle client keeps.
 	maxSpare = 32 << 10
 	// maxBusySpare is the largest buffer that is reused while there is more to write.
 	maxBusySpare = 1 << 20
-	// maxStall is how long a client may read nothing before it is disconnected. The client
-	// must read maxPart bytes in that time.
+	// A client is disconnected if a write of maxPart bytes or less takes longer than maxStall.
 	maxStall = time.Minute
 	maxPart  = 64 << 10
-	// maxHead is how many bytes of a reply that is sent in parts are kept for Options.Observe.
+	// maxHead is the number of bytes that are kept for Options.Observe from the beginning of a reply, if
+	// the reply is sent in parts.
 	maxHead = 64
 )
 
@@ -88,8 +88,8 @@ func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
 }
 
-// keep charges n bytes of large values while they are sent, because the Local may have dropped them.
-// keep(0) ends the charge.
+// keep charges n bytes for the large values that are being sent, because a value stays in memory until it
+// is sent, even if the Local no longer stores the value. keep(0) ends the charge.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *conn) awaitTurn() {
 	c.wait(-size)
 }
 
-// wait charges n more bytes for replies that wait in awaitTurn, or fewer if n is negative.
+// wait adds n, which may be negative, to the charged bytes of the replies that wait in awaitTurn.
 func (c *conn) wait(n int) {
 	o := c.out
 	o.mu.Lock()
@@ -120,7 +120,8 @@ func (c *conn) wait(n int) {
 	}
 }
 
-// drop ends the output, logs why, and closes the connection. c.out.mu is held.
+// drop ends the output. In another goroutine, it logs a warning with the given text and closes the
+// connection. c.out.mu is held.
 func (c *conn) drop(why string) {
 	c.out.end()
 	// Close may block on a TLS connection whose peer does not read.
@@ -130,9 +131,9 @@ func (c *conn) drop(why string) {
 	})
 }
 
-// sendPart sends the replies in c.w, the last of which may be incomplete, if they reach fullOutput or
-// contain large values. While it waits for the client to read, other clients may use the Local. It
-// returns false if the connection is closed. In a transaction it sends nothing.
+// sendPart sends the replies in c.w if they have at least fullOutput bytes or contain large values. The last
+// reply may be incomplete. While sendPart waits for the client to read, other clients may use the Local.
+// It returns false if the connection is closed. In a transaction, it sends nothing.
 func (c *conn) sendPart() bool {
 	if c.executing {
 		c.boundTransaction()
@@ -194,7 +195,7 @@ func (c *conn) finish() {
 	}
 }
 
-// writePending writes until nothing is pending. c.out.mu is held, except during the writes.
+// writePending writes until nothing is pending or the connection is closed. c.out.mu is held, except during the writes.
 func (c *conn) writePending() {
 	o := c.out
 	o.writing = true
@@ -224,8 +225,8 @@ func (c *conn) writePending() {
 // free them.
 var largeSpares sync.Pool // of *[]byte
 
-// idle returns the empty buffer if it is small enough for an idle client to keep, and otherwise nil. It
-// puts a larger buffer of at most maxBusySpare bytes into largeSpares.
+// idle returns an empty buffer of at most maxSpare bytes unchanged, for an idle client to keep. For a larger
+// buffer it returns nil, and puts the buffer into largeSpares unless it has more than maxBusySpare bytes.
 func idle(buffer []byte) []byte {
 	if cap(buffer) <= maxSpare {
 		return buffer
@@ -244,8 +245,8 @@ func largeSpare() []byte {
 	return nil
 }
 
-// write writes replies and messages. It first calls Options.Sync, so that the changes that they report
-// are durable.
+// write writes p, which holds replies and messages, to the connection. It first calls Options.Sync, so
+// that the changes that p reports are durable.
 func (c *conn) write(p []byte) error {
 	if sync := c.s.opts.Sync; sync != nil {
 		if err := sync(); err != nil {
@@ -272,7 +273,7 @@ func (c *conn) write(p []byte) error {
 		}
 		p = p[n:]
 	}
-	return c.nc.SetWriteDeadline(time.Time{}) // TryWrite would fail after the deadline
+	return c.nc.SetWriteDeadline(time.Time{}) // otherwise TryWrite would fail after the deadline
 }
 
 // startWriter starts the goroutine that writes messages to the client, unless it is already running.
@@ -316,7 +317,7 @@ func (c *conn) close() {
 	_ = c.nc.Close() // an error does not matter: nothing more is sent
 }
 
-// send sends a message that another connection has published. It does not block.
+// send queues a message that does not come from a command of this connection. It does not block.
 func (c *conn) send(message []byte) {
 	o := c.out
 	o.mu.Lock()

@@ -6,13 +6,14 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// A pipeline holds the running commands of a client of a remote store. Commands on different keys
-// run at the same time; commands on one key run one after the other. Replies are sent in the order
-// of the commands, each as early as that order allows. The pipeline belongs to the client's goroutine.
+// A pipeline holds the running commands of one client. It is used with a remote store only. Commands on
+// different keys run at the same time; commands on the same key run one after the other. Replies are sent
+// in the order of the commands, each as early as this order allows. Only the goroutine that reads the
+// client's requests may use a pipeline.
 type pipeline struct {
-	tasks       []*task          // the oldest first
-	latest      map[string]*task // by key
-	keys, bytes int              // numbers of keys and bytes in tasks
+	tasks       []*task          // oldest first
+	latest      map[string]*task // the latest task for each key
+	keys, bytes int              // total numbers of keys and bytes of the tasks
 }
 
 // A task is a command of a pipeline.
@@ -45,9 +46,9 @@ func (w *window) adapt(size int) {
 	w.n.Store(max(1, min(n+1, maxWindow, most)))
 }
 
-// runInPipeline starts a request in the pipeline and returns true if the request depends on other
-// requests only through its keys. Otherwise it waits until the running commands have ended, and
-// returns false.
+// runInPipeline starts a request in the pipeline and returns true. If the request must not run together
+// with other requests, for example because it has no keys, runInPipeline instead waits until the running
+// commands have ended, and returns false.
 func (c *conn) runInPipeline(args [][]byte) bool {
 	cmd, unknownSub := c.s.table.lookup(args)
 	size := sizeOf(args)
@@ -112,10 +113,10 @@ func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	return earlier, turn
 }
 
-// cost returns the memory of the running commands, in bytes.
+// cost returns the estimated memory of the running commands, in bytes.
 func (p *pipeline) cost() int { return p.bytes + taskCost*len(p.tasks) }
 
-// awaitFirst waits for the oldest task and removes it.
+// awaitFirst waits until the reply to the oldest task is in the output, and removes the task.
 func (p *pipeline) awaitFirst() {
 	t := p.tasks[0]
 	<-t.sent

@@ -21,8 +21,8 @@ const (
 	kinds
 )
 
-// word returns the type of a confirmation: subscribe or unsubscribe with the prefix of the kind, such as
-// psubscribe.
+// word returns the first element of a confirmation, such as psubscribe. The argument is subscribe or
+// unsubscribe.
 func (k kind) word(word string) string { return [kinds]string{"", "p", "s"}[k] + word }
 
 // A hub holds all subscriptions. Server.mu guards it.
@@ -74,7 +74,7 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 }
 
 // publishTo sends a message to the subscribers of one channel, and returns the number of messages sent.
-// word is the type of the message in RESP.
+// word is the first element of the message, such as smessage.
 func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, payload, key []byte) int {
 	if len(subs) == 0 {
 		return 0
@@ -84,12 +84,12 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 }
 
 // maxMatching limits the steps that all patterns together may take to match the channel of one
-// message, because other clients wait meanwhile. A step takes about a nanosecond. The subscribers of the
-// remaining patterns may have missed the message, so they are disconnected.
+// message, because other clients wait meanwhile. A step takes about a nanosecond. Beyond this limit, the
+// subscribers of the remaining patterns are disconnected, because they may have missed the message.
 const maxMatching = 4 << 20
 
-// lookCost is the number of steps that count for every pattern. A pattern whose prefix matches the
-// channel costs more.
+// lookCost is the number of steps that are counted for every pattern. If the channel begins with the
+// pattern's literal prefix, the steps of the match are added.
 const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
@@ -103,8 +103,9 @@ func (s *Server) dropSubscribers(pattern string) {
 	}
 }
 
-// deliver appends the channel and the payload to s.message, and sends the message to the subscribers that
-// may get it. It returns the number of messages sent.
+// deliver appends the channel and the payload to s.message, and sends the message to the subscribers. If key
+// is not nil, only clients that may read the key get the message. deliver returns the number of messages
+// sent. s.mu is held.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	m := appendBulk(appendBulk(s.message, channel), payload)
 	for _, c := range subs {
@@ -164,8 +165,8 @@ func (c *conn) confirm(k kind, word string, name []byte) {
 	}
 }
 
-// reportsPatterns reports whether clients may subscribe to the events of several keys at a time: the
-// backend is a Local, or Options.Patterns is set.
+// reportsPatterns reports whether a client may subscribe to the events of several keys with one
+// subscription, for example with PSUBSCRIBE. This requires a Local or Options.Patterns.
 func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
 
 // subscribeTo returns the handler for SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE, depending on k.
@@ -201,7 +202,7 @@ func subscribeTo(k kind) func(*conn, [][]byte) error {
 	}
 }
 
-// subscribe adds a subscription and confirms it, before its first message can arrive.
+// subscribe adds a subscription, and confirms it before the first message can arrive.
 func (s *Server) subscribe(c *conn, k kind, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -292,8 +293,8 @@ func (s *Server) forget(c *conn) {
 	}
 }
 
-// unwatchUnused ends the watch of a channel's key if no client is subscribed to the channel or is
-// subscribing to it. The caller holds s.mu.
+// unwatchUnused ends the watch of a channel's key if no client has subscribed to the channel or is
+// subscribing to it. s.mu is held.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
 	if ok && key != nil && s.watching[string(key)] == nil && len(s.rosters[ofChannels].subscribers[string(channel)]) == 0 {
@@ -304,7 +305,7 @@ func (s *Server) unwatchUnused(channel []byte) {
 // watchAndSubscribe subscribes to a channel. For the channel of one key, it first makes the backend
 // watch the key. Until the subscription begins, an entry in s.watching keeps the watch alive if
 // another client unsubscribes. [Server.Lost] closes only connections whose subscription has begun, so
-// watchAndSubscribe closes the connection itself if changes were lost before.
+// watchAndSubscribe closes the connection itself if changes were lost before that.
 func (c *conn) watchAndSubscribe(channel []byte) error {
 	s := c.s
 	key, all, ok := cutChannel(channel)

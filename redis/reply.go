@@ -32,7 +32,7 @@ func (c *conn) fail(err error) {
 
 func (c *conn) integer(n int64) { c.w = appendNumber(c.w, ':', n) }
 
-// bool replies with 1 or 0.
+// bool replies with the integer 1 for true, or 0 for false.
 func (c *conn) bool(b bool) {
 	if b {
 		c.integer(1)
@@ -107,17 +107,17 @@ func (c *conn) verbatim(s string) {
 	c.w = append(append(append(c.w, "txt:"...), s...), "\r\n"...)
 }
 
-// [conn.reply] accepts values of these types, and strings, integers, booleans, lists and nil.
+// Types that [conn.reply] accepts, in addition to strings, bytes, integers, booleans, slices and nil.
 type (
-	status string
+	status string // a simple string
 	set    []any
 	pairs  []any // a map: keys and values alternate
 )
 
 const replyOK = status("OK")
 
-// reply replies with a value, which may contain other values. It always returns nil, so that a
-// command can end with it.
+// reply replies with a value, which may contain other values. It always returns nil, so that the function
+// of a command can return the result of reply.
 func (c *conn) reply(v any) error {
 	c.append(v)
 	return nil
@@ -160,7 +160,7 @@ func (c *conn) list(kind byte, n int, items []any) {
 	}
 }
 
-// insertArray inserts the header of an array before its n items, which begin at offset at of c.w.
+// insertArray inserts the header of an array into c.w. The n items of the array are already in c.w[at:].
 func (c *conn) insertArray(at, n int) {
 	header := appendNumber(nil, '*', int64(n))
 	c.w = append(c.w, header...)

@@ -31,7 +31,7 @@ var errRequestTooLong = errors.New("a request is longer than 1 GiB")
 // errIncomplete means that more bytes of a request must be read first.
 var errIncomplete = errors.New("the request is incomplete")
 
-// A protocolError means that a client sent bytes that are not a request. The server replies with the error
+// A protocolError means that a client sent bytes that are not a valid request. The server replies with the error
 // and closes the connection.
 type protocolError string
 
@@ -42,7 +42,7 @@ func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 // lengths that a request announces do not make it grow.
 type requestReader struct {
 	unauthenticated  bool // the client must log in first
-	maxArgs, maxBulk int  // at most the constants with these names
+	maxArgs, maxBulk int  // limits for this reader, at most the constants with these names
 
 	buf        []byte
 	begin, end int // bounds of the unread bytes in buf
@@ -54,14 +54,14 @@ type requestReader struct {
 	size       int // size of the last request in bytes
 }
 
-// newRequestReader returns a reader of requests. memory limits the number and the size of the arguments that
-// the reader accepts, in bytes.
+// newRequestReader returns a reader of requests. memory, in bytes, limits the number of the arguments and the
+// size of an argument that the reader accepts.
 func newRequestReader(memory int) requestReader {
 	return requestReader{maxArgs: min(maxArgs, memory/(minArg+spanCost+argCost)), maxBulk: min(maxBulk, memory)}
 }
 
-// fullness returns how many bytes after the last request the buffer holds, and how many bytes of it are
-// free.
+// fullness returns the number of unread bytes in the buffer, which follow the last parsed request, and the
+// number of the buffer's other bytes.
 func (r *requestReader) fullness() (unread, free int) {
 	return r.end - r.begin, len(r.buf) - (r.end - r.begin)
 }
@@ -99,7 +99,7 @@ func (r *requestReader) fill(from io.Reader) error {
 	return err
 }
 
-// needs returns the size of the buffer that fill reads into.
+// needs returns the size of the buffer that the next call of fill reads into.
 func (r *requestReader) needs() int {
 	switch unread := r.end - r.begin; {
 	case unread == 0 && (len(r.buf) == 0 || len(r.buf) > largeBuffer):
@@ -250,7 +250,7 @@ func splitWords(line []byte) ([][]byte, error) {
 		for i < len(line) && !isSpace(line[i]) {
 			c := line[i]
 			if c == 0 {
-				return words, nil // Redis reads the line as a C string
+				return words, nil // as in Redis, a zero byte ends the line
 			}
 			if c != '"' && c != '\'' {
 				word = append(word, c)

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// A roster holds the subscribers of one kind: of all channels, all patterns or all shard channels.
+// A roster holds the subscribers to all channels, to all patterns or to all shard channels.
 type roster struct {
 	kind        kind
 	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
-	parsed      []*pattern         // patterns, the fastest to match first, then in the order of their first subscription; nil for other kinds
+	parsed      []*pattern         // patterns, in order of cost, then of first subscription; nil for channels
 	watchCost   int                // see keyWatchCost; 0 if the store is local
 	stale       int                // number of patterns in parsed without subscribers; see prune
 }
@@ -34,7 +34,8 @@ func (r *roster) cost(name []byte) int {
 	return nameCost + len(name)
 }
 
-// remove removes a subscriber, and reports whether it was the last one. The caller must then call prune.
+// remove removes a subscriber of a name, and reports whether the name has no subscribers left. The caller must
+// then call prune.
 func (r *roster) remove(c *conn, name string) (last bool) {
 	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
 	if len(rest) > 0 {

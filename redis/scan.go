@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// scanCommands returns the commands for all keys or the whole database.
+// scanCommands returns the commands that concern all keys or the whole database.
 func scanCommands() []*command {
 	const (
 		write = writes | usesStore
@@ -74,7 +74,7 @@ func (s *Server) token(cursor []byte) ([]byte, error) {
 	errCursor := &Error{Text: "invalid cursor"}
 	text := strings.TrimPrefix(string(cursor), "+")
 	if text == "" {
-		return nil, nil // as in Redis
+		return nil, nil // as in Redis, an empty cursor is 0
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -129,7 +129,7 @@ func parseScanOptions(words [][]byte) (scanOptions, error) {
 	return o, nil
 }
 
-// maxScanned limits the keys that one SCAN looks at, because other clients wait meanwhile.
+// maxScanned is the maximum COUNT of a SCAN, because other clients wait while keys are examined.
 const maxScanned = 10_000
 
 func runScan(c *conn, args [][]byte) error {
@@ -172,7 +172,7 @@ func runScan(c *conn, args [][]byte) error {
 }
 
 // allKeys calls yield with each key that begins with prefix and that the client may read. Between
-// pages other clients may use the Local, except in a transaction.
+// pages of keys, other clients may use the Local, except in a transaction.
 func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 	const want = 1000
 	for token := []byte(nil); ; {
@@ -202,14 +202,14 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 	}
 }
 
-// maxLooked limits the keys that the commands of one transaction look at with SCAN, KEYS, DBSIZE and
-// FLUSHALL, because other clients wait until the transaction ends.
+// maxLooked is the maximum number of keys that one transaction may examine with commands such as SCAN,
+// KEYS and FLUSHALL, because other clients wait until the transaction ends.
 const maxLooked = 100_000
 
 var errManyLooked = &Error{Text: "the transaction would look at more than 100000 keys"}
 
-// look counts n more keys that the running transaction is about to look at. It returns an error if the
-// total exceeds maxLooked.
+// look counts n more keys that the running transaction is about to examine. It returns an error if the
+// total exceeds maxLooked. Outside a transaction, look does nothing.
 func (c *conn) look(n int) error {
 	if !c.executing {
 		return nil
@@ -272,7 +272,7 @@ func runDBSize(c *conn, _ [][]byte) error {
 
 // runRandomKey chooses among all keys of a Local, but only among the first keys of a remote store.
 func runRandomKey(c *conn, _ [][]byte) error {
-	const sample = 100 // number of keys to look at
+	const sample = 100 // maximum number of keys to examine at a time
 	if local := c.s.local; local != nil {
 		for range sample {
 			n := local.Stats().Keys
@@ -327,8 +327,8 @@ func (c *conn) letOthersIn() {
 	}
 }
 
-// runFlush deletes all keys, or none if the client may not delete one of them. Other clients may use the
-// store between deletions.
+// runFlush deletes all keys. If the client may not delete one of them, runFlush deletes no key. Other
+// clients may use the store between deletions.
 func runFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[1:]) {
 		return errSyntax

@@ -1,8 +1,8 @@
 package redis
 
-// This file implements FUNCTION and SCRIPT. The server has no functions and no scripts, so the replies to
-// FLUSH, LIST and EXISTS, which test suites and clients send first, are simple. All other subcommands
-// are refused.
+// This file implements FUNCTION and SCRIPT, but only the subcommands FLUSH, LIST and EXISTS, because test
+// suites and clients send these first. They find nothing, because the server has no functions and no
+// scripts. All other subcommands are refused.
 
 func scriptsCommands() []*command {
 	return []*command{

@@ -20,16 +20,15 @@ type Options struct {
 	Backend Backend // may be a Local
 	Name    string  // name of the backend in INFO: emulator or gateway
 
-	// Patterns means that a remote backend always reports the changes of a fixed list of keys. Clients may
-	// then also subscribe to patterns and to the events of all these keys. Otherwise clients may
-	// subscribe only to the events of single keys.
+	// Patterns means that a remote Backend always reports the changes of a fixed list of keys. One
+	// subscription may then be for the events of all these keys, for example with a pattern. Otherwise
+	// a client of a remote store must subscribe to the events of each key by name.
 	Patterns bool
 	// Notify is the initial value of notify-keyspace-events.
 	Notify string
 
-	// Login checks the user and the password of AUTH and HELLO, and returns the name of the user as
-	// which the client is then logged in. user is "default" if the client sends none. Nil: no login is
-	// needed.
+	// Login checks the user and the password of AUTH and HELLO, and returns the user that the client is
+	// then logged in as. user is "default" if the client sends only a password. Nil: no login is needed.
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
 	// certificate, or an empty string. A client with such a user need not log in, and cannot log in as
@@ -41,16 +40,16 @@ type Options struct {
 	Certified func(net.Conn) string
 
 	// Sync waits until all earlier changes are durable, or returns an error. The server calls Sync before it
-	// sends replies and messages, without the Local's lock. Nil: changes are durable immediately, or
-	// never.
+	// sends replies and messages, without the Local's lock. Nil: the server does not wait for changes to
+	// become durable.
 	Sync func() error
 
 	// Reserve charges n bytes to the memory for clients, or releases bytes if n is negative. If the
 	// budget has too few bytes left, Reserve charges nothing and returns false. It must not block. Nil: the server
 	// has its own budget of 1 GiB.
 	Reserve func(n int) bool
-	// Memory is the size in bytes of the budget behind Reserve. A request that needs more is refused.
-	// 0: 1 GiB.
+	// Memory is the size of the budget that Reserve charges, in bytes. A request that needs more memory
+	// is refused. 0: 1 GiB.
 	Memory int
 
 	Log *slog.Logger // nil: silent
@@ -66,7 +65,7 @@ type Server struct {
 	log     *slog.Logger
 	local   Local // nil: the backend is remote
 	table   table
-	ctx     context.Context // ends with Close
+	ctx     context.Context // canceled by Close
 	keys    [][]byte        // reused by conn.parse, which holds the Local's lock
 	cancel  context.CancelFunc
 	running sync.WaitGroup // accept loops, connections and their writers
@@ -74,13 +73,13 @@ type Server struct {
 	runID   string
 
 	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
-	commands    atomic.Int64  // run so far
-	connections atomic.Int64  // accepted so far
-	expired     atomic.Int64  // expired keys of the Local
+	commands    atomic.Int64  // commands run so far
+	connections atomic.Int64  // connections accepted so far
+	expired     atomic.Int64  // keys of the Local that have expired so far
 
 	// Guarded by the Local's lock.
 	active  *conn                         // connection that has locked the Local; nil: none
-	watched map[string]map[*conn]struct{} // connections with a WATCH, by key
+	watched map[string]map[*conn]struct{} // connections that watch a key, by key
 
 	large sync.Mutex // locked before the Local, see conn.lockLarge
 
@@ -136,7 +135,7 @@ func New(opts Options) (*Server, error) {
 }
 
 const (
-	acceptPause = 50 * time.Millisecond // after a failed Accept, for example if no file descriptor is left
+	acceptPause = 50 * time.Millisecond // pause after a failed Accept, for example if no file descriptor is left
 	warnPause   = 10 * time.Second      // minimum time between two warnings about a failed Accept
 )
 
@@ -209,7 +208,8 @@ func (s *Server) connect(nc net.Conn) {
 	})
 }
 
-// refuse closes a connection that exceeds a limit.
+// refuse replies with an error and closes the connection, because the server has too many clients or too
+// little memory for them.
 func (c *conn) refuse() {
 	c.s.log.Warn("refusing a client", "remote", address(c.nc.RemoteAddr()), "error", errMaxClients)
 	if c.ticket != nil {
@@ -220,7 +220,7 @@ func (c *conn) refuse() {
 	_ = c.nc.Close()
 }
 
-// endWithoutLogin closes the connection of a client that has not logged in.
+// endWithoutLogin closes the connection if the client has not logged in.
 func (c *conn) endWithoutLogin() {
 	c.s.mu.Lock()
 	in := c.authenticated

@@ -2,8 +2,8 @@ package redis
 
 import "bytes"
 
-// statestoreCommands returns the commands for the state store's own requests, with versions and fencing
-// tokens.
+// statestoreCommands returns SS.GET, SS.SET and similar commands. They correspond to the state store's own
+// requests, with versions and fencing tokens.
 func statestoreCommands() []*command {
 	const since = "7.0.0"
 	return []*command{

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// maxKeysInStep is the maximum number of keys in a step of inSteps.
+// maxKeysInStep is the maximum number of keys that inSteps handles in one step.
 const maxKeysInStep = 1000
 
-// eachKey carries out one operation for each key and calls done after each, in their order. A Local
-// carries out none of them if it would refuse one.
+// eachKey carries out an operation on each key, and calls done after each operation, in the order of the
+// keys. If a Local would refuse the operation on one of the keys, eachKey carries out no operation.
 func (c *conn) eachKey(verb Verb, keys [][]byte, done func(*Op)) error {
 	if err := c.checkKeys(verb, keys); err != nil {
 		return err

@@ -60,8 +60,8 @@ func (c *conn) doInPlace(op *Op) *Op {
 	return &c.op[0]
 }
 
-// each carries out operations, and calls done for each of them in order. A Local carries out all or
-// none. If the reply is sent in parts, other clients may write between the reads.
+// each carries out operations, and calls done for each of them in order. A Local carries out all
+// operations or none. If the reply is sent in parts, other clients may write between read operations.
 func (c *conn) each(ops []Op, done func(*Op)) error {
 	if local := c.s.local; local != nil {
 		if err := local.Check(&c.who, ops); err != nil {
@@ -79,7 +79,7 @@ func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 	local := c.s.local
 	read := len(ops) > 0 && ops[0].Verb == Get
 	for len(ops) > 0 {
-		step := 1 // so that each event follows its own change
+		step := 1 // so that the event of each change follows the change
 		switch {
 		case local != nil:
 		case read:
@@ -103,7 +103,7 @@ func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 			done(&some[i])
 			if local == nil {
 				c.window.adapt(len(some[i].Entry.Value))
-				some[i].Entry.Value = nil // the reply already contains it
+				some[i].Entry.Value = nil // the reply already contains the value
 			}
 			if read && !c.sendPart() {
 				return net.ErrClosed
@@ -132,7 +132,7 @@ func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
 
-// put sets a key and sends an event.
+// put sets a key and, if this succeeds, sends an event.
 func (c *conn) put(op *Op, kind class, event string) error {
 	op.Verb = Set
 	done := c.doInPlace(op)
@@ -202,8 +202,8 @@ type setOptions struct {
 
 // timeUnit is the unit of an expiry.
 type timeUnit struct {
-	seconds  bool // not milliseconds
-	absolute bool // since the Unix epoch, not from now on
+	seconds  bool // in seconds instead of milliseconds
+	absolute bool // counted from the Unix epoch instead of the current time
 }
 
 // parseTimeUnit returns the unit for an option of SET or GETEX, such as px. The option is in lower case.
@@ -252,8 +252,8 @@ func wrongExpiry(name string) error {
 	return &Error{Text: "invalid expire time in '" + name + "' command"}
 }
 
-// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch, like now. name is the
-// name of the command, for errors.
+// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch. now is the current time
+// in the same unit. name is the name of the command, for errors.
 func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, err error) {
 	at, err = integerArg(arg)
 	if err != nil {
@@ -280,8 +280,8 @@ const maxMilli = math.MaxInt64 / 1000
 
 func fromMilli(ms int64) time.Time { return time.UnixMilli(min(ms, maxMilli)) }
 
-// set carries out all forms of SET. name is the name of the command, for errors. If o.get is true, set
-// replies with the old value; otherwise it does not reply.
+// set implements SET, SETNX, SETEX, PSETEX and GETSET. name is the name of the command, for errors. If
+// o.get is true, set replies with the old value; otherwise it does not reply.
 func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, err error) {
 	op := Op{Verb: Set, Key: key, Value: value}
 	if o.time != nil {

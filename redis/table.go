@@ -37,8 +37,8 @@ var shownFlags = []struct {
 }
 
 // A keySpec has the indexes of the arguments that are keys, as COMMAND shows them: the first key, the
-// last key (if negative, counted from the end), and the step between them. The zero keySpec means that
-// the command has no keys.
+// last key (if negative, counted from the end), and the distance from each key to the next. The zero
+// keySpec means that the command has no keys.
 type keySpec struct{ first, last, step int }
 
 var (
@@ -49,7 +49,7 @@ var (
 	subKey   = keySpec{2, 2, 1}  // the first argument after the subcommand
 )
 
-// A command is a command or a subcommand of Redis.
+// A command describes a command or a subcommand of Redis.
 type command struct {
 	name  string // lower case
 	arity int    // number of arguments, including the name; negative: the minimum

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Errors that several commands reply with. Their texts are those of Redis.
+// Error replies that have the same text in Redis.
 var (
 	errSyntax       = &Error{Text: "syntax error"}
 	errInteger      = &Error{Text: "value is not an integer or out of range"}
@@ -16,7 +16,7 @@ var (
 	errDatabase     = &Error{Text: "DB index is out of range"}
 )
 
-// Replies to commands that this server does not support.
+// Error replies to commands and options that this server does not support.
 var (
 	errNoCluster    = &Error{Text: "This instance has cluster support disabled"} // clients look for this text
 	errNoMonitor    = &Error{Text: "unsupported: MONITOR; start sscli with -v to see the commands of all clients"}

@@ -51,8 +51,8 @@ func (a *Auth) data() ([]byte, error) {
 
 // Reauthenticate authenticates the client again with new data, and waits for the broker's
 // answer (MQTT 5, 4.12.1). If the broker refuses, it ends the connection; the error is a
-// *[LostError], which wraps a *[ReauthError] if the broker gave a reason. After [ErrAuthLater],
-// an error of Options.Auth.Data or the end of ctx, the connection stays open.
+// *[LostError], which wraps a *[ReauthError] if the broker gave a reason. The connection stays open
+// after [ErrAuthLater], after an error of Options.Auth.Data, and after the end of ctx.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.o.Auth.Method == "" {
 		return errors.New("authenticate again: the connection has no authentication method")
@@ -97,8 +97,8 @@ func (c *Conn) authChallenge(p *packets.Auth) error {
 	return ErrAuthLater
 }
 
-// handleAuth passes the broker's answer to the oldest Reauthenticate that waits for one. Answers
-// arrive in the order of the requests.
+// handleAuth passes the broker's answer to the oldest call of Reauthenticate that waits for an answer.
+// Answers arrive in the order of the requests.
 func (c *Conn) handleAuth(p *packets.Auth) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

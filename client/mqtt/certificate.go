@@ -20,8 +20,8 @@ import (
 type ClientCertificateError struct {
 	Given bool // the client sent a certificate
 
-	// Unfit says why the client did not send the certificate that it has: the broker accepts
-	// only other authorities or other kinds of keys. Nil if the client has no certificate.
+	// Unfit says why the client did not send its certificate: the broker accepts only other
+	// authorities or other kinds of keys. Nil if the client has no certificate.
 	Unfit error
 
 	Err error // a *net.OpError, often of Op "remote error", or a *LostError
@@ -39,7 +39,7 @@ func (e *ClientCertificateError) Error() string {
 
 func (e *ClientCertificateError) Unwrap() error { return e.Err }
 
-// A certificateRequest records whether the broker asked for a certificate and got one.
+// A certificateRequest records whether the broker asked for a certificate, and whether it got one.
 type certificateRequest struct {
 	asked, given bool
 	unfit        error // why none of the client's certificates was sent

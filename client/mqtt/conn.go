@@ -19,10 +19,10 @@ type Conn struct {
 	nc      net.Conn
 	started time.Time
 	wg      sync.WaitGroup
-	wake    chan struct{} // out has something to write; capacity 1
+	wake    chan struct{} // tells the writer that out or ping is set; capacity 1
 	done    chan struct{} // closed by fail
 	read    chan struct{} // closed when the reader ends
-	connack chan struct{} // closed when CONNACK grants the login; limits is set before
+	connack chan struct{} // closed when CONNACK has granted the login and limits is set
 	limits  Limits
 	acked   chan struct{} // closed once closing is set and pending is empty
 
@@ -49,7 +49,7 @@ type Conn struct {
 	}
 	verdicts []chan<- error // where to send the broker's answers to our AUTH packets, in order
 
-	topic, responseTopic string // valid topics of the last publish; the next usually has the same
+	topic, responseTopic string // the topics of the last publish, which need not be checked again
 }
 
 // pending is a packet that waits for its acknowledgement.
@@ -62,7 +62,7 @@ type pending struct {
 
 // Limits are the limits that the broker announced in CONNACK.
 type Limits struct {
-	ReceiveMaximum int           // unacknowledged publishes at one time
+	ReceiveMaximum int           // maximum number of unacknowledged publishes
 	MaxPacketSize  int           // bytes
 	KeepAlive      time.Duration // 0 = none
 }
@@ -105,8 +105,8 @@ func start(nc net.Conn, o Options) *Conn {
 	return c
 }
 
-// run runs loop in one of the connection's goroutines. If loop returns an error, the connection
-// ends with it.
+// run runs loop in a goroutine of the connection. If loop returns an error, the connection ends
+// with that error.
 func (c *Conn) run(loop func() error) {
 	c.wg.Go(func() {
 		if err := loop(); err != nil {
@@ -149,8 +149,8 @@ func (c *Conn) Limits() Limits { return c.limits }
 // Done returns a channel that is closed when the connection has ended; Err then says why.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// LastReceived returns when the broker last sent bytes, or when the connection was made if
-// the broker has sent none.
+// LastReceived returns when bytes from the broker last arrived, or when the connection was made if
+// none have arrived.
 func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
@@ -190,8 +190,8 @@ const closeWithin = time.Second
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.err == nil && !c.closing {
-		// It fails only if DISCONNECT exceeds the broker's Maximum Packet Size; then close
-		// without it.
+		// enqueue fails only if DISCONNECT exceeds the broker's Maximum Packet Size; then close
+		// without DISCONNECT.
 		_ = c.enqueue(packets.NewControlPacket(packets.DISCONNECT))
 		c.closing = true
 		c.Flush()

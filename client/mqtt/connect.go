@@ -95,7 +95,7 @@ func (c *Conn) newConnect(authData []byte) *packets.ControlPacket {
 }
 
 // sendEarly queues packets and the message of Options.Early, if any, so that they go out in one
-// write.
+// write. answered is the message's Answered channel; nil if there is no message.
 func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}, err error) {
 	if c.o.Early == nil {
 		return nil, c.send(cps...)

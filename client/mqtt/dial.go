@@ -24,9 +24,9 @@ type Options struct {
 	WebSocket string
 
 	// Proxy is the URL of a proxy that connects to Address; nil = no proxy. The scheme is
-	// socks5, socks5h, http or https (the latter two with CONNECT). The URL may contain
-	// a user name and password for the proxy. The proxy always looks up the broker's name. Environment
-	// variables such as HTTPS_PROXY are ignored.
+	// socks5, socks5h, http or https (the latter two use the HTTP method CONNECT). The URL may
+	// contain a user name and password for the proxy. The proxy always looks up the broker's name.
+	// Environment variables such as HTTPS_PROXY are ignored.
 	Proxy    *url.URL
 	ProxyTLS *tls.Config // for an https proxy; nil = trust the system's certificate authorities
 
@@ -60,19 +60,19 @@ type Options struct {
 	// saves a write if the connection is closed after the first answer.
 	HoldAcks bool
 
-	// OnMessage is called for one message after another, perhaps before Dial returns. The
-	// connection reads nothing until OnMessage returns, so it must not block. It must not
-	// call Close, which waits for OnMessage to return.
+	// OnMessage is called for each message, one at a time, perhaps before Dial returns. The
+	// connection reads nothing until OnMessage returns, so OnMessage must not block. OnMessage must
+	// not call Close, which waits for OnMessage to return.
 	OnMessage func(Message)
 
 	// OnPublication, if set, is called in place of OnMessage, without copying the message out
 	// of the read buffer.
 	OnPublication func(*Publication)
 
-	// OnDrained is called before each read from the network, when all messages of the
-	// previous read have been handed over, and once when reading ends. A receiver that
-	// passes messages to another goroutine can wake it once for all of them. Like OnMessage,
-	// OnDrained must not block and must not call Close.
+	// OnDrained is called before each read from the network, when all messages of the previous read
+	// have been passed on, and once when reading ends. If OnMessage passes messages to another
+	// goroutine, OnDrained can wake that goroutine once for all of them. Like OnMessage, OnDrained
+	// must not block and must not call Close.
 	OnDrained func()
 
 	// Tap is called for every packet sent or received. Several goroutines call it while they
@@ -226,7 +226,7 @@ func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			stage = StageLookup
 		}
-		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // otherwise err may say what o.Dial waited for
+		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // an error of o.Dial may say more
 			err = cause(ctx, err)
 		}
 		return nil, &DialError{stage, o.Address, err}

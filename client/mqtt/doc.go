@@ -14,8 +14,8 @@
 //	err = conn.Publish(ctx, mqtt.Message{Topic: "questions", Payload: …}, func(err error) { … })
 //
 // Dial connects over TCP, TLS or WebSockets, directly or through a proxy, and logs in with a
-// user name and password, a client certificate, or enhanced authentication ([Auth]). If it
-// fails, a [*DialError] names the [Stage] that failed. Environment variables such as
+// user name and password, a client certificate, or enhanced authentication ([Auth]). If Dial
+// fails, the error is a [*DialError] with the [Stage] that failed. Environment variables such as
 // HTTPS_PROXY are ignored.
 //
 // Promises:
@@ -23,12 +23,12 @@
 //     reason code, even for pipelined publishes.
 //   - The client respects the broker's Receive Maximum, Maximum Packet Size and Server Keep
 //     Alive. A subscription granted with QoS 0 is an error.
-//   - Memory for a large packet grows as its bytes arrive, whatever length it announces. The
-//     buffer of unsent packets is limited. A packet that cannot be decoded ends the
+//   - Memory for a large packet grows as its bytes arrive, whatever length the packet announces.
+//     The buffer of unsent packets is limited. A packet that cannot be decoded ends the
 //     connection and does no other harm.
-//   - Messages are passed to the callback one at a time, in the order they arrive. Their
+//   - Messages are passed to the callback one at a time, in the order in which they arrive. Their
 //     PUBACKs are sent after all messages of one read have been passed on.
-//   - Several goroutines may use a Conn. Its own goroutines have ended when Close returns.
+//   - Several goroutines may use a Conn. When Close returns, the goroutines of the Conn have ended.
 //   - On Linux, a connection with few publishes in flight acknowledges TCP segments immediately,
 //     because a broker that uses Nagle's algorithm waits for the acknowledgement.
 //

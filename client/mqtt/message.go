@@ -19,7 +19,7 @@ type Message struct {
 	Expiry        time.Duration // Message Expiry Interval, rounded up to seconds; 0 = none
 	User          []Property    // User Properties, in the order they are sent
 	QoS           byte          // received messages only; Publish always uses QoS 1
-	Retained      bool          // received messages only: stored before the subscription
+	Retained      bool          // received messages only: the broker had stored the message before the subscription
 }
 
 // A LargePayload writes the payload of an outgoing message directly to the send buffer, which
@@ -44,8 +44,8 @@ func (m *Message) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// check rejects a message that cannot be encoded, or with a topic for which a broker would end
-// the connection.
+// check returns an error for a message that cannot be encoded, or with a topic for which a broker
+// would end the connection.
 func (m *Message) check() error {
 	if err := m.checkTopics(); err != nil {
 		return err
@@ -92,7 +92,8 @@ func checkTopic(what, topic string) error {
 	return checkLength(what, len(topic))
 }
 
-// checkLength checks the length of a string or of binary data, except the payload.
+// checkLength returns an error if n bytes are too long for an MQTT string or for binary data. The limit
+// does not apply to the payload.
 func checkLength(what string, n int) error {
 	if n > math.MaxUint16 {
 		return fmt.Errorf("%s of %d bytes: MQTT allows at most %d", what, n, math.MaxUint16)

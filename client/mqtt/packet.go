@@ -35,8 +35,8 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("packet of %d bytes is larger than the %d bytes that the broker accepts", e.Size, e.Max)
 }
 
-// appendPacket appends the encoding of a packet. The error is a *TooLargeError if the packet is
-// larger than limit, which must be at most maxPacket. It does not use paho's encoder, which
+// appendPacket appends the encoding of a packet. The error is a *TooLargeError if the packet has more
+// than limit bytes; limit must be at most maxPacket. appendPacket does not use paho's encoder, which
 // panics on a packet that is too large.
 func appendPacket(dst []byte, cp *packets.ControlPacket, limit int) ([]byte, error) {
 	parts := cp.Content.Buffers()
@@ -137,8 +137,9 @@ func (p *packetReader) next() (*incoming, error) {
 	return in, nil
 }
 
-// setType handles the first byte of a packet. It rejects a packet that no MQTT broker sends
-// before the length and the body are read, because they may never arrive.
+// setType handles the first byte of a packet. If no MQTT broker sends packets with this first byte,
+// setType returns an error. The caller then does not wait for the length and the body, which may never
+// arrive.
 func (in *incoming) setType(first byte) error {
 	in.kind = first >> 4
 	flags := first & 0xF
@@ -178,7 +179,7 @@ func (in *incoming) setType(first byte) error {
 
 // unpack decodes the body of a packet with paho. It first checks the length of the properties,
 // because paho does not: if the length exceeds the packet, paho reads the rest of the packet as
-// properties, and where an int has 32 bits it panics on 2^31 or more.
+// properties. Where an int has 32 bits, paho panics if the length is 2^31 or more.
 func unpack(cp *packets.ControlPacket, body []byte) error {
 	properties := 0 // offset of the property length in body
 	switch p := cp.Content.(type) {
@@ -215,7 +216,7 @@ func unpack(cp *packets.ControlPacket, body []byte) error {
 	return cp.Content.Unpack(bytes.NewBuffer(body))
 }
 
-// readLength reads a Variable Byte Integer.
+// readLength reads a Variable Byte Integer; digits is its length in bytes.
 func readLength(r io.ByteReader) (n, digits int, err error) {
 	for digits < 4 {
 		b, err := r.ReadByte()
@@ -251,7 +252,7 @@ func (p *packetReader) fillBody(n int) error {
 		have := len(p.body)
 		chunk := min(n-have, max(firstChunk, have))
 		if have >= n/4 {
-			chunk = n - have // no further copy; n is at most about four times the bytes that have arrived
+			chunk = n - have // the last copy; n is at most about four times the bytes that have arrived
 		}
 		if cap(p.body)-have < chunk {
 			p.body = append(make([]byte, 0, have+chunk), p.body...)

@@ -44,7 +44,7 @@ func statusText(code int) string {
 
 // dialProxy connects to o.Address through o.Proxy. The proxy looks up the broker's name.
 func dialProxy(ctx context.Context, o Options) (net.Conn, error) {
-	// Check for a missing port here, because only the proxy uses the address.
+	// Check here that the address has a port, because otherwise only the proxy would check it.
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, &DialError{StageTCP, o.Address, err}
 	}

@@ -18,7 +18,7 @@ type quickConn struct {
 	*net.TCPConn
 	socket   *socket.Conn
 	inFlight *atomic.Int64
-	more     bool // the last read filled its buffer, so the next one will not block
+	more     bool // the last read filled its buffer, so the next read probably will not block
 }
 
 // newQuickConn returns nc as a quickConn if nc is a TCP connection, and nc itself otherwise. The
@@ -31,8 +31,8 @@ func newQuickConn(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	return &quickConn{TCPConn: nc.(*net.TCPConn), socket: s, inFlight: inFlight}
 }
 
-// Read asks for a quick acknowledgement before it reads, unless the connection is busy: the kernel
-// clears the option when we send.
+// Read asks for quick acknowledgements before it reads, because the kernel clears the option when we
+// send. It does not ask if the connection is busy, or if more data is probably waiting.
 func (q *quickConn) Read(b []byte) (int, error) {
 	if !q.more && q.inFlight.Load() <= busy {
 		q.socket.AcknowledgeQuickly()

@@ -38,8 +38,8 @@ func (in *incoming) event() Event {
 	return e
 }
 
-// publishEvent returns the Event of a sent PUBLISH. It copies m, because the caller of Publish
-// may reuse its memory.
+// publishEvent returns the Event of a sent PUBLISH. It copies m, because the caller of Publish may
+// reuse the memory of m.
 func publishEvent(m *Message, id uint16, size int) Event {
 	c := *m
 	c.Payload, c.Correlation, c.User, c.QoS = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User), 1

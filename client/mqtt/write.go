@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// outFull is the number of bytes in out at which publishes wait. It bounds the memory
-	// that a broker costs if it reads slowly or not at all.
+	// outFull is the number of bytes in Conn.out that makes publishes wait. It limits the memory that
+	// a connection uses if the broker reads slowly or not at all.
 	outFull = 1 << 20
 
-	// outWorthWriting is the number of bytes in out at which Queue lets the writer run, so that the
-	// broker works while more messages are queued.
+	// outWorthWriting is the number of bytes in Conn.out that makes Queue wake the writer, so that
+	// the broker works while more messages are queued.
 	outWorthWriting = 32 << 10
 )
 
@@ -59,7 +59,7 @@ func (c *Conn) Queue(m *Message, acked func(error)) error {
 	worthWriting, err := c.queue(m, acked)
 	if worthWriting {
 		c.Flush()
-		runtime.Gosched() // on one core, the writer would otherwise have to wait until the caller waits
+		runtime.Gosched() // on one core, the writer would otherwise not run until the caller blocks
 	}
 	return err
 }
@@ -273,9 +273,10 @@ func (c *Conn) write(buf []byte) error {
 	return nil
 }
 
-// writeError waits a moment for the reader to read the broker's last packet, whose reason then replaces
-// the write error. A broker that refuses sends its reason and closes the connection, and our next write
-// may fail before the reader sees the reason.
+// writeError returns the error of a failed write, after the reader has had a moment to read the broker's
+// last packet. If that packet gives a reason, the connection ends with the reason instead. A broker that
+// refuses the client sends a reason and closes the connection, and our next write may fail before the
+// reader sees the reason.
 func (c *Conn) writeError(err error) error {
 	const grace = 100 * time.Millisecond
 	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {

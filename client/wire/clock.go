@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// MaxDrift is how far a reading may be ahead of the wall clock, for the SDKs and the store
-// (protocol.md 3.2, 3.4).
+// MaxDrift is the longest time that a reading may be ahead of the wall clock. The SDKs and the store
+// have the same limit (protocol.md 3.2, 3.4).
 const MaxDrift = 60 * time.Second
 
 // The errors of a [Clock]. The clock is unchanged when a method returns one.
@@ -18,8 +18,8 @@ var (
 	ErrCounterOverflow = errors.New("the HLC counter would overflow")
 )
 
-// A Clock is a hybrid logical clock: it never goes back, and is never behind a version it
-// has seen (protocol.md 3.4). It may be used by several goroutines.
+// A Clock is a hybrid logical clock: it never goes back, and is never behind a version that it
+// has observed (protocol.md 3.4). It may be used by several goroutines.
 type Clock struct {
 	now func() time.Time
 
@@ -33,7 +33,7 @@ func NewClock(node string, now func() time.Time) *Clock {
 	return &Clock{now: now, last: Version{Node: node}}
 }
 
-// Tick returns a reading greater than all before it, for a message to send. The errors are
+// Tick returns a reading greater than all earlier readings, for a message to send. The errors are
 // ErrDrift and ErrCounterOverflow; on an error the clock is unchanged.
 func (c *Clock) Tick() (Version, error) { return c.TickAt(c.now()) }
 
@@ -48,8 +48,8 @@ func (c *Clock) TickAt(wall time.Time) (Version, error) {
 	return c.step(c.last.Wall, c.last.Counter, now)
 }
 
-// Observe moves the clock past a received version. It ignores versions of its own node. The
-// errors are the same as for Tick.
+// Observe moves the clock past a received version. It ignores a version whose node is the clock's
+// own. The errors are the same as for Tick.
 func (c *Clock) Observe(seen Version) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

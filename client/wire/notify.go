@@ -12,16 +12,16 @@ const (
 	OpDelete Op = "DELETE"
 )
 
-// A Notification is the payload of a NOTIFY message. The key is in the topic, see
-// [ParseNotifyTopic]; the version is the user property `__ts`.
+// A Notification is the payload of a NOTIFY message. The key is in the topic (see
+// [ParseNotifyTopic]); the version is the user property `__ts`.
 type Notification struct {
 	Op       Op
 	Value    []byte
 	HasValue bool // false if the message had no value; true for an empty value
 }
 
-// ParseNotification parses the payload of a NOTIFY message: two words, or four
-// with the value. The error is a *[SyntaxError].
+// ParseNotification parses the payload of a NOTIFY message: the word NOTIFY and the operation, which may
+// be followed by the word VALUE and the value. The error is a *[SyntaxError].
 func ParseNotification(payload []byte) (Notification, error) {
 	var room [4][]byte
 	words, err := AppendWords(room[:0], payload)

@@ -2,7 +2,7 @@ package wire
 
 // Names of MQTT 5 user properties (protocol.md 1.5, 1.6). They are case-sensitive.
 const (
-	PropTimestamp     = "__ts"            // HLC: the sender's in a request, the key's version in a reply
+	PropTimestamp     = "__ts"            // HLC: the sender's reading in a request, the key's version in a reply
 	PropFence         = "__ft"            // fencing token, on SET, DEL and VDEL
 	PropSource        = "__srcId"         // client id of the sender
 	PropProtocol      = "__protVer"       // version of the SDKs' RPC protocol
@@ -15,7 +15,7 @@ const (
 	PropMetricCategory = "metriccategory" // on CONNECT: the group of this client in the broker's metrics
 )
 
-// Values of these properties.
+// Values for PropProtocol, for PropStatus, and for the Content Type of a message.
 const (
 	ProtocolVersion = "1.0"
 	StatusOK        = "200"

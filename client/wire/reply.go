@@ -9,8 +9,8 @@ import (
 // protocol.md 2.4.
 type Reply struct {
 	Value Value
-	// Note says how the answer deviates from RESP3, in one of the forms that the published
-	// protocol shows. It is empty if the answer is valid RESP3.
+	// Note describes how the answer deviates from RESP3. Only the deviations that the published
+	// protocol shows are accepted; see [ParseReply]. Note is empty if the answer is valid RESP3.
 	Note string
 }
 
@@ -18,7 +18,7 @@ type Reply struct {
 // that the published protocol shows: a bare `-1` for `:-1`, an error without CR LF, and a blob
 // without its last CR LF. Both encodings of null become [Null]. If the payload cannot be parsed,
 // or is an error without a text, the error is a *[SyntaxError]. An error that the store reports
-// is not a Go error but a Reply, see [Reply.StoreError].
+// is not a Go error but a Reply; see [Reply.StoreError].
 func ParseReply(payload []byte) (Reply, error) {
 	v, err := ParseValue(payload)
 	if err == nil && v.Kind != SimpleError {
@@ -35,9 +35,9 @@ func ParseReply(payload []byte) (Reply, error) {
 	return Reply{}, err
 }
 
-// parseErrorReply parses an answer that begins with a minus. The published protocol shows two
-// that are not RESP3: a bare -1 for an unmet condition, and an error without CR LF. An error
-// without a text is rejected, because it may have been cut off.
+// parseErrorReply parses an answer that begins with a minus sign. The published protocol shows two such
+// answers that are not valid RESP3: a bare -1 for an unmet condition, and an error without CR LF. An
+// error without a text is rejected, because it may have been cut off.
 func parseErrorReply(payload []byte) (Reply, error) {
 	line, framed := bytes.CutSuffix(payload[1:], []byte("\r\n"))
 	if bytes.ContainsAny(line, "\r\n") {

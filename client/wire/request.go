@@ -53,12 +53,12 @@ func digits(n int) int {
 	return count
 }
 
-// ParseRequest parses the payload of a request into its words, which alias the
-// payload. There is at least one. The error is a *[SyntaxError].
+// ParseRequest parses the payload of a request into its words, which alias the payload. It accepts only
+// a request with at least one word. The error is a *[SyntaxError].
 func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, payload) }
 
-// AppendWords is like [ParseRequest], but appends the words to dst. On error it returns nil
-// words.
+// AppendWords is like [ParseRequest], but appends the words to dst. On an error it returns nil, not
+// dst.
 func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	const want = "an array of at least one blob"
 	p := parser{data: payload}

@@ -68,8 +68,8 @@ func IsForbiddenResponseTopic[T string | []byte](topic T) bool {
 	return string(topic) == RequestTopic || len(topic) >= len(notifyPrefix) && string(topic[:len(notifyPrefix)]) == notifyPrefix
 }
 
-// CheckClientID returns why a client id cannot be used with the store, or nil. The id
-// `statestore` would mix the client's topics with the store's topics.
+// CheckClientID returns why a client id cannot be used with the store, or nil. It rejects the id
+// `statestore`, which would mix the client's topics with the store's topics.
 func CheckClientID(id string) error {
 	if id == "statestore" {
 		return errors.New(`the client id "statestore" belongs to the store`)
@@ -112,8 +112,8 @@ func MaxNotifyKey(clientID string) int {
 	return (maxString - len(NotifyTopic(clientID, ""))) / 2
 }
 
-// ParseNotifyTopic returns the client id and the key in a notification's topic. The
-// hexadecimal digits may be in upper or lower case. ok is false for any other topic.
+// ParseNotifyTopic returns the client id and the key in a notification topic. The hexadecimal
+// digits may be in upper or lower case. ok is false if topic is not a notification topic.
 func ParseNotifyTopic(topic string) (clientID, key string, ok bool) {
 	rest, ok := strings.CutPrefix(topic, notifyPrefix+"/")
 	if !ok {

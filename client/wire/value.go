@@ -10,8 +10,8 @@ import (
 // Kind is the first byte of a RESP3 value (protocol.md 2.1).
 type Kind byte
 
-// The kinds of RESP3 values that the protocol uses. The store writes Null as `$-1`;
-// RESP3's own `_` is read as Null too.
+// The kinds of RESP3 values that the protocol uses. The store writes Null as `$-1`. The parser also
+// accepts the Null of RESP3, `_`.
 const (
 	SimpleString Kind = '+'
 	SimpleError  Kind = '-'
@@ -103,7 +103,8 @@ func AppendBlob[T []byte | string](dst []byte, b T) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// AppendBlobHeader appends what precedes the bytes of a blob string of size bytes.
+// AppendBlobHeader appends the header of a blob string: everything before its content, which is size
+// bytes long.
 func AppendBlobHeader(dst []byte, size int) []byte { return appendHeader(dst, Blob, int64(size)) }
 
 type parser struct {
@@ -146,7 +147,7 @@ func (p *parser) line() ([]byte, error) {
 // rejected even if it only has extra leading zeros.
 const maxNumber = 20
 
-// number reads a line with a 64-bit decimal number: an optional minus and digits. It rejects
+// number reads a line with a 64-bit decimal number: an optional minus sign, and digits. It rejects
 // negative zero.
 func (p *parser) number(want string) (int64, error) {
 	start := p.pos
@@ -207,7 +208,7 @@ func (p *parser) value(depth int) (Value, error) {
 	}
 }
 
-// blob reads the length and the bytes of the blob, or the null, that begins at start.
+// blob reads the rest of a blob or of a null whose kind byte is at start.
 func (p *parser) blob(start int) (text []byte, null bool, err error) {
 	n, err := p.number("a blob length")
 	switch {
@@ -230,7 +231,7 @@ func (p *parser) blob(start int) (text []byte, null bool, err error) {
 	return rest[:n:n], false, nil
 }
 
-// arrayLength reads the length of the array that begins at start.
+// arrayLength reads the length of an array whose kind byte is at start.
 func (p *parser) arrayLength(start int) (int64, error) {
 	n, err := p.number("an array length")
 	if err != nil {
@@ -254,8 +255,8 @@ func (p *parser) array(start, depth int) (Value, error) {
 	if depth == maxDepth {
 		return Value{}, p.failAt(start, fmt.Sprintf("arrays nested at most %d deep", maxDepth))
 	}
-	// Grow the slice only as values are read: allocating the announced lengths of nested
-	// arrays would multiply them.
+	// Grow the slice only as values are read. If each nested array allocated its announced length,
+	// a short message could allocate a lot of memory.
 	v := Value{Kind: Array, Items: make([]Value, 0, min(n, 8))}
 	for range n {
 		item, err := p.value(depth + 1)

@@ -20,7 +20,7 @@ import (
 type Version struct {
 	Wall    int64  // milliseconds since the Unix epoch
 	Counter uint64 // orders readings within one millisecond
-	Node    string // the clock's name; holds no colon
+	Node    string // the clock's name; contains no colon
 
 	text string // the parsed text, so that it can be sent back unmodified; empty if not parsed
 }
@@ -81,7 +81,7 @@ func (v Version) String() string {
 	return string(append(append(text, ':'), v.Node...))
 }
 
-// appendPadded appends n, padded with zeros to as many digits as least, a power of ten.
+// appendPadded appends n, padded with zeros to as many digits as the power of ten in least has.
 func appendPadded(dst []byte, n, least uint64) []byte {
 	for ; n < least && least > 1; least /= 10 {
 		dst = append(dst, '0')
@@ -93,7 +93,7 @@ func appendPadded(dst []byte, n, least uint64) []byte {
 func (v Version) IsZero() bool { return v.Wall == 0 && v.Counter == 0 && v.Node == "" }
 
 // Compare returns -1, 0 or +1. It compares wall clocks, then counters, then nodes as bytes
-// (protocol.md 3.5), and ignores the texts.
+// (protocol.md 3.5), and ignores the texts from which they were parsed.
 func (v Version) Compare(o Version) int {
 	switch {
 	case v.Wall != o.Wall:
@@ -104,13 +104,13 @@ func (v Version) Compare(o Version) int {
 	return cmp.Compare(v.Node, o.Node)
 }
 
-// Equal reports whether v and o are the same reading, whatever their texts.
+// Equal reports whether v and o are the same reading. It ignores the texts from which they were parsed.
 func (v Version) Equal(o Version) bool {
 	return v.Wall == o.Wall && v.Counter == o.Counter && v.Node == o.Node
 }
 
 // Parts returns the wall clock in milliseconds since the Unix epoch, the counter and the
-// node. It lets packages use a Version without importing this one.
+// node. It lets other packages use a Version without importing package wire.
 func (v Version) Parts() (wall int64, counter uint64, node string) {
 	return v.Wall, v.Counter, v.Node
 }

@@ -1,6 +1,6 @@
-// Package redistest helps to test the Redis port. It has a client that returns exact bytes, and starts
-// a redis-server for comparisons. If redis-server is not installed, tests that need it are skipped or,
-// if SSCLI_CHECK is full, fail.
+// Package redistest helps to test the Redis port. It has a client that returns the exact bytes of replies,
+// and starts a redis-server for comparisons. If redis-server is not installed, tests that need it are
+// skipped. If the environment variable SSCLI_CHECK is full, these tests fail instead.
 //
 //	c := redistest.Dial(t, "tcp", redistest.Address(server.RedisURL()))
 //	c.Expect(t, "+OK\r\n", "SET", "k", "v")
@@ -207,7 +207,8 @@ func (c *Client) Closed(t testing.TB) []byte {
 	return rest
 }
 
-// Program skips the test if a program is not installed, or fails it if SSCLI_CHECK is full.
+// Program skips the test if a program is not installed. If SSCLI_CHECK is full, Program fails the test
+// instead.
 func Program(t testing.TB, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {

@@ -11,8 +11,8 @@ package idtable
 
 import "iter"
 
-// A Table holds values by number. The zero Table is empty. Several goroutines must not use a
-// Table at once.
+// A Table holds values by number. The zero Table is empty. A Table must not be used by several
+// goroutines at the same time.
 type Table[ID ~uint16 | ~uint64, T any] struct {
 	entries []entry[ID, T] // the length is a power of two; the index of a value is its number modulo the length
 	last    ID             // the number assigned last
@@ -29,8 +29,8 @@ func (t *Table[ID, T]) at(id ID) *entry[ID, T] {
 	return &t.entries[uint64(id)&uint64(len(t.entries)-1)]
 }
 
-// Add adds a value and returns its number, which is never 0. A number must be free, or Add does
-// not return.
+// Add adds a value and returns its number, which is never 0. If no number is free, Add never
+// returns.
 func (t *Table[ID, T]) Add(value T) ID {
 	if 2*t.n >= len(t.entries) && uint64(len(t.entries)) <= uint64(^ID(0)) {
 		old := t.entries
@@ -48,7 +48,7 @@ func (t *Table[ID, T]) Add(value T) ID {
 	return t.last
 }
 
-// Get returns the value with this number. ok is false if there is none.
+// Get returns the value with this number. ok is false if no value has it.
 func (t *Table[ID, T]) Get(id ID) (value T, ok bool) {
 	if t.n == 0 || id == 0 || t.at(id).id != id {
 		return value, false
@@ -56,7 +56,7 @@ func (t *Table[ID, T]) Get(id ID) (value T, ok bool) {
 	return t.at(id).value, true
 }
 
-// Remove removes the value with this number and returns it. ok is false if there is none.
+// Remove removes the value with this number and returns it. ok is false if no value has the number.
 func (t *Table[ID, T]) Remove(id ID) (value T, ok bool) {
 	if value, ok = t.Get(id); ok {
 		*t.at(id) = entry[ID, T]{}
