@@ -93,8 +93,8 @@ func TestFailedLogins(t *testing.T) {
 	})
 }
 
-// TestMaxClients: a connection beyond maxclients is refused, and those without a login make room
-// for each other.
+// TestMaxClients: a connection is refused beyond maxclients, or if there is no memory for it. Connections
+// without a login make room for each other.
 func TestMaxClients(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, s *Server) {
 		s.gate.MaxClients = 2
@@ -109,6 +109,12 @@ func TestMaxClients(t *testing.T) {
 		synctest.Wait()
 		pipeTo(t, s).do("PING", "+PONG")
 		first.do("PING", "+PONG")
+	})
+	inBubble(t, Options{Reserve: func(n int) bool { return n <= 0 }}, func(t *testing.T, s *Server) {
+		const refused = "-OOM the memory for clients is exhausted\r\n"
+		if got, err := io.ReadAll(pipeTo(t, s)); err != nil || string(got) != refused {
+			t.Errorf("without memory: %q, %v, want %q", got, err, refused)
+		}
 	})
 	inBubble(t, Options{Login: onlyAnn}, func(t *testing.T, s *Server) {
 		s.gate.MaxPending = 2

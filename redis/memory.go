@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"errors"
 	"sync/atomic"
 )
 
@@ -23,7 +22,7 @@ const (
 
 var (
 	errMemory     = &Error{Code: "OOM", Text: "the memory for clients is exhausted"}
-	errMaxClients = errors.New("max number of clients reached")
+	errMaxClients = &Error{Text: "max number of clients reached"}
 )
 
 // localBudget returns a function for Options.Reserve. Its budget is defaultMemory bytes, for one server only.

@@ -182,8 +182,13 @@ func (s *Server) connect(nc net.Conn) {
 	}
 	c := newConn(s, nc)
 	evict := func() { s.running.Go(c.close) } // close may block
-	if c.ticket = s.gate.Enter(address(nc.RemoteAddr()), evict); c.ticket == nil || !s.opts.Reserve(connectionCost) {
-		s.running.Go(c.refuse)
+	if c.ticket = s.gate.Enter(address(nc.RemoteAddr()), evict); c.ticket == nil {
+		s.running.Go(func() { c.refuse(errMaxClients) })
+		return
+	}
+	if !s.opts.Reserve(connectionCost) {
+		c.ticket.Leave()
+		s.running.Go(func() { c.refuse(errMemory) })
 		return
 	}
 	if s.opts.Login == nil {
@@ -208,15 +213,11 @@ func (s *Server) connect(nc net.Conn) {
 	})
 }
 
-// refuse replies with an error and closes the connection, because the server has too many clients or too
-// little memory for them.
-func (c *conn) refuse() {
-	c.s.log.Warn("refusing a client", "remote", address(c.nc.RemoteAddr()), "error", errMaxClients)
-	if c.ticket != nil {
-		c.ticket.Leave()
-	}
+// refuse replies with the error why the server does not serve the client, and closes the connection.
+func (c *conn) refuse(why *Error) {
+	c.s.log.Warn("refusing a client", "remote", address(c.nc.RemoteAddr()), "error", why.Text)
 	_ = c.nc.SetDeadline(time.Now().Add(time.Second))
-	_, _ = c.nc.Write([]byte("-ERR " + errMaxClients.Error() + "\r\n")) // best effort
+	_, _ = c.nc.Write([]byte("-" + why.Error() + "\r\n")) // best effort
 	_ = c.nc.Close()
 }
 

@@ -99,9 +99,9 @@ func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 			}
 		}
 		for i := range some {
-			c.version = some[i].Entry.Version
 			done(&some[i])
 			if local == nil {
+				c.version = some[i].Entry.Version
 				c.window.adapt(len(some[i].Entry.Value))
 				some[i].Entry.Value = nil // the reply already contains the value
 			}

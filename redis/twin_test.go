@@ -26,7 +26,8 @@ var (
 //   - times that were taken from two clocks (TTL, PTTL, EXPIRETIME, PEXPIRETIME) may differ by what a
 //     test may be held up;
 //   - an expiry after the year 292,277 becomes that year;
-//   - a SET that has expired before it is made (EXAT, PXAT) is told as expired at once, and not when the key is looked for;
+//   - the emulator notifies of a SET whose expiry (EXAT, PXAT) has passed with `expired` immediately,
+//     not when the key is next accessed;
 //   - KEYS and SCAN are in the order of the keys, RANDOMKEY is random;
 //   - of several patterns that match a message, Redis tells in the order of its hash table;
 //   - ids of connections;
