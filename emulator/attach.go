@@ -46,12 +46,13 @@ const (
 	maxAttachedQueue = 1 << 16 // maximum number of replies and notifications that wait to be sent
 
 	// Requests are refused while more than maxWaiting replies and notifications, or more than
-	// maxWaitingBytes of payloads, wait to be sent. maxWatched is the maximum estimated memory of all
-	// KEYNOTIFY registrations, in bytes. It allows about 40,000 registrations, so that the notifications
-	// of one change never exceed maxAttachedQueue.
+	// maxWaitingBytes of payloads, wait to be sent.
 	maxWaiting      = maxAttachedQueue / 3
 	maxWaitingBytes = 256 << 20
-	maxWatched      = 16 << 20
+
+	// maxWatched is the maximum estimated memory of all KEYNOTIFY registrations, in bytes. It allows about
+	// 40,000 registrations, so that one change never causes more than maxAttachedQueue notifications.
+	maxWatched = 16 << 20
 
 	// attachedRetry is the pause before reconnecting. It is short because brokers on a developer's
 	// machine restart quickly.
@@ -107,8 +108,8 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 // Done returns a channel that is closed when the store is no longer served. Err then returns the reason.
 func (a *Attached) Done() <-chan struct{} { return a.ended }
 
-// Err returns why the store is no longer served, which is context.Canceled after Close. It returns nil
-// while the store is served.
+// Err returns the reason why the store is no longer served: context.Canceled after Close, or else the error
+// that ended the store. It returns nil while the store is served.
 func (a *Attached) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +139,7 @@ func (a *Attached) published(err error) {
 // Close stops serving Redis clients, disconnects from the broker, and closes the data file.
 func (a *Attached) Close() error {
 	port := a.port.close()
-	_ = a.journal.wait() // Err returns its error
+	_ = a.journal.wait() // Err returns the error of a failed commit
 	a.cancel(nil)
 	a.wg.Wait()
 	err := errors.Join(port, a.journal.close())
@@ -174,7 +175,7 @@ func (a *Attached) run(ctx context.Context, conn *mqtt.Conn) {
 	}
 }
 
-// final reports whether an error is permanent, because a new connection would end with the same error.
+// final reports whether an error is permanent: a new connection would end with the same error.
 func final(err error) bool {
 	if errors.Is(err, errQueueFull) {
 		return true
@@ -184,7 +185,7 @@ func final(err error) bool {
 }
 
 // serve publishes queued messages and removes expired keys until the connection ends, ctx is done or the
-// queue is too long. It returns the reason.
+// queue is too long. It returns the reason as an error.
 func (a *Attached) serve(ctx context.Context, conn *mqtt.Conn) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -334,8 +335,9 @@ func (a *Attached) message(topic string, correlation, payload []byte, properties
 
 // attachedClient returns the id of the client that sent a request. Brokers do not forward client
 // ids, so attachedClient must trust the request: it returns `__srcId` or, without that property,
-// the id in the response topic, in plain text or hexadecimal (protocol.md 1.1). A response topic
-// outside clients/ is itself used as the id. consistent is false if the request has two different ids.
+// the id in the response topic, in plain text or hexadecimal (protocol.md 1.1). If the response topic
+// is not below clients/, the topic takes the place of that id. consistent is false if `__srcId` and a
+// response topic below clients/ name different clients.
 func attachedClient(m mqtt.Message) (id string, consistent bool) {
 	source, _ := m.Property(wire.PropSource)
 	rest, ok := strings.CutPrefix(m.ResponseTopic, "clients/")

@@ -19,10 +19,11 @@ type Change struct {
 	Time     time.Time // on the store's clock
 }
 
-// maxChanges is the number of changes that a server keeps for [Server.Changes].
+// maxChanges is the maximum number of changes that a server keeps for [Server.Changes].
 const maxChanges = 1024
 
-// note reports a change of the store to Redis clients, and keeps it for Changes.
+// note reports a change of the store to the Redis port. If Options.Changes is set, note also keeps the
+// change for [Server.Changes].
 func (s *Server) note(c *store.Change) {
 	s.port.changed(c)
 	if !s.opts.Changes {

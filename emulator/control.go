@@ -12,12 +12,12 @@ import (
 // A State holds the counts that a test can wait for with [Server.Await].
 type State struct {
 	Clients       int // connected clients
-	Connections   int // open connections, including those before CONNECT
+	Connections   int // open connections, including those on which no CONNECT has arrived yet
 	Requests      int // valid requests received
 	Ignored       int // ignored requests: QoS 0 or 2, no response topic or no correlation data
 	Expired       int // requests discarded because their Message Expiry Interval had passed
-	Replies       int // replies with a subscriber, including those that are too large for it
-	Undelivered   int // replies that no subscriber gets: there is none, or no session has room
+	Replies       int // replies with a subscriber, including replies too large for all subscribers
+	Undelivered   int // replies without a subscriber, or with no room in any subscriber's session
 	Notifications int // notifications sent
 	TooLarge      int // messages dropped because they exceed a client's Maximum Packet Size
 	Delayed       int // requests and replies that are being delayed
@@ -85,24 +85,24 @@ func (s *Server) Now() time.Time {
 	return s.now()
 }
 
-// Intercept sets a function that decides what happens to each request before the store processes
-// it. decide runs on the goroutine of the client's connection, and may call the server. If decide
-// is nil, the server no longer intercepts requests.
+// Intercept sets the function decide, which the server calls for each request before the store processes
+// the request. The returned [Action] specifies what happens to the request. decide runs on the goroutine
+// of the client's connection, and may call the server. If decide is nil, requests are not intercepted.
 func (s *Server) Intercept(decide func(Request) Action) {
 	s.update(func() { s.intercept = decide })
 }
 
-// RefuseConnect sets a function that is called for each CONNECT. If it returns a reason code of 0x80
-// or more, the server refuses the client with that code in CONNACK. For any other code, or if decide
-// is nil, the login checks in Options apply.
+// RefuseConnect sets the function decide, which the server calls for each CONNECT. If decide returns a
+// reason code of 0x80 or more, the server refuses the client with that code in CONNACK. For any other
+// code, or if decide is nil, the login checks in Options apply.
 func (s *Server) RefuseConnect(decide func(clientID, username string) (reason byte)) {
 	s.update(func() { s.refuse = decide })
 }
 
-// RefuseReauth sets a function that is called for each re-authentication. If it returns a reason
-// code of 0x80 or more, the server disconnects the client with that code; 0x18 tells the client to
-// try again later. For any other code, or if decide is nil, the server checks the token with
-// Options.CheckToken or VerifyToken.
+// RefuseReauth sets the function decide, which the server calls for each re-authentication. If decide
+// returns a reason code of 0x80 or more, the server disconnects the client with that code; 0x18 tells
+// the client to try again later. For any other code, or if decide is nil, the server checks the token
+// with Options.CheckToken or VerifyToken.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }

@@ -149,11 +149,11 @@
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //
-// A store that is attached to another broker ([Attach]) is a client of that broker. It differs
-// in what a client cannot know or do:
+// A store that is attached to another broker ([Attach]) is a client of that broker. Because a client
+// knows less and can do less than a broker, an attached store differs from a [Server] in these points:
 //
 //	the sender of a request: `__srcId`, else the response topic; no answer if they differ
-//	a client that names another client in both can end its KEYNOTIFY, or act under its rules
+//	a client that gives another client's id in both can end that client's KEYNOTIFY, or use its rules
 //	registrations outlive the connection of the client
 //	a forbidden response topic gets no answer, and no DISCONNECT
 //	clients must subscribe to notifications; replies and notifications are ordinary messages

@@ -24,7 +24,7 @@ type request struct {
 	deadline      time.Time // end of the Message Expiry Interval, on the store's clock; zero: none
 }
 
-// An origin identifies the packet of a request, and the Action to take on the request.
+// An origin identifies the packet that contained a request, and holds the Action for the request.
 type origin struct {
 	client   *broker.Client
 	packetID uint16
@@ -56,7 +56,8 @@ func (r *request) clone() *request {
 
 // handle processes a message to the request topic. It runs on the goroutine that reads from the
 // client. Unless the request or its reply is delayed, handle replies before it returns. It returns the
-// reason code for the PUBACK, or broker.Later if admit has sent the PUBACK, will send it or omits it.
+// reason code for the PUBACK. broker.Later means that the broker must not send a PUBACK itself: admit is
+// responsible for the PUBACK, or the client has disconnected.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	s.journal.admit()
 	if s.expire(); !c.Connected() {
@@ -71,7 +72,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		s.observeIgnored(s.request.Request, "a response topic that is not the client's")
 		return broker.NotAuthorized
 	}
-	// MQTT 3 has neither a response topic nor correlation data, so its requests are ignored here.
+	// MQTT 3.1.1 has neither response topics nor correlation data, so requests over it are ignored here.
 	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
 		s.counts.Ignored++
 		s.request.read(c, p)
@@ -81,7 +82,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	var action Action
 	if s.intercept != nil {
 		action = s.decide(c, p)
-		// The counts change after decide has returned, so wake Await again.
+		// decide unlocked the broker, which woke Await. The counts change later, so wake Await again.
 		defer s.changed.Broadcast()
 		if !c.Connected() {
 			return broker.Later
@@ -100,7 +101,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	return broker.Later
 }
 
-// handleLarge copies and compares a large value while the broker is unlocked, and admits the request.
+// handleLarge copies and compares a large value while the broker is unlocked, then admits the request.
 func (s *Server) handleLarge(c *broker.Client, p *broker.Publish, action Action) {
 	s.broker.Unlock()
 	s.large.Lock()
@@ -257,8 +258,8 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, properties)
 }
 
-// replyLater sends a reply after the action's delay, but not before all changes made up to the end of
-// the delay are in the data file.
+// replyLater sends a reply after the action's delay. If the data file does not have all changes at the end
+// of the delay, the reply waits for them.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
 	s.after(o.action.DelayReply, func() {
@@ -324,15 +325,15 @@ func (s *Server) notify() {
 	}
 }
 
-// notify calls pauseNotify after about maxNotifyStep bytes, which take a millisecond.
+// While notify sends notifications, it calls pauseNotify each time it has sent about maxNotifyStep bytes,
+// which take a millisecond.
 const (
 	maxNotifyStep = 512 << 10
-	notifyCost    = 1000 // added to the bytes of each notification
+	notifyCost    = 1000 // fixed cost of one notification, added to its size in bytes
 )
 
-// pauseNotify lets other clients use the broker while notify sends many notifications. So that
-// notifications are sent in the order of the changes, the store must not change in the meantime:
-// awaitNotify ensures this.
+// pauseNotify lets other clients use the broker while notify sends many notifications. The store must not
+// change during the pause, so that notifications are sent in the order of the changes: see awaitNotify.
 func (s *Server) pauseNotify() {
 	s.notifying = true
 	s.broker.Unlock()
@@ -348,8 +349,8 @@ func (s *Server) awaitNotify() {
 	}
 }
 
-// sendNotification sends a notification to a client and counts it. If the client has disconnected,
-// the notification is dropped.
+// sendNotification sends a notification to a client and counts it as sent or as too large. If the client
+// has disconnected, the notification is dropped.
 func (s *Server) sendNotification(c *broker.Client, topic string, m broker.Message) {
 	if !c.Send(topic, m) {
 		s.counts.TooLarge++

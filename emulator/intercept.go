@@ -38,7 +38,7 @@ type Answer struct {
 	Payload         []byte
 }
 
-// Set sets the value of the first user property with the name. If there is none, Set adds the property at
+// Set sets the value of the first user property with this name. If there is none, Set adds the property at
 // the end.
 func (a *Answer) Set(name, value string) {
 	if i := slices.IndexFunc(a.Properties, func(p Property) bool { return p.Name == name }); i >= 0 {
@@ -48,7 +48,7 @@ func (a *Answer) Set(name, value string) {
 	a.Properties = append(a.Properties, Property{Name: name, Value: value})
 }
 
-// Delete removes all user properties with the name.
+// Delete removes all user properties with this name.
 func (a *Answer) Delete(name string) {
 	a.Properties = slices.DeleteFunc(a.Properties, func(p Property) bool { return p.Name == name })
 }

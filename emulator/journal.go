@@ -15,8 +15,8 @@ import (
 type Data struct {
 	File string // created if it does not exist; one process at a time may use it
 
-	// If Asked is set, the file has only the keys whose last SET had `aio-persistence`, and the
-	// keys that match one of Patterns, in the syntax of [store.MatchGlob]. Otherwise it has all keys.
+	// Without Asked, the file has all keys. If Asked is set, the file has only the keys whose last SET had
+	// `aio-persistence`, and the keys that match one of Patterns, in the syntax of [store.MatchGlob].
 	Asked    bool
 	Patterns []string
 
@@ -44,7 +44,7 @@ func (e *DataError) Unwrap() error { return e.Err }
 // made during the previous commit.
 //
 // While changes are being written, all replies and notifications wait in a queue, including the
-// replies to reads. So no client sees a value that a crash could undo. The queue keeps their
+// replies to reads. So no client sees a value that a crash could undo. The queue keeps the messages in
 // order: watchers are notified of a change before the client that made the change gets the reply.
 //
 // A store without a data file has a nil journal, and its replies and notifications do not wait.
@@ -55,8 +55,8 @@ type journal struct {
 
 	// lock is the store's lock. It guards the fields below.
 	lock    sync.Locker
-	next    *group    // for the next commit
-	writing *group    // for the current commit; nil: no commit is running
+	next    *group    // changes for the next commit
+	writing *group    // changes that the current commit writes; nil: no commit is running
 	changed sync.Cond // signals a change of the fields in this struct
 	clock   int64     // the latest wall clock in the file or in next, in milliseconds
 	closing bool
@@ -68,8 +68,8 @@ type journal struct {
 // commit.
 type group struct {
 	batch     disk.Batch
-	held      []func()
-	bytes     int // approximate size of the messages in held
+	held      []func() // functions that send the waiting messages, see hold
+	bytes     int      // approximate size of the messages in held
 	committed bool
 }
 
@@ -172,7 +172,7 @@ func (j *journal) hold(bytes int, do func()) {
 }
 
 // admit waits until the queue has room for the reply to another request. It requires the lock, and
-// releases it while it waits.
+// releases the lock while waiting.
 func (j *journal) admit() {
 	for j != nil && j.err == nil && j.full() {
 		j.changed.Wait()
@@ -187,8 +187,8 @@ func (j *journal) full() bool {
 	return held >= maxHeld || bytes >= maxHeldBytes
 }
 
-// wait waits until all changes made so far are in the file. It returns the error if a commit failed.
-// The caller must not hold the lock.
+// wait waits until all changes made so far are in the file. If a commit has failed, wait returns the
+// error of that commit. The caller must not hold the lock.
 func (j *journal) wait() error {
 	if j == nil {
 		return nil

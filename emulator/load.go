@@ -23,7 +23,7 @@ func (e *LoadError) Error() string { return "load: " + e.Err.Error() }
 
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// load sets the keys of Options.Load.
+// load sets the keys that Options.Load yields, except keys that exist already.
 func (s *Server) load() error {
 	if s.opts.Load == nil {
 		return nil

@@ -80,8 +80,8 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 	return s.verify(l)
 }
 
-// verify checks a client's token. The user name in the verdict is the user that the token names or, if it
-// names none, the common name in the client's certificate.
+// verify checks a client's token. The user name in the verdict is the user that the token names or, if the
+// token names no user, the common name in the client's certificate.
 func (s *Server) verify(l *broker.Login) broker.Verdict {
 	var login Login
 	var err error
@@ -139,7 +139,7 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	return topic[0] != '$' && (len(s.opts.Rules) == 0 || rules(s.opts.Rules).allowTopic(c.ID, c.Username, string(topic), false))
 }
 
-// mayUse reports whether a client may publish to a topic (write) or subscribe to a filter.
+// mayUse reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
 func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
 	return rules(s.opts.Rules).allowTopic(c.ID, c.Username, topic, write) &&
 		(s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(c.ID, c.Username, topic, write))

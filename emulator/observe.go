@@ -9,7 +9,8 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// observed passes an event from the store to Options.Observe. The broker must be locked.
+// observed passes an event from the store to Options.Observe, unless the event belongs to a running Redis
+// command: see collects. The broker must be locked.
 func (s *Server) observed(e observe.Event) {
 	if s.port.collects(e) {
 		return

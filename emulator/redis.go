@@ -32,7 +32,7 @@ type redisPort struct {
 	running bool   // a Redis command is running, and causes the store's changes and events
 	version []byte // version of the last change
 
-	observe func(observe.Event) // nil: not called
+	observe func(observe.Event) // called for each Redis command; nil: not called
 	event   observe.Event       // collects what the store reports for the running command
 }
 
@@ -94,7 +94,7 @@ func (p *redisPort) MayAll(who *redis.Caller) bool { return p.rules.allowAll(who
 
 func (p *redisPort) Prefetch(keys [][]byte) { p.store.Prefetch(keys) }
 
-// allowed reports whether a client may read or write a key.
+// allowed reports whether a client may read a key or, if write is set, may write it.
 func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
 	return !p.store.Restricted() || p.store.Allowed(who.ID, who.User, key, write)
 }
@@ -233,16 +233,15 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
-// Limits of one page of Scan, during which other clients wait: the total length of the keys that Scan
-// examines, and their number if the authorization for each key must be checked.
+// Limits for one page of Scan. Other clients wait while Scan collects a page.
 const (
-	maxScanBytes  = 256 << 10
-	maxRestricted = 1000
+	maxScanBytes  = 256 << 10 // total length of the examined keys
+	maxRestricted = 1000      // number of examined keys, if the authorization for each key must be checked
 )
 
-// Scan returns a page of keys in byte order, and examines at most want keys for it. The token of the next
-// page is a byte followed by the last key that Scan has examined; the byte keeps the token from being
-// empty.
+// Scan returns a page of keys in byte order. The parameter want limits the number of keys that Scan
+// examines. The token of the next page is the byte '>' followed by the last examined key; the byte keeps
+// the token from being empty.
 func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []byte, want int) (keys [][]byte, next []byte, err error) {
 	start := prefix
 	var after []byte
@@ -281,7 +280,7 @@ func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []b
 func (p *redisPort) Watch(context.Context, []byte) error { return nil }
 func (p *redisPort) Unwatch([]byte)                      {}
 
-// serverLock is the lock that Redis commands take on a [Server].
+// serverLock is the lock that Redis commands acquire on a [Server].
 type serverLock struct{ s *Server }
 
 // Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. If many keys
@@ -342,8 +341,8 @@ func (s *Server) listenRedis() error {
 	return nil
 }
 
-// namedLogin returns a login function that accepts a user name if check accepts its password. It
-// returns nil if check is nil.
+// namedLogin returns a login function that calls check with the user name and the password, and returns
+// the user name and the result of check. If check is nil, namedLogin returns nil.
 func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, bool) {
 	if check == nil {
 		return nil
@@ -354,7 +353,7 @@ func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, b
 // RedisURL returns the URL for Redis clients on this machine, or "" if there is no Redis port.
 func (s *Server) RedisURL() string { return localURL("redis", s.redisAt, s.opts.TLS != nil, "") }
 
-// attachedLock is the lock that Redis commands take on an [Attached] store.
+// attachedLock is the lock that Redis commands acquire on an [Attached] store.
 type attachedLock struct{ a *Attached }
 
 // Lock locks the store and removes expired keys.
@@ -377,8 +376,8 @@ type RedisOptions struct {
 	CheckLogin func(username string, password []byte) bool // nil: any client may log in
 	Log        *slog.Logger                                // nil: silent
 
-	// Observe is called for each Redis command, under the conditions of [Options].Observe. The
-	// event includes the version and the notified clients that the store reported.
+	// Observe, unless nil, is called for each Redis command, with the store locked: Observe must not call
+	// the store. The event includes the version and the notified clients that the store reported.
 	Observe func(observe.Event)
 }
 

@@ -13,7 +13,7 @@ type (
 	// A Property is an MQTT user property.
 	Property = mqtt.Property
 
-	// Variants selects other behavior where the protocol is ambiguous.
+	// Variants selects alternative behavior where the protocol is ambiguous.
 	Variants = store.Variants
 
 	// EngineOptions configure the store that [Attach] serves.
@@ -27,7 +27,7 @@ type Response struct {
 	Properties []Property   // the user properties, in order
 }
 
-// cloneProperties copies properties of package store.
+// cloneProperties converts properties of package store. The result does not share memory with them.
 func cloneProperties(of []store.Property) []Property {
 	properties := make([]Property, len(of))
 	for i, p := range of {

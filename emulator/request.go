@@ -27,7 +27,8 @@ func NewRequest(clientID string, payload []byte, properties ...Property) Request
 // Verb returns the first word of the request in upper case, or "" if the payload is not valid RESP3.
 func (r Request) Verb() string { return strings.ToUpper(word(r.Payload, 0)) }
 
-// Key returns the second word of the request, which is the pattern for SCAN, or "" if there is none.
+// Key returns the second word of the request: the key or, for SCAN, the pattern. It returns "" if there
+// is no second word.
 func (r Request) Key() string { return word(r.Payload, 1) }
 
 // word returns word i of a request, counted from 0, or "" if the request has no such word.
@@ -39,7 +40,7 @@ func word(payload []byte, i int) string {
 	return string(words[i])
 }
 
-// Property returns the value of the first user property with the name, and whether there is one. The
+// Property returns the value of the first user property with this name, and whether there is one. The
 // store uses the properties `__ts` (timestamp), `__ft` (fencing token) and `aio-persistence`.
 func (r Request) Property(name string) (value string, ok bool) {
 	for _, p := range r.Properties {

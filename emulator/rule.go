@@ -21,9 +21,9 @@ type Rule struct {
 	// Keys is a pattern in the syntax of [store.MatchGlob]: `*` matches any number of bytes, `?`
 	// one byte, `[0-9]` and `[abc]` one byte of a range or list.
 	// {principal.clientId} and {principal.username} match the client's id and user name
-	// literally. A rule with either of them does not apply to clients without a user name. A rule with
-	// {principal.clientId} applies only if the client's id equals its user name, because a login
-	// proves only the user name.
+	// literally. A rule with either placeholder does not apply to clients without a user name. A rule with
+	// {principal.clientId} applies only to clients whose id equals their user name, because a login proves
+	// only the user name.
 	Keys string
 }
 
@@ -83,7 +83,8 @@ func (r Rule) check() error {
 	return nil
 }
 
-// checkProvable returns an error if the rule needs a user name that no login can give a client.
+// checkProvable returns an error if a rule can never apply, because no client can log in with the user
+// name that the rule requires.
 func (o *Options) checkProvable(r Rule) error {
 	certificates := o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
 	_, known := o.Users[r.User]
@@ -117,7 +118,7 @@ func (r Rule) String() string {
 
 func (r Rule) isFor(username string) bool { return r.User == anybody || r.User == username }
 
-// allows reports whether the rule allows a client to read or write a key.
+// allows reports whether the rule allows a client to read a key or, if write is set, to write it.
 func (r Rule) allows(clientID, username, key string, write bool) bool {
 	switch {
 	case !r.isFor(username), write && !r.Write, !write && !r.Read,
@@ -151,11 +152,11 @@ func (rs rules) allowAll(username string) bool {
 	})
 }
 
-// allowTopic reports whether a client may publish to a topic (write) or subscribe to a filter. If a
-// rule applies to the client's user name, the client may publish requests and subscribe to the
+// allowTopic reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
+// If a rule applies to the client's user name, the client may publish requests and subscribe to the
 // topics of its own client id. Only the store may publish below clients/: otherwise a client could
-// leave a retained message there for the next client with its id. Rules do not restrict an
-// application's own topics (assumed).
+// leave a retained message there, which the next client with the same id would receive. Rules do not
+// restrict topics outside clients/ and statestore/, but no filter may begin with a wildcard (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	if len(rs) == 0 {
 		return true

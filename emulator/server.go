@@ -50,9 +50,10 @@ type Options struct {
 	VerifyToken func(token []byte, now time.Time) (Login, error)
 
 	Rules []Rule // who may use which keys; empty: all clients may use all keys
-	// Authorize reports whether a client may read or write a key. AuthorizeTopic reports whether
-	// a client may publish to a topic (write) or subscribe to a filter. nil: every client may.
-	// Neither function may call the server. If there are Rules, one of them must allow the access too.
+	// Authorize reports whether a client may read a key or, if write is set, may write it. AuthorizeTopic
+	// reports whether a client may publish to a topic or, if write is false, subscribe to a filter. A nil
+	// function allows everything. Neither function may call the server. If Rules is not empty, a rule must
+	// also allow the access.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
@@ -82,9 +83,9 @@ type Options struct {
 	Log      *slog.Logger // nil: silent
 
 	// Observe, unless nil, is called for each request, each Redis command, each key that expires,
-	// and each client that connects, is refused or disconnects. It is called with the server
-	// locked, in the order of the events: it must not call the server, and all clients wait while
-	// it runs.
+	// and each client that connects, is refused or disconnects. The calls are in the order of the events.
+	// The server is locked during a call: Observe must not call the server, and all clients wait while
+	// Observe runs.
 	Observe func(observe.Event)
 }
 
@@ -144,7 +145,7 @@ type Server struct {
 	responseTopic []byte    // nil: the request did not come in a packet
 	received      time.Time // arrival time on the real clock; zero: not known
 
-	// Reused buffers, which is safe because the server processes one request at a time.
+	// Buffers that each request reuses. This is safe because the server processes one request at a time.
 	request             request
 	payload, properties []byte
 }
@@ -271,7 +272,7 @@ func (s *Server) WebSocketAddr() net.Addr {
 	return s.ws.Addr()
 }
 
-// URL returns the URL for clients on this machine.
+// URL returns the URL for MQTT clients on this machine.
 func (s *Server) URL() string { return localURL("mqtt", s.ln, s.opts.TLS != nil, "") }
 
 // WebSocketURL returns the URL for clients that use WebSockets, or "" if the server does not
@@ -304,7 +305,7 @@ func (s *Server) Close() error {
 	}
 	s.logins.Close()
 	port := s.port.close()
-	_ = s.journal.wait() // Err returns its error
+	_ = s.journal.wait() // Err returns the error of a failed commit
 	defer s.end.Do(func() { close(s.ended) })
 	return errors.Join(port, s.broker.Close(), s.journal.close())
 }
@@ -347,8 +348,8 @@ func (s *Server) now() time.Time {
 	return s.broker.Now()
 }
 
-// after arranges for do to be called when d has passed on the store's clock. If d is 0 or less, after
-// calls do before it returns.
+// after schedules the function do: the broker calls it when the duration d has passed on the store's
+// clock. If d is 0 or less, after calls do itself, before it returns.
 func (s *Server) after(d time.Duration, do func()) {
 	if d <= 0 {
 		do()

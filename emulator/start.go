@@ -1,7 +1,7 @@
 package emulator
 
 // Tester has the methods of testing.TB that [Start] uses. This package does not import testing, so
-// that sscli, which includes the emulator, does not include testing.
+// that the sscli binary, which includes the emulator, does not include testing.
 type Tester interface {
 	Helper()
 	Fatalf(format string, args ...any)

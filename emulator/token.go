@@ -44,7 +44,7 @@ func (i *Issuer) method() (jwt.SigningMethod, error) {
 }
 
 // Issue returns a token for subject, such as system:serviceaccount:default:sscli. The token is valid
-// from now until now+life, rounded up to a whole second. With a negative life, the token has
+// from now until now+life, rounded up to a whole second. If life is -1 s or less, the token has
 // already expired.
 func (i *Issuer) Issue(subject string, now time.Time, life time.Duration) (string, error) {
 	method, err := i.method()
@@ -79,8 +79,9 @@ type Verifier struct {
 	Key func(id string) (crypto.PublicKey, error)
 }
 
-// Verify returns the user and the expiry of a token. It checks the signature, the audience, the issuer,
-// and that the token is valid at now, without tolerance for clock differences.
+// Verify returns the user and the expiry of a token. It checks the signature, the audience, the issuer
+// (unless v.Issuer is empty), and that the token is valid at the time now, without tolerance for clock
+// differences.
 func (v *Verifier) Verify(token []byte, now time.Time) (Login, error) {
 	options := []jwt.ParserOption{
 		jwt.WithValidMethods([]string{"RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"}),

@@ -40,8 +40,8 @@ func (d Damage) Error() string {
 func (d Damage) Unwrap() error { return d.Err }
 
 // Check reads a file that may be damaged, without changing it. It calls load, unless load is nil, for
-// each undamaged record. Damage is in the Report and is not an error. An error is a [LockedError], a
-// [FormatError] or a file system error.
+// each undamaged record. Check reports damage in the Report, not as an error. The error is a
+// [LockedError], a [FormatError] or a file system error.
 func Check(name string, load func(Record)) (Report, error) {
 	if load == nil {
 		load = func(Record) {}
@@ -69,7 +69,7 @@ func (c *contents) damaged(d Damage) {
 	c.Damages = append(c.Damages, d)
 }
 
-// readFile reads a whole file. An error is a [FormatError] or a file system error.
+// readFile reads a whole file. The error is a [FormatError] or a file system error.
 func readFile(name string, load func(Record)) (c contents, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -2,9 +2,9 @@
 // the process and of the machine.
 //
 // [Open] locks the file, reads it and passes each record to its caller. [File.Commit] writes
-// the changes of a [Batch] atomically: after success, all changes are on the disk; after a crash,
-// the file has all of them or none. [Check] reads a file that may be damaged, and [Salvage]
-// copies the undamaged records to a new file.
+// the changes of a [Batch] atomically: when Commit has succeeded, all changes are on the disk; after a
+// crash during Commit, the file has all of them or none. [Check] reads a file that may be damaged, and
+// [Salvage] copies the undamaged records to a new file.
 //
 // Committed changes survive a crash if the disk keeps all data for which fsync has returned success.
 // Checksums detect altered records, and Open refuses a damaged file. Only one process at a time

@@ -133,8 +133,8 @@ func (o Options) bolt() *bolt.Options {
 	}
 }
 
-// readLocked locks a file and reads it, so that no process changes the file meanwhile. For a missing file
-// it returns the zero contents.
+// readLocked reads a file under a shared lock, so that no other process changes the file meanwhile. For a
+// missing file it returns the zero contents.
 func readLocked(name string, load func(Record)) (contents, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -151,7 +151,8 @@ func readLocked(name string, load func(Record)) (contents, error) {
 	switch {
 	case err == nil:
 		defer db.Close()
-	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrPermission) && info.Size() > 0: // Windows denies mapping an empty file
+	// An empty file is not refused here: on Windows, mapping it fails with ErrPermission.
+	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrPermission) && info.Size() > 0:
 		return contents{}, openError(name, err)
 	}
 	return readFile(name, load)

@@ -23,10 +23,12 @@ import (
 // or, for a small bucket, one leaf page inside the value.
 
 const (
+	// Sizes of structures and their fields, in bytes. The fields of a meta page are: magic 4, version 4,
+	// page size 4, flags 4, root 8, sequence 8, freelist 8, pages 8, transaction 8, checksum 8.
 	pageHeader  = 16 // id 8, flags 2, count 2, overflow 4
 	elementSize = 16 // in a branch page: pos 4, ksize 4, page 8; in a leaf page: flags 4, pos 4, ksize 4, vsize 4
 	bucketSize  = 16 // root 8, sequence 8
-	metaSize    = 64 // magic 4, version 4, page size 4, flags 4, root 8, sequence 8, freelist 8, pages 8, transaction 8, checksum 8
+	metaSize    = 64
 
 	branchPage = 0x01
 	leafPage   = 0x02
@@ -116,7 +118,7 @@ func readMetaAt(f io.ReaderAt, at int64) (meta, error) {
 type pages struct {
 	f       io.ReaderAt
 	meta    meta
-	seen    []bool          // by page number: the page was read already
+	seen    []bool          // by page number: whether the page has been read
 	buckets map[string]bool // names of the buckets found
 	damage  func(Damage)
 	record  func(bucket string, page uint64, key, value []byte)

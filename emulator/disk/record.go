@@ -19,12 +19,12 @@ type Record struct {
 const (
 	flagPersist = 1 << iota
 	flagExpires
-	flagKey // the record begins with the key
+	flagKey // the record includes the key
 
 	knownFlags = flagPersist | flagExpires | flagKey
 )
 
-// headerSize is the size of flags and checksum.
+// headerSize is the size of the flags and the checksum, in bytes.
 const headerSize = 1 + 4
 
 // appendRecord appends the encoding of a record in the file:

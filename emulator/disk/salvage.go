@@ -6,8 +6,9 @@ import (
 	"os"
 )
 
-// Salvage checks the named file as [Check] does, and copies each undamaged record to a new file. The path
-// of the new file is to, and no file may exist there. After an error, Salvage removes the new file.
+// Salvage checks the named file as [Check] does, and copies each undamaged record to a new file. The
+// parameter to is the path of the new file. If a file already exists there, Salvage returns an error and
+// does not change that file. After any other error, Salvage removes the new file.
 func Salvage(name, to string) (report Report, err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return report, &fs.PathError{Op: "create", Path: to, Err: fs.ErrExist}

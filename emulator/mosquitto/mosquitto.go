@@ -4,7 +4,7 @@
 //	b := mosquitto.Start(t, "", mosquitto.Anonymous)
 //	dial(b.Addresses[0]) // 127.0.0.1:24123
 //
-// The broker listens on loopback and ends with the test.
+// The broker listens on loopback and stops when the test ends.
 package mosquitto
 
 import (
@@ -37,7 +37,8 @@ type Broker struct {
 const Anonymous = "allow_anonymous true"
 
 // Start runs Mosquitto until the test ends. Each element of listeners, such as [Anonymous], is the
-// configuration of one listener, in one or more lines. The lines of global come before all listeners.
+// configuration of one listener, in one or more lines. The lines in global precede the listeners in the
+// configuration file.
 func Start(t testing.TB, global string, listeners ...string) *Broker {
 	t.Helper()
 	config := "per_listener_settings true\nuser root\n" + global + "\n"

@@ -10,8 +10,8 @@ import (
 // that the garbage collector tracks only the blocks.
 //
 // All slots of a block have the same size. When no slot of a block is in use, the arena usually
-// releases the block's memory and reuses the block's number for a block of any slot size. So the
-// slots that growing records have left do not waste memory. A large record has its own block.
+// releases the block's memory and reuses the block's number for a block of any slot size. Slots that
+// records have outgrown therefore do not waste memory. A large record has its own block.
 type arena struct {
 	blocks []block          // by number; block 0 is not used, so that no ref is 0
 	open   map[int][]uint32 // by slot size: the blocks that have a free slot
@@ -33,11 +33,14 @@ const (
 
 type block struct {
 	data  []byte
-	whole []byte // for a large record: all memory of the block; data is the end of it
+	whole []byte // for a large record: all memory of the block, which ends with data
 	size  int    // size of a slot, in bytes
 	used  int    // number of slots that hold a record
 	fresh int    // number of slots that have ever held a record; all later slots are free
-	freed uint32 // free list: 1 + the number of a freed slot, whose first 4 bytes hold the next such value; 0: end
+
+	// freed is the head of the list of freed slots: 1 + the number of a slot; 0: no slot. The first 4 bytes
+	// of a freed slot hold the same kind of number for the next slot in the list.
+	freed uint32
 }
 
 func newArena() *arena {
@@ -56,8 +59,8 @@ func slotSize(n int) int {
 	return (n + step - 1) / step * step
 }
 
-// fits reports whether a record of n bytes may stay in a slot of the given size. The slot may be a
-// third too large, so that a record need not move when the counter in its version loses a digit.
+// fits reports whether a record of n bytes may stay in a slot of the given size. The slot may be up to
+// a third too large, so that a record need not move when the counter in its version loses a digit.
 func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 
 // exhausted reports whether all blocks are in use, so that another record may not fit. The blocks hold
@@ -129,7 +132,7 @@ func (a *arena) adopt(whole []byte, begin int) ref {
 	return ref(a.newBlock(block{data: whole[begin:], whole: whole, size: size, used: 1}) << slotBits)
 }
 
-// moveBegin changes where the only slot of a block begins in the block's memory.
+// moveBegin changes the offset in block.whole at which the only slot of a large record's block begins.
 func (a *arena) moveBegin(r ref, begin int) {
 	b := &a.blocks[r>>slotBits]
 	a.used -= b.size

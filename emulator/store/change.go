@@ -12,7 +12,7 @@ import (
 // A Cause is the reason for a change. Notifications do not include the cause (protocol.md 2.6).
 type Cause string
 
-// The causes of changes by requests and by expiry. Callers of [Store.Apply] may define others.
+// The causes of changes by requests and by expiry. Callers of [Store.Apply] may define other causes.
 const (
 	CauseSet     Cause = "set"
 	CauseSetPX   Cause = "set px" // with an expiry
@@ -33,7 +33,7 @@ type Change struct {
 
 	Kept    bool  // what Options.Keep returned for the new state
 	WasKept bool  // what Options.Keep returned for the previous state
-	Clock   int64 // wall clock of the store's HLC, in milliseconds; no version so far has a later one
+	Clock   int64 // wall clock of the store's HLC, in milliseconds; no version so far has a later wall clock
 }
 
 // A Write changes a key without a request, see [Store.Apply].
@@ -43,7 +43,7 @@ type Write struct {
 
 	Key     []byte
 	Value   []byte
-	Room    []byte    // nil, or memory from [Room] that ends with Value; belongs to the store afterwards
+	Room    []byte    // nil, or memory from [Room] that ends with Value; the store takes ownership
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
 	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
@@ -112,9 +112,10 @@ func RoomFor(r *Request) []byte {
 	return room
 }
 
-// Compared returns the two values that a VDEL or a SET with NEX compares, if they are large and of the
-// same length: the key's value and the request's value. Otherwise ok is false. The caller may compare
-// them for Request.Compared while other requests are processed. A SET without NEX ignores the result.
+// Compared returns the two values that a VDEL or a SET with NEX compares: the key's value (old) and the
+// request's value. ok is false unless both values are large and have the same length. The caller may
+// compare them while other requests are processed, and pass the result in Request.Compared. A SET without
+// NEX ignores Request.Compared.
 func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
 	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
 		return nil, nil, false
@@ -130,7 +131,8 @@ func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
 	return e.Value(), words[2], true
 }
 
-// recordOverhead is the estimated memory that a key needs in addition to its name and value, in bytes.
+// recordOverhead is the estimated memory that a key needs in addition to its name and value, in bytes:
+// half of it in the record, half in the index.
 const recordOverhead = 128
 
 // full reports whether there is no room for a key and value of size bytes in total. r is the key's
@@ -149,12 +151,12 @@ func (s *Store) full(r ref, size int) bool {
 	return s.opts.MaxBytes > 0 && size > 0 && s.Bytes()+size > s.opts.MaxBytes
 }
 
-// Bytes returns the estimated memory of all keys and values, in bytes.
+// Bytes returns the estimated memory of all keys and values, in bytes, including the records and the index.
 func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
 
-// put sets a key's state and gives the key a new version, which is greater than seen, the request's
-// timestamp. r is the key's present record, or 0 for a new key. If fence is empty, the key keeps its
-// present fence.
+// put sets a key's state and gives the key a new version. seen is the request's timestamp; the version
+// is greater than seen. r is the key's present record, or 0 for a new key. If fence is empty, the key
+// keeps its present fence.
 func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 	version := s.nextVersion(seen)
 	flags, wasKept := w.Mark<<markShift, false
@@ -198,8 +200,8 @@ func (s *Store) changed(c Change) {
 	}
 }
 
-// nextVersion returns a new version as text. The version is greater than seen and all earlier versions
-// of the store (protocol.md 3.2, 3.4).
+// nextVersion returns a new version as text. The version is greater than the timestamp seen and all
+// earlier versions of the store (protocol.md 3.2, 3.4).
 func (s *Store) nextVersion(seen hlc) []byte {
 	s.clock.next(s.millis, seen)
 	s.version = s.clock.appendText(s.version[:0], s.opts.Node, s.opts.Variants.PaddedVersions)

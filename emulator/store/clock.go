@@ -68,8 +68,8 @@ type clock struct {
 	prefixOf int64
 }
 
-// next advances the clock to a reading after its last one and after seen. The new wall clock is at least
-// now, in milliseconds since the Unix epoch.
+// next advances the clock to a reading that is later than its last reading and the reading seen. The new
+// wall clock is at least now, in milliseconds since the Unix epoch.
 func (c *clock) next(now int64, seen hlc) {
 	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
 		c.wall, c.counter = seen.wall, seen.counter

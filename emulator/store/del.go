@@ -13,7 +13,7 @@ func (s *Store) del(c *call) Response {
 }
 
 // checkDelete performs the checks that DEL and VDEL share; words is the required number of words. It
-// returns the key's record, or 0 if the key is missing.
+// returns the key's record (0 if the key is missing) and the text of the refusal, or "".
 func (s *Store) checkDelete(c *call, words int) (r ref, refusal string) {
 	if text := c.checkWords(words, words); text != "" {
 		return 0, text

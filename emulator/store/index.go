@@ -12,8 +12,8 @@ import (
 // returns the record that expires next.
 //
 // byHash is keyed by a hash of the key, because a map keyed by strings would store each key a second
-// time. Among a million keys, a few have the same hash as an earlier key; the map "others" has their
-// records.
+// time. Among a million keys, a few have the same hash as an earlier key. The records of those few keys
+// are in the map "others".
 //
 // With a million keys, the B-tree (ordered) takes 7 bytes per key. Adding a key takes 0.5 µs in
 // ascending order and 2 µs in random order. Sorting the keys for each SCAN would delay all other
@@ -25,7 +25,7 @@ type index struct {
 	others   map[string]ref
 	ordered  *btree.BTreeG[ref] // by key
 	expiries *btree.BTreeG[expiry]
-	hint     btree.PathHint // makes ordered faster, since keys are often added in ascending order
+	hint     btree.PathHint // speeds up the B-tree when keys are added in ascending order
 
 	last   ref    // the result of the last find; 0: no result, or the record may have moved
 	wanted []byte // the key that wantedRef stands for

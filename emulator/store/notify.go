@@ -12,7 +12,7 @@ type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
-	Rest       *chunk.Rest // the rest of the payload, after Payload; nil unless the notification has a [LargeValue]
+	Rest       *chunk.Rest // the rest of the payload, after Payload; nil unless the value is large, see [LargeValue]
 	Version    []byte      // value of `__ts`; empty: there is no `__ts`
 	Properties []Property  // the user properties, in order
 
@@ -31,7 +31,7 @@ type queue struct {
 	notes      []Notification
 	data       []byte // payloads and versions
 	properties []Property
-	taken      bool // the caller has taken the notifications; reset removes them before the next one is added
+	taken      bool // the caller has taken notes; reset empties the queue before another notification is added
 }
 
 // maxReusedQueue is the maximum number of notifications, at 256 bytes each, whose memory a queue

@@ -21,7 +21,7 @@ const (
 	causeWatched    = "watched already"
 )
 
-// queued returns the notifications in the queue except the first n.
+// queued returns all notifications in the queue except the first n.
 func (s *Store) queued(n int) []Notification {
 	if s.queue.taken {
 		return nil

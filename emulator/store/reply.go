@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// The methods ok, count, null, blob and refuse build replies (protocol.md 2.3). They also set the
-// outcome of the call and its cause, which may be empty, for Options.Observe.
+// The methods ok, count, null, blob and refuse build replies (protocol.md 2.3). For Options.Observe, they
+// also set c.outcome and c.cause; an outcome or a cause that they do not set stays empty.
 
 func (s *Store) ok(c *call, cause string) Response {
 	c.cause = cause
@@ -64,8 +64,8 @@ func (r Response) with(version []byte) Response {
 	return r
 }
 
-// replyProperties returns the user properties of replies with or without a version (protocol.md
-// 1.6). Do fills in the version.
+// replyProperties returns the user properties of a reply (protocol.md 1.6). If versioned is set, they
+// include a version, which Do fills in.
 func replyProperties(v Variants, versioned bool) (p []Property) {
 	if !v.NoStatus {
 		p = append(p, Property{wire.PropStatus, []byte(wire.StatusOK)})
@@ -79,7 +79,8 @@ func replyProperties(v Variants, versioned bool) (p []Property) {
 	return p
 }
 
-// word returns a verb or option as the store compares it: in upper case if Variants.AnyCase is set.
+// word returns a verb or option as the store compares it: in upper case if Variants.AnyCase is set, and
+// otherwise unchanged.
 func (s *Store) word(w []byte) []byte {
 	if s.opts.Variants.AnyCase {
 		return bytes.ToUpper(w)

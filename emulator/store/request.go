@@ -11,12 +11,12 @@ type Request struct {
 	ClientID string
 	Username string   // the authenticated user; for Options.Authorize
 	Payload  []byte   // RESP3
-	Words    [][]byte // the words of the request, in place of Payload; nil: Payload is used
+	Words    [][]byte // the words of the request, which replace Payload; nil: the words come from Payload
 
 	Timestamp []byte            // `__ts`; nil: none was sent
 	Fence     []byte            // `__ft`; nil: none was sent
 	Persist   bool              // whether `aio-persistence` is `true`
-	Room      []byte            // nil, or memory from [Room] that ends with a SET's value; belongs to the store afterwards
+	Room      []byte            // nil, or memory from [Room] that ends with a SET's value; the store takes ownership
 	Compared  *chunk.Comparison // nil, or a comparison of the values from [Store.Compared]
 }
 
@@ -69,7 +69,7 @@ type call struct {
 	cause   string
 }
 
-// The check methods return the text of the refusal, or "".
+// The methods whose names begin with check return the text of the refusal, or "".
 
 // checkWords checks the number of words, including the verb.
 func (c *call) checkWords(least, most int) string {
@@ -113,7 +113,8 @@ func (s *Store) check(c *call, write, needTimestamp bool) string {
 }
 
 // checkTimestamp parses `__ts` (protocol.md 3.2, 4 rows 12 and 13). It refuses a bad timestamp only
-// if one is required or Variants.TimestampOnAll is set; otherwise it ignores the timestamp.
+// if the request requires a timestamp or Variants.TimestampOnAll is set. Otherwise it ignores a bad
+// timestamp.
 func (s *Store) checkTimestamp(c *call, write, required bool) string {
 	strict := required || s.opts.Variants.TimestampOnAll
 	switch {

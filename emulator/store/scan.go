@@ -51,11 +51,11 @@ func (s *Store) scan(c *call) Response {
 	return Response{Payload: appendPage(c.dst, found, next)}
 }
 
-// A position is where a page of SCAN ends and the next page begins: after a key in a chain.
+// A position is the point between two pages of SCAN: after a key in a chain, or at the beginning of a chain.
 type position struct {
 	chain  int    // number of the chain, from 1
-	after  []byte // the last key of the page; nil: the position is the beginning of the chain
-	hidden bool   // the client may not read the key in after
+	after  []byte // the last key that the page examined; nil: the position is the beginning of the chain
+	hidden bool   // the client may not read the last key of the page
 }
 
 func (s *Store) chains() int {
@@ -89,8 +89,8 @@ const (
 	allowedSteps = 2000
 )
 
-// matches collects a page: the entries that follow the position at, match the pattern, and may be read
-// by the client. It returns these entries, the end of the page, and whether more pages may follow.
+// matches collects one page, which begins at the given position: the entries that match the pattern and
+// that the client may read. It returns the entries, the end of the page, and whether more pages may follow.
 func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []Entry, end position, more bool) {
 	prefix := pattern.Prefix()
 	start := at.after
@@ -135,8 +135,8 @@ func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []En
 
 // A SCAN token has three parts, separated by semicolons (protocol.md 9, a draft): the number of the
 // chain, the number 1, and the position in the chain. The position is empty at the beginning of the
-// chain. Otherwise it is tokenPlain and the last key, or tokenSealed and the encrypted last key, so
-// that a client cannot read a hidden key. Tokens stay valid when keys change.
+// chain. Otherwise it is tokenPlain and the last key. If the client may not read the last key, the
+// position is tokenSealed and the encrypted key instead. Tokens stay valid when keys change.
 const (
 	tokenPlain  = '>'
 	tokenSealed = '#'

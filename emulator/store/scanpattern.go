@@ -66,8 +66,9 @@ func parseText(text []rune) (*glob.Pattern, bool) {
 	return p, true
 }
 
-// findClass returns the index of the bracket that closes the class at the beginning of text, and
-// whether the class is negated. A closing bracket right after `[` or `[!` is a member of the class.
+// findClass finds the bracket that closes the character class at the beginning of text. It returns the
+// bracket's index in end, and whether the class is negated in not; ok is false if there is no such
+// bracket. A closing bracket right after `[` or `[!` is a member of the class.
 func findClass(text []rune) (not bool, end int, ok bool) {
 	not = len(text) > 1 && text[1] == '!'
 	first := 2

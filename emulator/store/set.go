@@ -13,9 +13,10 @@ type setOptions struct {
 	px      time.Duration // 0: no PX
 }
 
-// setOptions parses the options of a SET, which may come in any order (protocol.md 2.2). NX with NEX, or a
-// repeated option, is refused as a syntax error (assumed). A value after NEX, which the table in the
-// published protocol shows, is refused as a wrong number of arguments.
+// setOptions parses the options of a SET (protocol.md 2.2). It returns the text of the refusal, or "". The
+// options may come in any order. NX with NEX, or a repeated option, is refused as a syntax error (assumed).
+// A value after NEX, which the table in the published protocol shows, is refused as a wrong number of
+// arguments.
 func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	for i := 0; i < len(words); i++ {
 		switch option := string(s.word(words[i])); option {
@@ -43,8 +44,8 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	return o, ""
 }
 
-// parsePX parses a whole number of milliseconds, at least 1. It limits the result to the maximum of
-// time.Duration, 292 years.
+// parsePX parses a whole number of milliseconds, at least 1. It reduces a number that exceeds the maximum
+// of time.Duration, 292 years, to that maximum.
 func parsePX(w []byte) (time.Duration, bool) {
 	ms, rest, ok := cutDigits(w)
 	if !ok || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {

@@ -20,12 +20,12 @@ type Options struct {
 	MaxBytes int              // maximum memory of the keys, see [Store.Bytes]; 0: no limit
 	ScanPage int              // maximum number of keys on a page of SCAN; 0: 100
 
-	// Authorize reports whether a client may read or write a key; nil: every client may. Authorize
-	// must not call the store.
+	// Authorize reports whether a client may read a key or, if write is set, may write it; nil: every client
+	// may read and write every key. Authorize must not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep reports whether the caller saves the key's state for [Store.Restore]; nil: the caller saves
-	// no key. persist is set if the write asked to keep the key on disk. Keep must not call the store.
+	// Keep reports whether the caller will save a key's state for [Store.Restore]; nil: the caller saves
+	// no keys. persist is set if the write asked to keep the key on disk. Keep must not call the store.
 	Keep func(key []byte, persist bool) bool
 
 	// Reserve is called with the estimated memory of each new KEYNOTIFY registration, and with the
@@ -59,7 +59,7 @@ type Store struct {
 	registrations int
 	queue         queue
 
-	// Reused by later calls.
+	// Memory and values that later calls reuse.
 	words   [][]byte
 	version []byte
 	page    []Entry
@@ -73,7 +73,7 @@ type Store struct {
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte      // the buffer passed to Do, with the reply appended
-	Rest       *chunk.Rest // the rest of the reply, after Payload; nil unless the reply has a [LargeValue]
+	Rest       *chunk.Rest // the rest of the reply, after Payload; nil unless the value is large, see [LargeValue]
 	Version    []byte      // value of `__ts`; empty: there is no `__ts`
 	Properties []Property  // the user properties, in order
 }
@@ -116,9 +116,9 @@ func New(opts Options) *Store {
 
 // Do answers a request and appends the reply to dst.
 //
-// The order of the checks is assumed, not known: RESP3, verb, number of words,
-// options, key, authorization, `__ts`, `__ft`, the key's fence, the condition,
-// the quota.
+// Do checks, in this order: RESP3, verb, number of words, options, key, authorization,
+// `__ts`, `__ft`, the key's fence, the condition, the quota. The order of the real store
+// is not known.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
 	c := call{Request: req, dst: dst}

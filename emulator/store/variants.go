@@ -1,8 +1,8 @@
 package store
 
-// Variants selects other behavior where the protocol is ambiguous, or where the published protocol
+// Variants selects alternative behavior where the protocol is ambiguous, or where the published protocol
 // differs from the real store (protocol.md 2.3, 2.6, 12). With the zero Variants, the store behaves
-// as the tests of the SDKs expect of a real broker.
+// as the tests of the SDKs expect a real broker to behave.
 type Variants struct {
 	// Requests.
 	AnyCase              bool // verbs and options may be in lower or mixed case
