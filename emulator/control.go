@@ -42,8 +42,8 @@ func (s *Server) State() State {
 }
 
 // Await waits until reached returns true for the server's state. reached must not call the server.
-// If ctx is done or the server is closed first, the error wraps the cause of ctx or ErrClosed, and
-// includes the last state.
+// If ctx is done or the server ends first, the error wraps the cause of ctx, ErrClosed or the error that
+// [Server.Err] returns, and includes the last state.
 func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 	defer context.AfterFunc(ctx, func() {
 		s.broker.Lock()
@@ -59,6 +59,8 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("await a state of the emulator: %w; it is %+v", context.Cause(ctx), st)
+		case s.err != nil:
+			return fmt.Errorf("await a state of the emulator: %w; it is %+v", s.err, st)
 		case s.closed:
 			return fmt.Errorf("await a state of the emulator: %w; it is %+v", ErrClosed, st)
 		}

@@ -277,6 +277,9 @@ func TestDataDiskError(t *testing.T) {
 	if _, ok := errors.AsType[*emulator.DataError](s.Err()); !ok || !errors.Is(s.Err(), broken.err) {
 		t.Errorf("Err: %v", s.Err())
 	}
+	if err := s.Await(t.Context(), func(emulator.State) bool { return false }); !errors.Is(err, broken.err) {
+		t.Errorf("Await: %v", err)
+	}
 	if resp := s.Do(emulator.NewRequest("", wire.AppendRequest(nil, "GET", "k"))); len(resp.Payload) > 0 {
 		t.Errorf("an answer after the end: %q", resp.Payload)
 	}

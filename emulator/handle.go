@@ -82,8 +82,6 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	var action Action
 	if s.intercept != nil {
 		action = s.decide(c, p)
-		// decide unlocked the broker, which woke Await. The counts change later, so wake Await again.
-		defer s.changed.Broadcast()
 		if !c.Connected() {
 			return broker.Later
 		}

@@ -52,8 +52,8 @@ type Options struct {
 	// Refused is called for each connection that is refused before or in CONNACK.
 	Refused func(*Client, Verdict)
 
-	// Changed is called, without the lock, after [Stats] changed. It is not called if only the
-	// counts of messages and bytes changed.
+	// Changed is called, without the lock, after Handle, Publish or Send has returned, and after [Stats]
+	// changed. It is not called if only the counts of messages and bytes changed.
 	Changed func()
 
 	Limits

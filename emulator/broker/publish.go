@@ -178,8 +178,9 @@ func (c *Client) accept(p *Publish) byte {
 		case b.opts.Handle == nil:
 			return Success
 		}
+		code := b.opts.Handle(c, p)
 		b.changed = true
-		return b.opts.Handle(c, p)
+		return code
 	}
 	var rest *chunk.Rest
 	if len(p.Payload) >= largePayload {
@@ -228,6 +229,7 @@ const largePayload = 1 << 20
 // and counts all of them as sent. If the memory budget has no room for the copy that waits, Publish
 // drops the message and counts all of them as refused. It requires the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
+	b.changed = true
 	r := b.lastRoute // successive replies usually have the same topic
 	if r == nil || r.topic != string(topic) || r.generation != b.generation {
 		if !validTopic(topic) {
@@ -273,6 +275,7 @@ func (c *Client) Send(topic string, m Message) bool {
 		return true
 	}
 	b := c.b
+	b.changed = true
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
 	*own = message{topic: topic, props: m.Properties, payload: m.Payload, rest: m.Rest, qos: m.QoS}
