@@ -61,7 +61,7 @@ func (c *Chart) Until(t time.Time) {
 	}
 }
 
-// Timeline returns the timeline of all statements so far. The next call of Add changes it.
+// Timeline returns the timeline of all statements so far. The next call of Add may change it.
 func (c *Chart) Timeline() format.Timeline {
 	for i := range c.timeline.Locks {
 		if _, hold := presentHold(&c.timeline.Locks[i]); hold != nil {
@@ -99,8 +99,8 @@ func presentHold(lock *format.Lane) (*format.Lane, *format.Hold) {
 	return nil, nil
 }
 
-// openHold adds a hold to the lane of the holder in e. For a Held statement, which does not contain the
-// time of the acquisition, the hold is marked as Open: it began before e.
+// openHold adds a hold to the lane of the holder in e. For a Held statement, which does not contain
+// the time of the acquisition, the hold is marked as Open: the lock was held before e.
 func openHold(lock *format.Lane, e format.LockEvent) {
 	l := laneOf(&lock.Holders, e.Holder, e.NoHolder)
 	l.Holds = append(l.Holds, format.Hold{Interval: format.Interval{From: e.Time, To: e.Time}, Open: e.What == Held})
@@ -116,9 +116,9 @@ func closeHold(lock *format.Lane, at time.Time, end string) {
 	}
 }
 
-// earliest returns the earliest time at which a change may have happened. This is the beginning of the
-// last gap, if the change may have happened during that gap. Otherwise, it is seen, the time of the
-// event.
+// earliest returns the earliest time at which a change may have happened. This is the beginning of
+// the last gap, if the change may have happened during that gap. If not, earliest returns seen, the
+// time of the event.
 func earliest(l *format.Lane, seen time.Time) time.Time {
 	if n := len(l.Gaps); n > 0 && !l.Gaps[n-1].To.Before(seen) {
 		return l.Gaps[n-1].From

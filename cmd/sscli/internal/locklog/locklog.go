@@ -1,4 +1,4 @@
-// Package locklog turns the events of a watch on the keys of locks into statements about the locks.
+// Package locklog turns the events of a watch on lock keys into statements about the locks.
 //
 //	h := locklog.New(locklog.Options{})
 //	for e, err := range watch.Events(ctx) {
@@ -26,11 +26,11 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Values of format.LockEvent.What: what happened to a lock. Written and Removed are only for guarded keys.
-// Gap and Lost are for both.
+// Values of format.LockEvent.What: what happened to a lock. Written and Removed are only for
+// guarded keys. Gap and Lost are for locks and for guarded keys.
 const (
-	Held         = "held"          // held, since an unknown time
-	Free         = "free"          // free, since an unknown time
+	Held         = "held"          // held; the event does not show since when
+	Free         = "free"          // free; the event does not show since when
 	Acquired     = "acquired"      // acquired while it was free
 	Renewed      = "renewed"       // written again by its holder
 	Released     = "released"      // deleted before its lease could expire; always inferred
@@ -142,7 +142,7 @@ func (h *History) See(e client.Event) (st format.LockEvent, ok bool) {
 	return st, true
 }
 
-// state returns the statement about a lock that did not change: Held or Free.
+// state returns the statement about the current state of the lock: Held or Free.
 func (l *lock) state() string {
 	if l.held {
 		return Held
@@ -312,7 +312,7 @@ func (h *History) handleGuard(st format.LockEvent, e client.Event) (format.LockE
 		st.What = Removed
 	case client.EventResync:
 		if e.Continuity != client.ContinuityLost {
-			return st, false // the preceding gap was already reported
+			return st, false // nothing to add to the statement about the gap
 		}
 		st.What, st.Continuity, st.Why = Written, string(e.Continuity), "while it was not watched"
 		if !e.HasValue {

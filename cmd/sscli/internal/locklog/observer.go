@@ -9,8 +9,8 @@ import (
 )
 
 // An Observer counts the renewals by the current holder of a lock. It counts the renewals while the
-// connection is lost as one. If the store does not announce renewals, only [Observer.AddTo] can count
-// one.
+// connection is lost as one. If the store does not announce renewals, only [Observer.AddTo] counts
+// a renewal, at most one.
 type Observer struct {
 	held      bool
 	holder    []byte

@@ -14,7 +14,7 @@ import (
 // End is the kind of the last event in a recorded stream, which has a time but no key.
 const End client.EventKind = "end"
 
-// A record is a line that `lock trace -o json` or `watch -o json` printed.
+// A record is a parsed line of `lock trace -o json` or `watch -o json`.
 type record struct {
 	Op, What, Event, Continuity string
 	Held                        bool
@@ -24,7 +24,7 @@ type record struct {
 	fields map[string]json.RawMessage
 }
 
-// text returns the text of the field with a name, and reports whether the record has the field. If the
+// text returns the text of the named field, and reports whether the record has the field. If the
 // text is not UTF-8, it is encoded in base64, in a field with the suffix _b64.
 func (r record) text(name string) (string, bool) {
 	var text *string

@@ -12,7 +12,7 @@ const (
 	// backgroundGrace is the time between TERM and KILL for a background command.
 	backgroundGrace = 2 * time.Second
 
-	// outputDelay is how long to wait for output after the command has ended. Processes that the
+	// outputDelay is how long to wait for output after the command has ended: processes that the
 	// command left behind may keep the pipes open.
 	outputDelay = time.Second
 )
@@ -132,8 +132,8 @@ func (b *Background) Wait() (int, error) {
 	return b.code, b.err
 }
 
-// Stop sends TERM to the command, then KILL if it still runs after backgroundGrace, and waits until it has
-// ended.
+// Stop sends TERM to the command, then KILL if the command is still running after backgroundGrace,
+// and waits until the command has ended.
 func (b *Background) Stop() {
 	b.stop.Do(func() { b.send(order{Stop: true}) })
 	hung := time.AfterFunc(backgroundGrace+killTimeout+time.Second, func() { _ = b.guard.Process.Kill() })

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// ErrLate means that a command was not started because Stop was called or the time for TERM had passed.
+// ErrLate means that a command was not started, because Stop was called or the time for TERM had
+// passed.
 var ErrLate = errors.New("too late to start the command")
 
 // ErrGuardDied means that a command was killed because its guard died or hung.
@@ -43,8 +44,8 @@ type End struct {
 const guardName = "sscli-guard"
 
 const (
-	// clockInterval is how often the guard reads the clocks while the command runs. A timer would
-	// not count the time that the machine sleeps.
+	// clockInterval is how often the guard and sscli read the clocks while the command runs. A
+	// timer would not count the time that the machine sleeps.
 	clockInterval = 100 * time.Millisecond
 
 	// noDeadline is the time left when a command has no deadline.
@@ -53,6 +54,6 @@ const (
 	// reapInterval is how often the guard checks whether killed processes are gone.
 	reapInterval = 5 * time.Millisecond
 
-	// killTimeout is how long the guard waits for killed processes to disappear.
+	// killTimeout is how long the guard and sscli wait for killed processes to disappear.
 	killTimeout = 2 * time.Second
 )

@@ -67,7 +67,7 @@ func (g *guard) launch(env []string) (pid int, err error) {
 	attr := newGroup(g.options.Foreground != 0)
 	dieWithParent(attr)
 	pid, err = syscall.ForkExec(g.path, g.args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: attr})
-	signal.Ignore(unix.SIGTTOU) // only after the fork: the command must not inherit this
+	signal.Ignore(unix.SIGTTOU) // only after the fork: the command must not inherit the ignored SIGTTOU
 	if err != nil {
 		g.returnTerminal()
 		return 0, err
@@ -148,9 +148,9 @@ func (g *guard) sendKill() {
 	}
 }
 
-// remains reports whether the command still runs or has left processes behind: processes in its group, or
-// orphans that the guard adopted. If the command ended by itself, orphans in other sessions (daemons) do
-// not count.
+// remains reports whether the command is still running or has left processes behind: processes in
+// its group, or orphans that the guard adopted. If the command ended by itself, orphans in other
+// sessions (daemons) do not count.
 func (g *guard) remains() bool {
 	g.reap()
 	if !g.ended || unix.Kill(-g.pid, 0) != unix.ESRCH {

@@ -38,7 +38,7 @@ func GuardMain() bool {
 }
 
 // pipe returns the pipe whose handle sscli passed in an argument, and keeps the command from
-// inheriting it. It returns nil if word is not the handle of a pipe.
+// inheriting the handle. It returns nil if word is not the handle of a pipe.
 func pipe(word string) *os.File {
 	n, err := strconv.ParseUint(word, 10, strconv.IntSize)
 	if err != nil {
@@ -100,8 +100,8 @@ func (g *guard) forward(s syscall.Signal) {
 	_ = g.job.sendBreak()
 }
 
-// sendTerm sends Ctrl-Break to the command's group. A job without a console cannot get Ctrl-Break, so
-// it is killed immediately.
+// sendTerm sends Ctrl-Break to the command's group. A job without a console cannot get Ctrl-Break
+// and is killed immediately.
 func (g *guard) sendTerm() {
 	now := at(time.Now())
 	if err := g.job.sendBreak(); err != nil {

@@ -148,7 +148,7 @@ func (g *Guarded) wake() <-chan time.Time {
 	return time.After(max(0, min(clockInterval, g.left())))
 }
 
-// left returns the time until the deadline.
+// left returns the time until KILL is due.
 func (g *Guarded) left() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -169,8 +169,8 @@ func (g *Guarded) isOverdue() bool {
 	return g.giveUpAt.passed()
 }
 
-// Close ends the guard, which kills a command that still runs. Close may be called without Run, and more
-// than once.
+// Close ends the guard, which kills the command if it is still running. Close may be called without
+// Run, and more than once.
 func (g *Guarded) Close() {
 	signal.Stop(g.signals)
 	g.close()

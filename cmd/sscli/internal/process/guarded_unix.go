@@ -18,8 +18,8 @@ const codeKilled = 128 + int(unix.SIGKILL)
 // ending returns the signals that end sscli.
 func ending() []os.Signal { return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} }
 
-// passPipes passes the pipes to a guard as its descriptors 3 and 4. A signal to sscli's group must
-// not reach the guard.
+// passPipes passes the pipes to a guard as its descriptors 3 and 4. The guard leads its own process
+// group, so that a signal to sscli's group does not reach the guard.
 func passPipes(guard *exec.Cmd, orders, events *os.File) error {
 	guard.Args = []string{guardName}
 	guard.ExtraFiles = []*os.File{orders, events}
@@ -46,8 +46,8 @@ func (g *Guarded) prepareRun(s *start) (end func()) {
 	g.job = job{signals: g.signals, suspended: g.o.Suspended, tty: stdinTerminal(),
 		sendSignal: func(s syscall.Signal) { g.send(order{Signal: s}) }}
 	catch(g.signals, forwarded()...)
-	// While the command has the terminal, sscli is in the background. With SIGTTOU
-	// ignored it can still write to the terminal and take it back.
+	// While the command has the terminal, sscli is in the background. With SIGTTOU ignored, sscli
+	// can still write to the terminal and take it back.
 	ignore := !signal.Ignored(unix.SIGTTOU)
 	if ignore {
 		signal.Ignore(unix.SIGTTOU)
@@ -83,8 +83,8 @@ func (g *Guarded) killCommand() {
 }
 
 // killAll kills the command after its guard has died, and waits up to killTimeout for the command's
-// processes to end. Processes outside the command's group, and a command whose guard
-// died before it reported the start, are found only on Linux.
+// processes to end. Processes outside the command's group, and a command whose guard died before
+// reporting the start, are found only on Linux.
 func (g *Guarded) killAll() {
 	guard := g.guard.Process.Pid
 	for deadline := time.Now().Add(killTimeout); time.Now().Before(deadline); time.Sleep(reapInterval) {

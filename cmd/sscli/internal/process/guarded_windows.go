@@ -21,8 +21,8 @@ func ending() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 // catch delivers signals to c.
 func catch(c chan<- os.Signal, signals ...os.Signal) { signal.Notify(c, signals...) }
 
-// passPipes passes the pipes to a guard, with their handles as the guard's first arguments. Ctrl-C for
-// sscli's group must not reach the guard.
+// passPipes passes the pipes to a guard, with their handles as the guard's first arguments. The
+// guard leads its own process group, so that Ctrl-C for sscli's group does not reach the guard.
 func passPipes(guard *exec.Cmd, orders, events *os.File) (err error) {
 	guard.Args = []string{guardName}
 	var handles []syscall.Handle

@@ -9,8 +9,8 @@ import (
 )
 
 // A guard is a process between sscli and a command. It starts the command, sends it signals, and
-// ends it at its deadline, or immediately when sscli dies. Only the goroutine in run uses
-// a guard; other goroutines send functions to calls.
+// ends it at its deadline, or immediately when sscli dies. Only the goroutine that calls run uses
+// the fields; other goroutines send functions to calls.
 type guard struct {
 	child  // the command, as the operating system sees it
 	path   string
@@ -131,7 +131,8 @@ func (g *guard) handleOrder(o order) {
 	}
 }
 
-// start starts the command, unless sscli has sent Stop or no limit, or the time for TERM has passed.
+// start starts the command, unless sscli has sent Stop, sscli has not sent a limit, or the time for
+// TERM has passed.
 func (g *guard) start() {
 	if g.limit == nil || g.stopped || g.limit.Term.passed() {
 		g.refused = true
@@ -157,9 +158,9 @@ func (g *guard) start() {
 	g.note("started")
 }
 
-// check sends TERM and KILL when they are due, and reports whether the guard is done. While
-// the command's group exists, check never reads the process table or a file system, because
-// that could delay a signal.
+// check sends TERM and KILL when they are due, and reports whether the guard is done. As long as
+// the command's group exists, check does not read the process table or remove a file before it has
+// sent KILL, because that could delay the signal.
 func (g *guard) check() bool {
 	switch {
 	case g.pid == 0:
@@ -193,8 +194,8 @@ func (g *guard) check() bool {
 	return true
 }
 
-// terminate sends TERM to the command. If early is true, KILL follows after the grace period or at the
-// deadline, whichever comes first. Otherwise it follows at the deadline.
+// terminate sends TERM to the command. If early is true, KILL follows after the grace period or at
+// the deadline, whichever comes first. Otherwise KILL follows at the deadline.
 func (g *guard) terminate(early bool) {
 	if early {
 		g.killAt = g.killAt.earlier(at(time.Now().Add(g.options.Grace)))
@@ -203,8 +204,8 @@ func (g *guard) terminate(early bool) {
 	g.sendTerm()
 }
 
-// kill kills the command and its descendants. A process that is being created, or whose parent
-// still runs, may escape, so call kill until nothing remains.
+// kill kills the command and its descendants. A process that is being created, or whose parent is
+// still running, may escape, so call kill until nothing remains.
 func (g *guard) kill() {
 	if !g.killSent {
 		g.giveUpAt = at(time.Now().Add(killTimeout))

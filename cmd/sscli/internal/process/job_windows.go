@@ -15,8 +15,8 @@ type job struct {
 	exited chan int // receives the command's exit code
 }
 
-// startJob starts a command with these standard streams, as the first process of a new job. The
-// command is created inside the job, so no process that it starts can be outside.
+// startJob starts a command with the given standard streams, as the first process of a new job. The
+// command is created inside the job, so no process that the command starts can be outside the job.
 func startJob(path string, args, env []string, streams [3]*os.File) (*job, error) {
 	object, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
@@ -46,8 +46,9 @@ func startJob(path string, args, env []string, streams [3]*os.File) (*job, error
 	return j, nil
 }
 
-// createInJob starts a command in a job. The command inherits its standard streams and no other handle.
-// It leads a console process group, because Ctrl-Break can only be sent to a group.
+// createInJob starts a command in a job. The command inherits its standard streams and no other
+// handle. The command leads a console process group, because Ctrl-Break can only be sent to a
+// group.
 func createInJob(object windows.Handle, path string, args, env []string, streams [3]*os.File) (*windows.ProcessInformation, error) {
 	const attributeJobList = 0x0002000d // PROC_THREAD_ATTRIBUTE_JOB_LIST
 	list, err := windows.NewProcThreadAttributeList(2)
@@ -94,8 +95,8 @@ func createInJob(object windows.Handle, path string, args, env []string, streams
 	return &p, err
 }
 
-// environmentBlock returns the environment of a new process: UTF-16 strings, each with a zero at its end,
-// and a final zero. A variable with a zero byte is an error, because it would end the block early.
+// environmentBlock returns the environment of a new process: zero-terminated UTF-16 strings, and a
+// final zero. A variable with a zero byte is an error.
 func environmentBlock(env []string) ([]uint16, error) {
 	var block []uint16
 	for _, kv := range env {
@@ -111,7 +112,8 @@ func environmentBlock(env []string) ([]uint16, error) {
 	return append(block, 0), nil
 }
 
-// sendBreak sends Ctrl-Break to the command's group. Only processes on the console of this process get it.
+// sendBreak sends Ctrl-Break to the command's group. Only processes that share the console of this
+// process get it.
 func (j *job) sendBreak() error {
 	return windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(j.pid))
 }

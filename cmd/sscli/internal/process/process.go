@@ -5,8 +5,8 @@
 //	defer runner.Close()
 //	code, err := runner.Run(process.Command{Args: []string{"make", "test"}})
 //
-// A [Guarded] command also has a deadline. A second process, the guard, ends the command
-// at the deadline, even if sscli is killed, stopped or hangs.
+// A [Guarded] command also has a deadline. A second process, the guard, ends the command at the
+// deadline even if sscli is stopped or hangs, and immediately if sscli is killed.
 //
 //	g, err := process.NewGuarded(process.GuardOptions{Args: []string{"make", "test"}})
 //	defer g.Close()
@@ -22,7 +22,7 @@
 // itself sends Ctrl-C to the command of a Runner, and a Guarded command gets Ctrl-Break in place of
 // every signal.
 //
-// If sscli is killed, the command of a [Runner] and the processes that it left behind keep
+// If sscli is killed, the command of a [Runner] and any processes that the command left behind keep
 // running.
 package process
 
@@ -48,13 +48,13 @@ const (
 
 // A Command is a command for a [Runner].
 type Command struct {
-	Args  []string // the name, then its arguments
+	Args  []string // the command's name, then its arguments
 	Env   []string // NAME=VALUE; nil = sscli's environment
 	Input []byte   // standard input; nil = sscli's standard input
 }
 
-// Environ returns sscli's environment without the variables in drop. The variables in set are
-// added or replaced. On Windows, the names in set and drop must be in upper case.
+// Environ returns sscli's environment without the variables in drop, and with the variables in set,
+// which replace existing ones. On Windows, the names in set and drop must be in upper case.
 func Environ(set map[string]string, drop ...string) []string {
 	omit := make(map[string]bool)
 	for _, name := range drop {
@@ -76,7 +76,7 @@ func Environ(set map[string]string, drop ...string) []string {
 	return env
 }
 
-// A StartError means that a command could not be started. Code is [CodeSetup],
+// A StartError means that a command could not be started or waited for. Code is [CodeSetup],
 // [CodeNotExecutable] or [CodeNotFound].
 type StartError struct {
 	Name string

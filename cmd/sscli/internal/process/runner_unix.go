@@ -13,8 +13,8 @@ import (
 
 const errNotExecutable = syscall.ENOEXEC
 
-// A Runner runs commands, one after the other, in one goroutine. From the first command until
-// Close it handles SIGTSTP and SIGTTOU.
+// A Runner runs commands, one after the other, in one goroutine. From the first command on, sscli
+// ignores SIGTTOU and, until Close, the Runner handles SIGTSTP.
 type Runner struct {
 	signals  chan os.Signal // signals to forward to the command
 	children chan os.Signal // SIGCHLD
@@ -69,7 +69,7 @@ func (r *Runner) Run(c Command) (int, error) {
 		signal.Notify(r.stops, unix.SIGTTOU)
 	}
 	j.pid, err = syscall.ForkExec(path, c.Args, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin.Fd(), 1, 2}, Sys: attr})
-	// While the command has the terminal, sscli is in the background. With SIGTTOU ignored it
+	// While the command has the terminal, sscli is in the background. With SIGTTOU ignored, sscli
 	// can still write to the terminal and take it back.
 	signal.Ignore(unix.SIGTTOU)
 	defer j.tty.takeBack()
@@ -77,7 +77,7 @@ func (r *Runner) Run(c Command) (int, error) {
 		return 0, newStartError(name, err)
 	}
 	j.sendSignal = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // fails if the group has ended
-	// Only this goroutine sends signals to the command and waits for it. So no signal is sent after the
+	// Only this goroutine signals the command and waits for it, so no signal is sent after the
 	// wait, when j.pid may belong to another process.
 	for {
 		select {
@@ -155,7 +155,7 @@ func (r *Runner) idle() {
 	}
 }
 
-// Close stops the handling of SIGTSTP and SIGTTOU.
+// Close stops the handling of SIGTSTP. SIGTTOU stays ignored.
 func (r *Runner) Close() {
 	if r.endIdle != nil {
 		r.endIdle()

@@ -19,7 +19,7 @@ func adoptOrphans(bool) {}
 
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// hasParent always returns true, because it cannot find out the parent of a process.
+// hasParent always returns true, because the parent of a process is not known.
 func hasParent(int, int) bool { return true }
 
 func listProcesses() []process { return nil }

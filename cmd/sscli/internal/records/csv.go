@@ -197,7 +197,7 @@ func (t Type) value(cell string) ([]byte, error) {
 	return nil, fmt.Errorf("%.64q is not a %s", cell, t)
 }
 
-// isNumber reports whether a cell is a JSON number.
+// isNumber reports whether a cell, which must not be empty, is a JSON number.
 func isNumber(cell string) bool {
 	return (cell[0] == '-' || cell[0] >= '0' && cell[0] <= '9') && json.Valid([]byte(cell)) && strings.TrimSpace(cell) == cell
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ReadKey returns the records of a key from its file in dir, and the name of the file: the key, with or
-// without an extension such as .jsonl or .csv. Each loop over rows reads the file again. A missing file
-// is a usage error.
+// ReadKey returns the records of a key from its file in dir, and the path of the file. The file is
+// named like the key, with or without an extension such as .jsonl or .csv. Each loop over rows
+// reads the file again. A missing file is a usage error.
 func ReadKey(dir, key string) (rows iter.Seq2[Record, error], name string, err error) {
 	extensions := []string{"", ".jsonl", ".ndjson", ".json", ".csv", ".tsv"}
 	if info, err := os.Stat(dir); err != nil {

@@ -129,8 +129,8 @@ func (o Options) format(start []byte) Format {
 	return CSV
 }
 
-// Value returns the records of a source as canonical JSON Lines, and the number of records. size is the
-// expected length of the result in bytes, which saves memory. It may be wrong or 0.
+// Value returns the records of a source as canonical JSON Lines, and the number of records. size is
+// the expected length of the result in bytes, to allocate it only once; size may be wrong or 0.
 func Value(source io.Reader, o Options, size int) (value []byte, n int, err error) {
 	value = slices.Grow([]byte{}, size)
 	for r, err := range Read(source, o) {

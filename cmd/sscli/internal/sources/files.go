@@ -25,12 +25,12 @@ type file struct {
 	where   string // where the key is defined, for errors
 }
 
-// newFile returns the file for a key whose value is the content of the file with a name.
+// newFile returns the file for a key whose value comes from the file at the path name.
 func newFile(key, name string) file {
 	return file{key: key, name: name, dataset: isDataset(name), where: format.Path(name)}
 }
 
-// isDataset reports whether a file is a data set, by its extension.
+// isDataset reports whether a file is a data set, judging by its extension.
 func isDataset(name string) bool {
 	ext := strings.ToLower(filepath.Ext(name))
 	return ext == ".csv" || ext == ".jsonl"
@@ -46,8 +46,8 @@ func keyOf(path string) string {
 	return key
 }
 
-// files returns a source for a list of files. If the source is called with values set to false, it
-// opens plain files but does not read them.
+// files returns a source for a list of files. If values is false, the source opens plain files but
+// does not read them.
 func files(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
@@ -66,8 +66,8 @@ func files(all []file) source {
 	}
 }
 
-// content returns the value of the key, and checks that the store would accept it. If values is false,
-// it opens a plain file without reading it, and returns nil.
+// content returns the value of the key, and checks that the store would accept it. If values is
+// false, content opens a plain file without reading it, and returns nil.
 func (f file) content(values bool) (value []byte, err error) {
 	switch {
 	case f.name == "":

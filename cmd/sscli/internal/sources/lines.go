@@ -120,7 +120,7 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 	}
 }
 
-// changed returns the error for a source whose content is no longer that of the first pass.
+// changed returns the error for a source whose content has changed since the first pass.
 func changed() error { return fault.Usagef("changed while it was read") }
 
 // inSource adds the name of a source to a usage error. It returns other errors unchanged.

@@ -144,8 +144,8 @@ func nestedDeeply(text []byte) bool {
 	return deepest > most || bytes.Contains(text, bytes.Repeat([]byte("- "), most)) || bytes.Contains(text, bytes.Repeat([]byte("? "), most))
 }
 
-// members calls f for each member of the mapping n. If n is not a mapping, it returns an error; want is
-// the description of the mapping in this error.
+// members calls f for each member of the mapping n. If n is not a mapping, members returns an error
+// that describes the expected mapping with want.
 func members(n ast.Node, want string, f func(name string, n ast.Node) error) error {
 	mapping, ok := n.(ast.MapNode)
 	if !ok {

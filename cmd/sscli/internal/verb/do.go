@@ -70,8 +70,9 @@ func attempt(ctx context.Context, a *app.App, o client.Options, req Request, rea
 	return err
 }
 
-// DoOver carries out a request over a session and prints its results. Each exchange has the session's
-// timeout. timeout limits only the reading back of a write whose reply was lost.
+// DoOver carries out a request over a session and prints its results. Each exchange has the
+// session's timeout. timeout limits the reading back of writes whose replies were lost and, without
+// --retry-for, the repetition of GETs whose replies were lost.
 func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	return doOver(ctx, ctx, a, s, req, timeout)
 }
@@ -93,7 +94,7 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 type transport struct {
 	send     sender
 	readBack ReadBack
-	timeout  time.Duration // for reading back
+	timeout  time.Duration // for reading back and, without --retry-for, for repeating GETs
 }
 
 // A sender sends one request and returns its reply.
@@ -230,7 +231,7 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 	return result, cmp.Or(err, fault.NoIf(!yes))
 }
 
-// patternUse returns the command that does for all keys that match a pattern what verb does for one key.
+// patternUse returns the command that does the same as verb, for all keys that match a pattern.
 func patternUse(verb string) string {
 	if verb == wire.VerbDel {
 		return "del --match PATTERN"

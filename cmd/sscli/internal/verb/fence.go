@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// send sends the only command of a request. With --force-fence it overrides the key's fencing token.
-// The error for a refused token says what is known about the token.
+// send sends the only command of a request. With --force-fence it overrides the key's fencing
+// token. The error for a refused or missing token says what is known about the key's token.
 func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
@@ -141,8 +141,8 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
-// aboutLock returns a text that says who holds the surrounding lock, and how much newer than token the
-// lock's token is.
+// aboutLock returns a text that says who holds the surrounding lock and, if the lock's token is
+// newer than token, by how much.
 func aboutLock(a *app.App, name string, held client.GetResult, token string) string {
 	if !held.Found {
 		return fmt.Sprintf("lock %s is free now", format.Brief(name))
@@ -168,7 +168,7 @@ func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
 	defer cancel()
 	reply, err := do(ctx, client.Get(c.Key()))
 	if err != nil {
-		return // VDEL itself succeeded, and the note is optional
+		return // the VDEL was answered, and the note is optional
 	}
 	stored, given := string(reply.(client.GetResult).Value), c.Value()
 	switch {

@@ -54,8 +54,8 @@ func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back
 	reading.Wait()
 }
 
-// recoverOne does the work of Recover for one write. limited is ctx with the deadline that all writes
-// share.
+// recoverOne does the work of Recover for one write. limited is ctx with the common deadline of all
+// writes.
 func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}

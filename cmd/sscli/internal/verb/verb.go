@@ -136,15 +136,15 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 type Request struct {
 	Commands []client.Command // sent in order; may be empty if the keys come from a file
 	Force    bool             // --force-fence; only with a single command
-	Alone    bool             // unknown effect: a batch sends it while no other request is in flight
+	Alone    bool             // unknown effect: a batch sends the request while no other is in flight
 	Replaces bool             // Result replaces a file
 
 	// Result turns the reply to one of the commands into a result. yes is false if the reply means
 	// "no", which has exit code 1. A nil result prints nothing.
 	Result func(c *client.Command, r client.Result) (result format.Result, yes bool, err error)
 
-	// Run, unless nil, carries out the whole request. It is for requests in which each exchange depends
-	// on the previous one. Commands then holds only the first command.
+	// Run, unless nil, carries out the whole request, and Commands holds only the first command.
+	// Run is for requests in which each exchange depends on the previous one.
 	Run func(ctx context.Context, a *app.App, s *client.Session) error
 
 	Show format.Show  // --show, which affects only the human form of output; empty if it was not given

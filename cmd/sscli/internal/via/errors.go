@@ -66,8 +66,8 @@ func cleanLine(line string) string {
 	return strings.TrimPrefix(line, "Error: ")
 }
 
-// lastLine returns the last line of kubectl's standard error that is neither empty nor a reference to
-// the help. That line has the reason why kubectl failed.
+// lastLine returns the last line of kubectl's standard error that is neither empty nor a reference
+// to the help. That line says why kubectl failed.
 func lastLine(text string) string {
 	last := ""
 	for line := range strings.Lines(text) {

@@ -16,11 +16,11 @@ import (
 // happens when
 //
 //   - kubectl has ended or reported an error;
-//   - a connection was closed that had received nothing; or
+//   - a connection could not be opened, or was closed before it received anything; or
 //   - a connection was closed more than [silence] after its last write, which was still unanswered.
 //
-// In the last two cases, the forward's pod may be gone, because some versions of kubectl keep running
-// without their pod.
+// In the last two cases, the pod may be gone: some versions of kubectl keep running without their
+// pod.
 type forward struct {
 	call    // err is set before ready is closed, if kubectl ended first
 	way     *Way
@@ -52,8 +52,9 @@ func pause(failures int) time.Duration {
 	return min(first<<min(failures-1, 10), longest)
 }
 
-// podTimeout returns how long kubectl may wait for a running pod: 80 % of the time until the deadline
-// of ctx, so that the caller gets kubectl's error before its own timeout.
+// podTimeout returns how long kubectl may wait for a running pod: 80 % of the time until the
+// deadline of ctx, and at least 1 s, so that the caller gets kubectl's error before its own
+// timeout.
 func podTimeout(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -231,8 +232,8 @@ func (f *forward) explain(err error) error {
 	return &Error{Call: f.name, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
 }
 
-// explainLoss returns the error for a connection that ended after it received something: why the
-// forward failed, if it did, otherwise err.
+// explainLoss returns the error for a connection that ended after it received something: the reason
+// why the forward failed, if it did, or else err.
 func (f *forward) explainLoss(err error) error {
 	reported, ended := f.report()
 	switch {
@@ -245,8 +246,8 @@ func (f *forward) explainLoss(err error) error {
 }
 
 // report returns the last error that kubectl reported, and whether kubectl has ended. kubectl may
-// report an error or end slightly later than it closes a connection. report therefore waits up to 300
-// ms for an error or the end. It ignores an error older than 1 s, which was about another connection.
+// report an error, or end, slightly after it closes a connection, so report waits up to 300 ms for
+// an error or the end. It ignores an error older than 1 s, which was about another connection.
 func (f *forward) report() (reported string, ended bool) {
 	select {
 	case <-f.reported:
@@ -271,9 +272,9 @@ type conn struct {
 	closed     sync.Once
 }
 
-// Read implements [net.Conn]. It returns [net.ErrClosed] and [os.ErrDeadlineExceeded] unchanged. Any
-// other error before the first byte is an *[Error]. After the first byte, the error is the reason why
-// the forward failed, if it did.
+// Read implements [net.Conn]. It returns [net.ErrClosed] and [os.ErrDeadlineExceeded] unchanged.
+// Any other error before the first byte is an *[Error]. After the first byte, the error is the
+// reason why the forward failed. If the forward did not fail, the error is unchanged.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {

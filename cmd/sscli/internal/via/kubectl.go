@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxOutput is the maximum number of bytes that a call keeps of kubectl's standard output, and of
-	// its standard error. A config map has at most 1 MiB.
+	// maxOutput is the maximum number of bytes that a call keeps of kubectl's standard output, and
+	// of its standard error. A config map is at most 1 MiB in size.
 	maxOutput = 2 << 20
 
 	// callTimeout is the time after which a kubectl is stopped, so that a later attempt can start

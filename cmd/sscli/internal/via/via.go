@@ -5,9 +5,10 @@
 //	defer w.Close()
 //	o := client.Options{Address: settings.Address, TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token}
 //
-// The first call of a [Way] starts three kubectl processes in parallel: port-forward, get --raw for
-// the config map with the broker's CA, and create token. The port-forward keeps running. After it has
-// ended, for example because its pod was deleted, the next [Way.Dial] starts another.
+// The first Dial, Open, CA or Token of a [Way] starts up to three kubectl processes in parallel:
+// port-forward, get --raw for the config map with the broker's CA, and create token. The
+// port-forward keeps running. After it has ended, for example because its pod was deleted, the next
+// [Way.Dial] starts another.
 //
 // The CA and the token stay in memory. Each kubectl is a [process.Background], so it ends when sscli
 // ends, even if sscli is killed. When kubectl fails, the error is an *[Error]. When the caller's

@@ -112,7 +112,6 @@ func (p *pipeline) begin(ctx, late context.Context) bool {
 	}
 	switch {
 	case l.Err != nil:
-		l.req = verb.Request{} // otherwise finish would describe l.Err as an error of the request
 	case !l.sends():
 		if len(p.underWay) > 0 {
 			return false
@@ -129,10 +128,11 @@ func (p *pipeline) begin(ctx, late context.Context) bool {
 		return false
 	default:
 		if l.Err = p.confirm(ctx, &l.req); l.Err != nil {
-			l.req = verb.Request{}
 			break
 		}
-		l.f, l.Err = p.pipe.Queue(late, l.req.Commands[0])
+		if l.f, l.Err = p.pipe.Queue(late, l.req.Commands[0]); l.Err != nil {
+			l.Err = fault.Describe(l.req.Commands[0], l.Err)
+		}
 	}
 	p.next = slices.Delete(p.next, 0, 1)
 	p.underWay = append(p.underWay, l)
@@ -257,8 +257,6 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 		}
 		p.countNewer(l)
 		result, err = verb.Present(p.app, &l.req, 0, l.Reply, l.Err)
-	} else if len(l.req.Commands) > 0 {
-		err = fault.Describe(l.req.Commands[0], err)
 	}
 	if result != nil && !p.flags.silent {
 		if queueErr := p.app.Queue(result); queueErr != nil {

@@ -37,7 +37,7 @@ const (
 // Audience is the only audience that the server creates tokens for.
 const Audience = "aio-internal"
 
-// User is the name of the user as whom kubectl logs in.
+// User is the name of the user that kubectl logs in as.
 const User = "ann"
 
 // userToken is the token of User in the kubeconfig file.
@@ -138,7 +138,7 @@ func (s *Server) DeletePod() {
 	s.closeForwards()
 }
 
-// CreatePod creates the pod again.
+// CreatePod creates the pod again. Call it only after DeletePod.
 func (s *Server) CreatePod() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

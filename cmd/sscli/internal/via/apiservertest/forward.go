@@ -18,8 +18,8 @@ const (
 	// forwardProtocol is the name of the protocol of the streams in a port-forward.
 	forwardProtocol = "portforward.k8s.io"
 
-	// tunnelProtocol is the name of the WebSocket subprotocol that carries SPDY, which carries the
-	// streams.
+	// tunnelProtocol is the name of the WebSocket subprotocol that carries SPDY, which in turn
+	// carries the streams.
 	tunnelProtocol = "SPDY/3.1+" + forwardProtocol
 )
 
@@ -101,9 +101,9 @@ func upgrade(w http.ResponseWriter, r *http.Request) (net.Conn, error) {
 	return &upgraded{conn, buffered.Reader, conn}, nil
 }
 
-// stream begins to serve a stream. kubectl opens two streams for each local connection: one for an
-// error message, which stays empty, and one for the data. The reply is sent before the method returns,
-// because spdystream drops data that arrives before the reply.
+// stream starts to serve a stream. kubectl opens two streams for each local connection: one for an
+// error message, which stays empty, and one for the data. The reply is sent before the method
+// returns, because spdystream drops data that arrives before the reply.
 func (f *forward) stream(stream *spdystream.Stream) {
 	_ = stream.SendReply(http.Header{}, false) // fails only if the connection is lost; then reads fail too
 	if stream.Headers().Get("streamType") == "error" {

@@ -25,7 +25,7 @@ var discovery = map[string]object{
 
 var appsV1 = object{"groupVersion": "apps/v1", "version": "v1"}
 
-// resources returns the list of the resources in an API group.
+// resources returns the document that lists the resources in an API group.
 func resources(group string, list ...object) object {
 	return object{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": list}
 }
@@ -100,7 +100,7 @@ func (s *Server) serveResource(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// object returns the object of a resource with a name, and reports whether it exists.
+// object returns the named object of a resource, and reports whether the object exists.
 func (s *Server) object(resource, name string) (object, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

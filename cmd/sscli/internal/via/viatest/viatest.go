@@ -38,8 +38,8 @@ const deleted = syscall.SIGALRM
 //	silent     if not empty, makes forwards accept connections and send nothing
 type Cluster struct{ Dir string }
 
-// Start makes a cluster whose broker has the given address. It adds to the PATH a link with the name
-// kubectl that leads to this test program.
+// Start makes a cluster whose broker has the given address. It puts a link named kubectl, which
+// leads to this test program, first in PATH.
 func Start(t *testing.T, broker string) *Cluster {
 	t.Helper()
 	c := &Cluster{t.TempDir()}
