@@ -12,8 +12,8 @@ type Login struct {
 	Username string // from CONNECT, not verified; empty if Again is true
 	Password []byte // nil: none
 
-	// Enhanced authentication (MQTT 5, 4.12). Method is empty if there is none. Data comes
-	// from the last packet. Again is true if the client is already connected.
+	// Enhanced authentication (MQTT 5, 4.12). Method is empty if the client did not ask for it.
+	// Data is from the last CONNECT or AUTH. Again is true if the client is already connected.
 	Method string
 	Data   []byte
 	Again  bool
@@ -25,16 +25,16 @@ type Login struct {
 
 // A Verdict is the decision on a [Login].
 type Verdict struct {
-	// Code is 0 to let the client in, 0x18 to send Data in AUTH and wait for the client's
-	// next AUTH, and otherwise the reason code of CONNACK, or of DISCONNECT if the client was
-	// already connected.
+	// Code is 0 to accept the client, 0x18 to send Data in AUTH and wait for the client's next
+	// AUTH, or an error code (0x80 or more) for CONNACK, or for DISCONNECT if the client is already
+	// connected.
 	Code     byte
 	Text     string // Reason String
 	Data     []byte // Authentication Data
 	Username string // the verified user name; empty: none
 }
 
-// authenticate calls Options.Login, without the lock, and acts on the verdict.
+// authenticate calls Options.Login, without the lock, and carries out the verdict.
 func (c *Client) authenticate() *Error {
 	b := c.b
 	c.challenged = false
@@ -64,7 +64,7 @@ func (c *Client) authenticate() *Error {
 	}
 	c.Username = v.Username
 	if c.login.Again {
-		c.session.user = v.Username // the client has proved that it is both users
+		c.session.setUser(v.Username) // the client has logged in as both users
 		c.sendAuth(Success, v.Data)
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *Client) sendAuth(code byte, data []byte) {
 	c.packet(typeAuth<<4, appendProperties([]byte{code}, c.appendAuth(nil, data)))
 }
 
-// appendAuth appends the properties of enhanced authentication.
+// appendAuth appends the Authentication Method and, unless data is nil, the Authentication Data.
 func (c *Client) appendAuth(props, data []byte) []byte {
 	props = appendString(append(props, propAuthMethod), c.login.Method)
 	if data != nil {

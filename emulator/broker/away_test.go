@@ -59,3 +59,33 @@ func TestSessionsOfConnectedClients(t *testing.T) {
 	connect(t, s, "ann3", as("ann")) // ends ann1
 	resume(t, s, "ann2", lasting, as("ann"))
 }
+
+// TestSessionsAfterReauthentication: a session counts for the user that its client is now, so that no
+// user is taken for the owner of sessions that are gone.
+func TestSessionsAfterReauthentication(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
+		return broker.Verdict{Username: string(l.Data)}
+	}})
+	as := func(user string) func(*packets.Connect) {
+		return func(c *packets.Connect) { c.Properties.AuthMethod, c.Properties.AuthData = "NAME", []byte(user) }
+	}
+	gone := func(sessions int) {
+		t.Helper()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Sessions == sessions })
+	}
+	connect(t, s, "owner", lasting, as("ann")).conn.Close()
+	gone(1)
+	for range 4 {
+		c := connect(t, s, "changing", as("ann"))
+		c.send(&packets.Auth{ReasonCode: packets.AuthReauthenticate, Properties: &packets.Properties{AuthMethod: "NAME", AuthData: []byte("bob")}})
+		c.expect("AUTH 0x00 NAME ")
+		c.conn.Close()
+		gone(1)
+	}
+	for i, id := range []string{"1", "2", "3"} {
+		connect(t, s, id, lasting, as("mallory")).conn.Close()
+		gone(i + 2)
+	}
+	connect(t, s, "new", as("cid")) // ends 1
+	resume(t, s, "owner", lasting, as("ann"))
+}

@@ -24,9 +24,9 @@ type connectPacket struct {
 	user, password      []byte
 }
 
-// decodeConnect reads a CONNECT. If it returns both a packet and an error, the packet's version is
-// the protocol version for the reply. If the packet is nil or its version is 0, the broker sends no
-// reply.
+// decodeConnect reads a CONNECT. If decodeConnect returns both a packet and an error, the packet's
+// version is the protocol version of the CONNACK. If the packet is nil or its version is 0, the
+// broker sends no CONNACK.
 func decodeConnect(body []byte) (*connectPacket, *Error) {
 	p := new(connectPacket)
 	d := decoder{body: body}
@@ -99,7 +99,7 @@ func (p *connectPacket) decodeWill(d *decoder) {
 }
 
 func (c *Client) handleConnect(body []byte) *Error {
-	// Later packets may overwrite this one before the login is decided.
+	// Later packets may overwrite body before the login is decided.
 	p, err := decodeConnect(bytes.Clone(body))
 	if p != nil {
 		c.Version = p.version
@@ -149,8 +149,9 @@ func (c *Client) refuse(v Verdict) *Error {
 	return nil
 }
 
-// openSession resumes or creates the client's session and sends CONNACK. It first ends another
-// connection that uses the session [MQTT-3.1.4-3]. It refuses a session that belongs to another user.
+// openSession resumes or creates the client's session and sends CONNACK. If another connection is
+// using the session, openSession first ends that connection [MQTT-3.1.4-3]. It refuses the client
+// if the session belongs to another user.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
 	if !c.claimSession() || c.isClosing() {
@@ -213,7 +214,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	c.quota = c.receiveMax
 	c.aliasMax = uint16(min(p.props.number(propTopicAliasMax), maxOutgoingAliases))
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
-	c.packet(typeConnack<<4, connack)
+	c.queuePacket(typeConnack<<4, connack) // even if the resumed session exceeds the outbox
 	c.connack = len(c.out)
 	c.connect, c.login.Password, c.login.Data, c.login.Username = nil, nil, nil, ""
 	b.stats.Clients++
@@ -225,8 +226,8 @@ func (c *Client) openSession(v Verdict) *Error {
 	return nil
 }
 
-// claimSession disconnects the client that is using the session, if any. It returns false if the
-// session belongs to another user.
+// claimSession disconnects the client that is using the session, if any. It may unlock the broker.
+// It returns false if the session belongs to another user.
 func (c *Client) claimSession() bool {
 	for {
 		s := c.b.sessions[c.ID]
@@ -242,14 +243,15 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// A part of the budget, 1/resumeShare, is reserved for clients that resume their sessions.
+// Clients that resume their sessions may exceed the budget by 1/resumeShare.
 const resumeShare = 8
 
 // maxOutgoingAliases is the maximum number of Topic Aliases that the broker uses for one client.
 const maxOutgoingAliases = 256
 
 // connackBody returns the body of a CONNACK that accepts the client, with no session present. Its
-// properties say what differs from the CONNECT or from MQTT's defaults (MQTT 5, 3.2.2.3).
+// properties state the broker's limits and any values that replace those in the CONNECT (MQTT 5,
+// 3.2.2.3).
 func (c *Client) connackBody(v Verdict, serverKeepAlive bool) []byte {
 	if c.Version == version4 {
 		return []byte{0, 0}

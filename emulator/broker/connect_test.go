@@ -3,6 +3,7 @@ package broker_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -385,4 +386,34 @@ func TestShutdown(t *testing.T) {
 	}
 	c.ended("DISCONNECT 0x8b")
 	silent.ended()
+}
+
+// TestResumeFullOutbox: a client whose session holds more than its outbox may is told so after CONNACK
+// [MQTT-3.2.0-1].
+func TestResumeFullOutbox(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 4, Queue: 8}})
+	c := connect(t, s, "c", lasting)
+	c.subscribe("t", 1)
+	c.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
+	p := connect(t, s, "p")
+	for range 8 {
+		p.publish("t", 1, "m", 0)
+	}
+	d := dial(t, s, "c")
+	if ack := d.hello(lasting, receiveMaximum(1)); ack.ReasonCode != 0 || !ack.SessionPresent {
+		t.Fatalf("CONNACK %#x, session present %t", ack.ReasonCode, ack.SessionPresent)
+	}
+}
+
+// TestServerKeepAlive: a limit that does not fit in two bytes, or in whole seconds, is stated as one that
+// does (MQTT 5, 3.2.2.3.14).
+func TestServerKeepAlive(t *testing.T) {
+	for limit, want := range map[time.Duration]uint16{24 * time.Hour: math.MaxUint16, 1500 * time.Millisecond: 1, time.Millisecond: 1} {
+		s := start(t, broker.Options{Limits: broker.Limits{KeepAlive: limit}})
+		ack := dial(t, s, "c").hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		if got := ack.Properties.ServerKeepAlive; got == nil || *got != want {
+			t.Errorf("limit %v: Server Keep Alive %v, want %d", limit, got, want)
+		}
+	}
 }

@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Limits bound the resources that clients can use on a [Broker]. A zero field means its default.
 // Byte counts are approximate: they include an estimate of the broker's own structures.
@@ -16,22 +19,26 @@ type Limits struct {
 	// TopicAliasMaximum is the number of topic aliases that a client may define. Default: 64.
 	TopicAliasMaximum uint16
 
-	// KeepAlive is the longest Keep Alive, in whole seconds. If an MQTT 5 client asks for a
-	// longer one, or for none, CONNACK tells it to use this one. Default: no limit.
+	// KeepAlive is the longest Keep Alive, rounded down to whole seconds, but at least 1 s and at
+	// most 65535 s. If an MQTT 5 client asks for more, or for none, CONNACK tells it to use
+	// KeepAlive. Default: no limit.
 	KeepAlive time.Duration
 
-	// Outbox is the number of packets that may wait to be sent to a connected client.
-	// OutboxBytes is their size, including unacknowledged messages. A client that exceeds
-	// either is disconnected with 0x97. Defaults: 262144, which holds all retained messages, and 256 MiB.
+	// Outbox is the number of packets that may wait to be sent to a connected client. OutboxBytes
+	// limits their memory together with the client's unacknowledged messages. A client that exceeds
+	// either is disconnected with 0x97. Defaults: 262144, which has room for all retained messages,
+	// and 256 MiB.
 	Outbox, OutboxBytes int
 
-	// Queue is the number of messages kept for a session whose client is away, and QueueBytes
-	// their size. If a message would exceed either, its publisher gets 0x97. Defaults: 65536, 64 MiB.
+	// Queue is the number of messages kept for a session whose client is away, and QueueBytes their
+	// size. Once either is reached, publishers of further messages get 0x97. Defaults: 65536, 64
+	// MiB.
 	Queue, QueueBytes int
 
-	// MaxSessions is the number of sessions, whether their clients are connected or away. When it
-	// is reached, a CONNECT that needs a new session ends one whose client is away: of the
-	// user with the most sessions, or else of its own user. Otherwise it is refused with 0x97. Default: 100000.
+	// MaxSessions is the number of sessions, whether their clients are connected or away. At the
+	// limit, a CONNECT that needs a new session ends a session whose client is away: one of the
+	// user with the most sessions, or else one of its own user. If there is none, the CONNECT is
+	// refused with 0x97. Default: 100000.
 	MaxSessions int
 
 	// MaxSubscriptions is the number of subscriptions in one session. Further topic filters get
@@ -43,15 +50,18 @@ type Limits struct {
 	MaxRetained, MaxRetainedBytes int
 
 	// MaxBytes is the memory that all clients together may occupy: sessions, subscriptions,
-	// messages, and packets in transit. When it is used up, CONNECT, SUBSCRIBE and messages that
-	// the broker would have to keep get 0x97, and a client that needs more memory than its share
-	// is disconnected with 0x97. Default: 1 GiB.
+	// messages, and packets in transit. When it is exhausted, CONNECT, SUBSCRIBE and messages that
+	// the broker would have to keep get 0x97, and a client that needs more memory than its share is
+	// disconnected with 0x97. Default: 1 GiB.
 	MaxBytes int
 }
 
 func (l *Limits) setDefaults() {
 	if l.ReceiveMaximum == 0 {
 		l.ReceiveMaximum = 1024
+	}
+	if l.KeepAlive > 0 {
+		l.KeepAlive = min(max(l.KeepAlive.Truncate(time.Second), time.Second), math.MaxUint16*time.Second)
 	}
 	if l.TopicAliasMaximum == 0 {
 		l.TopicAliasMaximum = 64

@@ -8,12 +8,12 @@ import (
 )
 
 // A client's outbox, Client.out, holds whole packets in sending order. Only one goroutine at a time
-// writes to a client; busy is set while it does. It moves the outbox to Client.writing and writes
-// without the lock. For a few plain TCP clients, Unlock writes as much as the socket accepts without
-// blocking. The client's writeLoop writes everything else.
+// writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
+// Client.writing, which it writes without the lock. For a few plain TCP clients, Unlock writes as
+// much as the socket accepts without blocking. The client's writeLoop writes everything else.
 
-// reserve grows the outbox by the size of a packet, in bytes, and returns it. The caller appends the
-// packet and stores the result in c.out.
+// reserve makes room in the outbox for a packet of size bytes, counts the packet as queued, and
+// returns the outbox. The caller appends the packet and stores the result in c.out.
 func (c *Client) reserve(size int) []byte {
 	c.markDirty()
 	c.waiting++
@@ -29,14 +29,14 @@ func (c *Client) reserve(size int) []byte {
 	return c.out
 }
 
-// A reference is a part of the outbox that is not copied.
+// A reference is a part of the outbox that is sent without being copied to Client.out.
 type reference struct {
-	at   int // offset in Client.out or Client.writing of what follows the part
+	at   int // offset in Client.out or Client.writing at which the part is inserted
 	part []byte
 }
 
-// refer appends a part of a payload to the outbox, of which it copies only the tail. A WebSocket message
-// needs the whole packet in one piece, see writeParts.
+// refer appends the rest of a payload to the outbox. It copies only rest.Tail. The memory for
+// rest.Large is charged twice for a WebSocket, because writeParts copies the whole packet.
 func (c *Client) refer(rest *chunk.Rest) {
 	n := len(rest.Large)
 	c.references = append(c.references, reference{len(c.out), rest.Large})
@@ -53,7 +53,7 @@ func (c *Client) referenceCost(n int) int {
 	return n
 }
 
-// dropReferences discharges references.
+// dropReferences removes references from the queued and charged bytes.
 func (c *Client) dropReferences(references []reference) {
 	for _, r := range references {
 		c.queued = max(0, c.queued-len(r.part))
@@ -70,8 +70,8 @@ func (c *Client) markDirty() {
 }
 
 // ensureRoom reports whether the outbox has room for another packet of size bytes. If not, it
-// disconnects the client. Replies to the client's own packets need room too. Otherwise a client that
-// sends but never reads could fill the memory.
+// disconnects the client. Replies to the client's own packets need room too: otherwise, a client
+// that sends but never reads could exhaust the memory.
 func (c *Client) ensureRoom(size int) bool {
 	if c.isClosing() {
 		return false
@@ -81,7 +81,7 @@ func (c *Client) ensureRoom(size int) bool {
 		n += s.pending.len()
 	}
 	share := bytes
-	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks what remains
+	if c.fast != nil && (!c.busy || c.direct) { // writeDirect checks the bytes that it cannot write
 		share, size = bytes-c.queued, 0
 	}
 	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(share, size) {
@@ -110,6 +110,11 @@ func (c *Client) packet(first byte, body []byte) {
 		c.disconnect(packetTooLarge, "")
 		return
 	}
+	c.queuePacket(first, body)
+}
+
+// queuePacket queues a packet without checking its size or the room in the outbox.
+func (c *Client) queuePacket(first byte, body []byte) {
 	c.out = appendPacket(c.reserve(1+varintLength(len(body))+len(body)), first, body)
 }
 
@@ -121,7 +126,7 @@ func (c *Client) takeOutbox() {
 	c.waiting, c.connack = 0, 0
 }
 
-// After a buffer was written, any client may reuse it as its outbox.
+// After buffers are written, some are kept and reused as outboxes of any client.
 const (
 	maxSpare  = 128 << 10 // maximum capacity of a buffer that is kept, in bytes
 	maxSpares = 64        // maximum number of buffers that are kept
@@ -155,8 +160,8 @@ func (c *Client) callWriter() {
 	c.wake.Signal()
 }
 
-// maxDirectWrites is the number of clients to which one Unlock writes on its own goroutine. For the
-// other clients it wakes their writeLoops, which write in parallel.
+// maxDirectWrites is the number of clients to which one Unlock writes on its own goroutine. Unlock
+// wakes the writeLoops of the other clients, which write in parallel.
 const maxDirectWrites = 4
 
 // Unlock unlocks the broker and sends the queued packets.
@@ -205,7 +210,8 @@ type directWrite struct {
 	err error
 }
 
-// writeDirect writes as much as each socket accepts without blocking. writeLoop writes the rest.
+// writeDirect writes as much as each socket accepts without blocking. Each client's writeLoop
+// writes the rest.
 func (b *Broker) writeDirect(direct []directWrite) {
 	for i := range direct {
 		w := &direct[i]
@@ -231,8 +237,8 @@ func (b *Broker) writeDirect(direct []directWrite) {
 	}
 }
 
-// writeLoop writes the outbox each time callWriter wakes it. If the client is closing, it then closes
-// the broker's side of the connection and returns.
+// writeLoop writes the outbox each time callWriter wakes it. If the connection is closing,
+// writeLoop then closes the broker's side and returns.
 func (c *Client) writeLoop() {
 	b := c.b
 	b.mu.Lock()
@@ -269,7 +275,8 @@ func (c *Client) writeLoop() {
 	}
 }
 
-// writeParts writes p with the large parts at their offsets. It requires no lock.
+// writeParts writes p with the large parts at their offsets. A WebSocket message must be one whole
+// packet, so writeParts joins the parts first. It requires no lock.
 func (c *Client) writeParts(p []byte, large []reference) error {
 	var parts [][]byte
 	from := 0

@@ -10,12 +10,12 @@ import (
 type session struct {
 	b      *Broker
 	id     string
-	user   string  // the user who created the session; no other user may use it
+	user   string  // the session's user; no other user may use the session
 	client *Client // nil: away
 	expiry uint32  // in seconds; 0: the session ends with the connection
 	subs   map[string]*subscription
 
-	received map[uint16]struct{} // packet identifiers of QoS 2 messages whose PUBREL has not come yet
+	received map[uint16]struct{} // packet identifiers of QoS 2 messages that wait for PUBREL
 	inflight inflight
 	pending  queue
 	held     int // estimated memory of the messages in inflight and pending, in bytes
@@ -26,7 +26,7 @@ type session struct {
 	away        *list.Element // in Broker.away; nil: the client is connected
 }
 
-// neverExpires is a Session Expiry Interval (MQTT 5, 3.1.2.11.2).
+// neverExpires is the Session Expiry Interval of a session that never expires (MQTT 5, 3.1.2.11.2).
 const neverExpires = math.MaxUint32
 
 func (b *Broker) newSession(id, user string) *session {
@@ -35,6 +35,20 @@ func (b *Broker) newSession(id, user string) *session {
 	b.owned[user]++
 	b.charge(sessionOverhead + len(id))
 	return s
+}
+
+// setUser gives the session, whose client is connected, to another user.
+func (s *session) setUser(user string) {
+	s.b.disown(s)
+	s.user = user
+	s.b.owned[user]++
+}
+
+// disown no longer counts the session as one of its user's.
+func (b *Broker) disown(s *session) {
+	if b.owned[s.user]--; b.owned[s.user] == 0 {
+		delete(b.owned, s.user)
+	}
 }
 
 // resume prepares the session for a new connection. A delayed will is not published
@@ -51,8 +65,8 @@ func (s *session) stopTimers() {
 	s.expiryTimer, s.willTimer = nil, nil
 }
 
-// leaveSession detaches the connection from its session, because the connection ends. It starts the
-// timer of the session's expiry, and publishes the will or starts the timer of its delay.
+// leaveSession detaches a connection that ends from its session. It removes the session, or starts
+// its expiry timer. It publishes the will, or starts the will's delay timer.
 func (c *Client) leaveSession() {
 	s, b := c.session, c.b
 	b.changed = true
@@ -107,9 +121,7 @@ func (b *Broker) removeSession(s *session) {
 		b.later(s.unsubscribe)
 	}
 	delete(b.sessions, s.id)
-	if b.owned[s.user]--; b.owned[s.user] == 0 {
-		delete(b.owned, s.user)
-	}
+	b.disown(s)
 	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	if s.pending.len()+s.inflight.count <= maxStepTargets {
@@ -131,8 +143,8 @@ func (s *session) unsubscribe() {
 }
 
 // redistribute sends the unfinished messages of shared subscriptions to other members (MQTT 5,
-// 4.8.2): those with QoS 1, and those that were not sent yet. A message that was sent with QoS 2
-// must not be sent to another client [MQTT-4.8.2-5].
+// 4.8.2): messages with QoS 1, and messages that were not sent yet. A message that was sent with
+// QoS 2 must not be sent to another client [MQTT-4.8.2-5].
 func (s *session) redistribute() {
 	w, locked := &s.inflight, time.Now()
 	for place := w.lo; place < w.hi; place++ {
@@ -210,8 +222,8 @@ func (s *session) keep(d *delivery) outcome {
 	return delivered
 }
 
-// send sends a message with QoS 1 or 2. The message itself is needed again only if the session
-// outlives the connection, or if another member of a group may get it.
+// send sends a message with QoS 1 or 2. It keeps the message only if the session outlives the
+// connection, or if another member of a shared subscription may get it.
 func (s *session) send(d *delivery) outcome {
 	c := s.client
 	if !c.appendPublish(d, identifier(s.inflight.hi), false) {
@@ -229,8 +241,8 @@ func (s *session) send(d *delivery) outcome {
 	return delivered
 }
 
-// sendPending sends as many messages as the client's Receive Maximum permits. Unfinished messages of
-// an earlier connection come first, in their original order [MQTT-4.4.0-1], then pending ones.
+// sendPending sends as many messages as the client's Receive Maximum permits. Unfinished messages
+// of an earlier connection come first, in their original order [MQTT-4.4.0-1], then pending ones.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Time{}
 	for c := s.client; c != nil && c.session == s; s.b.yieldAfter(&locked) { // c may leave the session
@@ -246,7 +258,7 @@ func (s *session) sendPending() {
 				return
 			case c.appendPublish(d, identifier(place), true):
 				c.quota--
-			default: // larger than this connection accepts
+			default: // the message is larger than this connection accepts
 				s.finish(place)
 			}
 			w.again = max(place+1, w.lo)
