@@ -20,7 +20,7 @@ const (
 // BackgroundOptions configure a [Background] command.
 type BackgroundOptions struct {
 	Args   []string // the name of the command, then its arguments
-	Env    []string // NAME=VALUE
+	Env    []string // NAME=VALUE; nil = sscli's environment
 	Stdout io.Writer
 	Stderr io.Writer
 	Temp   string // a directory that the guard removes if sscli dies before the command; empty = none
@@ -53,7 +53,11 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	}
 	far := at(time.Now().Add(noDeadline))
 	s := start{Grace: backgroundGrace, Temp: []byte(o.Temp)}
-	for _, kv := range o.Env {
+	env := o.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	for _, kv := range env {
 		s.Env = append(s.Env, []byte(kv))
 	}
 	b.send(order{Limit: &limit{far, far}})

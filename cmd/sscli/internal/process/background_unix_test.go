@@ -16,7 +16,7 @@ import (
 func TestBackground(t *testing.T) {
 	for script, want := range map[string]int{"echo out; echo err >&2": 0, "echo out; echo err >&2; exit 3": 3, "echo out; echo err >&2; kill -KILL $$": 137} {
 		var stdout, stderr bytes.Buffer
-		b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{"sh", "-c", script}, Stdout: &stdout, Stderr: &stderr})
+		b, err := StartBackground(BackgroundOptions{Args: []string{"sh", "-c", script}, Stdout: &stdout, Stderr: &stderr})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,17 +27,31 @@ func TestBackground(t *testing.T) {
 	}
 }
 
+func TestBackgroundEnvironment(t *testing.T) {
+	t.Setenv("BACKGROUND", "inherited")
+	for want, env := range map[string][]string{"inherited": nil, "given": Environ(map[string]string{"BACKGROUND": "given"})} {
+		var stdout, stderr bytes.Buffer
+		b, err := StartBackground(BackgroundOptions{Env: env, Args: []string{"sh", "-c", "echo $BACKGROUND"}, Stdout: &stdout, Stderr: &stderr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if code, err := b.Wait(); code != 0 || err != nil || stdout.String() != want+"\n" {
+			t.Errorf("%s: %d, %v, %q, %q", want, code, err, &stdout, &stderr)
+		}
+	}
+}
+
 func TestBackgroundStartErrors(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(program, []byte("no program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	var stdout, stderr bytes.Buffer
-	_, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{"no-such-program-anywhere"}, Stdout: &stdout, Stderr: &stderr})
+	_, err := StartBackground(BackgroundOptions{Args: []string{"no-such-program-anywhere"}, Stdout: &stdout, Stderr: &stderr})
 	if e, ok := errors.AsType[*StartError](err); !ok || e.Code != CodeNotFound {
 		t.Errorf("%v, want a *StartError with code %d", err, CodeNotFound)
 	}
-	b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{program}, Stdout: &stdout, Stderr: &stderr})
+	b, err := StartBackground(BackgroundOptions{Args: []string{program}, Stdout: &stdout, Stderr: &stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +70,7 @@ func TestBackgroundStop(t *testing.T) {
 			t.Parallel()
 			l := newLife(t)
 			var stdout, stderr bytes.Buffer
-			b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{"sh", "-c", strings.ReplaceAll(script, "$LIFE", l.path)}, Stdout: &stdout, Stderr: &stderr})
+			b, err := StartBackground(BackgroundOptions{Args: []string{"sh", "-c", strings.ReplaceAll(script, "$LIFE", l.path)}, Stdout: &stdout, Stderr: &stderr})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +88,7 @@ func TestBackgroundStop(t *testing.T) {
 func TestBackgroundGuardKilled(t *testing.T) {
 	l := newLife(t)
 	var stdout, stderr bytes.Buffer
-	b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{"sh", "-c", "exec 9>" + l.path + "; echo up >&9; exec sleep 1000"}, Stdout: &stdout, Stderr: &stderr})
+	b, err := StartBackground(BackgroundOptions{Args: []string{"sh", "-c", "exec 9>" + l.path + "; echo up >&9; exec sleep 1000"}, Stdout: &stdout, Stderr: &stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +104,7 @@ func TestBackgroundGuardKilled(t *testing.T) {
 
 // backgroundForever is sscli that starts a background command and waits for its end.
 func backgroundForever() (int, error) {
-	b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{"sh", "-c", os.Getenv("PROCESS_TEST_SCRIPT")}, Stdout: os.Stdout, Stderr: os.Stderr, Temp: os.Getenv("PROCESS_TEST_TEMP")})
+	b, err := StartBackground(BackgroundOptions{Args: []string{"sh", "-c", os.Getenv("PROCESS_TEST_SCRIPT")}, Stdout: os.Stdout, Stderr: os.Stderr, Temp: os.Getenv("PROCESS_TEST_TEMP")})
 	if err != nil {
 		return 0, err
 	}

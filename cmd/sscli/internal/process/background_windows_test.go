@@ -12,7 +12,7 @@ func startBackground(t *testing.T, role, life string, stdout *bytes.Buffer) *Bac
 	t.Helper()
 	t.Setenv("PROCESS_TEST_ROLE", role)
 	t.Setenv("PROCESS_TEST_LIFE", life)
-	b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{os.Args[0]}, Stdout: stdout, Stderr: os.Stderr})
+	b, err := StartBackground(BackgroundOptions{Args: []string{os.Args[0]}, Stdout: stdout, Stderr: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestBackgroundParentKilled(t *testing.T) {
 // background is sscli that runs a background command until it ends.
 func background() {
 	_ = os.Setenv("PROCESS_TEST_ROLE", "tree")
-	b, err := StartBackground(BackgroundOptions{Env: os.Environ(), Args: []string{os.Args[0]}, Stdout: os.Stdout, Stderr: os.Stderr})
+	b, err := StartBackground(BackgroundOptions{Args: []string{os.Args[0]}, Stdout: os.Stdout, Stderr: os.Stderr})
 	if err == nil {
 		_, err = b.Wait()
 	}
