@@ -16,7 +16,7 @@ type Event struct {
 	Client, User string    // empty for an expiry
 	Minor        bool      // does not concern stored data; only for detailed logs
 
-	// Set for a request. An expiry also sets Keys, Version and Notified.
+	// Set for a request. Apply and Expire also set Keys, Outcome, Version and Notified.
 	Verb     string   // in lower case; empty: the request could not be read
 	Keys     []string // the keys among the arguments
 	Value    []byte   // the argument to set or compare; nil: none
@@ -64,8 +64,8 @@ const (
 	Ignored Outcome = "ignored" // no reply is sent
 )
 
-// Count formats a number of things for Event.Result, such as "3 bytes". Unless n is 1, it adds an s to
-// what.
+// Count formats a number and a noun for Event.Result, such as "3 bytes". It adds an s to the noun
+// unless n is 1.
 func Count(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -2,5 +2,5 @@
 
 package socket
 
-// quickAck is nil: this system has no such option.
+// quickAck is nil: this system has no option like TCP_QUICKACK.
 var quickAck func(fd uintptr)

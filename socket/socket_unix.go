@@ -16,7 +16,7 @@ type Conn struct {
 
 	// Closures that New creates once, so that Read and TryWrite don't allocate.
 	tryRead, tryWrite func(fd uintptr) bool
-	quickAck          func(fd uintptr) // nil: this system has no such option
+	quickAck          func(fd uintptr) // nil: not supported on this system
 
 	// Arguments and results of tryRead and tryWrite.
 	in         []byte
@@ -102,9 +102,9 @@ func (c *Conn) TryWrite(p []byte) (int, error) {
 	return c.written, nil
 }
 
-// AcknowledgeQuickly makes the kernel acknowledge the next data immediately, because a client that
-// uses Nagle's algorithm waits for the acknowledgement. Callers that have just written don't need
-// it: the packet they sent carries the acknowledgement.
+// AcknowledgeQuickly makes the kernel acknowledge the next data immediately, because a peer that
+// uses Nagle's algorithm waits for the acknowledgement. Callers that have just written need not
+// call it: the packet that they sent carries the acknowledgement.
 func (c *Conn) AcknowledgeQuickly() {
 	if c.quickAck != nil {
 		// Ignore the error: the next Read fails too if the connection is closed.

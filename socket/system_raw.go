@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// read reads from a nonblocking socket. If tell is set, it tells Go's scheduler about the system
+// read reads from a nonblocking socket. If tell is true, Go's scheduler learns of the system
 // call.
 func read(fd uintptr, p []byte, tell bool) (int, error) {
 	if tell {

@@ -17,7 +17,7 @@ type Auth struct {
 }
 
 // ErrAuthLater means that the broker cannot verify the Authentication Data now (AUTH 0x18); try
-// again later (protocol.md 7.2). After Reauthenticate, the connection stays open.
+// again later (protocol.md 7.2). If Reauthenticate returns it, the connection stays open.
 var ErrAuthLater = errors.New("the broker cannot verify the login now (AUTH 0x18)")
 
 // A ReauthError means that the broker refused a re-authentication and ended the connection. A
@@ -49,10 +49,10 @@ func (a *Auth) data() ([]byte, error) {
 	return data, checkLength("authentication data", len(data))
 }
 
-// Reauthenticate authenticates the client again with new data, and waits for the broker's
+// Reauthenticate authenticates the client again with new data and waits for the broker's
 // answer (MQTT 5, 4.12.1). If the broker refuses, it ends the connection; the error is a
 // *[LostError], which wraps a *[ReauthError] if the broker gave a reason. The connection stays open
-// after [ErrAuthLater], after an error of Options.Auth.Data, and after the end of ctx.
+// after [ErrAuthLater], after an error of Options.Auth.Data, and when ctx ends.
 func (c *Conn) Reauthenticate(ctx context.Context) error {
 	if c.o.Auth.Method == "" {
 		return errors.New("authenticate again: the connection has no authentication method")
@@ -97,8 +97,8 @@ func (c *Conn) authChallenge(p *packets.Auth) error {
 	return ErrAuthLater
 }
 
-// handleAuth passes the broker's answer to the oldest call of Reauthenticate that waits for an answer.
-// Answers arrive in the order of the requests.
+// handleAuth passes the broker's answer to the oldest unanswered call of Reauthenticate. Answers
+// arrive in the order of the requests.
 func (c *Conn) handleAuth(p *packets.Auth) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

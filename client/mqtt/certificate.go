@@ -14,17 +14,18 @@ import (
 )
 
 // A ClientCertificateError means that the broker asked for a client certificate and then ended the
-// connection before CONNACK. If the client sent a certificate, the error is reported only after a TLS
-// alert. If it sent none, the error is reported however the connection ended: with TLS 1.3 a broker
-// refuses after the handshake, and the TCP reset that follows may discard the broker's alert.
+// connection before CONNACK. If the client sent a certificate, the error is reported only after a
+// TLS alert. If it sent none, the error is reported even without an alert: with TLS 1.3, a broker
+// refuses the client after the handshake, and the TCP reset that follows may discard the broker's
+// alert.
 type ClientCertificateError struct {
 	Given bool // the client sent a certificate
 
-	// Unfit says why the client did not send its certificate: the broker accepts only other
-	// authorities or other kinds of keys. Nil if the client has no certificate.
+	// Unfit says why the client did not send its certificate: the broker accepts only certificates
+	// from other authorities or with other kinds of keys. Nil if the client has no certificate.
 	Unfit error
 
-	Err error // a *net.OpError, often of Op "remote error", or a *LostError
+	Err error // a *net.OpError (a TLS alert has Op "remote error"), ErrBrokerClosed or a *LostError
 }
 
 func (e *ClientCertificateError) Error() string {
@@ -39,7 +40,8 @@ func (e *ClientCertificateError) Error() string {
 
 func (e *ClientCertificateError) Unwrap() error { return e.Err }
 
-// A certificateRequest records whether the broker asked for a certificate, and whether it got one.
+// A certificateRequest records whether the broker asked for a certificate and whether the
+// client sent one.
 type certificateRequest struct {
 	asked, given bool
 	unfit        error // why none of the client's certificates was sent
@@ -59,7 +61,7 @@ func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 		for i := range certificates {
 			err := info.SupportsCertificate(&certificates[i])
 			if err == nil {
-				r.given = true
+				r.given, r.unfit = true, nil
 				return &certificates[i], nil
 			}
 			r.unfit = unfit(info, &certificates[i], err)
@@ -85,9 +87,9 @@ func (r *certificateRequest) explain(err error) error {
 	return err
 }
 
-// unfit returns why the broker does not accept a certificate. If the certificate's issuer is not among
-// the authorities that the broker accepts, the error names those authorities. Otherwise unfit returns
-// err.
+// unfit returns why the broker does not accept a certificate. If the certificate's issuer is not
+// among the authorities that the broker accepts, the error names up to four of those authorities.
+// Otherwise unfit returns err.
 func unfit(info *tls.CertificateRequestInfo, certificate *tls.Certificate, err error) error {
 	leaf := certificate.Leaf
 	if leaf == nil && len(certificate.Certificate) > 0 {

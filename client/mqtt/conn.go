@@ -28,13 +28,13 @@ type Conn struct {
 
 	sent, received atomic.Int64  // when bytes were last sent and received; nanoseconds since started
 	writing        atomic.Bool   // the writer is writing to nc
-	inFlight       *atomic.Int64 // unacknowledged publishes; changed with mu held
+	inFlight       *atomic.Int64 // unacknowledged publishes; changed only with mu held
 
 	acksHeld int // PUBACKs queued since flushAcks last woke the writer; used only by the reader
 
 	mu      sync.Mutex
 	err     error                          // why the connection is over
-	out     []byte                         // encoded, not yet written
+	out     []byte                         // encoded packets that the writer has not taken
 	acks    int                            // PUBACKs in out
 	ping    bool                           // send a PINGREQ before out
 	pinged  time.Time                      // when the newest PINGREQ was queued
@@ -54,7 +54,7 @@ type Conn struct {
 
 // pending is a packet that waits for its acknowledgement.
 type pending struct {
-	packet  byte     // packets.PUBACK or packets.SUBACK
+	packet  byte     // type of the expected acknowledgement: packets.PUBACK or packets.SUBACK
 	topic   string   // a PUBLISH's topic, for the error if the broker refuses it
 	filters []string // a SUBSCRIBE's topic filters; the broker grants or refuses each of them
 	done    func(error)
@@ -86,7 +86,7 @@ func (e *LostError) Error() string { return "connection lost: " + e.Err.Error() 
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// start returns a Conn on nc and starts its reader and writer.
+// start returns a Conn that uses nc, and starts its reader and writer.
 func start(nc net.Conn, o Options) *Conn {
 	c := &Conn{
 		o:        o,
@@ -127,9 +127,9 @@ func (c *Conn) fail(err error) {
 	c.pending = idtable.Table[uint16, pending]{}
 	c.mu.Unlock()
 	if err != ErrClosed {
-		// Close the network connection before c.done, so that Options.Dial has seen it end before it
-		// makes the next connection. With TLS, close only the TCP connection: closing TLS sends an
-		// alert, which takes up to 5 s if the broker does not read.
+		// Close the network connection before c.done, so that it has ended when Options.Dial is
+		// called to make the next one. With TLS, close only the TCP connection: closing TLS sends
+		// an alert, which takes up to 5 s if the broker does not read.
 		tcp := c.nc
 		if t, ok := tcp.(interface{ NetConn() net.Conn }); ok {
 			tcp = t.NetConn()
@@ -155,16 +155,17 @@ func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
 
-// LastPing returns when the second-newest answered PINGREQ was queued; zero if the broker has
-// answered fewer than two. Messages that the broker had to send before that time have arrived: a
-// PINGRESP may overtake messages in the broker, but by less than the time between two pings.
+// LastPing returns when the second-newest answered PINGREQ was queued, or zero if the broker has
+// answered fewer than two PINGREQs. Messages that the broker had to send before that time have
+// arrived: a PINGRESP may overtake messages in the broker, but by less than the time between two
+// pings.
 func (c *Conn) LastPing() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pings[1]
 }
 
-// handlePingresp records that the newest PINGREQ was answered.
+// handlePingresp records that the broker answered the newest PINGREQ.
 func (c *Conn) handlePingresp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +174,7 @@ func (c *Conn) handlePingresp() {
 	}
 }
 
-// Err returns why the connection ended: ErrClosed or a *LostError; nil while it is open.
+// Err returns why the connection ended, ErrClosed or a *[LostError], or nil while it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +211,7 @@ func (c *Conn) Close() error {
 // broker would not read it. The caller must still call Close.
 func (c *Conn) Abandon() { c.fail(&LostError{ErrSilent}) }
 
-// over returns why no more packets can be sent, or nil if they can. It requires c.mu.
+// over returns why no more packets can be sent, or nil if they can. The caller holds c.mu.
 func (c *Conn) over() error {
 	if c.err == nil && c.closing {
 		return ErrClosed
@@ -218,8 +219,8 @@ func (c *Conn) over() error {
 	return c.err
 }
 
-// keepAliveLoop sends a PINGREQ after half a keep-alive interval without traffic in either direction.
-// It returns ErrKeepAlive if nothing arrives for one and a half intervals.
+// keepAliveLoop sends a PINGREQ if nothing was sent, or nothing was received, for half a keep-alive
+// interval. It returns an error with ErrKeepAlive if nothing arrives for one and a half intervals.
 func (c *Conn) keepAliveLoop() error {
 	interval := c.limits.KeepAlive
 	tick := time.NewTicker(interval / 2)

@@ -12,8 +12,9 @@ import (
 
 var errQoS0 = errors.New("the broker grants QoS 0 only, the store wants QoS 1")
 
-// open sends CONNECT and SUBSCRIBE and waits until the broker has granted both. authData is the
-// Authentication Data of CONNECT. If open fails, stage is the step that failed.
+// open sends CONNECT and SUBSCRIBE and waits until the broker has granted both. It stops waiting
+// for the SUBACK when the early message's Answered is closed. authData is the Authentication Data
+// of CONNECT. If open fails, stage is the step that failed.
 func (c *Conn) open(ctx context.Context, authData []byte) (stage Stage, err error) {
 	var subscribe []*packets.ControlPacket
 	granted := make(chan error, 1)
@@ -157,7 +158,7 @@ func (c *Conn) handleConnack(p *packets.Connack) error {
 }
 
 // setLimits applies the limits from CONNACK. If an early message was sent before CONNACK and is
-// larger than the broker accepts, its Acked function gets a *TooLargeError.
+// larger than the broker accepts, the message's Acked is called with a *TooLargeError.
 func (c *Conn) setLimits(limits Limits) {
 	// SUBSCRIBE needs Packet Identifiers too, so publishes may not use them all.
 	const forSubscriptions = 100

@@ -39,8 +39,8 @@ type Options struct {
 	Auth     Auth
 	User     []Property // User Properties of CONNECT
 
-	KeepAlive      time.Duration // whole seconds; 0 = DefaultKeepAlive
-	MaxPacketSize  uint32        // bytes; announced to the broker and enforced; 0 = the maximum of MQTT
+	KeepAlive      time.Duration // at least 1 s, truncated to seconds; 0 = DefaultKeepAlive
+	MaxPacketSize  uint32        // bytes; announced to the broker and enforced; 0 = MQTT's maximum
 	ReceiveMaximum uint16        // announced to the broker; 0 = 65535
 
 	// Subscribe holds the topic filters to subscribe to, with QoS 1. SUBSCRIBE is sent in
@@ -52,8 +52,8 @@ type Options struct {
 	AwaitConnack bool
 
 	// Early, if set, returns a message that Dial sends in the same write as SUBSCRIBE. The
-	// broker may lose an answer that is published before it grants the subscription. Dial
-	// calls Early right before that write.
+	// broker may drop an answer that is published before the subscription is granted. Dial
+	// calls Early right before the write.
 	Early func() (EarlyMessage, error)
 
 	// HoldAcks delays up to 32 PUBACKs until another packet is sent, such as DISCONNECT. This
@@ -75,8 +75,8 @@ type Options struct {
 	// must not block and must not call Close.
 	OnDrained func()
 
-	// Tap is called for every packet sent or received. Several goroutines call it while they
-	// hold locks, so it must not block and must not use the connection.
+	// Tap is called for every packet sent or received. Several goroutines call it, some
+	// while they hold locks, so Tap must not block and must not use the connection.
 	Tap func(Event)
 
 	inFlight *atomic.Int64 // shared with the Conn that Dial makes
@@ -86,10 +86,10 @@ type Options struct {
 type EarlyMessage struct {
 	Message
 	// Acked is called like the acked function of [Conn.Publish]. Its argument may also be a
-	// *[TooLargeError], if CONNACK announces a smaller maximum, or the reason why the
+	// *[TooLargeError], if CONNACK announces a smaller Maximum Packet Size, or the reason why the
 	// connection ended, if Dial fails before the PUBACK.
 	Acked func(error)
-	// Dial stops waiting for the SUBACK when Answered is closed.
+	// Answered tells Dial, when closed, to stop waiting for the SUBACK. Nil = wait.
 	Answered <-chan struct{}
 }
 
@@ -196,7 +196,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	if o.TLS != nil {
 		tc, err := handshake(ctx, nc, o, certificate)
 		if err != nil {
-			nc.Close() // the handshake's error says more
+			nc.Close() // its error would add nothing to err
 			return nil, &DialError{StageTLS, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
 		}
 		nc = tc
@@ -204,7 +204,7 @@ func dialNet(ctx context.Context, o Options, certificate *certificateRequest) (n
 	if o.WebSocket != "" {
 		ws, err := upgrade(ctx, nc, o)
 		if err != nil {
-			nc.Close() // the upgrade's error says more
+			nc.Close() // its error would add nothing to err
 			return nil, &DialError{StageWebSocket, o.Address, certificate.explain(cause(ctx, brokerClosed(err)))}
 		}
 		nc = ws
@@ -226,7 +226,7 @@ func dialTCP(ctx context.Context, o Options) (net.Conn, error) {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			stage = StageLookup
 		}
-		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // an error of o.Dial may say more
+		if o.Dial == nil || !errors.Is(err, context.Cause(ctx)) { // otherwise o.Dial's error says more
 			err = cause(ctx, err)
 		}
 		return nil, &DialError{stage, o.Address, err}
@@ -247,7 +247,7 @@ func handshake(ctx context.Context, nc net.Conn, o Options, certificate *certifi
 	return tc, tc.HandshakeContext(ctx)
 }
 
-// cause returns why the context ended if it has ended, otherwise err.
+// cause returns why ctx ended, or err if ctx has not ended.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

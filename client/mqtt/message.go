@@ -12,7 +12,7 @@ import (
 type Message struct {
 	Topic         string
 	Payload       []byte
-	Large         LargePayload // sent in place of Payload if Append is set
+	Large         LargePayload // sent in place of Payload if Large.Append is set
 	ResponseTopic string
 	Correlation   []byte // Correlation Data
 	ContentType   string
@@ -23,10 +23,10 @@ type Message struct {
 }
 
 // A LargePayload writes the payload of an outgoing message directly to the send buffer, which
-// saves a copy in memory. The zero value means no payload.
+// saves a copy in memory. With the zero value, Message.Payload is sent.
 type LargePayload struct {
 	Size   int                     // exact number of bytes that Append appends
-	Append func(dst []byte) []byte // appends the payload
+	Append func(dst []byte) []byte // appends the payload; called twice if Options.Tap is set
 }
 
 // A Property is a User Property.
@@ -44,8 +44,8 @@ func (m *Message) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// check returns an error for a message that cannot be encoded, or with a topic for which a broker
-// would end the connection.
+// check returns an error if the message cannot be encoded, or if a broker would end the connection
+// because of its topic or response topic.
 func (m *Message) check() error {
 	if err := m.checkTopics(); err != nil {
 		return err

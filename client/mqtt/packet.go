@@ -137,8 +137,8 @@ func (p *packetReader) next() (*incoming, error) {
 	return in, nil
 }
 
-// setType handles the first byte of a packet. If no MQTT broker sends packets with this first byte,
-// setType returns an error. The caller then does not wait for the length and the body, which may never
+// setType sets the type of a packet from its first byte. If no MQTT broker sends such a first byte,
+// setType returns an error, so that the caller does not wait for a length and a body that may never
 // arrive.
 func (in *incoming) setType(first byte) error {
 	in.kind = first >> 4

@@ -44,7 +44,7 @@ func statusText(code int) string {
 
 // dialProxy connects to o.Address through o.Proxy. The proxy looks up the broker's name.
 func dialProxy(ctx context.Context, o Options) (net.Conn, error) {
-	// Check here that the address has a port, because otherwise only the proxy would check it.
+	// Check here that the address has a port, because otherwise only the proxy would notice.
 	if _, _, err := net.SplitHostPort(o.Address); err != nil {
 		return nil, &DialError{StageTCP, o.Address, err}
 	}
@@ -134,7 +134,7 @@ func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn
 		config.ServerName = cmp.Or(config.ServerName, o.Proxy.Hostname())
 		tc := tls.Client(nc, config)
 		if err := tc.HandshakeContext(ctx); err != nil {
-			nc.Close() // the handshake's error says more
+			nc.Close() // its error would add nothing to err
 			return nil, err
 		}
 		nc = tc
@@ -148,7 +148,7 @@ func dialConnect(ctx context.Context, o Options, address, name string) (net.Conn
 		err = &ProxyError{Proxy: name, Status: status}
 	}
 	if err != nil {
-		nc.Close() // err says what is wrong
+		nc.Close() // its error would add nothing to err
 		return nil, err
 	}
 	return nc, nil

@@ -15,9 +15,9 @@ import (
 )
 
 // PUBLISH and PUBACK are nearly all that a busy connection carries, so they are encoded and decoded
-// here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; the decoder in this file
-// allocates nothing. paho remains the reference: FuzzPublish and FuzzPuback check that both accept the
-// same bytes and decode them to the same values, except
+// here. paho's decoder takes 17 KB and some sixty allocations for one PUBLISH; the decoder in this
+// file allocates nothing. paho remains the reference: FuzzPublish and FuzzPuback check that both
+// decoders accept the same bytes and decode them to the same values, except
 //
 //   - a property length that exceeds the packet: paho reads the rest of the packet as properties;
 //   - a Subscription Identifier that is truncated or has more than four digits, which paho
@@ -79,7 +79,7 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 		return dst, &TooLargeError{Size: size, Max: limit}
 	}
 	if m.Large.Append != nil {
-		const spare = 1 << 10 // extra capacity that Append may reserve
+		const spare = 1 << 10 // in case Append reserves more capacity than Size
 		dst = slices.Grow(dst, 1+lengthDigits(n)+n+spare)
 	}
 	dst = append(dst, packets.PUBLISH<<4|1<<1)
@@ -111,7 +111,8 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	return append(dst, m.Payload...), nil
 }
 
-// expirySeconds rounds up to whole seconds, within the range of the property.
+// expirySeconds returns d in seconds, rounded up, or the largest Message Expiry Interval if d is
+// longer.
 func expirySeconds(d time.Duration) uint32 {
 	return uint32(min((d-1)/time.Second+1, math.MaxUint32))
 }
@@ -199,8 +200,8 @@ func (f *fields) properties() int {
 	return f.at + n
 }
 
-// property reads one property of a PUBLISH. For a User Property, part is its name and value its value.
-// For any other property, the value is in part or in number.
+// property reads one property of a PUBLISH. For a User Property, part is the name
+// and value the value. For any other property, the value is in part or in number.
 func (f *fields) property() (kind byte, part, value []byte, number uint32) {
 	switch kind = f.byte(); kind {
 	case propPayloadFormat:

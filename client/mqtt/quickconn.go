@@ -11,9 +11,9 @@ import (
 // help: a busy connection always has something to send or to read.
 const busy = 16
 
-// A quickConn makes the kernel acknowledge received TCP segments immediately, instead of up to
-// 40 ms later, on systems that can. A broker that uses Nagle's algorithm, as Mosquitto does by
-// default, delays every second small packet until that acknowledgement.
+// A quickConn makes the kernel acknowledge received TCP segments immediately instead of up to
+// 40 ms later, if the system supports it. A broker that uses Nagle's algorithm, as Mosquitto does
+// by default, delays every second small packet until that acknowledgement.
 type quickConn struct {
 	*net.TCPConn
 	socket   *socket.Conn
@@ -21,8 +21,8 @@ type quickConn struct {
 	more     bool // the last read filled its buffer, so the next read probably will not block
 }
 
-// newQuickConn returns nc as a quickConn if nc is a TCP connection, and nc itself otherwise. The
-// connection counts as busy while inFlight is greater than the constant busy.
+// newQuickConn returns nc as a quickConn, or nc itself if it is not a TCP connection, inFlight is
+// nil, or socket does not support this system. The connection is busy if inFlight exceeds busy.
 func newQuickConn(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	s := socket.New(nc)
 	if s == nil || inFlight == nil {
@@ -31,8 +31,8 @@ func newQuickConn(nc net.Conn, inFlight *atomic.Int64) net.Conn {
 	return &quickConn{TCPConn: nc.(*net.TCPConn), socket: s, inFlight: inFlight}
 }
 
-// Read asks for quick acknowledgements before it reads, because the kernel clears the option when we
-// send. It does not ask if the connection is busy, or if more data is probably waiting.
+// Read asks for quick acknowledgements before it reads, because the kernel clears TCP_QUICKACK when
+// we send. It does not ask if the connection is busy or more data is probably waiting.
 func (q *quickConn) Read(b []byte) (int, error) {
 	if !q.more && q.inFlight.Load() <= busy {
 		q.socket.AcknowledgeQuickly()

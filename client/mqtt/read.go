@@ -172,8 +172,8 @@ func (c *Conn) acknowledge(id uint16) error {
 	return nil
 }
 
-// flushAcks wakes the writer if PUBACKs are queued. With HoldAcks up to maxHeld PUBACKs wait for the
-// next packet.
+// flushAcks wakes the writer if PUBACKs are queued. With HoldAcks, up to maxHeld PUBACKs wait
+// until another packet is sent.
 func (c *Conn) flushAcks() {
 	const maxHeld = 32
 	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > maxHeld {
@@ -219,9 +219,10 @@ func (c *Conn) handleSuback(ack *packets.Suback) error {
 	return nil
 }
 
-// removePending removes and returns the pending packet that an acknowledgement answers. ack is
-// the acknowledgement's packet type, codes its number of reason codes; a mismatch is an error. If
-// no packet has this id, both results are zero, because brokers may repeat acknowledgements.
+// removePending removes and returns the pending packet that an acknowledgement answers. ack is the
+// acknowledgement's packet type, and codes is its number of reason codes; the error says that the
+// pending packet expects others. If no packet has this id, both results are zero, because brokers
+// may repeat acknowledgements.
 func (c *Conn) removePending(id uint16, ack byte, codes int) (pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ type ReasonError struct {
 	Packet string // "CONNACK", "SUBACK", "PUBACK", "DISCONNECT"
 	Code   byte
 	Text   string // the broker's Reason String, if it sent one
-	Topic  string // the refused topic, for SUBACK and PUBACK
+	Topic  string // the refused topic filter of a SUBACK, or topic of a PUBACK
 }
 
 func (e *ReasonError) Error() string {
@@ -42,8 +42,8 @@ func (e *ReasonError) Error() string {
 	return b.String()
 }
 
-// ReasonCode returns the code of the ReasonError that err is or wraps. ok is false if err has
-// none.
+// ReasonCode returns the code of the ReasonError that err is or wraps. ok is false if there is no
+// ReasonError.
 func ReasonCode(err error) (code byte, ok bool) {
 	if r, found := errors.AsType[*ReasonError](err); found {
 		return r.Code, true
@@ -51,8 +51,8 @@ func ReasonCode(err error) (code byte, ok bool) {
 	return 0, false
 }
 
-// ReasonName returns the name of a reason code (MQTT 5, 2.4), such as "not authorized". The
-// meaning of code 0 depends on packet, such as "SUBACK".
+// ReasonName returns the name of a reason code (MQTT 5, 2.4), such as "not authorized".
+// packet is the packet type, such as "SUBACK", because the name of code 0 depends on the type.
 func ReasonName(packet string, code byte) string {
 	switch {
 	case code == 0 && packet == "SUBACK":

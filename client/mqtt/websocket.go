@@ -46,7 +46,7 @@ func upgrade(ctx context.Context, nc net.Conn, o Options) (net.Conn, error) {
 }
 
 // A webSocket carries bytes in binary messages, whose boundaries have no meaning (MQTT 5,
-// 6.0.0-1, 6.0.0-2). One goroutine reads and one writes.
+// 6.0.0-1, 6.0.0-2). At most one goroutine may read and one may write at a time.
 type webSocket struct {
 	net.Conn // the connection below the WebSocket; handles deadlines and Close
 	below    *firstErrorConn

@@ -64,7 +64,7 @@ func (c *Conn) Queue(m *Message, acked func(error)) error {
 	return err
 }
 
-// queue does the work of Queue, and reports whether out has enough bytes for a write.
+// queue does the work of Queue, and reports whether out has enough bytes to be worth a write.
 func (c *Conn) queue(m *Message, acked func(error)) (worthWriting bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,13 +86,13 @@ func (c *Conn) Flush() {
 	}
 }
 
-// full reports whether publishes have to wait. It requires c.mu.
+// full reports whether publishes have to wait. The caller holds c.mu.
 func (c *Conn) full() bool {
 	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull
 }
 
-// awaitRoom waits until there is room for a publish and no earlier publish waits. It requires
-// c.mu, which it releases while it waits.
+// awaitRoom waits until there is room for a publish and no earlier publish waits. The caller holds
+// c.mu, which awaitRoom releases while it waits.
 func (c *Conn) awaitRoom(ctx context.Context) (err error) {
 	if !c.full() && len(c.waiting) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (c *Conn) awaitRoom(ctx context.Context) (err error) {
 	c.waiting = append(c.waiting, turn)
 	for err == nil && (c.full() || c.waiting[0] != turn) {
 		c.mu.Unlock()
-		c.Flush() // room comes only when queued packets are sent and acknowledged
+		c.Flush() // there is room only after queued packets are sent and acknowledged
 		select {
 		case <-turn:
 		case <-c.done:
@@ -119,8 +119,8 @@ func (c *Conn) awaitRoom(ctx context.Context) (err error) {
 	return err
 }
 
-// wakeWaiting wakes the first publish that waits for room, if there is room. It requires
-// c.mu.
+// wakeWaiting wakes the first publish that waits for room, if there is room. The caller
+// holds c.mu.
 func (c *Conn) wakeWaiting() {
 	if len(c.waiting) == 0 || c.full() {
 		return
@@ -131,8 +131,8 @@ func (c *Conn) wakeWaiting() {
 	}
 }
 
-// publish checks and queues a message and returns its Packet Identifier and size. It
-// requires c.mu.
+// publish checks and queues a message and returns its Packet Identifier and its encoded size. The
+// caller holds c.mu.
 func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err error) {
 	if m.Topic != c.topic || m.ResponseTopic != c.responseTopic {
 		if err := m.checkTopics(); err != nil {
@@ -180,7 +180,8 @@ func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	}
 }
 
-// newSubscribe returns a SUBSCRIBE and adds it to c.pending. Its outcome is sent to granted.
+// newSubscribe returns a SUBSCRIBE and adds it to c.pending. The broker's answer, or the reason why
+// the connection ended, is sent to granted.
 func (c *Conn) newSubscribe(filters []string, granted chan<- error) (*packets.ControlPacket, error) {
 	cp := packets.NewControlPacket(packets.SUBSCRIBE)
 	p := cp.Content.(*packets.Subscribe)
@@ -210,7 +211,7 @@ func (c *Conn) send(cps ...*packets.ControlPacket) error {
 	return nil
 }
 
-// enqueue appends packets to out. It requires c.mu.
+// enqueue appends packets to out. The caller holds c.mu.
 func (c *Conn) enqueue(cps ...*packets.ControlPacket) error {
 	for _, cp := range cps {
 		before := len(c.out)
@@ -273,10 +274,10 @@ func (c *Conn) write(buf []byte) error {
 	return nil
 }
 
-// writeError returns the error of a failed write, after the reader has had a moment to read the broker's
-// last packet. If that packet gives a reason, the connection ends with the reason instead. A broker that
-// refuses the client sends a reason and closes the connection, and our next write may fail before the
-// reader sees the reason.
+// writeError returns the error of a failed write, after the reader has had a moment to read the
+// broker's last packet. If that packet gives a reason, the connection ends with that reason. A
+// broker that refuses the client sends a reason and closes the connection, and our next write may
+// fail before the reader sees the reason.
 func (c *Conn) writeError(err error) error {
 	const grace = 100 * time.Millisecond
 	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {
@@ -306,7 +307,7 @@ func (c *Conn) drain() {
 }
 
 // checkAcked closes c.acked if the connection is closing and no packet waits for an
-// acknowledgement. It requires c.mu.
+// acknowledgement. The caller holds c.mu.
 func (c *Conn) checkAcked() {
 	if !c.closing || c.pending.Len() > 0 {
 		return

@@ -5,11 +5,11 @@ import (
 	"container/list"
 )
 
-// A session remains while its client is away, forever if it has no expiry. When there are too many
-// sessions, a new session ends one whose client is away, which MQTT 5 allows (4.1). So nobody can lock
-// others out by leaving sessions behind.
+// A session remains while its client is away, forever if its expiry is neverExpires. When there are
+// MaxSessions sessions, a new session replaces one whose client is away, which MQTT 5 allows (4.1).
+// So clients cannot lock others out by abandoning sessions.
 
-// leave adds a session whose client is now away.
+// leave records that the session's client is now away.
 func (b *Broker) leave(s *session) {
 	q := b.away[s.user]
 	if q == nil {
@@ -19,7 +19,7 @@ func (b *Broker) leave(s *session) {
 	s.away = q.PushBack(s)
 }
 
-// comeBack reverses leave, if it was called.
+// comeBack undoes leave. It does nothing if leave was not called.
 func (b *Broker) comeBack(s *session) {
 	if s.away == nil {
 		return
@@ -32,10 +32,10 @@ func (b *Broker) comeBack(s *session) {
 	}
 }
 
-// makeRoomFor makes room for another session of the given user. It ends a session whose client is away:
-// a session of the user with the most sessions or, if all clients of that user are connected, a session
-// of the given user. Of several such sessions it ends the one that was left first. It returns false if there
-// is none.
+// makeRoomFor makes room for another session of the given user. It ends a session whose client is
+// away: one of the user with the most sessions or, if all clients of that user are connected, one
+// of the given user. It chooses the session whose client has been away the longest. It returns
+// false if there is no such session.
 func (b *Broker) makeRoomFor(user string) bool {
 	most := user
 	for other, n := range b.owned {

@@ -17,25 +17,25 @@ import (
 // default limits. Each function may be nil.
 type Options struct {
 	// Login decides on each CONNECT and each AUTH. It is called on the connection's goroutine,
-	// without the lock. If it is nil, every client may connect, unless it asks for an
+	// without the lock. If Login is nil, every client may connect, except one whose CONNECT has an
 	// Authentication Method.
 	Login func(*Login) Verdict
 
-	// Authorize reports whether a client may publish to a topic (write), or subscribe to a
-	// filter. The filter of a shared subscription begins with $share. If Authorize is nil,
-	// every client may.
+	// Authorize reports whether c may publish to a topic (write is true), or subscribe to a topic
+	// filter (write is false). The filter of a shared subscription begins with $share. If Authorize
+	// is nil, both are always allowed.
 	Authorize func(c *Client, topic string, write bool) bool
 
-	// Refuse lists topic filters that no client may subscribe to; SUBACK has code 0x80. A filter
-	// is refused only if it equals an entry exactly.
+	// Refuse lists topic filters that no client may subscribe to; SUBACK returns 0x80. A filter is
+	// refused only if it equals an entry exactly.
 	Refuse []string
 
-	// Origins lists the origins of web pages that may connect to a WebSocket, such as
-	// https://dashboard.example. A page that the listener's own address serves may always connect.
+	// Origins lists the origins of web pages that may open a WebSocket, such as
+	// https://dashboard.example. A page served from the listener's own address always may.
 	Origins []string
 
-	// Topic is the topic whose messages go to Handle. They are not retained and reach no
-	// subscriber. A will for this topic is dropped.
+	// Topic is the topic whose messages go to Handle; empty: none. Messages that clients publish to
+	// it are not retained and reach no subscriber. A will for this topic is dropped.
 	Topic string
 
 	// Handle is called for each message that an authorized client publishes to Topic. It returns
@@ -44,16 +44,17 @@ type Options struct {
 	// see [Client.Connected].
 	Handle func(c *Client, p *Publish) byte
 
-	// Connected and Disconnected are called once each for a connection that CONNACK accepts.
-	// In a take-over, Disconnected of the old connection comes first. [Client.Ended] returns
-	// the reason.
+	// Connected and Disconnected are each called once for every connection that the broker accepts
+	// in CONNACK. In a takeover, Disconnected is called for the old connection first.
+	// [Client.Ended] returns the reason.
 	Connected, Disconnected func(*Client)
 
-	// Refused is called for each connection that is refused before or in CONNACK.
+	// Refused is called for each connection that the broker refuses in CONNACK.
 	Refused func(*Client, Verdict)
 
-	// Changed is called, without the lock, after Handle, Publish or Send has returned, and after [Stats]
-	// changed. It is not called if only the counts of messages and bytes changed.
+	// Changed is called by Unlock, without the lock, if Handle, Publish or Send was called or
+	// [Stats] changed since the last Unlock. It is not called if only the counts of messages and
+	// bytes changed.
 	Changed func()
 
 	Limits
@@ -63,8 +64,8 @@ type Options struct {
 	Log     *slog.Logger  // nil: silent
 }
 
-// Later, as the result of [Options].Handle, means that no PUBACK is sent yet. The handler may send it
-// with [Client.Ack].
+// Later, as the result of [Options].Handle, delays the PUBACK until [Client.Ack] is called. A QoS 2
+// message has no PUBACK: it gets PUBREC 0x00 immediately.
 const Later byte = 0xFF
 
 // Stats are a broker's current figures and its totals since the start.
@@ -82,7 +83,8 @@ type Stats struct {
 	BytesReceived, BytesSent       uint64
 }
 
-// A Broker serves MQTT. Several goroutines may call its methods. Some methods require the lock.
+// A Broker serves MQTT. Several goroutines may call its methods. The caller must hold the lock for
+// methods that require it.
 type Broker struct {
 	opts    Options
 	log     *slog.Logger
@@ -90,13 +92,13 @@ type Broker struct {
 	done    chan struct{}  // closed by Close
 	gate    admission.Gate
 
-	longDelivery sync.Mutex // locked before mu
+	longDelivery sync.Mutex // held while many retained messages are sent; locked before mu
 
 	mu         sync.Mutex
 	clients    map[*Client]struct{}  // all connections
 	sessions   map[string]*session   // by client id
-	away       map[string]*list.List // sessions whose clients are away, by user; the longest away first
-	owned      map[string]int        // numbers of sessions, by user
+	away       map[string]*list.List // sessions whose clients are away, by user; longest first
+	owned      map[string]int        // number of sessions, by user
 	tree       node
 	generation uint64            // increases with each change of a subscription
 	routes     map[string]*route // by topic
@@ -123,7 +125,7 @@ type Broker struct {
 	closed     bool
 }
 
-// New returns a broker that does not listen yet. The caller closes it.
+// New returns a broker that does not listen yet. The caller must call [Broker.Close].
 func New(opts Options) *Broker {
 	opts.Limits.setDefaults()
 	if opts.Log == nil {
@@ -210,7 +212,8 @@ func (b *Broker) serve(ln net.Listener, path string) {
 }
 
 // Close disconnects all clients with 0x8B (Server shutting down) and waits until all connections
-// are closed. Further calls do nothing.
+// are closed. It returns the errors of closing the listeners. Further calls return nil without
+// waiting. The caller must not hold the lock.
 func (b *Broker) Close() error {
 	b.Lock()
 	if b.closed {

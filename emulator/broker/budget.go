@@ -5,7 +5,7 @@ package broker
 // capacity of a buffer, the length of a string, and a fixed overhead for a structure, map or
 // goroutine.
 const (
-	connectionOverhead   = 12 << 10 // per client that has logged in
+	connectionOverhead   = 12 << 10 // per client that has logged in, with the first read buffer
 	tlsOverhead          = 32 << 10 // per TLS connection, with the buffer for a record of 16 KiB
 	webSocketOverhead    = 12 << 10
 	sessionOverhead      = 1000
@@ -25,9 +25,9 @@ func (b *Broker) charge(n int) {
 // affords reports whether n more bytes fit in the budget.
 func (b *Broker) affords(n int) bool { return int(b.kept.Load())+n <= b.opts.MaxBytes }
 
-// Reserve charges bytes that the broker's owner keeps for clients; a negative number releases
-// them. If the budget has too little left, Reserve charges nothing and returns false. The caller
-// need not hold the lock.
+// Reserve charges memory that the broker's owner keeps for clients, in bytes; a negative number
+// releases it. If the budget has too little left, Reserve charges nothing and returns false. The
+// caller need not hold the lock.
 func (b *Broker) Reserve(bytes int) bool {
 	if kept := b.kept.Add(int64(bytes)); bytes > 0 && kept > int64(b.opts.MaxBytes) {
 		b.kept.Add(-int64(bytes))
@@ -54,8 +54,8 @@ func (s *session) discharge(d *delivery) {
 	s.b.charge(-deliveryOverhead - s.release(d.msg))
 }
 
-// release ends the session's hold on a message, which may be nil. It returns how many bytes to
-// discharge: the message's cost if no other session holds the message, otherwise 0.
+// release ends the session's hold on m, which may be nil. It returns how many bytes to discharge:
+// the message's cost if no other session holds the message, otherwise 0.
 func (s *session) release(m *message) int {
 	if m == nil {
 		return 0
@@ -79,7 +79,7 @@ func (s *session) dequeue() delivery {
 	return d
 }
 
-// prune removes the deliveries for which wanted returns false from pending.
+// prune removes from pending the deliveries for which wanted returns false.
 func (s *session) prune(wanted func(*delivery) bool) {
 	s.pending.filter(func(d *delivery) bool {
 		keep := wanted(d)
@@ -107,7 +107,8 @@ func (s *session) setWill(w *will) {
 	}
 }
 
-// outstanding returns the bytes that wait for the client to read or acknowledge them.
+// outstanding returns the estimated memory of everything that waits to be sent to the client or
+// acknowledged by it, in bytes.
 func (c *Client) outstanding() int {
 	n := c.queued
 	if s := c.session; s != nil {
@@ -116,11 +117,10 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether to refuse more memory to a client. bytes is what the client already
-// occupies, and more is what it would need in addition. It is refused if more does not fit in the
-// budget and the client would exceed its share of a reserve: a quarter of the budget, divided equally
-// among all connections. Clients within their share may continue, so all together can exceed the budget
-// by the reserve.
+// overShare reports whether to refuse more memory to a client that already occupies bytes. The
+// client is refused if the memory does not fit in the budget and the client would exceed its share
+// of a reserve: a quarter of the budget, divided equally among all connections. Clients within
+// their share may continue, so all together can exceed the budget by the reserve.
 func (c *Client) overShare(bytes, more int) bool {
 	reserve := c.b.opts.MaxBytes / 4
 	return !c.b.affords(more) && bytes+more > reserve/max(1, len(c.b.clients))
@@ -129,13 +129,14 @@ func (c *Client) overShare(bytes, more int) bool {
 // chargeBuffers charges n bytes of the outbox's buffers, including their unused capacity; n may be
 // negative.
 func (c *Client) chargeBuffers(n int) {
-	n = max(n, -c.charged) // a DISCONNECT was not charged
+	n = max(n, -c.charged) // disconnect does not charge DISCONNECT
 	c.charged += n
 	c.b.charge(n)
 }
 
 // chargeReads charges a read buffer of size bytes, except for the first firstBuffer bytes, which
-// connectionOverhead includes. It returns false if it ended the connection for lack of memory.
+// connectionOverhead includes. If memory is exhausted, it ends the connection and returns false. It
+// locks the broker.
 func (c *Client) chargeReads(size int) bool {
 	extra := max(0, size-firstBuffer)
 	if extra == c.buffered && c.reserved == 0 {
@@ -161,7 +162,8 @@ func (c *Client) chargeReads(size int) bool {
 	return true
 }
 
-// fixedCost returns the memory of a connection without its buffers.
+// fixedCost returns the estimated memory of a connection with an empty outbox and its first read
+// buffer.
 func (c *Client) fixedCost() int {
 	cost := connectionOverhead
 	if c.tls != nil {

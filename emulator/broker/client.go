@@ -18,7 +18,7 @@ type Client struct {
 	Username string // as verified by the login, see [Verdict]; empty: none
 	Version  byte   // protocol version: 5 for MQTT 5, 4 for MQTT 3.1.1
 
-	// Value belongs to the broker's owner. The broker does not use it.
+	// Value is for the broker's owner. The broker does not use it.
 	Value any
 
 	b    *Broker
@@ -42,12 +42,12 @@ type Client struct {
 	waiting    int         // number of packets in out
 	connack    int         // length of the CONNACK at the start of out; 0: out has none
 	writing    []byte      // bytes taken from out; nil: nothing is being written
-	unwritten  []byte      // the rest of writing
-	large      []reference // taken from references; offsets are in writing
+	unwritten  []byte      // the part of writing that is still to be written
+	large      []reference // references taken with writing; their offsets are in writing
 	queued     int         // bytes in out, references, writing and large together
-	charged    int         // memory charged for queued, see budget.go
-	busy       bool        // a goroutine is writing
-	direct     bool        // the goroutine that is writing is in writeDirect, which does not block
+	charged    int         // memory charged for the outbox, see budget.go
+	busy       bool        // a goroutine is writing or was told to write
+	direct     bool        // writeDirect is writing; it does not block
 	writerTurn bool        // writeLoop must write, see callWriter
 	dirty      bool        // in Broker.dirty
 	wake       sync.Cond
@@ -57,13 +57,13 @@ type Client struct {
 	closed     bool      // nc was closed
 	halfClosed time.Time // when the broker closed its side; zero: it has not
 	end        End
-	takenOver  chan struct{} // closed when c leaves its session; nil: no other connection is taking over
+	takenOver  chan struct{} // closed when c leaves its session; nil: no takeover
 	idleReads  int           // consecutive reads without data since takeOver was called
 
 	// Flow control (MQTT 5, 4.9).
 	receiveMax int // the client's Receive Maximum
 	quota      int // how many more QoS 1 and 2 messages may be sent to the client
-	unacked    int // messages from the client without PUBACK, PUBCOMP or a PUBREC with an error
+	unacked    int // QoS 1 and 2 messages from the client that are not fully acknowledged
 
 	maxPacket   int // the client's Maximum Packet Size; 0: none
 	aliasMax    uint16
@@ -72,10 +72,10 @@ type Client struct {
 	aliasTopics []string          // the topics of the broker's Topic Aliases, by alias
 	topics      map[uint16][]byte // the client's topics, by Topic Alias
 
-	// Memory charged for the connection in addition to the field charged, in bytes; see budget.go.
-	buffered int // the read buffer, once there is a session
+	// Other memory of the connection, in bytes, see budget.go.
+	buffered int // the read buffer beyond firstBuffer, once there is a session
 	overhead int // the connection itself
-	reserved int // the read buffer before there is a session; reserved with ticket, not charged
+	reserved int // the read buffer beyond firstBuffer, before; reserved with ticket, not charged
 	aliased  int // the topics in aliases and topics
 
 	publish Publish // the message that is being handled
@@ -87,7 +87,7 @@ func (c *Client) Connected() bool { return c.session != nil }
 // Ended returns why the connection ended, or the zero End if it has not ended.
 func (c *Client) Ended() End { return c.end }
 
-// LastRead returns when the client's last whole packet was read. [Broker.Advance] does not affect it.
+// LastRead returns when the client's last whole packet was read. [Broker.Advance] has no effect.
 func (c *Client) LastRead() time.Time { return c.lastRead }
 
 // Remote returns the client's network address, or an empty string if it is unknown.
@@ -98,7 +98,8 @@ func (c *Client) Remote() string {
 	return ""
 }
 
-// handle handles a packet with the given first byte. body is the rest after the Remaining Length.
+// handle handles a packet. first is the packet's first byte, and body is what follows the Remaining
+// Length.
 func (c *Client) handle(first byte, body []byte) *Error {
 	kind := first >> 4
 	if c.session == nil {

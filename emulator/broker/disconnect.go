@@ -12,16 +12,16 @@ import (
 
 // An End says why a connection ended.
 type End struct {
-	Lost bool   // neither side sent DISCONNECT
-	Code byte   // reason code of the DISCONNECT
+	Lost bool   // the connection was lost or cut
+	Code byte   // reason code, even if MQTT 3.1.1 cannot send it; 0 if Lost
 	Why  string // details; may be empty
 }
 
-// Disconnect sends the queued packets and a DISCONNECT, and then closes the connection. The code
-// must be 0x80 or more.
+// Disconnect begins to close the connection and returns immediately. The queued packets and, to an
+// MQTT 5 client, a DISCONNECT are sent first. code must be 0x80 or more.
 func (c *Client) Disconnect(code byte) { c.disconnect(code, "") }
 
-// Cut closes the connection without a DISCONNECT. Unlock closes the socket.
+// Cut closes the connection without a DISCONNECT. The next Unlock closes the socket.
 func (c *Client) Cut() {
 	if c.closed {
 		return
@@ -59,7 +59,8 @@ func (c *Client) handleDisconnect(body []byte) *Error {
 	return nil
 }
 
-// decodeDisconnect returns the reason code and the Session Expiry Interval; nil: none was sent.
+// decodeDisconnect returns the reason code and the Session Expiry Interval, or a nil expiry if none
+// was sent.
 func decodeDisconnect(version byte, body []byte) (code byte, expiry *uint32, err *Error) {
 	d := decoder{body: body}
 	if version == version5 {
@@ -73,8 +74,8 @@ func decodeDisconnect(version byte, body []byte) (code byte, expiry *uint32, err
 	return code, expiry, d.err
 }
 
-// protocolError ends the connection because of an error by the client. CONNACK or DISCONNECT has the
-// error's code.
+// protocolError ends the connection because of an error by the client. An MQTT 5 client gets the
+// error's code in CONNACK or DISCONNECT.
 func (c *Client) protocolError(err *Error) {
 	c.b.log.Info("protocol error", "client", c.ID, "code", err.Code, "error", err.Why)
 	if c.session == nil && c.Version == version5 {
@@ -84,8 +85,8 @@ func (c *Client) protocolError(err *Error) {
 	c.disconnect(err.Code, err.Why)
 }
 
-// disconnect ends the connection after the packets that were queued. A client of MQTT 5 that got
-// CONNACK is sent a DISCONNECT (MQTT 5, 4.13, [MQTT-3.14.0-1]).
+// disconnect ends the connection after the queued packets. To an MQTT 5 client that has been
+// accepted in CONNACK, it also sends a DISCONNECT (MQTT 5, 4.13, [MQTT-3.14.0-1]).
 func (c *Client) disconnect(code byte, why string) {
 	if c.isClosing() {
 		return
@@ -101,8 +102,8 @@ func (c *Client) disconnect(code byte, why string) {
 	c.beginClose(End{Code: code, Why: why})
 }
 
-// reasonString returns a Reason String property, or nil if text is empty or too long for the client's
-// Maximum Packet Size.
+// reasonString returns a Reason String property, or nil if text is empty or too long for the
+// client's Maximum Packet Size.
 func (c *Client) reasonString(text string) []byte {
 	if text == "" || c.maxPacket > 0 && len(text)+20 >= c.maxPacket {
 		return nil
@@ -111,17 +112,17 @@ func (c *Client) reasonString(text string) []byte {
 }
 
 const (
-	// takeOverPause is the timeout of a read on a connection that is taken over. The connection
-	// ends after two such reads without data.
+	// takeOverPause is the timeout of a read on a connection that is being taken over. The
+	// connection ends after two such reads without data.
 	takeOverPause = 2 * time.Millisecond
 
 	// maxTakeOver is the longest time that a connection may continue after it was taken over.
 	maxTakeOver = time.Second
 )
 
-// takeOver ends the connection because the same client has connected again. The broker first handles
-// the packets that the client sent on the old connection, such as a DISCONNECT. takeOver unlocks the
-// broker while it waits for this.
+// takeOver ends the connection because the same client has connected again. The broker first
+// handles the packets that the client sent on the old connection, such as a DISCONNECT. takeOver
+// unlocks the broker while it waits.
 func (c *Client) takeOver() {
 	if c.takenOver == nil {
 		c.takenOver = make(chan struct{})
@@ -151,8 +152,8 @@ func (c *Client) beginClose(end End) {
 }
 
 // After the broker has closed its side of a connection, it waits for the client to close the other
-// side. If it closed the socket immediately, a client that was still sending would get a reset, which
-// can overtake the DISCONNECT.
+// side. If it closed the socket immediately, a client that was still sending would get a reset,
+// which can overtake the DISCONNECT.
 const (
 	linger    = 200 * time.Millisecond // how long a client may be silent
 	maxLinger = 5 * time.Second        // how long a client may continue to send
@@ -195,7 +196,7 @@ func (c *Client) discard(nc net.Conn) {
 	}
 }
 
-// lostReason returns a description of the error with which a connection was lost.
+// lostReason describes the error that ended a connection.
 func lostReason(err error) string {
 	switch {
 	case err == nil:

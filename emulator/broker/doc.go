@@ -14,23 +14,24 @@
 //
 // A Broker is a [sync.Locker]. It handles and queues every packet while it is locked, so that all
 // clients see changes in one order. A connection's goroutine holds the lock while it handles the
-// complete packets of one read: at most 64 KiB, or one packet that is larger. Unlock sends the
-// queued packets, usually with one write for each client. Callbacks run with the lock held unless their
-// comment says otherwise. They may call the methods that require the lock, and must not block.
+// complete packets of one read: usually at most 128 KiB, more only if a packet is large. After 2 ms
+// of work, it unlocks the broker briefly between two packets. Unlock sends the queued packets,
+// usually with one write for each client. Callbacks run with the lock held unless their comment
+// says otherwise. A callback may call methods that require the lock, and must not block.
 //
 // # Delivery
 //
 // Each client has one outbox. A client whose outbox is full is disconnected with 0x97 (Quota
-// exceeded). No message is dropped silently, except one that exceeds the client's Maximum Packet
-// Size [MQTT-3.1.2-24] or whose Message Expiry Interval has passed.
+// exceeded). No message to a connected client is dropped silently, except one that exceeds the
+// client's Maximum Packet Size [MQTT-3.1.2-24] or whose Message Expiry Interval has passed.
 //
 // A session whose client is away keeps its messages in order, except those with QoS 0. If the
-// session has no room, the publisher gets PUBACK or PUBREC 0x97. Nothing is stored on disk: sessions
+// session is full, the publisher gets PUBACK or PUBREC 0x97. Nothing is stored on disk: sessions
 // and messages are lost when the process exits.
 //
-// A client that connects with the client id of a connected client takes over its session. The broker
-// first handles the packets that the old connection has already sent, and then disconnects it with
-// 0x8E.
+// A client that connects with the client id and user of a connected client takes over that client's
+// session. The broker first handles the packets that were already sent on the old connection, and
+// then disconnects the old connection with 0x8E.
 //
 // [Limits] bounds each outbox and session, and the memory of all clients together.
 //

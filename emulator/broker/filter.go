@@ -15,8 +15,8 @@ func hasWildcard(topic []byte) bool {
 	return bytes.IndexByte(topic, '+') >= 0 || bytes.IndexByte(topic, '#') >= 0
 }
 
-// validFilter reports whether each wildcard of a topic filter is a whole level, and each `#` is the
-// last level [MQTT-4.7.1-1], [MQTT-4.7.1-2].
+// validFilter reports whether a topic filter is not empty, each wildcard is a whole level, and `#`
+// is only the last level [MQTT-4.7.1-1], [MQTT-4.7.1-2].
 func validFilter(filter string) bool {
 	valid := filter != ""
 	for more := true; more; {
@@ -29,9 +29,9 @@ func validFilter(filter string) bool {
 
 const sharePrefix = "$share/"
 
-// splitShare splits a shared subscription into its share name and its filter. If shared is
-// false, rest is the whole filter. ok reports whether the filter is valid and the share name
-// is neither missing nor has wildcards [MQTT-4.8.2-1], [MQTT-4.8.2-2].
+// splitShare splits a shared subscription into its share name and its filter. If shared is false,
+// rest is the whole filter. ok reports whether the filter is valid and the share name of a shared
+// subscription is not empty and has no wildcards [MQTT-4.8.2-1], [MQTT-4.8.2-2].
 func splitShare(filter string) (name, rest string, shared, ok bool) {
 	rest, shared = strings.CutPrefix(filter, sharePrefix)
 	if !shared {

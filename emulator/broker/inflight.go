@@ -33,8 +33,8 @@ func (w *inflight) full() bool {
 	return w.count >= identifiers
 }
 
-// push adds a delivery at place hi. It does not add it to the deliveries of an earlier connection that
-// must be sent again.
+// push adds a delivery at place hi. No delivery of an earlier connection may still have to be sent
+// again.
 func (w *inflight) push(d delivery) {
 	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
 		ring := make([]delivery, max(16, 2*len(w.ring)))
@@ -68,7 +68,7 @@ func (w *inflight) add(d *delivery) (added *delivery, id uint16) {
 	return added, identifier(w.hi - 1)
 }
 
-// find returns the place of a packet identifier's delivery.
+// find returns the place of the unfinished delivery that has the packet identifier id.
 func (w *inflight) find(id uint16) (place uint64, ok bool) {
 	if id == 0 {
 		return 0, false
@@ -93,7 +93,7 @@ type queue struct {
 	soonest    time.Time // earliest expiry, possibly of a removed message; zero: no message expires
 }
 
-// mayHaveExpired reports whether a message may have expired since the last filter.
+// mayHaveExpired reports whether a message may have expired since filter was last called.
 func (q *queue) mayHaveExpired(now time.Time) bool {
 	return !q.soonest.IsZero() && !now.Before(q.soonest)
 }

@@ -12,7 +12,7 @@ type message struct {
 	topic   string
 	props   []byte // encoded properties that are passed to subscribers
 	payload []byte
-	rest    *chunk.Rest // the payload continues with it
+	rest    *chunk.Rest // the rest of the payload; nil: none
 	qos     byte
 	retain  bool
 	expires time.Time // zero: never
@@ -31,7 +31,7 @@ func (m *message) cost() int {
 
 func (m *message) payloadSize() int { return len(m.payload) + m.rest.Len() }
 
-// keep returns a copy of the message that outlives the packet. All sessions share it.
+// keep returns a copy of the message that outlives the packet. All sessions share this copy.
 func (m *message) keep() *message {
 	if m.kept == nil {
 		k := *m
@@ -70,8 +70,8 @@ const (
 	released // PUBREC was received, PUBREL was sent
 )
 
-// publishSize returns the Remaining Length of a PUBLISH. own is the length of its properties
-// from appendOwnProperties.
+// publishSize returns the Remaining Length of a PUBLISH with the given topic. own is the length of
+// the properties that appendOwnProperties appends.
 func (c *Client) publishSize(d *delivery, topic string, own int) int {
 	size := 2 + len(topic) + d.msg.payloadSize()
 	if d.qos > 0 {
@@ -84,13 +84,13 @@ func (c *Client) publishSize(d *delivery, topic string, own int) int {
 	return size
 }
 
-// appendOwnProperties appends the properties of a PUBLISH that differ between clients.
-// alias is 0 if the topic has none.
+// appendOwnProperties appends the properties of a PUBLISH that differ between clients. alias is the
+// Topic Alias; 0: none.
 func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []byte {
 	if c.Version != version5 {
 		return dst
 	}
-	if !d.msg.expires.IsZero() { // 0 seconds may remain of a message that is sent again
+	if !d.msg.expires.IsZero() { // a message that is sent again may have 0 seconds left
 		dst = binary.BigEndian.AppendUint32(append(dst, propMessageExpiry), d.msg.remaining(c.b.Now()))
 	}
 	if alias > 0 {
@@ -108,8 +108,8 @@ func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }
 
-// fits reports whether the client accepts the size of a message. If the client allows aliases, an
-// alias may take the place of the topic.
+// fits reports whether the client accepts a PUBLISH of the delivery's size. If the client allows
+// Topic Aliases, fits assumes that an alias replaces the topic.
 func (c *Client) fits(d *delivery) bool {
 	topic := d.msg.topic
 	if c.aliasMax > 0 {

@@ -39,8 +39,8 @@ const (
 )
 
 // splitPacket returns the body of the first packet in b, and the packet's size including its fixed
-// header. b must not be empty. body is nil if b holds only a part of the packet; size is 0 if b does
-// not hold the complete Remaining Length.
+// header. b must not be empty. body is nil if b holds only a part of the packet; size is 0 if b
+// does not hold the complete Remaining Length.
 func splitPacket(b []byte) (body []byte, size int, err *Error) {
 	length, digits := binary.Uvarint(b[1:min(len(b), 1+maxDigits)])
 	if digits <= 0 {
@@ -56,7 +56,7 @@ func splitPacket(b []byte) (body []byte, size int, err *Error) {
 	return body, size, nil
 }
 
-// checkFlags checks the first byte of a packet (MQTT 5, 2.1.3).
+// checkFlags checks the type and the flags in a packet's first byte (MQTT 5, 2.1.3).
 func checkFlags(first byte) *Error {
 	want := byte(0)
 	switch first >> 4 {
@@ -197,7 +197,7 @@ func appendString[S string | []byte](dst []byte, s S) []byte {
 	return append(dst, s...)
 }
 
-// varintLength returns the number of bytes of a Variable Byte Integer.
+// varintLength returns the size of n as a Variable Byte Integer, in bytes.
 func varintLength(n int) int {
 	digits := 1
 	for ; n >= 0x80; n >>= 7 {

@@ -67,7 +67,8 @@ var encodings = [maxProperty + 1]encoding{
 	propMaximumPacket:   fourBytes,
 }
 
-// checkProperty checks the first property in b, whose kind is known, and returns its size.
+// checkProperty checks the first property in b and returns its size in bytes. b[0] must be a
+// property in encodings.
 func checkProperty(b []byte) (size int, err *Error) {
 	kind, valid := b[0], true
 	switch e := encodings[kind]; e {
@@ -104,7 +105,7 @@ func checkProperty(b []byte) (size int, err *Error) {
 	return size, nil
 }
 
-// stringEnd returns the end of the string or binary data that begins at b[at]. It exceeds
+// stringEnd returns the end of the string or binary data that begins at b[at]. The result exceeds
 // len(b) if b is too short.
 func stringEnd(b []byte, at int) int {
 	if at+2 > len(b) {
@@ -141,8 +142,8 @@ const (
 	// 3.8.2.1.2).
 	positive = propertySet(1<<propReceiveMaximum | 1<<propMaximumPacket | 1<<propSubscriptionID)
 
-	// hopProperties concern one connection and are not copied to subscribers. Subscribers get the
-	// rest of the Message Expiry Interval.
+	// hopProperties are not copied to subscribers. Instead, subscribers get the remaining Message
+	// Expiry Interval and the broker's own Topic Alias.
 	hopProperties = propertySet(1<<propMessageExpiry | 1<<propTopicAlias | 1<<propWillDelay)
 )
 
@@ -156,7 +157,7 @@ type properties struct {
 // A span is a part of properties.raw.
 type span struct{ from, to uint32 }
 
-// properties reads the properties of a packet. p keeps parts of the packet.
+// properties reads the properties of a packet into p, which refers to the packet's bytes.
 func (d *decoder) properties(p *properties, allowed propertySet) {
 	raw := d.take(d.varint())
 	if err := p.decode(raw, allowed); err != nil {
@@ -164,8 +165,8 @@ func (d *decoder) properties(p *properties, allowed propertySet) {
 	}
 }
 
-// maxProperties is the maximum length of the properties of a packet, in bytes. There is a limit because
-// the broker is locked while it reads them.
+// maxProperties is the maximum length of the properties of a packet, in bytes. There is a limit
+// because the broker is locked while it decodes the properties.
 const maxProperties = 256 << 10
 
 func (p *properties) decode(raw []byte, allowed propertySet) *Error {
@@ -193,7 +194,7 @@ func (p *properties) decode(raw []byte, allowed propertySet) *Error {
 	return nil
 }
 
-// value returns the encoded value of a property; nil: it was not sent.
+// value returns the encoded value of a property, or nil if the property was not sent.
 func (p *properties) value(kind byte) []byte {
 	if !p.seen.has(kind) {
 		return nil
@@ -201,7 +202,8 @@ func (p *properties) value(kind byte) []byte {
 	return p.raw[p.values[kind].from:p.values[kind].to]
 }
 
-// bytes returns the value of a property with text or binary data; nil: it was not sent.
+// bytes returns the value of a property with text or binary data, or nil if the property was not
+// sent.
 func (p *properties) bytes(kind byte) []byte {
 	if value := p.value(kind); value != nil {
 		return value[2:]
@@ -209,7 +211,7 @@ func (p *properties) bytes(kind byte) []byte {
 	return nil
 }
 
-// number returns the value of a numeric property; 0: it was not sent.
+// number returns the value of a numeric property, or 0 if the property was not sent.
 func (p *properties) number(kind byte) uint32 { return numberOf(kind, p.value(kind)) }
 
 func numberOf(kind byte, value []byte) uint32 {
@@ -224,8 +226,8 @@ func numberOf(kind byte, value []byte) uint32 {
 	return n
 }
 
-// passedOn appends the properties of a message that its subscribers get, unaltered and in
-// their order [MQTT-3.3.2-17].
+// passedOn appends the properties that are passed on to subscribers, unaltered and in their
+// original order [MQTT-3.3.2-17].
 func (p *properties) passedOn(dst []byte) []byte {
 	for rest := p.raw; len(rest) > 0; {
 		size, _ := checkProperty(rest)
@@ -237,24 +239,24 @@ func (p *properties) passedOn(dst []byte) []byte {
 	return dst
 }
 
-// appendProperties appends properties after their length.
+// appendProperties appends the length of props, and then props.
 func appendProperties(dst, props []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(props))), props...)
 }
 
 // The functions below append a property to [Message].Properties.
 
-// AppendContentType appends a Content Type.
+// AppendContentType appends a Content Type of at most 65535 bytes.
 func AppendContentType[S string | []byte](dst []byte, s S) []byte {
 	return appendString(append(dst, propContentType), s)
 }
 
-// AppendCorrelation appends Correlation Data.
+// AppendCorrelation appends Correlation Data of at most 65535 bytes.
 func AppendCorrelation[S string | []byte](dst []byte, s S) []byte {
 	return appendString(append(dst, propCorrelation), s)
 }
 
-// AppendUser appends a User Property.
+// AppendUser appends a User Property. Name and value are at most 65535 bytes each.
 func AppendUser[N, V string | []byte](dst []byte, name N, value V) []byte {
 	return appendString(appendString(append(dst, propUser), name), value)
 }

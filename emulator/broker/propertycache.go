@@ -40,8 +40,8 @@ func (c *propertyCache) decode(p *properties, raw []byte) *Error {
 	return nil
 }
 
-// findUser sets c.user to the first User Property, from raw[at], whose value differs from the value in
-// c.last, or to the first User Property if none differs.
+// findUser looks at the consecutive User Properties that start at raw[at]. It sets c.user to the
+// first one whose value differs from the value in c.last, or if none differs, to the first one.
 func (c *propertyCache) findUser(raw []byte, at int) {
 	for at < len(raw) && raw[at] == propUser {
 		from := stringEnd(raw, at+1) + 2

@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/internal/chunk"
 )
 
-// A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. Its byte slices are
-// valid until Handle returns.
+// A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. The Publish and its
+// byte slices are valid until Handle returns.
 type Publish struct {
 	ID            uint16 // packet identifier; 0 with QoS 0
 	QoS           byte
@@ -49,7 +49,8 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 }
 
 // decode reads a PUBLISH into p and reuses p's memory. A PUBLISH without a topic must have a Topic
-// Alias. valid is a topic that is known to be valid; decode does not check a topic that equals it.
+// Alias. decode does not check the topic if it equals valid, a topic that is known to be valid;
+// empty: none.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
 	p.QoS, p.Retain = first>>1&3, first&1 != 0
@@ -79,8 +80,8 @@ func (p *Publish) decode(version, first byte, body []byte, valid string) *Error 
 	return nil
 }
 
-// may reports whether the client may publish to a topic, or subscribe to a filter. Nobody may
-// publish to the broker's own topics (MQTT 5, 4.7.2).
+// may reports whether the client may publish to a topic (write is true), or subscribe to a filter
+// (write is false). Nobody may publish to the broker's own topics (MQTT 5, 4.7.2).
 func (c *Client) may(topic string, write bool) bool {
 	if write && strings.HasPrefix(topic, sysPrefix) {
 		return false
@@ -141,8 +142,8 @@ func (c *Client) Ack(id uint16, code byte) {
 	}
 }
 
-// resolveAlias handles the Topic Alias of p (MQTT 5, 3.3.2.3.4). If p has a topic, it assigns the
-// alias to the topic. Otherwise it sets the topic of p from the alias.
+// resolveAlias handles the Topic Alias of p (MQTT 5, 3.3.2.3.4). If p has a topic, resolveAlias
+// assigns the alias to it. Otherwise it sets p.Topic to the alias's topic.
 func (c *Client) resolveAlias(p *Publish) *Error {
 	alias := uint16(p.props.number(propTopicAlias))
 	if alias == 0 || alias > c.b.opts.TopicAliasMaximum { // [MQTT-3.3.2-8], [MQTT-3.3.2-9]
@@ -168,7 +169,7 @@ func (c *Client) resolveAlias(p *Publish) *Error {
 }
 
 // accept passes a message to the handler or sends it to the topic's subscribers. It returns the
-// reason code for PUBACK or PUBREC.
+// reason code for PUBACK or PUBREC, or Later. It may unlock the broker.
 func (c *Client) accept(p *Publish) byte {
 	b := c.b
 	if b.opts.Topic != "" && string(p.Topic) == b.opts.Topic {
@@ -191,7 +192,7 @@ func (c *Client) accept(p *Publish) byte {
 		rest = &chunk.Rest{Large: chunk.Join(p.Payload)}
 		p.Payload = nil
 		b.Lock()
-		b.charge(-len(rest.Large)) // recipients are charged
+		b.charge(-len(rest.Large)) // what recipients keep is charged to them
 	}
 	r := b.route(p.Topic)
 	if !c.may(r.topic, true) {
@@ -211,23 +212,25 @@ func (c *Client) accept(p *Publish) byte {
 	return b.fanOut(m, r, c.session, true).code()
 }
 
-// A Message is sent by [Broker.Publish] to a topic's subscribers, or by [Client.Send] to one client.
-// Both copy Properties and Payload, so the caller may reuse them after the call.
+// A Message is sent by [Broker.Publish] to a topic's subscribers, or by [Client.Send] to one
+// client. Both copy Properties and Payload, so the caller may reuse these slices after the call.
+// Rest is not copied and must not change.
 type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
-	Rest       *chunk.Rest // the payload continues with it
+	Rest       *chunk.Rest // the rest of the payload, after Payload; nil: none
 }
 
-// largePayload is the length of a payload, in bytes, from which a message is copied only once, and
-// while the broker is unlocked.
+// largePayload is the smallest size, in bytes, of a payload that is copied only once for all
+// recipients, and while the broker is unlocked.
 const largePayload = 1 << 20
 
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
-// including all members of shared subscriptions, Publish sends the message later, on another goroutine,
-// and counts all of them as sent. If the memory budget has no room for the copy that waits, Publish
-// drops the message and counts all of them as refused. It requires the lock.
+// including all members of shared subscriptions, Publish sends the message later, on another
+// goroutine, and counts all matches as sent. If the memory budget has no room to keep a copy until
+// then, Publish drops the message and counts all matches as refused. An invalid topic has no
+// matches. Publish requires the lock.
 func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	b.changed = true
 	r := b.lastRoute // successive replies usually have the same topic
@@ -253,7 +256,8 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 }
 
 // takeOwn returns memory for the message of a Publish or Send: b.own, unless an outer call uses it.
-// Calls nest if sending a message disconnects a client and Options.Disconnected sends another message.
+// Calls nest if sending a message disconnects a client and Options.Disconnected sends another
+// message.
 func (b *Broker) takeOwn() (m *message, nested bool) {
 	if b.ownInUse {
 		return new(message), true
@@ -264,9 +268,9 @@ func (b *Broker) takeOwn() (m *message, nested bool) {
 
 func (b *Broker) endOwn(nested bool) { b.ownInUse = nested }
 
-// Send sends a message to the client, whether it is subscribed or not. If the connection ends first,
-// the message is lost. Send returns false if the topic is longer than 65535 bytes or the message
-// exceeds the client's Maximum Packet Size. It requires the lock.
+// Send sends a message to the client, whether it is subscribed or not. If the connection has ended,
+// or ends first, the message is lost. Send returns false only if the topic is longer than 65535
+// bytes or the message exceeds the client's Maximum Packet Size. It requires the lock.
 func (c *Client) Send(topic string, m Message) bool {
 	if len(topic) > math.MaxUint16 {
 		return false

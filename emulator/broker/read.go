@@ -20,13 +20,13 @@ const (
 	// logged in. A CONNECT with a large will fits.
 	maxBeforeLogin = 1 << 20
 
-	// A read buffer starts with firstBuffer bytes and grows to readBuffer. It grows beyond that only
-	// for a packet that is larger than readBuffer.
+	// A read buffer starts with firstBuffer bytes and grows to readBuffer. It grows beyond that
+	// only for a packet that is larger than half of the buffer.
 	firstBuffer = 4 << 10
 	readBuffer  = 128 << 10
 
-	// maxRead is how many bytes one system call reads at most, because the garbage collector waits
-	// until the call returns.
+	// maxRead is the maximum number of bytes that one system call reads. There is a limit because
+	// the garbage collector waits until the call returns.
 	maxRead = 256 << 10
 )
 
@@ -56,7 +56,7 @@ func (b *Broker) serveConn(nc net.Conn, path string) {
 	b.running.Go(c.readLoop)
 }
 
-// evict closes a connection that has not logged in, to make room for another one.
+// evict closes a connection that has not logged in, to make room for a new one.
 func (c *Client) evict() {
 	c.b.Lock()
 	defer c.b.Unlock()
@@ -100,7 +100,7 @@ func (c *Client) readPackets() error {
 	}
 	buf := make([]byte, firstBuffer)
 	filled := 0      // number of bytes in buf that were read but not handled
-	answered := true // something was sent since the last read
+	answered := true // something was sent since the last read, or is about to be
 	for {
 		if !answered && c.fast != nil {
 			c.fast.AcknowledgeQuickly()
@@ -125,9 +125,9 @@ func (c *Client) readPackets() error {
 	}
 }
 
-// resizeBuffer returns a buffer for the next read that begins with buf[from:to]. If the last read
-// filled the buffer, the next one is larger: up to readBuffer for many packets, and beyond for a
-// single larger packet. The buffer grows with the bytes that arrived, not with announced lengths.
+// resizeBuffer returns a buffer for the next read. Its first filled bytes are buf[from:to]. If the
+// last read filled buf, the new buffer is larger: up to readBuffer for many packets, and beyond for
+// one large packet. The buffer grows with the bytes that arrived, not with announced lengths.
 func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	size := len(buf)
 	switch full := to == size; {
@@ -141,13 +141,13 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 		next = make([]byte, size)
 	}
 	if size == len(buf) {
-		return next, copy(next, buf[from:to]) // they overlap
+		return next, copy(next, buf[from:to]) // chunk.Copy does not allow overlap
 	}
 	return next, chunk.Copy(next, buf[from:to])
 }
 
-// readDeadline limits the next reads; 0: no limit. It requires the lock, so that it does not
-// override the deadline of closeWrite.
+// readDeadline makes reads time out after d; 0: never. It requires the lock, so that it does not
+// override the deadline that closeWrite sets.
 func (c *Client) readDeadline(d time.Duration) {
 	var t time.Time
 	if d != 0 {
@@ -188,8 +188,9 @@ func (c *Client) readTimedOut() bool {
 	return true
 }
 
-// handlePackets handles the complete packets in p, whose last n bytes are new. It returns the length
-// of these packets and whether anything was sent. ok is false if the connection is ending.
+// handlePackets handles the complete packets in p, whose last n bytes are new. handled is the
+// length of these packets. answered reports whether anything was sent or is about to be. ok is
+// false if the connection is ending.
 func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
 	b := c.b
 	b.Lock()
@@ -206,7 +207,7 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 		c.idleReads = 1
 		c.readDeadline(takeOverPause)
 	}
-	worked := false // the last packet was not a PUBACK; handling a PUBACK takes less time than reading the clock
+	worked := false // whether to read the clock, which takes longer than handling a PUBACK
 	for !c.isClosing() {
 		if handled == len(p) {
 			return handled, false, true

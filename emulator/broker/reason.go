@@ -40,7 +40,8 @@ func (e *Error) Error() string { return e.Why }
 func malformed(why string) *Error { return &Error{MalformedPacket, why} }
 func violation(why string) *Error { return &Error{ProtocolViolation, why} }
 
-// connackCode3 returns the code of MQTT 3.1.1 (3.2.2.3) for a reason code in CONNACK.
+// connackCode3 returns the return code that CONNACK has in MQTT 3.1.1 (3.2.2.3) for a reason code
+// of MQTT 5.
 func connackCode3(code byte) byte {
 	switch code {
 	case Success:

@@ -11,9 +11,9 @@ type retainedMatch struct {
 	sequence uint64 // identifies the message that was found; node may hold a newer one by now
 }
 
-// retainedFor returns the retained messages that a filter matches, in the order in which they were
-// published, without those whose sequence number is greater than last. It calls step between topics;
-// step may unlock the broker. It also unlocks the broker while it sorts many messages.
+// retainedFor returns the retained messages that a filter matches and whose sequence number is at
+// most last, in the order in which they were published. It calls step, which may unlock the broker,
+// between topics. It also unlocks the broker while it sorts many messages.
 func (b *Broker) retainedFor(filter string, last uint64, step func()) []retainedMatch {
 	var found []retainedMatch
 	b.tree.collect(filter, true, func(n *node) {
@@ -30,7 +30,8 @@ func (b *Broker) retainedFor(filter string, last uint64, step func()) []retained
 }
 
 // retain stores a message as the retained message of its topic, or removes the retained message if
-// the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room.
+// the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room or the
+// topic has too many levels.
 func (b *Broker) retain(m *message) bool {
 	if m.payloadSize() == 0 {
 		b.removeRetained(m.topic)

@@ -14,8 +14,8 @@ type route struct {
 	noLocal    bool // a subscription excludes messages of its own client
 }
 
-// A target is a session with all its subscriptions to a topic. It gets one copy of a message,
-// with the highest QoS [MQTT-3.3.4-2] and all identifiers [MQTT-3.3.4-3], [MQTT-3.3.4-4].
+// A target is a session with all its subscriptions to a topic. The session gets one copy of a
+// message, with the highest QoS [MQTT-3.3.4-2] and all identifiers [MQTT-3.3.4-3], [MQTT-3.3.4-4].
 type target struct {
 	session     *session
 	qos         byte
@@ -23,7 +23,8 @@ type target struct {
 	ids         []int
 }
 
-// The memory of all routes is bounded. When it exceeds a limit, all routes are dropped.
+// Limits of Broker.routes. When there are maxRoutes routes or they exceed maxRouteBytes, all are
+// dropped. targetBytes is the estimated memory of one target.
 const (
 	maxRoutes     = 4096
 	maxRouteBytes = 64 << 20
@@ -52,8 +53,8 @@ func (b *Broker) route(topic []byte) *route {
 	return r
 }
 
-// findTargets finds the recipients of a route's topic. It leaves out the No Local
-// subscriptions of origin, which may be nil.
+// findTargets finds the recipients of a route's topic. It leaves out the No Local subscriptions of
+// the session origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {
 	// A session subscribes to a filter at most once, so the sessions of the first node all differ.
 	var places map[*session]int // see add
@@ -84,7 +85,7 @@ func (b *Broker) findTargets(r *route, origin *session) {
 	}
 }
 
-// isLong reports whether delivery to all recipients takes so long that it must be done in steps.
+// isLong reports whether there are so many recipients that delivery must be done in steps.
 func (r *route) isLong() bool {
 	n := len(r.targets) + len(r.groups)
 	for i := 0; n <= maxStepTargets && i < len(r.groups); i++ {
@@ -112,7 +113,7 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 
 // Delivered counts the recipients of a message by outcome.
 type Delivered struct {
-	Matched  int // subscribed clients, and groups of a shared subscription
+	Matched  int // sessions with a subscription, and shared subscriptions
 	Sent     int // of Matched: the message was sent, or will be
 	TooLarge int // of Matched: the message exceeds the client's Maximum Packet Size
 	Refused  int // of Matched: there was no room to keep the message
@@ -141,7 +142,7 @@ func (d Delivered) code() byte {
 	}
 }
 
-// Delivery to many clients unlocks the broker after this many clients or bytes.
+// Delivery in steps unlocks the broker after this many clients or bytes.
 const (
 	maxStepTargets = 512
 	maxStepBytes   = 1 << 20
@@ -154,7 +155,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 		r = &route{topic: m.topic}
 		b.findTargets(r, origin)
 	}
-	targets, groups := r.targets, r.groups // r changes if a client disconnects during delivery
+	targets, groups := r.targets, r.groups // route may change r during the delivery
 	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	for i := range targets {
 		t := &targets[i]
@@ -184,8 +185,8 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 }
 
 // deliverShared sends a message to one member of a shared subscription. It prefers members that can
-// receive the message immediately, then connected ones, then ones whose session keeps the message. The
-// members take turns. If locked is not nil, deliverShared may unlock the broker, see yieldAfter.
+// receive the message immediately, then other connected members, then members that are away.
+// Members take turns. If locked is not nil, deliverShared may unlock the broker, see yieldAfter.
 func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome {
 	last := notKept
 	for _, eligible := range []func(*subscription) bool{

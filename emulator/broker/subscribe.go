@@ -23,7 +23,8 @@ type requestedFilter struct {
 	handling    byte // Retain Handling
 }
 
-// Limits on one SUBSCRIBE or UNSUBSCRIBE, because the broker is locked while it reads the packet.
+// Limits on one SUBSCRIBE or UNSUBSCRIBE. They exist because the broker is locked while it decodes
+// the packet.
 const (
 	maxFilters     = 1 << 16
 	maxFilterBytes = 4 << 20
@@ -106,9 +107,10 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 	return nil
 }
 
-// deliverRetained sends the retained messages that a subscription matches, in the order in which they
-// were published. It may unlock the broker. last is the sequence number of the newest message that was
-// retained when the subscription was made; the client gets newer messages as they are published.
+// deliverRetained sends the retained messages that a subscription matches, in the order in which
+// they were published. It may unlock the broker. last is the sequence number of the newest message
+// that was retained when the subscription was made; the client gets newer messages as they are
+// published.
 func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Time) {
 	b := c.b
 	_, filter, _, _ := splitShare(sub.filter)
@@ -116,7 +118,7 @@ func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Ti
 	found := b.retainedFor(filter, last, func() {
 		steps++
 		if steps == maxStepTargets {
-			// Only one client at a time may get so many retained messages, to limit memory and CPU time.
+			// Only one delivery of this size runs at a time, to limit memory and CPU time.
 			b.Unlock()
 			b.longDelivery.Lock()
 			b.Lock()
@@ -150,8 +152,8 @@ func (c *Client) filtersAck(kind byte, id uint16, codes []byte) {
 	c.b.changed = true
 }
 
-// subscribeTo makes one subscription. It returns the reason code and, if the retained messages must
-// be sent, the subscription.
+// subscribeTo makes or replaces one subscription. It returns the reason code and, if the retained
+// messages must be sent, the subscription.
 func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *subscription) {
 	b, s, filter := c.b, c.session, string(r.filter)
 	name, rest, shared, ok := splitShare(filter)

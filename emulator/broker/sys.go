@@ -8,11 +8,12 @@ import (
 
 const sysPrefix = "$SYS/"
 
-// sysInterval is the interval at which the $SYS topics are published while a client is subscribed to
-// one of them.
+// sysInterval is the time between publications of the $SYS topics, while there are subscriptions to
+// them.
 const sysInterval = 10 * time.Second
 
-// countSys counts a subscription to $SYS that was added (1) or removed (-1). It ignores other filters.
+// countSys counts a subscription to $SYS that was added (1) or removed (-1). It ignores other
+// filters.
 func (b *Broker) countSys(filter string, n int) {
 	if _, rest, _, _ := splitShare(filter); !strings.HasPrefix(rest, "$SYS") {
 		return
@@ -27,7 +28,7 @@ func (b *Broker) countSys(filter string, n int) {
 	}
 }
 
-// publishSys publishes the $SYS topics and sets the timer for the next time.
+// publishSys publishes the $SYS topics and sets the timer for the next publication.
 func (b *Broker) publishSys() {
 	b.sysTimer = b.At(b.Now().Add(sysInterval), b.publishSys)
 	for _, m := range b.refreshSys(sysPrefix) {
@@ -38,8 +39,8 @@ func (b *Broker) publishSys() {
 // The $SYS topics use the sequence numbers 0 to sysSequences-1.
 const sysSequences = 16
 
-// refreshSys updates the retained messages of the $SYS topics for a new subscription, and returns them.
-// If the filter does not begin with $SYS, it does nothing. The messages are not charged or counted.
+// refreshSys updates the retained messages of the $SYS topics and returns them. If filter does not
+// begin with $SYS, refreshSys does nothing. These messages are neither charged nor counted.
 func (b *Broker) refreshSys(filter string) (messages []*message) {
 	if !strings.HasPrefix(filter, "$SYS") {
 		return nil

@@ -19,7 +19,7 @@ type timerQueue struct {
 	armed   time.Time // the time that alarm is set to; zero: not set
 }
 
-// A Timer is a call that is due later, see [Broker.At]. [Broker.Cancel] stops it.
+// A Timer is a scheduled call, see [Broker.At]. [Broker.Cancel] stops it.
 type Timer struct {
 	due  time.Time
 	made uint64
@@ -34,8 +34,9 @@ func newTimerQueue(skew time.Duration) timerQueue {
 	}
 }
 
-// Now returns the broker's clock: the real time, moved by Options.Skew and [Broker.Advance]. All packets
-// of one read have the same time. It requires the lock.
+// Now returns the time of the broker's clock: the real time plus [Options].Skew and the durations
+// passed to [Broker.Advance]. While packets are handled, the time changes only when the broker is
+// unlocked. Now requires the lock.
 func (b *Broker) Now() time.Time {
 	if !b.readTime.IsZero() {
 		return b.readTime
@@ -51,15 +52,16 @@ func (b *Broker) At(due time.Time, do func()) *Timer {
 	return t
 }
 
-// Cancel stops a timer, unless it is nil, stopped or has run. It requires the lock.
+// Cancel stops a timer. It does nothing if t is nil, was stopped or has run. It requires the lock.
 func (b *Broker) Cancel(t *Timer) {
 	if t != nil {
 		b.timers.Delete(t)
 	}
 }
 
-// Advance moves the broker's clock forward. Before it returns, it runs the timers that become due,
-// in order, each with the clock at its time. It does not affect Keep Alive. Advance requires the lock.
+// Advance moves the broker's clock forward. Before Advance returns, it runs the timers that become
+// due, in order, each with the clock at the time when the timer is due. It does not affect Keep
+// Alive. Advance requires the lock.
 func (b *Broker) Advance(d time.Duration) {
 	b.timers.armed, b.readTime = time.Time{}, time.Time{}
 	target := b.Now().Add(d)
@@ -83,7 +85,7 @@ func (b *Broker) runNext() bool {
 	return true
 }
 
-// maxHold is how long work in many steps may keep the broker locked, see yieldAfter.
+// maxHold is how long work in many steps keeps the broker locked before yieldAfter unlocks it.
 const maxHold = 2 * time.Millisecond
 
 // arm sets the alarm to the next timer. An alarm that goes off too early does no harm.
@@ -112,8 +114,8 @@ func (b *Broker) runTimers() {
 	}
 }
 
-// Later calls step, with the lock held, until it returns false. It unlocks the broker between the calls.
-// It requires the lock.
+// Later calls step on another goroutine, with the lock held, until step returns false. The broker
+// is unlocked between the calls. Later returns immediately; it requires the lock.
 func (b *Broker) Later(step func() (more bool)) {
 	b.later(func() {
 		for step() {
@@ -122,8 +124,8 @@ func (b *Broker) Later(step func() (more bool)) {
 	})
 }
 
-// later queues a long job, which runs on another goroutine after the jobs queued before. The job runs
-// with the lock held and calls yield between its steps.
+// later queues a long job, which runs on another goroutine after the jobs that were queued before
+// it. The job runs with the lock held and calls yield between its steps.
 func (b *Broker) later(job func()) {
 	b.jobs = append(b.jobs, job)
 	if len(b.jobs) > 1 {
@@ -143,20 +145,21 @@ func (b *Broker) later(job func()) {
 }
 
 // yield unlocks the broker, lets the goroutines that wait for it run, and locks it again. Without
-// Gosched, such a goroutine would become runnable, but on a busy machine it would run only after Go's
-// scheduler has preempted the caller, 10 to 20 ms later, and find the broker locked again.
+// Gosched, such a goroutine would become runnable, but on a busy machine it would run only after
+// Go's scheduler has preempted the caller, 10 to 20 ms later, and find the broker locked again.
 //
-// yield writes the queued packets to all fast clients on its own goroutine, instead of waking one for
-// each recipient.
+// yield writes the queued packets to all plain TCP clients on the calling goroutine, instead of
+// waking a goroutine for each client.
 func (b *Broker) yield() {
 	b.unlock(math.MaxInt)
 	runtime.Gosched()
 	b.Lock()
 }
 
-// yieldAfter calls yield if the broker has been locked for longer than maxHold, and reports whether it
-// did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero, yieldAfter
-// only sets it to the current time, so a caller with short work need not read the clock first.
+// yieldAfter calls yield if the broker has been locked for longer than maxHold, and reports whether
+// it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
+// yieldAfter only sets it to the current time, so a caller with short work need not read the clock
+// first.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
 	switch {
 	case locked.IsZero():

@@ -26,7 +26,8 @@ type subscription struct {
 	index       int    // index in at.subs or group.members
 }
 
-// subscriptions is a list without order. Each member has its index, so removing it needs no search.
+// subscriptions is an unordered list. Each subscription records its index, so that remove needs no
+// search.
 type subscriptions []*subscription
 
 func (s *subscriptions) add(sub *subscription) {
@@ -48,20 +49,21 @@ func (sub *subscription) cost() int {
 	return subscriptionOverhead + len(sub.filter) + levelOverhead*levels(sub.filter)
 }
 
-// A group is the members of a shared subscription.
+// A group holds the members of a shared subscription.
 type group struct {
 	name    string
 	members subscriptions
 	next    int // index of the member whose turn it is
 }
 
-// maxLevels bounds the memory of one filter or retained message.
+// maxLevels is the maximum number of levels of a topic filter or retained topic. It bounds their
+// memory.
 const maxLevels = 256
 
 func levels(topic string) int { return 1 + strings.Count(topic, "/") }
 
-// find returns the node of a topic or filter. If there is none, it returns nil, or a new node
-// if create is set.
+// find returns the node of a topic or filter. If there is none, it returns a new node if create is
+// set, otherwise nil.
 func (n *node) find(topic string, create bool) *node {
 	for more := true; more; {
 		var level string
@@ -122,9 +124,9 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	}
 }
 
-// collect calls found for each node at or below n that a filter matches. top is set for the root, whose
-// wildcards do not match levels that begin with $. It calls step between nodes; step may change the
-// tree.
+// collect calls found for each node at or below n that a filter matches. top is set for the root,
+// whose wildcards do not match levels that begin with $. collect calls step before each node; step
+// may change the tree.
 func (n *node) collect(filter string, top bool, found func(*node), step func()) {
 	level, rest, more := strings.Cut(filter, "/")
 	if level == "#" {

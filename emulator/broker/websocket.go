@@ -33,20 +33,20 @@ type webSocket struct {
 	message io.Reader                      // nil: between messages
 }
 
-// A webSocketConn is the connection below a WebSocket. It repeats reads that time out, because
-// the library ends the connection after an error.
+// A webSocketConn is the connection below a WebSocket. It repeats reads that time out while goOn
+// returns true, because the library ends the connection after any error.
 type webSocketConn struct {
 	net.Conn
-	goOn  func() bool               // reports whether a read that timed out is repeated
+	goOn  func() bool               // reports whether to repeat a read that timed out
 	final atomic.Pointer[time.Time] // deadline of all writes; nil: none
 }
 
 const (
-	// maxUpgrade bounds the request for a WebSocket, in bytes.
+	// maxUpgrade is the maximum size of the HTTP request that opens a WebSocket, in bytes.
 	maxUpgrade = 64 << 10
 
-	writeTimeout   = time.Minute // of one packet
-	controlTimeout = time.Second // of a control frame
+	writeTimeout   = time.Minute // for each packet
+	controlTimeout = time.Second // for each control frame
 )
 
 func (c *webSocketConn) Read(p []byte) (n int, err error) {
@@ -58,11 +58,11 @@ func (c *webSocketConn) Read(p []byte) (n int, err error) {
 	}
 }
 
-// SetDeadline does nothing: the upgrade must not clear the connection's deadlines.
+// SetDeadline does nothing, because the library's upgrade would clear the connection's deadlines.
 func (c *webSocketConn) SetDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline limits one write. The library calls it before each write, with the zero time for a
-// message.
+// SetWriteDeadline limits one write. The library calls it before each write, with the zero time for
+// a message.
 func (c *webSocketConn) SetWriteDeadline(t time.Time) error {
 	if t.IsZero() {
 		t = time.Now().Add(writeTimeout)
@@ -126,7 +126,7 @@ func (w *webSocket) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close sends a Close frame, after which nothing is written.
+// close sends a Close frame. The library writes nothing after it.
 func (w *webSocket) close(status int) {
 	if ws := w.ws.Load(); ws != nil {
 		// Ignore an error: the connection is closed next in any case.
@@ -134,7 +134,7 @@ func (w *webSocket) close(status int) {
 	}
 }
 
-// upgrade serves the one HTTP request of the connection (RFC 6455, 4.2).
+// upgrade reads and answers the connection's only HTTP request (RFC 6455, 4.2).
 func (w *webSocket) upgrade() error {
 	limited := &io.LimitedReader{R: w.webSocketConn, N: maxUpgrade}
 	in := bufio.NewReader(limited)
@@ -168,10 +168,9 @@ func (w *webSocket) upgrade() error {
 	return nil
 }
 
-// allowsOrigin reports whether a web page of the request's Origin may connect. A page from the
-// listener's own address may connect. So may programs other than browsers, which send no Origin. The
-// request's Host proves nothing: a page can choose the name under which its browser reaches this
-// address.
+// allowsOrigin reports whether the request's Origin may connect: an allowed origin, a page from the
+// listener's own address, or no Origin, because only browsers send one. The request's Host proves
+// nothing: a page can choose the name under which its browser reaches this address.
 func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if len(r.Header.Values("Origin")) == 0 || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
@@ -201,8 +200,7 @@ func (w *webSocket) refuse(status, header string, why error) error {
 	return why
 }
 
-// A hijacker stands in for the ResponseWriter of an HTTP server, from which the library takes over
-// the connection.
+// A hijacker is a ResponseWriter from which the library takes over the connection.
 type hijacker struct {
 	http.ResponseWriter // not used
 	conn                net.Conn

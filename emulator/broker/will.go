@@ -2,7 +2,7 @@ package broker
 
 import "time"
 
-// A will is published after its client's connection was lost (MQTT 5, 3.1.2.5).
+// A will is published after its client's connection ends without DISCONNECT 0x00 (MQTT 5, 3.1.2.5).
 type will struct {
 	msg    *message
 	delay  uint32        // seconds
@@ -32,7 +32,7 @@ func (s *session) publishWill() {
 	s.setWill(nil)
 	m := w.msg
 	if m.topic == b.opts.Topic {
-		return // the handler's topic has no subscribers, and no client awaits a reply to a will
+		return // messages to this topic reach no subscriber, and no client awaits a reply to a will
 	}
 	if w.expiry >= 0 {
 		m.expires = b.Now().Add(w.expiry)
@@ -43,8 +43,8 @@ func (s *session) publishWill() {
 	b.publishUnawaited(m, s)
 }
 
-// publishUnawaited sends a message whose publisher gets no reply. A message to many clients is sent in
-// steps on another goroutine. origin is as for fanOut.
+// publishUnawaited sends a message whose publisher gets no reply. A message to many clients is sent
+// in steps on another goroutine. origin is the publisher's session, or nil.
 func (b *Broker) publishUnawaited(m *message, origin *session) {
 	r := b.route([]byte(m.topic))
 	if !r.isLong() && len(r.targets)*m.cost() <= maxStepBytes {
@@ -58,13 +58,13 @@ func (b *Broker) publishUnawaited(m *message, origin *session) {
 	})
 }
 
-// chargeUnawaited adds n bytes to the charge for messages that publishUnawaited has yet to send. A
-// negative n releases them.
+// chargeUnawaited charges n bytes of messages that publishUnawaited has yet to send; n may be
+// negative.
 func (b *Broker) chargeUnawaited(n int) {
 	b.unawaited += n
 	b.charge(n)
 }
 
-// maxUnawaited bounds the messages that publishUnawaited has yet to send: above 1/maxUnawaited of the
-// budget, a CONNECT with a will is refused.
+// maxUnawaited bounds the messages that publishUnawaited has yet to send: if they exceed
+// 1/maxUnawaited of the budget, a CONNECT with a will is refused.
 const maxUnawaited = 8

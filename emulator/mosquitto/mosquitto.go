@@ -1,5 +1,5 @@
-// Package mosquitto runs a Mosquitto broker for tests that need a broker which this project did not
-// write. If Mosquitto is not installed, the test is skipped.
+// Package mosquitto runs a Mosquitto broker for tests that need a broker from outside this
+// project. If Mosquitto is not installed, the test is skipped.
 //
 //	b := mosquitto.Start(t, "", mosquitto.Anonymous)
 //	dial(b.Addresses[0]) // 127.0.0.1:24123
@@ -54,7 +54,7 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 		b.Addresses = append(b.Addresses, ln.Addr().String())
 	}
 	for _, ln := range chosen {
-		ln.Close() // free the port for Mosquitto, which cannot choose a port by itself
+		ln.Close() // free the port for Mosquitto, which cannot choose one itself
 	}
 	b.config = filepath.Join(t.TempDir(), "mosquitto.conf")
 	if err := os.WriteFile(b.config, []byte(config), 0o600); err != nil {
@@ -66,7 +66,7 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 }
 
 // freePort listens on a port below the system's ephemeral ports, so that no outgoing connection
-// can take the port between the close of ln and the start of Mosquitto.
+// can take the port after ln is closed and before Mosquitto listens.
 func freePort() (ln net.Listener, err error) {
 	for range 100 {
 		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {

@@ -1,5 +1,5 @@
 // Package admission limits the resources that clients can use before they log in. A [Gate] limits
-// connections and memory, a [Throttle] limits login attempts.
+// connections and memory, and a [Throttle] limits login attempts.
 package admission
 
 import (
@@ -15,9 +15,9 @@ const (
 	defaultPendingBytes = 16 << 20
 )
 
-// A Gate limits a server's connections. The zero value admits any number of clients. Of these, 256 may
-// be pending (not logged in yet), and the pending clients together may reserve 16 MiB. Its methods are
-// safe for concurrent use.
+// A Gate limits a server's connections. The zero value admits any number of clients, but at most
+// 256 may be pending (not logged in yet), and pending clients may reserve 16 MiB together. A Gate
+// is safe for concurrent use.
 type Gate struct {
 	MaxClients   int // limit of open connections; 0: none
 	MaxPending   int // limit of pending clients; 0: 256
@@ -38,10 +38,10 @@ type Ticket struct {
 	left     bool
 }
 
-// Enter admits a connection, or returns nil if MaxClients are connected. If too many clients are
-// pending, Enter calls the evict function of the oldest pending client from the address that has the
-// most pending clients, so that an attacker evicts mainly its own connections. An evicted connection
-// counts until its Leave is called. from is HOST:PORT.
+// Enter admits a connection, or returns nil if MaxClients clients are connected. If too many
+// clients are pending, Enter calls the evict function of the oldest pending client from the address
+// that has the most pending clients, so that an attacker evicts mainly its own connections. An
+// evicted connection counts toward MaxClients until Leave. from is the client's HOST:PORT.
 func (g *Gate) Enter(from string, evict func()) *Ticket {
 	g.mu.Lock()
 	if g.MaxClients > 0 && g.clients >= g.MaxClients {
@@ -86,7 +86,7 @@ func (t *Ticket) LoggedIn() {
 	t.settle()
 }
 
-// Leave records that the connection has ended. Further calls do nothing.
+// Leave records that the connection has ended. Calling Leave again does nothing.
 func (t *Ticket) Leave() {
 	t.gate.mu.Lock()
 	defer t.gate.mu.Unlock()
@@ -97,8 +97,8 @@ func (t *Ticket) Leave() {
 	}
 }
 
-// Reserve sets how many bytes the server keeps for a pending client. It returns false if bytes is more
-// than the client's earlier reservation and all reservations together then exceed PendingBytes.
+// Reserve sets the reservation of a pending client, in bytes. It returns false if the reservation
+// grows and all reservations together then exceed PendingBytes; the reservation is set even so.
 func (t *Ticket) Reserve(bytes int) bool {
 	g := t.gate
 	g.mu.Lock()
@@ -119,9 +119,9 @@ func (t *Ticket) settle() {
 	t.reserved = 0
 }
 
-// Network returns the network of the address HOST:PORT. Limits count a network as one client: an IPv4
-// address, or the 64-bit prefix of an IPv6 address, since one host may own the whole prefix. Network
-// returns the zero Prefix for an address that is not IP.
+// Network returns the network of a client's HOST:PORT. Limits per address apply to this network: a
+// single IPv4 address, or the 64-bit prefix of an IPv6 address, because one host may own the whole
+// prefix. Network returns the zero Prefix if HOST is not an IP address.
 func Network(from string) netip.Prefix {
 	at, err := netip.ParseAddrPort(from)
 	if err != nil {
@@ -132,6 +132,6 @@ func Network(from string) netip.Prefix {
 	if ip.Is6() {
 		bits = 64
 	}
-	network, _ := ip.Prefix(bits) // the number of bits is valid
+	network, _ := ip.Prefix(bits) // cannot fail: bits is valid for ip
 	return network
 }

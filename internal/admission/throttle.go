@@ -12,8 +12,8 @@ const (
 	freeFailures = 5                      // failures per address without a pause
 	firstPause   = 100 * time.Millisecond // pause after the next failure; each further failure doubles it
 	maxPause     = 2 * time.Second
-	maxWaiting   = 16          // limit of waiting logins per address
-	forgetAfter  = time.Minute // failures of an address are forgotten after this time without another
+	maxWaiting   = 16          // limit of waiting and running logins per address
+	forgetAfter  = time.Minute // time without a failure after which an address is forgotten
 	maxAddresses = 10_000      // limit of addresses with recorded failures
 )
 
@@ -26,7 +26,7 @@ var (
 // A Throttle slows down logins from addresses whose earlier logins failed. It also limits how many
 // CPUs login checks use. Its methods are safe for concurrent use.
 type Throttle struct {
-	slots  chan struct{} // holds a value for each running check; its capacity is half of the CPUs
+	slots  chan struct{} // holds a value for each running check; capacity: half the CPUs
 	closed chan struct{}
 	close  sync.Once
 
@@ -36,7 +36,7 @@ type Throttle struct {
 
 // failures records the failed logins from an address.
 type failures struct {
-	turn    chan struct{} // holds a value while a login of the address is checked
+	turn    chan struct{} // holds a value while a login from the address pauses or is checked
 	waiting int
 	count   int
 	last    time.Time
@@ -50,13 +50,13 @@ func NewThrottle() *Throttle {
 	}
 }
 
-// Close makes all waiting calls of Check return ErrRefused. Further calls do nothing.
+// Close makes all waiting calls of Check return ErrRefused. Calling Close again does nothing.
 func (t *Throttle) Close() { t.close.Do(func() { close(t.closed) }) }
 
-// Check calls check. It returns nil if check returns true, and otherwise ErrRefused. If many logins
-// from the address failed in the last minute, its logins are checked one at a time, each after a
-// pause that grows with the failures. If too many of them are waiting, Check returns ErrBusy at
-// once. from is HOST:PORT.
+// Check calls check and returns nil if check returns true, otherwise ErrRefused. After many
+// failures from an address, less than a minute apart, its logins are checked one at a time, each
+// after a pause that grows with the number of failures. If too many logins from the address are
+// waiting, Check returns ErrBusy at once. from is the client's HOST:PORT.
 func (t *Throttle) Check(from string, check func() bool) error {
 	address := Network(from)
 	f, pause, ok := t.begin(address)
@@ -93,7 +93,7 @@ func (t *Throttle) Check(from string, check func() bool) error {
 	return ErrRefused
 }
 
-// begin returns the failures of an address and how long its next login must pause. f is nil if the
+// begin returns the failures of an address and how long its next login must wait. f is nil if the
 // login need not wait. ok is false if too many logins are waiting. If f is not nil, the caller must
 // pass it to end.
 func (t *Throttle) begin(address netip.Prefix) (f *failures, pause time.Duration, ok bool) {
@@ -136,7 +136,7 @@ func (t *Throttle) fail(address netip.Prefix) {
 	f.last = time.Now()
 }
 
-// makeRoom forgets one address if the map is full: one without a recent failure, or else any. The
+// makeRoom forgets one address if the map is full, preferably one without a recent failure. The
 // caller holds t.mu.
 func (t *Throttle) makeRoom() {
 	if len(t.failed) < maxAddresses {

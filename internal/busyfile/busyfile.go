@@ -1,5 +1,5 @@
-// Package busyfile tries again when Windows refuses to open, replace or remove a file because another
-// process uses it.
+// Package busyfile tries again when Windows refuses to open, replace or remove a file because
+// another process is using it.
 //
 //	err := busyfile.Retry(func() error { return os.Rename(next, name) })
 //

@@ -8,11 +8,11 @@ import (
 )
 
 // retryFor is how long Retry waits for another process to close the file. sscli reads and replaces
-// files within milliseconds, but a virus scanner may keep one open longer.
+// files within milliseconds, but a virus scanner may keep a file open longer.
 const retryFor = 2 * time.Second
 
-// Retry calls do, and repeats it for at most two seconds if another process has the file open or
-// is replacing it.
+// Retry calls do, and repeats the call for up to two seconds while it fails because another process
+// has the file open or is replacing it.
 func Retry(do func() error) error {
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
 		err := do()

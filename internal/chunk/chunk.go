@@ -1,9 +1,9 @@
-// Package chunk copies large amounts of memory without delaying other goroutines. Go cannot interrupt
-// the copy function, nor a loop that only calls it. The garbage collector would wait until a long copy
-// ends, and all goroutines would wait for the garbage collector.
+// Package chunk copies large amounts of memory without delaying other goroutines. Go cannot
+// interrupt the built-in copy, nor a loop that does nothing else. The garbage collector would wait
+// until a long copy ends, and all goroutines would wait for the garbage collector.
 package chunk
 
-// size is how many bytes are copied in one piece, during which Go cannot stop the goroutine.
+// size is the number of bytes to copy at a time. Go cannot stop the goroutine during one such copy.
 const size = 256 << 10
 
 // Copy is like the built-in copy. dst and src must not overlap.
@@ -27,7 +27,7 @@ func Join(parts ...[]byte) []byte {
 	return whole
 }
 
-// interruptible wraps copy in a function, because Go can stop a goroutine when it calls a function.
+// interruptible wraps copy in a function, because Go can stop a goroutine at a function call.
 //
 //go:noinline
 func interruptible(dst, src []byte) int { return copy(dst, src) }

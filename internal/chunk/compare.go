@@ -2,15 +2,15 @@ package chunk
 
 import "bytes"
 
-// A Comparison says whether two large values are equal. Compare made it without holding the lock that
-// protects the values.
+// A Comparison is the result of comparing two large values in advance, before the caller takes the
+// lock under which it needs the result.
 type Comparison struct {
 	a, b  []byte
 	equal bool
 }
 
-// Compare compares a with b without delaying other goroutines. The values must not change as long as the
-// Comparison is used.
+// Compare compares a with b without delaying other goroutines. The values must not change while the
+// Comparison is in use.
 func Compare(a, b []byte) *Comparison {
 	c := &Comparison{a: a, b: b, equal: len(a) == len(b)}
 	for i := 0; i < len(a) && c.equal; i += size {
@@ -20,7 +20,7 @@ func Compare(a, b []byte) *Comparison {
 	return c
 }
 
-// equal is a function of its own for the same reason as interruptible.
+// equal is a separate function for the same reason as interruptible.
 //
 //go:noinline
 func equal(a, b []byte) bool { return bytes.Equal(a, b) }

@@ -1,7 +1,7 @@
 package chunk
 
-// A Rest is the second part of a message's payload; it begins with a large value. The memory of Large
-// never changes, so it can be sent or kept without a copy. A nil Rest is empty.
+// A Rest is the second part of a message's payload; it begins with a large value. Large is never
+// modified, so it can be sent or kept without a copy. A nil Rest is empty.
 type Rest struct {
 	Large []byte
 	Tail  []byte // follows Large

@@ -1,5 +1,5 @@
-// Package glob matches text against patterns with wildcards. The time is at most proportional to
-// the length of the pattern times the length of the text.
+// Package glob matches text against patterns with wildcards. A match takes time at most
+// proportional to the length of the pattern times the length of the text.
 //
 // The package has no pattern syntax. Callers parse their own syntax and build a [Pattern].
 //
@@ -12,7 +12,7 @@
 //
 // A Pattern does not backtrack: it tracks all possible matches at once, with one bit for each
 // position in the pattern. It takes one step for each character of the text and each 64 elements of
-// the pattern; [Pattern.Cost] returns the number of steps.
+// the pattern; [Pattern.Cost] returns the maximum number of steps.
 package glob
 
 import (
@@ -22,8 +22,8 @@ import (
 	"unicode/utf8"
 )
 
-// Range is the range of characters, or of bytes, from Low to High, inclusive. It is empty if High is
-// less than Low.
+// A Range is the characters or bytes from Low to High, inclusive. It is empty if High is less than
+// Low.
 type Range struct{ Low, High rune }
 
 // A Pattern is a sequence of elements and stars. An element matches one UTF-8 character, or one byte
@@ -31,7 +31,7 @@ type Range struct{ Low, High rune }
 // and before the other methods; a compiled Pattern is safe for concurrent use.
 //
 // State i means that the elements before element i have matched. If a star stands before element i,
-// state i persists, whatever follows.
+// state i persists, whatever characters follow.
 type Pattern struct {
 	Bytes bool // elements match bytes; set it before the first append
 
@@ -42,11 +42,11 @@ type Pattern struct {
 	open     bool      // the prefix is complete: a star or a set follows it
 
 	stars []uint64 // bit i: a star stands before element i
-	skips []uint64 // bit i: element i belongs to a Path, which may also match the empty text
+	skips []uint64 // bit i: element i ends a Path, which may also match the empty text
 
-	bounds []rune     // first characters of the ranges within which all elements treat characters alike
-	rows   [][]uint64 // one row for each range; bit i: element i matches these characters
-	low    [256]uint8 // the index in bounds and rows of each low character, or of each byte
+	bounds []rune     // first character of each range; an element matches all of a range or none
+	rows   [][]uint64 // one row for each range; bit i: element i matches the characters of the range
+	low    [256]uint8 // the index in bounds and rows of each character below 256, or of each byte
 }
 
 type element struct {
@@ -61,7 +61,7 @@ func (p *Pattern) Star() {
 	p.open = true
 }
 
-// Literal appends an element that matches one character or byte.
+// Literal appends an element that matches only the character or byte c.
 func (p *Pattern) Literal(c rune) {
 	if !p.open {
 		if p.fixed++; p.Bytes {
@@ -73,8 +73,8 @@ func (p *Pattern) Literal(c rune) {
 	p.add(element{ranges: []Range{{c, c}}})
 }
 
-// One appends an element that matches one character or byte that is in any of the ranges or, if not
-// is set, in none of them.
+// One appends an element that matches one character or byte in any of the ranges. If the argument
+// not is true, the element matches one that is in none of the ranges.
 func (p *Pattern) One(not bool, ranges ...Range) {
 	p.open = true
 	ranges = slices.DeleteFunc(ranges, func(r Range) bool { return r.High < r.Low })
@@ -109,7 +109,7 @@ func set(bits []uint64, i int) { bits[i/64] |= 1 << (i % 64) }
 
 func has(bits []uint64, i int) bool { return bits[i/64]>>(i%64)&1 == 1 }
 
-// Compile prepares the pattern for Match. Nothing may be appended after it.
+// Compile prepares the pattern for Match. Nothing may be appended afterwards.
 func (p *Pattern) Compile() {
 	p.grow()
 	p.bounds = []rune{0}
@@ -147,7 +147,7 @@ func (p *Pattern) Compile() {
 		if k+1 < len(p.bounds) && p.bounds[k+1] <= rune(c) {
 			k++
 		}
-		p.low[c] = uint8(k) // at most 256 ranges begin with one of these
+		p.low[c] = uint8(k) // no overflow: at most 256 ranges begin below 256
 	}
 }
 
@@ -172,8 +172,8 @@ func (p *Pattern) Cost(n int) int {
 	return n * (len(p.stars) + bits.Len(uint(len(p.bounds))))
 }
 
-// Match reports whether the whole text matches. A text that is not UTF-8 matches only a pattern of
-// bytes.
+// Match reports whether the whole text matches. A text that is not UTF-8 matches only if
+// Bytes is set.
 func (p *Pattern) Match(text []byte) bool {
 	if !bytes.HasPrefix(text, p.prefix) || !p.Bytes && !utf8.Valid(text) {
 		return false
@@ -206,7 +206,7 @@ func (p *Pattern) Match(text []byte) bool {
 			step := s & row[w]
 			arrived := step<<1 | carry
 			carry = step >> 63
-			skip := arrived & p.skips[w] // the states at a Path, which may match the empty text
+			skip := arrived & p.skips[w] // the states before a Path, which may match the empty text
 			states[w] = arrived | skip<<1 | skipped | s&p.stars[w]
 			skipped = skip >> 63
 			alive |= states[w]

@@ -1,5 +1,5 @@
-// Package neterr defines the errors of sockets for errors.Is. On Windows, Winsock's error numbers
-// differ from the ones in package syscall.
+// Package neterr defines socket errors for use with errors.Is. On Windows, the error numbers of
+// Winsock differ from the constants in package syscall.
 //
 //	if errors.Is(err, neterr.Refused) {
 package neterr

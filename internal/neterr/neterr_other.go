@@ -4,7 +4,7 @@ package neterr
 
 import "syscall"
 
-// Errors of sockets.
+// Socket errors.
 const (
 	InUse   = syscall.EADDRINUSE   // another socket listens on the address
 	Refused = syscall.ECONNREFUSED // nobody listens on the address

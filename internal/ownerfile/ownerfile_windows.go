@@ -20,10 +20,11 @@ func Open(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	if created != nil && flag&os.O_EXCL != 0 {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: created}
 	}
-	// Without O_CREATE, because a file that os.OpenFile creates inherits the list of its directory.
+	// Omit O_CREATE: a file that os.OpenFile creates inherits the access control list of its
+	// directory.
 	f, err := os.OpenFile(name, flag&^(os.O_CREATE|os.O_EXCL), mode)
 	if created != nil && errors.Is(err, fs.ErrNotExist) {
-		err = &fs.PathError{Op: "open", Path: name, Err: created} // why there is no file
+		err = &fs.PathError{Op: "open", Path: name, Err: created} // why the file does not exist
 	}
 	return f, err
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Unix replaces Windows error texts, which depend on the version and the language of Windows, with the
-// texts of Unix. It also replaces the names of system calls.
+// Unix replaces Windows error texts, which depend on the version and the language of Windows, with
+// Unix error texts. It also replaces the names of system calls.
 func Unix(text string) string {
 	var pairs []string
 	for code, unix := range map[syscall.Errno]string{

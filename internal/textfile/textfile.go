@@ -1,11 +1,11 @@
 // Package textfile reads text that people and other tools wrote, whatever its Unicode encoding. The
 // operator > of Windows PowerShell 5 writes UTF-16 with a byte order mark, and Notepad and Excel
-// write UTF-8 with one.
+// write UTF-8 with a byte order mark.
 //
 //	lines := bufio.NewScanner(textfile.NewReader(os.Stdin))
 //
 // Package textfile is for text that sscli parses or that a person wrote: lines, keys, settings,
-// passwords, tokens, PEM. A value of the store is bytes, so it is never read through this package.
+// passwords, tokens, PEM. Values in the store are bytes, so this package never reads them.
 package textfile
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/sscli/sscli/internal/busyfile"
 )
 
-// An Error means that a text begins with the byte order mark of UTF-16 but is not UTF-16.
+// An Error means that a text begins with a UTF-16 byte order mark but is not valid UTF-16.
 type Error struct {
 	Offset int64 // in bytes, from the beginning of the text
 	Why    string
@@ -31,15 +31,15 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("not UTF-16: %s at byte %d", e.Why, e.Offset) }
 
 // NewReader returns a reader of the text of source. If the text begins with a byte order mark, the
-// reader omits the mark and converts UTF-16 to UTF-8. Any other text is read as it stands, whether it
-// is UTF-8 or not. The reader returns text as soon as source does. Its error is an *[Error], or an
-// error of source.
+// reader omits the mark and converts UTF-16 to UTF-8. Text without a mark stays unchanged, even if
+// it is not UTF-8. The reader returns text as soon as source does. Its errors are an *[Error] or
+// the errors of source.
 func NewReader(source io.Reader) io.Reader { return &reader{source: source} }
 
 // Decode returns what [NewReader] reads from text.
 func Decode(text []byte) ([]byte, error) { return io.ReadAll(NewReader(bytes.NewReader(text))) }
 
-// ReadFile reads a file as [NewReader] does. The error is a *[fs.PathError].
+// ReadFile reads a file and decodes it like [Decode]. The error is a *[fs.PathError].
 func ReadFile(name string) (text []byte, err error) {
 	err = busyfile.Retry(func() error {
 		text, err = os.ReadFile(name)
@@ -56,7 +56,7 @@ func ReadFile(name string) (text []byte, err error) {
 
 type reader struct {
 	source io.Reader
-	text   io.Reader // source as UTF-8; nil before the first byte
+	text   io.Reader // source without its mark, UTF-16 converted; nil before the first read
 }
 
 func (r *reader) Read(p []byte) (int, error) {
@@ -105,7 +105,7 @@ type utf16Reader struct {
 	order  binary.ByteOrder
 	offset int64  // of the next byte of in
 	text   []byte // converted, and not yet returned by Read
-	err    error  // what follows text
+	err    error  // returned by Read after text
 }
 
 func (u *utf16Reader) Read(p []byte) (int, error) {
@@ -123,7 +123,7 @@ func (u *utf16Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// convert converts at least one character, and then as many as it can without another read from source.
+// convert converts one character, and then as many as it can without another read from source.
 func (u *utf16Reader) convert() {
 	const most = 4 << 10 // bytes of u.text
 	u.text = u.text[:0]
@@ -150,13 +150,13 @@ func (u *utf16Reader) character() (rune, error) {
 		return 0, err
 	}
 	c := utf16.DecodeRune(first, second)
-	if c == utf8.RuneError { // no pair of surrogates stands for this character
+	if c == utf8.RuneError { // not a pair: no surrogate pair encodes U+FFFD itself
 		return 0, &Error{at, "half of a surrogate pair"}
 	}
 	return c, nil
 }
 
-// unit returns the next code unit, and io.EOF after the last.
+// unit returns the next code unit, or io.EOF after the last.
 func (u *utf16Reader) unit() (rune, error) {
 	var unit [2]byte
 	n, err := io.ReadFull(u.in, unit[:])

@@ -34,7 +34,7 @@ func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rul
 			headings = append(headings, heading)
 		case !isRow:
 			continue
-		case strings.Contains(heading, "know or do"):
+		case strings.Contains(heading, "attached store"):
 			attached = append(attached, row)
 		default:
 			m := ruleLine.FindStringSubmatch(row)

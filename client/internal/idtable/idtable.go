@@ -5,7 +5,7 @@
 //	…
 //	r, ok := requests.Remove(id)
 //
-// Numbers ascend from 1 and start again after the largest, so that a removed number is not
+// Numbers ascend from 1 and wrap around after the largest, so that a removed number is not
 // reused soon.
 package idtable
 
@@ -68,7 +68,8 @@ func (t *Table[ID, T]) Remove(id ID) (value T, ok bool) {
 // Len returns the number of values.
 func (t *Table[ID, T]) Len() int { return t.n }
 
-// All iterates over the numbers and values, in no particular order. The loop may remove values.
+// All iterates over the numbers and values, in no particular order. The loop body may remove
+// values.
 func (t *Table[ID, T]) All() iter.Seq2[ID, T] {
 	return func(yield func(ID, T) bool) {
 		for _, e := range t.entries {

@@ -1,4 +1,4 @@
-// Package testpeer accepts connections in tests: as a broker, or as a proxy in front of one.
+// Package testpeer accepts connections in tests: as a broker, or as a proxy in front of a broker.
 package testpeer
 
 import (
@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Serve listens on the loopback interface for the length of the test and returns the
-// address. It runs handle for each connection, in a goroutine of its own; n counts the
-// connections from 0. A connection is closed when handle returns, and when the test ends.
+// Serve listens on the loopback interface until the test ends and returns the address. It runs
+// handle for each connection, in a new goroutine; n counts the connections from 0. A connection is
+// closed when handle returns or the test ends.
 func Serve(t testing.TB, handle func(n int, nc net.Conn)) (address string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -41,8 +41,8 @@ func Serve(t testing.TB, handle func(n int, nc net.Conn)) (address string) {
 	return ln.Addr().String()
 }
 
-// Relay connects to an address and copies bytes both ways until one side ends. toServer and
-// toClient copy; nil = io.Copy.
+// Relay connects to the server at address and copies bytes both ways until client or the server
+// disconnects. toServer and toClient each copy one direction; nil = io.Copy.
 func Relay(client net.Conn, address string, toServer, toClient func(to, from net.Conn)) {
 	server, err := net.Dial("tcp", address)
 	if err != nil {

@@ -52,7 +52,7 @@ type Options struct {
 	Guards []string      // keys that are not locks, but whose writes are reported
 }
 
-// A History holds what is known about some locks.
+// A History tracks the state of the locks in a watch.
 type History struct {
 	o      Options
 	guards map[string]bool
@@ -60,7 +60,7 @@ type History struct {
 	names  []string // the locks, in the order of their first events
 }
 
-// A lock holds what is known about one lock.
+// A lock is the known state of one lock.
 type lock struct {
 	known    bool // whether held is known
 	held     bool
@@ -73,7 +73,7 @@ type lock struct {
 	last      time.Time // when an acquisition or renewal was last seen; zero = never
 	renewals  int
 	intervals time.Duration // sum of the times between renewals
-	n         int           // number of times in intervals
+	n         int           // number of times that were added to intervals
 	longest   time.Duration // the longest time between two renewals
 
 	expired bool // inferred: the lock is free because its lease expired

@@ -19,7 +19,7 @@ type Observer struct {
 	written   time.Time // when the holder was last seen to write the key; zero = not seen
 	renewals  int
 	intervals time.Duration // sum of the times between renewals
-	n         int           // number of times in intervals
+	n         int           // number of times that were added to intervals
 	err       error         // why the lock is no longer watched
 }
 
@@ -66,9 +66,9 @@ func (o *Observer) See(e client.Event) {
 	o.token = e.Version
 }
 
-// interval returns the time between two writes with the versions a and b, or 0 if it is not known. If
-// both versions are known, it compares the times in them, which are from the store's clock. Otherwise,
-// it compares the local times atA and atB.
+// interval returns the time between two writes with the versions a and b, or 0 if it is not known.
+// If both versions are known, interval compares their times, which are from the store's clock.
+// Otherwise, interval compares the local times atA and atB.
 func interval(a, b client.Version, atA, atB time.Time) time.Duration {
 	switch {
 	case !a.IsZero() && !b.IsZero():

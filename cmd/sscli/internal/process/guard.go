@@ -51,7 +51,7 @@ const (
 	// noDeadline is the time left when a command has no deadline.
 	noDeadline = 100 * 365 * 24 * time.Hour
 
-	// reapInterval is how often the guard checks whether killed processes are gone.
+	// reapInterval is how often the guard and sscli check whether killed processes are gone.
 	reapInterval = 5 * time.Millisecond
 
 	// killTimeout is how long the guard and sscli wait for killed processes to disappear.

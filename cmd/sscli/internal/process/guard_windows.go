@@ -57,7 +57,7 @@ func pipe(word string) *os.File {
 // uptime returns the time since boot, including the time that the machine slept.
 func uptime() time.Duration { return windows.DurationSinceBoot() }
 
-// A child is the command of a guard. The guard has the only handle of the command's job. On
+// A child is the command of a guard. The guard has the only handle to the command's job. On
 // Windows, Ctrl-Break replaces TERM, and ending the job replaces KILL.
 type child struct {
 	job     *job

@@ -26,7 +26,7 @@ type Guarded struct {
 	o GuardOptions
 	guardLink
 
-	mu      sync.Mutex // guards the fields below
+	mu      sync.Mutex // guards killAt and stopped
 	killAt  instant
 	stopped bool // Stop was called
 
@@ -114,7 +114,7 @@ func (g *Guarded) Run(env []string) (End, error) {
 				continue
 			}
 		}
-		_ = g.guard.Process.Kill() // so that sscli adopts its children
+		_ = g.guard.Process.Kill() // so that sscli adopts the guard's children
 		g.killAll()
 		return End{Code: codeKilled, Killed: true}, ErrGuardDied
 	}

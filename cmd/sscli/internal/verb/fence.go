@@ -15,7 +15,7 @@ import (
 )
 
 // send sends the only command of a request. With --force-fence it overrides the key's fencing
-// token. The error for a refused or missing token says what is known about the key's token.
+// token. The error for a refused or missing token has details about the key's token.
 func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
@@ -99,10 +99,10 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 	return token, nil
 }
 
-// aboutFence adds what can be found out to the error for a refused or missing token: when the key was
-// written, whether the key's token is from the future, and who holds the lock of the surrounding
-// `lock run`. The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing,
-// so that the trace shows only the user's request.
+// aboutFence adds details to the error for a refused or missing token: when the key was written,
+// whether the key's token is from the future, and who holds the lock of the surrounding `lock run`.
+// The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing, so
+// that the trace shows only the user's request.
 func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
 		return refused
