@@ -19,8 +19,8 @@ type claim struct {
 	err    error  // why there is no usable answer
 }
 
-// unusable returns the error of a claim, or why its lock cannot be used although the store
-// answered OK.
+// unusable returns the error of the claim or, if the store answered OK, the reason why the lease is
+// unusable; nil = the lease is usable.
 func (c claim) unusable() error {
 	switch {
 	case c.err != nil || !c.held:

@@ -72,7 +72,7 @@ func (s BatchSummary) human(w *writer) {
 	if s.Resume == 0 {
 		return
 	}
-	w.program("ended before its input did; continue with --from-line %d\n", s.Resume)
+	w.program("stopped early; continue with --from-line %d\n", s.Resume)
 	if len(s.Ahead) > 0 {
 		ranges := make([]string, len(s.Ahead))
 		for i, r := range s.Ahead {

@@ -154,8 +154,8 @@ func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	return c.appendRow(dst, above, terminal)
 }
 
-// appendRow appends a row. terminal is the width of the terminal. Unless it is 0, appendRow cuts
-// the last cell rather than let it wrap.
+// appendRow appends a row. terminal is the width of the terminal. Unless terminal is 0,
+// appendRow cuts the last cell so that it does not wrap, except a cell with whole or keep set.
 func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 	c.measure(cells, terminal)
 	if c.titles != nil {

@@ -29,9 +29,9 @@ func (s ImportSummary) counts() string {
 	return text
 }
 
-// raw writes the numbers of lines that were applied, whose key existed (with --only-new), that were
-// refused, whose outcome is unknown, and that were skipped. The last number is the line to continue
-// from; 0 means that the import reached the end of its input.
+// raw writes six numbers. The first five are counts of lines: applied, key exists (with --only-new),
+// refused, outcome unknown, and skipped. The sixth is the number of the line to continue from; 0
+// means that the import reached the end of its input.
 func (s ImportSummary) raw(w *writer) {
 	b := s.Batch
 	w.record(b.Applied, b.No, b.Refused, b.Unknown, b.Skipped, b.Resume)

@@ -200,8 +200,8 @@ func (f *fields) properties() int {
 	return f.at + n
 }
 
-// property reads one property of a PUBLISH. For a User Property, part is the name
-// and value the value. For any other property, the value is in part or in number.
+// property reads one property of a PUBLISH. For a User Property, part holds
+// its name and value its value. For any other property, the value is in part or in number.
 func (f *fields) property() (kind byte, part, value []byte, number uint32) {
 	switch kind = f.byte(); kind {
 	case propPayloadFormat:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// MaxDrift is the longest time that a reading may be ahead of the wall clock. The SDKs and the store
+// MaxDrift is how far the reading of a Clock may be ahead of the wall clock. The SDKs and the store
 // have the same limit (protocol.md 3.2, 3.4).
 const MaxDrift = 60 * time.Second
 

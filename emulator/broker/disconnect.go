@@ -159,8 +159,8 @@ const (
 	maxLinger = 5 * time.Second        // how long a client may continue to send
 )
 
-// closeWrite closes the broker's side of the connection. It ignores errors because the socket is
-// closed next in any case.
+// closeWrite closes the broker's side of the connection, or the socket if that fails. It ignores
+// errors of the WebSocket and of TLS, because the socket is closed soon in any case.
 func (c *Client) closeWrite() {
 	if c.ws != nil {
 		c.ws.close(websocket.CloseNormalClosure)

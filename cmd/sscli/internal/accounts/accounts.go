@@ -43,7 +43,7 @@ const (
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.User = defaultAccount
 	fs.Var(&f.Audience, "sat-audience", "accept service-account tokens for this `AUDIENCE`, such as aio-internal")
-	fs.Var(&f.JWKS, "sat-jwks", "`FILE` or URL of the public keys of a cluster that issues the tokens: kubectl get --raw /openid/v1/jwks")
+	fs.Var(&f.JWKS, "sat-jwks", "`FILE` or URL of the public keys of the cluster that issues the tokens, as from kubectl get --raw /openid/v1/jwks")
 	fs.Var(&f.Issuer, "sat-issuer", "`ISSUER` that the tokens of --sat-jwks must name (default: any)")
 	fs.Var(&f.Key, "sat-key", "PEM `FILE` with the key that signs the tokens; created if it does not exist (default: a new key each time)")
 	fs.Var(&f.Out, "sat-out", "`FILE` to write a token to, which is replaced before it expires (default: token in the directory of --self-signed)")

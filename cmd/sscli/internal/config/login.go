@@ -20,7 +20,8 @@ func (r *resolver) certificate() {
 }
 
 // login resolves how the client logs in. If one layer has a token and another a user name, the
-// earlier layer applies. The same holds for a password file and --askpass.
+// earlier layer applies. If one layer has a password file and another --askpass, the earlier layer
+// applies, too.
 func (r *resolver) login() {
 	user, token := r.first("username", "password-file", "askpass"), r.first("sat-file")
 	o := &r.out

@@ -217,7 +217,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Trace }},
 	{flag: "trace-file", value: "FILE", usage: "append every packet to FILE", env: "SSCLI_TRACE_FILE",
 		scope: scopeRun, into: func(s *Settings) any { return &s.TraceFile }},
-	{flag: "quiet", short: "q", usage: "print no warnings",
+	{flag: "quiet", short: "q", usage: "print no warnings, notices or summaries",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
 	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},

@@ -115,7 +115,7 @@ func DescribeScan(c client.Command, err error) error {
 		err = &NoScanError{Err: err}
 	}
 	if IsStoreError(wire.ErrorSyntax)(err) {
-		err = &NextError{Err: err, Hint: "in a pattern each [ needs its ], and ** is a whole part between slashes; [[] is a bracket and [*] a star"}
+		err = &NextError{Err: err, Hint: "close every [ with ]; write ** only as a whole part between slashes, as in a/**/b; [[] matches a bracket, [*] a star"}
 	}
 	return Describe(c, err)
 }

@@ -127,7 +127,6 @@ func Table() []Row {
 	const (
 		trace       = "--trace shows what was sent"
 		credentials = "--username with --askpass or --password-file, --sat-file, or --cert-file with --key-file, as the broker's port requires"
-		force       = "gets past it, if no holder of the lock is at work"
 	)
 	return []Row{
 		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
@@ -143,7 +142,7 @@ func Table() []Row {
 		{"lock_not_held", CodeLockLost, "a lock could not be renewed or released: it expired, was released, or has another holder",
 			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
-			"sscli lock status NAME shows who holds it, and --observe with a third of its lease whether it is renewed; or use a longer --wait", is(client.ErrLockBusy)},
+			"sscli lock status NAME shows the holder, and --observe DURATION, with more than a third of the lease, whether the holder renews it; or use a longer --wait", is(client.ErrLockBusy)},
 		{"not_dataset", CodeNo, "the value is not a data set: JSON Lines, one object a line", "", IsA[*DatasetError]},
 		{"not_written", CodeNo, "a value was not written: another client changed the key, or, in edit, the editor ended with an exit code other than 0 or the text is not JSON", "", IsA[*NotWrittenError]},
 		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
@@ -169,9 +168,9 @@ func Table() []Row {
 			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with its token; --force-fence " + force, IsStoreError(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN, with that lock's token; if no holder of the lock is at work, --force-fence overrides the key's token", IsStoreError(wire.ErrorFenceRequired)},
 		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
-			"acquire the lock again, read the key again, then write with the new token; --force-fence in place of --fence " + force, IsStoreError(wire.ErrorFenceLower)},
+			"acquire the lock again, read the key again, then write with the new token; if no holder of the lock is at work, --force-fence in place of --fence overrides the key's token", IsStoreError(wire.ErrorFenceLower)},
 		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
 			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
 		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",

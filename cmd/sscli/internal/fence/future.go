@@ -38,7 +38,7 @@ func FutureHint(written wire.Version, inLock bool, force string, now time.Time) 
 	if inLock {
 		hint = "run it again with --fence lock after " + When(Latest(written), now)
 	}
-	return hint + "; " + force + " gets past it now, and fences out every holder until then"
+	return hint + "; " + force + " overrides the key's token now, and fences out every holder until then"
 }
 
 // When formats a time, and adds how far the time is from now.

@@ -190,7 +190,7 @@ func (l *lock) handleSet(st *format.LockEvent, e client.Event) {
 		st.What = Acquired
 		if before.expired && e.HasValue && !before.noHolder && before.holder != l.holder {
 			st.What, st.Before, st.Inferred = TakenOver, before.holder, true
-			st.Why = "the lease of the holder before it expired"
+			st.Why = "the previous holder's lease expired"
 		}
 	case !e.HasValue:
 		st.What, st.Why = Rewritten, "the store does not say by whom: a renewal, or another holder"

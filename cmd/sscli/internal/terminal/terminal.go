@@ -34,7 +34,7 @@ const (
 	JobStop                 // the process got SIGTSTP
 )
 
-// An Error means that a question cannot be asked, because there is no terminal.
+// An Error means that there is no terminal to ask a question or to read keys on.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return "no terminal to ask on: " + e.Err.Error() }

@@ -66,7 +66,7 @@ func exitCodesHelp() string {
 	for _, c := range fault.Codes() {
 		rows = append(rows, [2]string{c.Code, c.Meaning})
 	}
-	b.WriteString(help.Rows(rows, help.Width) + "\nIf the reply to a write is lost, sscli reads the key back. The exit code is 0, with a\nwarning, if the key is in the state that the write asked for; 124 if the write was not\napplied; 11 if that is unknown.")
+	b.WriteString(help.Rows(rows, help.Width) + "\nIf the reply to a write is lost, sscli reads the key back. After a plain set or del the exit\ncode is 0, with a warning, if the key holds the value or is gone. It is 124 if the key's\nversion shows that a set was not applied. Otherwise it is 11: set with NX, NEX, PX or a\nfencing token, del with a fencing token, and vdel never end with 0 then.")
 	return b.String()
 }
 

@@ -114,7 +114,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 	lock, _ := a.Env(fence.EnvLockName)
 	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
-		known = append(known, fmt.Sprintf("the key was last written at %s (%s), its token cannot be read", version, age(version)))
+		known = append(known, fmt.Sprintf("the key was last written at %s (%s); the store does not show its token", version, age(version)))
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && fence.IsFromFuture(version, token) {
 			known = append(known, fence.AboutFuture(version, time.Now()))

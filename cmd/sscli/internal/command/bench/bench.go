@@ -79,7 +79,7 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	fs.Var(&f.length, "for", "stop after `DURATION` (10s without -n)")
 	fs.IntVar(&f.size, "size", 64, "write values of `BYTES` bytes")
 	fs.IntVar(&f.keys, "keys", 1000, "use `N` keys")
-	fs.StringVar(&f.mix, "mix", "get=80,set=20", "`VERB=WEIGHT,…` of get, set and del")
+	fs.StringVar(&f.mix, "mix", "get=80,set=20", "`VERB=WEIGHT,…`, where VERB is get, set or del")
 	fs.Float64Var(&f.rate, "rate", 0, "send `N` requests a second, due at fixed times")
 	return cmd
 }

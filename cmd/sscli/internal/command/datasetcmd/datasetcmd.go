@@ -49,7 +49,7 @@ type readFlags struct {
 }
 
 func (f *readFlags) bind(fs *pflag.FlagSet) {
-	fs.Var(&f.types, "types", "types of CSV columns: `COLUMN=TYPE,…` with string, number, boolean or json; the column * stands for all others")
+	fs.Var(&f.types, "types", "types of CSV columns: `COLUMN=TYPE,…`, where TYPE is string, number, boolean or json; the column * stands for all others")
 	fs.Var(&f.format, "format", "read the file as `FORMAT`: json or csv (default: from its name, else from its first character)")
 	fs.Var(&f.separator, "separator", "`CHARACTER` between the cells of CSV, or tab (default: a comma)")
 }
@@ -128,7 +128,10 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 		return err
 	})
 	if err == nil && !found {
-		a.Inform(format.BriefWord(key) + " does not exist")
+		a.Notify(format.Note{
+			Level: format.Notice, Message: "there is no data set " + format.BriefWord(key),
+			Hint: "sscli dataset load " + format.ShWord(key) + " FILE",
+		})
 	}
 	return value, found, err
 }

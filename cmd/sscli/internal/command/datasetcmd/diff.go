@@ -95,8 +95,8 @@ func changeOf(key string, c dataset.Change) format.DatasetChange {
 	return r
 }
 
-// compare compares the records of now with the old records, which are in d. It counts the changes, and
-// calls do with each change.
+// compare compares the new records, now, with the old records in d. It counts the changes, and calls
+// do with each change.
 func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[records.Record, error], do func(dataset.Change) error) (format.DatasetCounts, error) {
 	counts := format.DatasetCounts{On: on.String()}
 	for r, err := range now {

@@ -197,7 +197,7 @@ func (f *lockFlags) notLock(err error) error {
 func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
 	if ok && e.Waited == 0 {
-		err = &fault.NextError{Err: err, Hint: "without --try it waits, with --wait 1m at most that long; sscli lock status NAME shows the holder"}
+		err = &fault.NextError{Err: err, Hint: "omit --try to wait, or use --wait 1m to wait at most a minute; sscli lock status NAME shows the holder"}
 	}
 	if !ok || e.Status.Token.IsZero() {
 		return err

@@ -101,7 +101,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	}
 	file := fence.NewFile()
 	defer func() { err = errors.Join(err, file.Remove()) }()
-	r := &lockRun{reporter: newReporter(a, "TERM"), file: file, tokens: make(chan string, 1)}
+	r := &lockRun{reporter: newReporter(a, "the command gets TERM"), file: file, tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
 	})

@@ -55,8 +55,8 @@ Arrows select a key. Enter opens it: its value, its packets, and its history sin
 started. / filters, s sorts, ? shows help, q goes back or quits. Ctrl-Z suspends top, and
 fg resumes it.
 
-If the same value is written to a key again and again, top takes the key for a lock and
-the value for its holder. The bar is full at a renewal, and empty after three times the
+If the same value is written to a key again and again, top treats the key as a lock and
+the value as its holder. The bar is full at a renewal, and empty after three times the
 longest time between renewals: the lease itself cannot be read.
 
 top needs a terminal. In a pipe, use scan or watch.`,
