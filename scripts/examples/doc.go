@@ -3,13 +3,13 @@
 // Each fenced block marked console is part of a bash session. A line that begins with "$ " is a
 // command, and the lines up to the next command are its output. All commands of a page run in
 // order in one bash, with sscli on the PATH. They run in a copy of the repository's root, where
-// they may leave files. A page that does not start `sscli serve` finds one running, with
-// SSCLI_URL set. A block marked "console terminal" runs in a separate terminal, concurrently
-// with the rest of the page: the next command runs when the block has printed something, and
+// they may leave files. For a page that does not start `sscli serve`, the tests start an emulator
+// and set SSCLI_URL. A block marked "console terminal" runs in a separate terminal, concurrently
+// with the rest of the page: the next command runs once the block has printed something, and
 // the page ends when the block ends. The output must be exactly what the page shows, except for
-// texts that differ from run to run; see [transcript.normal].
+// text that differs from run to run; see [transcript.normal].
 //
-// After a change of output, run
+// After the output changes, run
 //
 //	go test ./scripts/examples -update
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// A client is the MQTT connection of an attacker, which may break any rule of the protocol.
+// A client is an attacker's MQTT connection. It may break any rule of the protocol.
 type client struct {
 	net.Conn
 	in *bufio.Reader
@@ -26,7 +26,7 @@ type connectOptions struct {
 	keepAlive uint16 // seconds
 	will      []byte // payload of a will on the topic "will"; nil: no will
 	password  string // with the user name "user"; empty: no password
-	user      string // without a password; empty: no user name
+	user      string // user name to send without a password; empty: none
 }
 
 // connectPacket returns the bytes of a CONNECT.
@@ -59,7 +59,7 @@ func publishPacket(topic string, qos byte, payload []byte) []byte {
 
 func encoded(p io.WriterTo) []byte {
 	var b bytes.Buffer
-	_, _ = p.WriteTo(&b) // a buffer returns no errors
+	_, _ = p.WriteTo(&b) // writing to a bytes.Buffer does not fail
 	return b.Bytes()
 }
 
@@ -94,7 +94,7 @@ func (c *client) connect(o connectOptions) error {
 	return nil
 }
 
-// A refusal is the reason of a CONNACK that refuses the client.
+// A refusal is the reason code of a CONNACK that refuses the client.
 type refusal byte
 
 func (r refusal) Error() string { return fmt.Sprintf("CONNACK 0x%02x", byte(r)) }
@@ -134,7 +134,8 @@ func (c *client) requestPacket(words ...[]byte) []byte {
 			User: []packets.User{{Key: wire.PropTimestamp, Value: now}}}})
 }
 
-// reply waits for the next PUBLISH and returns its last bytes.
+// reply waits for the next PUBLISH and returns the end of its payload: at most 40 bytes, from the
+// last RESP type character on.
 func (c *client) reply(within time.Duration) (string, error) {
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return "", err

@@ -12,7 +12,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// fills are attacks on the memory of the server.
+// fills returns the attacks on the server's memory.
 func fills() []attack {
 	return []attack{
 		{name: "4,000 idle clients, each after a message of 64 KB, with a packet of 256 KB that is half sent", memory: true, run: func(ctx context.Context, t *target) (string, error) {
@@ -193,8 +193,8 @@ func fills() []attack {
 	}
 }
 
-// publishMany publishes messages of a size with QoS 1, one at a time, until the server
-// refuses one.
+// publishMany publishes n messages of size bytes with QoS 1, one at a time. It stops when the
+// server refuses one.
 func publishMany(t *target, topic string, n, size int) (string, error) {
 	c, err := connectTo(t, connectOptions{id: "publisher"})
 	if err != nil {
@@ -217,7 +217,7 @@ func publishMany(t *target, topic string, n, size int) (string, error) {
 	return fmt.Sprintf("%d messages", n), nil
 }
 
-// pause keeps an attack going for a while.
+// pause keeps an attack going for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// floods are attacks with many connections, or with packets that no honest client sends.
+// floods returns the attacks with many connections, or with packets that no honest client sends.
 func floods() []attack {
 	return []attack{
 		{name: "471,000 packets with wrong bits", run: func(ctx context.Context, t *target) (string, error) {
@@ -128,8 +128,8 @@ func mutated(r *rand.Rand, i int) []byte {
 	return p
 }
 
-// inParallel calls f for 0 to n-1 on 16 goroutines. It returns how many calls succeeded, and
-// the first error.
+// inParallel calls f for 0 to n-1 on 16 goroutines, until ctx is done. It returns how many calls
+// succeeded, and the first error.
 func inParallel(ctx context.Context, n int, f func(i int) error) (succeeded int, err error) {
 	var next, good atomic.Int64
 	var first atomic.Pointer[error]
@@ -156,5 +156,5 @@ func inParallel(ctx context.Context, n int, f func(i int) error) (succeeded int,
 	return int(good.Load()), err
 }
 
-// readAll reads until the server closes the connection.
+// readAll reads until the server closes the connection, but at most 1 MiB.
 func readAll(conn net.Conn) ([]byte, error) { return io.ReadAll(io.LimitReader(conn, mib)) }

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// holds are attacks with single requests that are large, or that concern very many keys.
+// holds returns the attacks with single requests that are large, or that affect very many keys.
 func holds() []attack {
 	return []attack{
 		{name: "SET, GET, APPEND, COPY, DELIFEQ and EXPIRE of 200 MB", run: func(_ context.Context, t *target) (string, error) {
@@ -48,7 +48,7 @@ func holds() []attack {
 			message := encoded(&packets.Publish{Topic: "topic", Payload: value, Properties: &packets.Properties{}})
 			for _, p := range []struct {
 				packet   []byte
-				messages int // that the attacker then gets
+				messages int // that the server then sends to the attacker
 			}{
 				{c.requestPacket([]byte("KEYNOTIFY"), []byte("k")), 1},
 				{c.requestPacket([]byte("SET"), []byte("k"), value), 2},
@@ -184,7 +184,7 @@ func holds() []attack {
 			for i := range n {
 				all = fmt.Appendf(all, "SET key%d v PXAT %d\r\n", i, moment.UnixMilli())
 			}
-			go func() { _, _ = c.Write(all) }() // a reply is missing after an error
+			go func() { _, _ = c.Write(all) }() // after an error, the loop below misses a reply and fails
 			for range n {
 				if _, err := c.in.ReadString('\n'); err != nil {
 					return answered("", err)
@@ -226,7 +226,7 @@ func holds() []attack {
 			return fmt.Sprintf("%d watchers", watchers), nil
 		}},
 		{name: "300,000 KEYNOTIFYs of five clients that then leave", run: func(ctx context.Context, t *target) (string, error) {
-			n := t.scale(60_000) // more replies would wait for an acknowledgement
+			n := t.scale(60_000) // below the default Receive Maximum: the attacker sends no PUBACKs
 			if _, err := inParallel(ctx, 5, func(i int) error {
 				c, err := connectToStore(t, fmt.Sprint("watcher", i))
 				if err != nil {
@@ -235,7 +235,7 @@ func holds() []attack {
 				go func() {
 					for j := range n {
 						if c.request([]byte("KEYNOTIFY"), fmt.Append(nil, "key", j)) != nil {
-							return // a reply is missing
+							return // the loop below misses a reply and fails
 						}
 					}
 				}()
@@ -253,7 +253,7 @@ func holds() []attack {
 	}
 }
 
-// send sends a request to the store with any payload.
+// send sends a request with an arbitrary payload to the store.
 func (c *client) send(payload []byte) error {
 	_, err := c.Write(encoded(&packets.Publish{Topic: wire.RequestTopic, QoS: 1, PacketID: 1, Payload: payload,
 		Properties: &packets.Properties{ResponseTopic: wire.ResponseTopic(c.id), CorrelationData: []byte("1")}}))

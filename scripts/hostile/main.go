@@ -1,4 +1,4 @@
-// Hostile attacks a server as a client on its network could, see hostile.sh.
+// Command hostile attacks a server as a client on its network could; see hostile.sh.
 package main
 
 import (
@@ -21,10 +21,10 @@ import (
 const (
 	mib = 1 << 20
 
-	memoryLimit = 64 * mib // serve --limit memory, for attacks on memory
+	memoryLimit = 64 * mib // value of serve --limit memory, for attacks on memory
 	allowance   = 64 * mib // how much memory the process may take beyond the limit and the stored values
 	slowestPing = 100      // milliseconds that a PING of an uninvolved client may take
-	shortPing   = 2000     // the same in a short run, which need not have the machine to itself
+	shortPing   = 2000     // the same in a short run, which may share the machine with other programs
 	longest     = 4 * time.Minute
 )
 
@@ -50,8 +50,8 @@ func main() {
 	}
 }
 
-// run makes all attacks, each on a new server, and prints a row of a Markdown table
-// for each. It returns how many broke a bound.
+// run makes the attacks, each on a new server, and prints a row of a Markdown table for each. It
+// returns how many attacks broke a bound. It skips each attack whose name lacks the text in only.
 func run(ctx context.Context, sscli, only string, short bool) (broken int, err error) {
 	dir, err := os.MkdirTemp("", "hostile")
 	if err != nil {
@@ -99,20 +99,20 @@ type attack struct {
 	name  string
 	flags []string // of serve, in addition to the flags for all attacks
 
-	// memory reports whether the server has a memory limit of 64 MiB, which it must not
-	// exceed. For other attacks it has the default limits.
+	// memory reports whether the server runs with memoryLimit. Its peak memory must then not exceed
+	// the sum of memoryLimit, allowance and the stored values. Other attacks use default limits.
 	memory bool
 
-	// run makes the attack and returns what the attacker got, in a few words. Its error means
-	// that the attack was not possible.
+	// run makes the attack and returns what the attacker got, in a few words. An error means
+	// that the attack could not be made.
 	run func(ctx context.Context, t *target) (got string, err error)
 }
 
 // A row is the result of an attack.
 type row struct {
-	memory string  // peak, and the bound if there is one
+	memory string  // peak in MiB, and the bound if there is one
 	ping   float64 // the slowest PING of an uninvolved client, in milliseconds
-	idle   float64 // the slowest PING of a server that nobody attacks, which shows how busy the machine is
+	idle   float64 // the same on a server that nobody attacks, which shows how busy the machine is
 	got    string
 	broken []string // bounds that did not hold
 }

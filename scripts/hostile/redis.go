@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A redisClient is a connection of an attacker to the Redis port.
+// A redisClient is an attacker's connection to the Redis port.
 type redisClient struct {
 	net.Conn
 	in *bufio.Reader

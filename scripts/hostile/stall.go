@@ -12,14 +12,14 @@ import (
 // patience is how long an attacker waits for a reply.
 const patience = 30 * time.Second
 
-// expensive returns a pattern of about n bytes. On a key of letters a, a matcher that backtracks,
-// or that reads a class repeatedly, takes more than quadratic time.
+// expensive returns a pattern of about n bytes. For a key that consists of the letter a, a matcher
+// takes more than quadratic time if it backtracks or reads a class repeatedly.
 func expensive(n int) []byte {
 	p := append([]byte("*"), bytes.Repeat([]byte("a"), n/2)...)
 	return fmt.Appendf(p, "[%s]", bytes.Repeat([]byte("b"), n/2))
 }
 
-// stalls are attacks that make other clients wait.
+// stalls returns the attacks that make other clients wait.
 func stalls() []attack {
 	letters := func(n int) []byte { return bytes.Repeat([]byte("a"), n) }
 	return []attack{
@@ -198,7 +198,7 @@ func stalls() []attack {
 			for _, c := range clients {
 				c.Close()
 			}
-			// When the server answers a later client, it has removed their subscriptions.
+			// The server answers a later client only after it has removed these subscriptions.
 			c, err := connectTo(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
@@ -208,7 +208,8 @@ func stalls() []attack {
 	}
 }
 
-// leaveSessions makes n sessions with a subscription each, and disconnects.
+// leaveSessions leaves behind n sessions without connections, each with a subscription to filter.
+// It calls expiry for the expiry of each session, in seconds, and returns how many it made.
 func leaveSessions(ctx context.Context, t *target, n int, expiry func() uint32, filter string) (kept int, err error) {
 	return inParallel(ctx, n, func(i int) error {
 		conn, err := t.dial(t.mqtt)
@@ -230,7 +231,8 @@ func leaveSessions(ctx context.Context, t *target, n int, expiry func() uint32, 
 	})
 }
 
-// answered returns the result of an attack that waits for an answer.
+// answered returns the result of an attack that waits for an answer. A missing answer is also a
+// result, not an error.
 func answered(answer string, err error) (string, error) {
 	if err != nil {
 		return "no answer: " + plain(err), nil

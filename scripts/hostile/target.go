@@ -66,7 +66,7 @@ func startTarget(ctx context.Context, sscli, dir string, flags []string) (*targe
 	return nil, errors.Join(errors.New("the server did not start"), t.cmd.Wait())
 }
 
-// scale returns how many of n things an attack does: a tenth in a short run.
+// scale returns n, or a tenth of n in a short run.
 func (t *target) scale(n int) int {
 	if t.short {
 		return max(1, n/10)
@@ -80,7 +80,7 @@ func (t *target) peak() (int64, error) {
 	return int64(kB) * 1024, err
 }
 
-// dial connects to the server. The connection stays open until the attack is over.
+// dial connects to the server. hangUp closes the connection if the attack has not closed it.
 func (t *target) dial(address string) (net.Conn, error) {
 	c, err := net.DialTimeout("tcp", address, 20*time.Second)
 	if err != nil {
@@ -105,14 +105,14 @@ func (t *target) hangUp() {
 func (t *target) stop() {
 	t.hangUp()
 	_ = t.cmd.Process.Signal(syscall.SIGTERM)
-	_ = t.cmd.Wait() // the signal ended it
+	_ = t.cmd.Wait() // an error is expected after the signal
 }
 
-// password is that of the only user, of attacks on a server with users. Servers without users do not
-// look at it.
+// password is the password of the only user of a server with users. Servers without users ignore
+// it.
 const password = "secret"
 
-// writeUsers writes the file users, with a hash that takes as long to check as usual.
+// writeUsers writes the file "users" for serve, with a bcrypt hash of the default cost.
 func writeUsers(dir string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -121,8 +121,8 @@ func writeUsers(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "users"), append([]byte("user:"), hash...), 0o600)
 }
 
-// bystanderWord makes this program the bystander: a client that has nothing to do with the
-// attack. It is a separate process, so that the attacker's work does not delay it.
+// bystanderWord is the argument that makes this program the bystander: a client that takes no part
+// in the attack. The bystander is a separate process, so that the attacker does not delay it.
 const bystanderWord = "bystander"
 
 // A watcher is a running bystander.
@@ -156,8 +156,8 @@ func startBystander(ctx context.Context, t *target) (*watcher, error) {
 	return w, nil
 }
 
-// end stops the bystander. It returns its slowest PING in milliseconds, and why it lost its
-// connection, if it did.
+// end stops the bystander. It returns the slowest PING in milliseconds, and an error if the
+// bystander lost its connection.
 func (w *watcher) end() (slowest float64, err error) {
 	w.in.Close()
 	for w.out.Scan() {
@@ -171,7 +171,8 @@ func (w *watcher) end() (slowest float64, err error) {
 	return slowest, errors.Join(err, w.cmd.Wait())
 }
 
-// bystander sends a PING every 5 ms until standard input ends, and prints the slowest.
+// bystander sends a PING 5 ms after each reply until standard input ends, and prints the time of
+// the slowest.
 func bystander(address string) {
 	ended := make(chan struct{})
 	go func() {

@@ -3,8 +3,7 @@
 //
 //	sbom PROGRAM DOCUMENT VERSION
 //
-// The same program gives the same document, which has neither a time nor a random serial
-// number.
+// The document is reproducible: it has neither a time nor a random serial number.
 package main
 
 import (

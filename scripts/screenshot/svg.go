@@ -12,7 +12,7 @@ import (
 // right margin moves.
 const (
 	columns    = 92
-	cellWidth  = 845 // hundredths
+	cellWidth  = 845 // in hundredths of a unit
 	lineHeight = 19
 	margin     = 18
 	bar        = 34 // height of the title bar
@@ -34,8 +34,8 @@ type style struct {
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// apply applies one escape sequence. A sequence that sscli does not use is an error, so that
-// the picture is never wrong.
+// apply applies the parameters of one SGR sequence. A parameter that sscli does not use is an
+// error, so that the picture is never wrong.
 func (s *style) apply(parameters string) error {
 	for p := range strings.SplitSeq(parameters, ";") {
 		switch p {

@@ -16,27 +16,27 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// A client has one session, and one connection at a time.
+// A client has one session, and publishes on one connection at a time.
 type client struct {
 	fleet   *fleet
 	id      string
 	number  int
 	address string
 	rate    float64
-	random  *rand.Rand // of live
+	random  *rand.Rand // used only by the goroutine of live
 	listens map[int]byte
 	shares  bool
-	begun   bool // it has had a session
+	begun   bool // the client has had a session
 	last    *line
 
 	mu           sync.Mutex
-	current      *line // packets on earlier connections, which were taken over, are ignored
+	current      *line // packets on earlier connections are ignored
 	sequence     int
 	nextID       uint16
 	sent         []*publication  // not yet acknowledged, in the order of sending
 	unreleased   map[uint16]bool // packet ids of received messages with QoS 2, before PUBREL
-	acknowledged map[int]byte    // the QoS of the client's own messages, by sequence
-	seen         map[int]*record // by publisher
+	acknowledged map[int]byte    // QoS of the client's acknowledged messages, by sequence
+	seen         map[int]*record // by the publisher's number
 	seenShared   map[int]*record
 	violations   []string
 }
@@ -50,8 +50,8 @@ type publication struct {
 
 // A record is what a client received from one publisher.
 type record struct {
-	times   map[int]int
-	highest [3]int // by QoS
+	times   map[int]int // how often each sequence was received
+	highest [3]int      // sequence, by the QoS at which the publisher sent
 }
 
 func (c *client) recordIn(all *map[int]*record, publisher int) *record {
@@ -79,7 +79,8 @@ func (c *client) unfinished() int {
 	return len(c.sent)
 }
 
-// live connects, publishes, and ends the connection in a random way, again and again, until stop.
+// live repeatedly connects, publishes, and ends the connection in a random way. It returns when
+// stop is closed.
 func (c *client) live(stop <-chan struct{}) {
 	r := c.random
 	var old *line
@@ -110,9 +111,9 @@ func (c *client) live(stop <-chan struct{}) {
 			c.fleet.counts.cuts.Add(1)
 			l.cut(r)
 		case 3:
-			old = l // the next connection takes over
+			old = l // the next connection takes this one over
 			continue
-		case 4: // it stops reading, and is then taken over
+		case 4: // stop reading; then the next connection takes this one over
 			c.fleet.counts.stalls.Add(1)
 			l.stall(between(r, 100*time.Millisecond, 2*time.Second), stop)
 			old = l
@@ -126,7 +127,7 @@ func (c *client) live(stop <-chan struct{}) {
 	}
 }
 
-// publishFor publishes to the client's own topic, as long as the connection lasts.
+// publishFor publishes to the client's own topic for d, or until l ends or stop is closed.
 func (c *client) publishFor(l *line, d time.Duration, stop <-chan struct{}) {
 	r := c.random
 	for end := time.After(d); ; {
@@ -153,12 +154,13 @@ type line struct {
 	done    chan struct{} // closed when the reader has ended
 	stopped chan struct{} // closed to stop the reader
 	mu      sync.Mutex    // guards writes
-	reason  string        // how the broker ended the connection; the reader writes it before done
+	reason  string        // how the broker ended the connection; set before done is closed
 }
 
 const patience = 20 * time.Second
 
-// connect opens a connection, and resends the unacknowledged messages.
+// connect opens a connection, and resends the unacknowledged messages. If first, it starts a new
+// session; otherwise it requires the old one.
 func (c *client) connect(first bool) (*line, error) {
 	conn, err := net.DialTimeout("tcp", c.address, patience)
 	if err != nil {
@@ -219,7 +221,7 @@ func (l *line) send(p io.WriterTo) { _ = l.write(p) }
 
 func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
 
-// subscribe makes the subscriptions of the session.
+// subscribe makes the session's subscriptions.
 func (l *line) subscribe() error {
 	p := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
 	for number, qos := range l.c.listens {
@@ -231,7 +233,7 @@ func (l *line) subscribe() error {
 		l.send(&packets.Subscribe{PacketID: 2, Properties: &packets.Properties{SubscriptionIdentifier: &id},
 			Subscriptions: []packets.SubOptions{{Topic: "$share/group/soak/+", QoS: 2}}})
 	}
-	l.send(&packets.Pingreq{}) // answered after them
+	l.send(&packets.Pingreq{}) // the broker answers it after the SUBSCRIBEs
 	select {
 	case <-l.done:
 		return errors.New("the connection ended while subscribing: " + l.reason)
@@ -242,7 +244,7 @@ func (l *line) subscribe() error {
 
 const sharedIdentifier = 7
 
-// publish sends a message whose payload is its publisher, sequence and QoS.
+// publish sends a message whose payload begins with the publisher's number, sequence and QoS.
 func (l *line) publish(qos byte, r *rand.Rand) {
 	c := l.c
 	c.mu.Lock()
@@ -337,11 +339,12 @@ func (l *line) handle(packet *packets.ControlPacket) {
 	}
 }
 
-// finish ends the exchange of a message of the client's own.
+// finish ends the exchange of a message that the client published. code is the reason code of the
+// broker's acknowledgement.
 func (c *client) finish(id uint16, code, qos byte) {
 	i := slices.IndexFunc(c.sent, func(p *publication) bool { return p.packet.PacketID == id })
 	if i < 0 {
-		return // it was acknowledged twice, on two connections
+		return // the message was acknowledged twice, on two connections
 	}
 	p := c.sent[i]
 	c.sent = slices.Delete(c.sent, i, i+1)
@@ -356,8 +359,8 @@ func (c *client) finish(id uint16, code, qos byte) {
 	c.fleet.counts.acknowledged.Add(1)
 }
 
-// note checks a received message. The first copies of messages arrive in the order of
-// publishing, for each publisher, topic and QoS (MQTT 5, 4.6).
+// note checks a received message. For each publisher, topic and QoS, the first copies of messages
+// must arrive in the order in which they were published (MQTT 5, 4.6).
 func (c *client) note(p *packets.Publish) {
 	var publisher, sequence int
 	var qos byte
@@ -374,7 +377,7 @@ func (c *client) note(p *packets.Publish) {
 	r.times[sequence]++
 	if r.times[sequence] > 1 {
 		c.fleet.counts.duplicates.Add(1)
-		if p.QoS == 0 && qos != 1 { // with QoS 1 the publisher may have sent it twice
+		if p.QoS == 0 && qos != 1 { // a publisher may resend a message with QoS 1
 			c.violation("message %d of %d, QoS %d, came twice at QoS 0", sequence, publisher, qos)
 		}
 		return
@@ -400,7 +403,7 @@ func (l *line) disconnect() {
 	l.closed()
 }
 
-// closed waits until the broker has closed the connection.
+// closed waits until the broker has closed the connection. A timeout is a violation.
 func (l *line) closed() {
 	select {
 	case <-l.done:
@@ -421,13 +424,13 @@ func (l *line) cut(r *rand.Rand) {
 		l.publish(byte(r.IntN(3)), r)
 	}
 	if chance(r, 3) {
-		l.conn.(*net.TCPConn).SetLinger(0) // the sent packets are lost too
+		l.conn.(*net.TCPConn).SetLinger(0) // packets in the send buffer are lost too
 	}
 	l.conn.Close()
 	<-l.done
 }
 
-// stall blocks the reader for a while.
+// stall blocks the reader for d, or until stop is closed.
 func (l *line) stall(d time.Duration, stop <-chan struct{}) {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()

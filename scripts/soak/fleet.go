@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A fleet is all clients and what they received.
+// A fleet is all clients and their total counts.
 type fleet struct {
 	clients []*client
 	counts  counts
@@ -36,8 +36,8 @@ func newFleet(n int, address string, rate float64, seed uint64) *fleet {
 	return f
 }
 
-// introduce connects and subscribes all clients before anything is published. Each of them must
-// therefore receive every message.
+// introduce connects and subscribes all clients before anything is published, so that no client
+// misses a message because it subscribes too late.
 func (f *fleet) introduce() error {
 	return f.each(func(c *client) error {
 		l, err := c.connect(true)
@@ -53,7 +53,7 @@ func (f *fleet) introduce() error {
 	})
 }
 
-// each does something with all clients at once.
+// each calls do for all clients concurrently. It returns the first error.
 func (f *fleet) each(do func(*client) error) error {
 	errs := make(chan error, len(f.clients))
 	var running sync.WaitGroup
@@ -106,7 +106,7 @@ func (f *fleet) leave() {
 	}
 }
 
-// check compares the received messages with the acknowledged ones.
+// check compares the received messages with the acknowledged ones and returns all violations.
 func (f *fleet) check() (violations []string) {
 	say := func(format string, args ...any) { violations = append(violations, fmt.Sprintf(format, args...)) }
 	for _, c := range f.clients {

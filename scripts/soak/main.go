@@ -1,4 +1,4 @@
-// Soak checks the promises of the emulator's broker for a long time, see soak.sh.
+// Command soak checks the delivery guarantees of the emulator's broker in a long run; see soak.sh.
 package main
 
 import (
@@ -100,7 +100,7 @@ func soak(n int, duration time.Duration, rate float64, seed uint64) error {
 // chance returns true once in n times on average.
 func chance(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
-// between returns a random duration.
+// between returns a random duration of at least low and less than high.
 func between(r *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(r.Int64N(int64(high-low)))
 }

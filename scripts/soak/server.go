@@ -24,13 +24,13 @@ func serve() {
 		os.Exit(1)
 	}
 	fmt.Println(s.Addr())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); { // each line is a question
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); { // each line asks for the usage
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		fmt.Println(m.HeapAlloc, m.StackInuse, runtime.NumGoroutine(), s.State().Connections)
 	}
-	s.Close() // the process ends with it
+	s.Close() // an error does not matter: the process ends now
 }
 
 type server struct {
@@ -68,10 +68,10 @@ func startServer() (*server, error) {
 
 func (s *server) stop() {
 	s.in.Close()
-	_ = s.cmd.Wait() // only the clients decide the result
+	_ = s.cmd.Wait() // an error does not matter: the clients decide the result
 }
 
-// usage is what the server uses after a garbage collection.
+// usage is what the server uses after a garbage collection; heap and stacks are in bytes.
 type usage struct{ heap, stacks, goroutines, connections int }
 
 func (u usage) String() string {
@@ -89,9 +89,10 @@ func (s *server) memory() (u usage, err error) {
 	return u, err
 }
 
-// settled waits until the server has removed the connections, and compares its usage.
+// settled waits until the server has about the heap of the usage before, and no more goroutines.
+// After 10 s it gives up with an error.
 func (s *server) settled(before usage) (after usage, err error) {
-	const more = 4_000_000 // tables that a map and a slice keep
+	const more = 4_000_000 // bytes; emptied maps and slices keep their capacity
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 		if after, err = s.memory(); err != nil {
 			return after, err

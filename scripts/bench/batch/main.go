@@ -2,8 +2,8 @@
 
 // Command batch measures the speed, the CPU time and the peak memory of `sscli batch`. On the
 // emulator, it compares batch with `redis-cli < file` and `redis-cli --pipe` on a Redis server.
-// Through Mosquitto, it compares batch with paho's client, which this program runs as a child with the
-// operands "paho ADDRESS".
+// Through Mosquitto, it compares batch with paho's client. For that, this program runs itself as a
+// child process with the operands "paho ADDRESS".
 // scripts/bench-batch.sh runs it.
 package main
 
@@ -36,7 +36,7 @@ const inflight = 256
 
 type bench struct {
 	*harness.Bench
-	few harness.Figures // peak memory of batch, MiB
+	few harness.Figures // peak memory of batch in the throughput rounds, MiB
 
 	rounds, manyRounds, sets, one, many int
 }
@@ -93,10 +93,11 @@ func (b *bench) run(ctx context.Context, h *harness.Bench) error {
 
 func (b *bench) file(sets int) string { return filepath.Join(b.Dir, strconv.Itoa(sets)) }
 
-// protocol names the file for redis-cli --pipe, with the sets in the Redis protocol.
+// protocol returns the name of the file for redis-cli --pipe, with the sets in the Redis protocol.
 func (b *bench) protocol() string { return b.file(b.many) + ".resp" }
 
-// write writes a file of sets, each of a different key, with values of 100 bytes.
+// write writes a file of sets, each of a different key, with values of 100 bytes. set is a format
+// string; its two operands are both the number of the set.
 func write(name, set string, sets int) error {
 	f, err := os.Create(name)
 	if err != nil {

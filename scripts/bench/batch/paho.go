@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// pahoSets does what batch does, but with paho's client: it sets the keys named on standard input,
-// with up to inflight requests in flight, and prints the replies.
+// pahoSets does what batch does, but with paho's client: it runs the set commands on standard
+// input, with up to inflight requests in flight, and prints the replies.
 func pahoSets(ctx context.Context, address string, inflight int) error {
 	room := make(chan struct{}, inflight)
 	enter := func() error {
@@ -31,7 +31,7 @@ func pahoSets(ctx context.Context, address string, inflight int) error {
 	p, err := harness.DialPaho(ctx, address, func(m *paho.Publish) {
 		if _, err := wire.ParseReply(m.Payload); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			return // the request stays in flight, so that the loop below waits for the end of the context
+			return // the request stays in flight, so that the last loop fails when ctx ends
 		}
 		fmt.Fprintf(out, "OK\t%s\n", m.Properties.User.Get(wire.PropTimestamp))
 		<-room
@@ -52,7 +52,7 @@ func pahoSets(ctx context.Context, address string, inflight int) error {
 			return err
 		}
 	}
-	for range inflight { // until all are answered
+	for range inflight { // wait until all requests are answered
 		if err := enter(); err != nil {
 			return err
 		}

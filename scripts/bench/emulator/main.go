@@ -20,13 +20,13 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// The goals.
+// The goal for memory; minRate returns the goals for the rate.
 const (
 	maxMemory = 1.2 // resident memory, relative to redis-server
 )
 
-// minRate is the goal for requests per second relative to redis-benchmark, with depth requests in
-// flight.
+// minRate returns the goal for requests per second with depth requests in flight, relative to
+// redis-benchmark.
 func minRate(depth int) float64 {
 	if depth > 16 {
 		return 0.65
@@ -76,7 +76,7 @@ func (b *bench) throughput(ctx context.Context) error {
 	for _, verb := range []string{wire.VerbSet, wire.VerbGet} {
 		for _, depth := range depths {
 			fmt.Printf("%s, %d in flight\n", verb, depth)
-			// The first measurement only finds a number of requests that takes about as long as ours.
+			// This rate only serves to choose a number of requests for about b.long.
 			last, err := redisRate(ctx, redis, verb, depth, 10_000*min(depth, 10))
 			if err != nil {
 				return err
@@ -98,9 +98,8 @@ func (b *bench) throughput(ctx context.Context) error {
 	return nil
 }
 
-// requests returns the requests per second on one connection. Like redis-benchmark, it
-// sends as many requests at once as may be in flight, waits for all replies, and sends
-// the same again.
+// requests returns the requests per second on one connection. Like redis-benchmark, it repeatedly
+// sends depth requests at once and waits for all replies.
 func (b *bench) requests(e harness.Endpoint, verb string, depth int) (float64, error) {
 	const id = "bench-emulator"
 	c, err := harness.DialRaw(e.Address(), id, wire.ResponseTopic(id))
@@ -153,7 +152,7 @@ func (b *bench) requests(e harness.Endpoint, verb string, depth int) (float64, e
 	return rate, nil
 }
 
-// cpuOf returns the seconds of CPU that a server uses during a call.
+// cpuOf calls meanwhile and returns the CPU time that a server uses during the call, in seconds.
 func cpuOf(e harness.Endpoint, meanwhile func() error) (float64, error) {
 	before, err := harness.CPU(e.PID)
 	if err != nil {

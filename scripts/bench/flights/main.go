@@ -1,5 +1,5 @@
-// Command flights counts how many one-shot requests fail on each of several brokers, and compares the
-// speed of sequential requests with that of paho's client. scripts/bench-flights.sh runs it.
+// Command flights counts how many one-shot requests fail on each of several brokers, and compares
+// sscli's client with paho's client for sequential requests. scripts/bench-flights.sh runs it.
 package main
 
 import (

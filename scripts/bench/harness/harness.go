@@ -32,9 +32,9 @@ type Bench struct {
 	servers []*exec.Cmd
 }
 
-// Main parses the flags, runs a benchmark for at most limit, stops the servers it started
-// and exits: with 2 if the benchmark could not be run, with 1 if it missed a goal. The
-// named tools must be on the PATH.
+// Main parses the flags, runs a benchmark for at most limit, which the flag -limit overrides, and
+// stops the servers it started. It exits with 2 if the benchmark could not be run, and with 1 if
+// the benchmark missed a goal. The named tools must be on the PATH.
 func Main(limit time.Duration, tools []string, run func(context.Context, *Bench) error) {
 	sscli := flag.String("sscli", "", "sscli to measure (default: built from the current directory)")
 	flag.DurationVar(&limit, "limit", limit, "give up after this time")
@@ -101,8 +101,8 @@ func Run(cmd *exec.Cmd) (time.Duration, error) {
 	return took, nil
 }
 
-// Feed runs a program with n lines on its standard input. line is a format for the number of
-// the line and for value.
+// Feed runs a program with n lines on its standard input. line is a format string; its operands are
+// the number of the line, from 0, and value.
 func Feed(cmd *exec.Cmd, n int, line, value string) error {
 	read, write := io.Pipe()
 	go func() { // ends when everything is written or the program ends
@@ -145,7 +145,7 @@ func (b *Bench) row(number, what string, ours, peer Figures, sign string, goal f
 	fmt.Printf("| %s | %s | %s | %s | %.3g | %s %g | %s |\n", number, what, figure(ours.Median()), beside, ratio, sign, goal, verdict)
 }
 
-// figure formats a number with at least three digits.
+// figure rounds f to three significant digits, or to an integer if f is at least 100.
 func figure(f float64) string {
 	if f >= 100 {
 		return fmt.Sprintf("%.0f", f)

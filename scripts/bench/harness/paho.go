@@ -17,8 +17,8 @@ type Paho struct {
 	Client *paho.Client
 }
 
-// DialPaho connects to a broker and subscribes to the replies. It calls answered with one reply
-// at a time.
+// DialPaho connects to a broker and subscribes to the replies. It calls answered for each reply,
+// one at a time.
 func DialPaho(ctx context.Context, address string, answered func(*paho.Publish)) (*Paho, error) {
 	nc, err := net.Dial("tcp", address)
 	if err != nil {
@@ -46,7 +46,7 @@ type Requests struct {
 	number int // of the last request
 }
 
-// NewRequests returns Requests for the client with an id.
+// NewRequests returns Requests for the client with this id.
 func NewRequests(id string) *Requests {
 	return &Requests{id: id, clock: wire.NewClock(id, time.Now)}
 }
@@ -75,7 +75,8 @@ func (r *Requests) Request(words ...string) (*paho.Publish, error) {
 // Close disconnects.
 func (p *Paho) Close() error { return p.Client.Disconnect(&paho.Disconnect{}) }
 
-// PahoRate returns how many sequential GETs per second paho's client completes during a time.
+// PahoRate sends sequential GETs with paho's client for the duration long, and returns the GETs per
+// second.
 func PahoRate(ctx context.Context, e Endpoint, key string, long time.Duration) (float64, error) {
 	replies := make(chan *paho.Publish, 1)
 	p, err := DialPaho(ctx, e.Address(), func(m *paho.Publish) { replies <- m })

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxPacket = 1 << 16 // bytes of a packet that a Raw can receive
+	maxPacket = 1 << 16 // largest packet that a Raw can receive, in bytes
 
 	publishType = packets.PUBLISH << 4
 	pubackType  = packets.PUBACK << 4
@@ -63,7 +63,7 @@ func dialBlocking(address string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close() // the file is a copy
+	defer conn.Close() // file has its own descriptor
 	file, err := conn.(*net.TCPConn).File()
 	if err == nil {
 		file.Fd() // selects blocking mode
@@ -79,8 +79,8 @@ func (c *Raw) Send(packets []byte) error {
 	return err
 }
 
-// Await reads a number of PUBACKs and PUBLISHes, in any order. Each PUBLISH must end with
-// ending.
+// Await reads PUBACKs and PUBLISHes, in any order, until it has the given number of each. acks is
+// the number of PUBACKs. Each PUBLISH must end with the bytes of ending.
 func (c *Raw) Await(acks, messages int, ending string) error {
 	for acks > 0 || messages > 0 {
 		kind, body, err := c.next()
@@ -109,13 +109,13 @@ func (c *Raw) Await(acks, messages int, ending string) error {
 	return nil
 }
 
-// next returns the first byte and the body of the next packet. The body is valid until the
-// next call. It allocates no memory, so that it costs less than the server that it measures.
+// next returns the first byte and the body of the next packet. The body is valid until the next
+// call. To use less CPU than the server that is measured, next allocates no memory.
 func (c *Raw) next() (byte, []byte, error) {
 	for {
 		in := c.buf[c.from:c.to]
 		if len(in) > 1 {
-			size, n := binary.Uvarint(in[1:]) // the encoding of MQTT's lengths
+			size, n := binary.Uvarint(in[1:]) // MQTT's lengths have the same encoding
 			if n < 0 || size > maxPacket {
 				return 0, nil, fmt.Errorf("packet of %d bytes", size)
 			}

@@ -15,9 +15,9 @@ type Contender struct {
 // Figures are what one contender measured, in the order of the rounds.
 type Figures []float64
 
-// Rounds measures each contender once in each of n rounds. Every round reverses the
-// order, so that each contender is first as often as the others. The figures are in the
-// order of contenders.
+// Rounds measures each contender once in each of n rounds. Every round reverses the order of the
+// previous round, so that two contenders take turns in being first. The figures are in the order
+// of contenders.
 func Rounds(n int, contenders ...Contender) ([]Figures, error) {
 	figures := make([]Figures, len(contenders))
 	order := make([]int, len(contenders))
@@ -53,7 +53,7 @@ func (f Figures) Over(other Figures) float64 {
 	return ratios.Median()
 }
 
-// Rate calls request repeatedly for a time, and returns the number of calls per second.
+// Rate calls request repeatedly for the duration long, and returns the number of calls per second.
 func Rate(long time.Duration, request func() error) (float64, error) {
 	begin := time.Now()
 	n := 0

@@ -33,14 +33,14 @@ const (
 // An Endpoint is the address of a server on 127.0.0.1.
 type Endpoint struct {
 	Port string
-	CA   string // file with the CA of its certificate; empty without TLS
+	CA   string // PEM file with the CA of the server's certificate; empty without TLS
 	PID  int    // of the server; 0 for a Mosquitto
 }
 
 // Address returns host:port.
 func (e Endpoint) Address() string { return net.JoinHostPort("127.0.0.1", e.Port) }
 
-// Args returns the words of an sscli command that connects to a broker.
+// Args returns the words of an sscli command that connects to a broker, with the program first.
 func (b *Bench) Args(e Endpoint, args ...string) []string {
 	words := []string{b.SSCLI, "-u", "mqtt://" + e.Address()}
 	if e.CA != "" {
@@ -77,7 +77,7 @@ func (b *Bench) mosquitto(ctx context.Context, authority, lines string) (Endpoin
 	}
 	e := Endpoint{Port: port, CA: authority}
 	config := filepath.Join(b.Dir, "mosquitto-"+port)
-	// With "user root" it keeps its user if started by root.
+	// "user root" keeps a Mosquitto that runs as root from changing to another user.
 	text := fmt.Sprintf("user root\nlistener %s 127.0.0.1\nallow_anonymous true\n%s", port, lines)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return e, err
@@ -98,7 +98,7 @@ func (b *Bench) Serve(ctx context.Context) (Endpoint, error) {
 	return b.endpoint(e, exec.CommandContext(ctx, b.SSCLI, "serve", "--listen", e.Address(), "-o", "human"), "ready")
 }
 
-// endpoint starts the server of an endpoint.
+// endpoint starts the server of e with cmd, and returns e with its PID.
 func (b *Bench) endpoint(e Endpoint, cmd *exec.Cmd, ready string) (Endpoint, error) {
 	if err := b.Start(cmd, ready); err != nil {
 		return e, err
@@ -118,8 +118,8 @@ func (b *Bench) Redis(ctx context.Context) (Endpoint, error) {
 	return b.endpoint(Endpoint{Port: port}, cmd, "eady to accept connections")
 }
 
-// Start starts a server and waits until it prints a line that contains ready. The server
-// is terminated at the end of the benchmark.
+// Start starts a server and waits until it prints a line that contains the text in ready. The
+// server is terminated at the end of the benchmark.
 func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -157,7 +157,7 @@ func (b *Bench) Resident() (float64, error) {
 	return kB / 1000, err
 }
 
-// Memory returns a field of the memory of a process, such as VmHWM, in kB.
+// Memory returns a memory field of /proc/PID/status, such as VmHWM, in kB.
 func Memory(pid int, field string) (float64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -171,7 +171,7 @@ func Memory(pid int, field string) (float64, error) {
 	return kB, nil
 }
 
-// CPU returns the seconds of CPU that a process has used, to a hundredth.
+// CPU returns the CPU time that a process has used, in seconds, with a resolution of 10 ms.
 func CPU(pid int) (float64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -179,7 +179,9 @@ func CPU(pid int) (float64, error) {
 	}
 	// The second field, the name in parentheses, may contain spaces.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	const utime, stime, ticks = 14 - 3, 15 - 3, 100 // as proc(5) counts the fields; ticks a second
+	// In proc(5), utime is field 14 and stime field 15, and fields[0] is field 3. Times are in
+	// hundredths of a second.
+	const utime, stime, ticks = 14 - 3, 15 - 3, 100
 	if len(fields) <= stime {
 		return 0, fmt.Errorf("CPU time of process %d: got %q", pid, stat)
 	}
@@ -191,7 +193,7 @@ func CPU(pid int) (float64, error) {
 // wait waits for the servers after their context has ended.
 func (b *Bench) wait() {
 	for _, cmd := range b.servers {
-		_ = cmd.Wait() // the signal ended it
+		_ = cmd.Wait() // an error is expected after the signal
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/sscli/sscli/scripts/bench/harness"
 )
 
-// The goals, relative to redis-server.
+// The goals. All but maxExpiry are relative to redis-server.
 const (
 	minSingle   = 0.85
 	minManySet  = 1.0
@@ -28,7 +28,7 @@ const (
 	minNotified = 0.95
 	maxMemory   = 1.2
 
-	maxExpiry = 200 * time.Millisecond // until 20,000 keys that expire at once are notified
+	maxExpiry = 200 * time.Millisecond // until all notifications of 20,000 keys that expire at once have arrived
 	expiring  = 20_000
 )
 
@@ -37,7 +37,7 @@ type bench struct {
 	rounds, requests, keys int
 }
 
-// A server is one of the two servers.
+// A server is the Redis port of `sscli serve` or a redis-server.
 type server struct {
 	name, port string
 	pid        int
@@ -97,7 +97,7 @@ func (b *bench) own(ctx context.Context) (server, error) {
 	return server{"sscli", port, cmd.Process.Pid}, nil
 }
 
-// rate runs redis-benchmark once.
+// rate runs redis-benchmark once and returns the requests per second.
 func (b *bench) rate(ctx context.Context, s server, pipeline int, test string, more ...string) (float64, error) {
 	n := b.requests
 	if pipeline > 1 {
@@ -142,7 +142,8 @@ func (b *bench) compare(ctx context.Context, both []server, what string, pipelin
 	return nil
 }
 
-// do sends a command to a server on a new connection.
+// do sends a command to a server on a new connection, which the caller must close. It reads the
+// first line of the reply and returns an error for an error reply.
 func do(s server, words ...string) (net.Conn, *bufio.Reader, error) {
 	nc, err := net.Dial("tcp", "127.0.0.1:"+s.port)
 	if err != nil {
@@ -178,12 +179,12 @@ func (b *bench) notified(ctx context.Context, both []server) error {
 			return err
 		}
 		subscribers = append(subscribers, sub)
-		go func() { _, _ = io.Copy(io.Discard, r) }() // ends when r is closed
+		go func() { _, _ = io.Copy(io.Discard, r) }() // ends when sub is closed
 	}
 	return b.compare(ctx, both, "SET with KEA and one subscriber, pipelines of 64", 64, "set", minNotified)
 }
 
-// expiry measures how long the notifications of many keys that expire at once take.
+// expiry measures how long it takes to deliver the notifications of many keys that expire at once.
 func (b *bench) expiry(_ context.Context, s server) error {
 	sub, r, err := do(s, "subscribe", "__keyevent@0__:expired")
 	if err != nil {
@@ -218,7 +219,7 @@ func (b *bench) expiry(_ context.Context, s server) error {
 	return nil
 }
 
-// memory measures the memory of keys.
+// memory compares the resident memory of both servers with many keys.
 func (b *bench) memory(ctx context.Context, both []server) error {
 	var resident []float64
 	value := strings.Repeat("v", 100)

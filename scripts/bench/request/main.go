@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command request measures the cost of single requests. It compares commands of sscli with commands of
-// Mosquitto and Redis, and the start of sscli with that of a Go program that does nothing.
+// Command request measures the cost of single requests. It compares commands of sscli with commands
+// of Mosquitto and Redis, and the startup of sscli with the startup of a minimal Go program.
 // scripts/bench-request.sh runs it.
 package main
 
@@ -23,7 +23,7 @@ import (
 
 type bench struct {
 	*harness.Bench
-	rounds int // of a pair of commands
+	rounds int // for each pair of commands
 }
 
 func main() {
@@ -101,7 +101,7 @@ func (b *bench) compare(ctx context.Context, p pair) error {
 	return nil
 }
 
-// start measures the page faults and the package initialization of sscli at its start.
+// start measures the page faults and the package initialization of sscli during startup.
 func (b *bench) start(ctx context.Context, hello string) error {
 	faults := func(args ...string) func() (float64, error) {
 		return func() (float64, error) {
@@ -163,7 +163,7 @@ func (b *bench) hello(ctx context.Context) (string, error) {
 	return program, harness.Build(ctx, program, source)
 }
 
-// roundTrip is a GET by mosquitto_rr, which exits after the reply.
+// roundTrip returns the command line of a GET by mosquitto_rr, which exits after the reply.
 func roundTrip(e harness.Endpoint) []string {
 	args := []string{"mosquitto_rr", "-V", "5", "-h", "127.0.0.1", "-p", e.Port, "-q", "1",
 		"-t", wire.RequestTopic, "-e", "clients/bench/replies", "-D", "publish", "correlation-data", "0123456789abcdef",

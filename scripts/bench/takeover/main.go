@@ -1,5 +1,5 @@
 // Command takeover measures how long the next holder of a lock waits, for `sscli lock
-// run` on the emulator and for `etcdctl lock` on an etcd. scripts/bench-takeover.sh runs
+// run` on the emulator and for `etcdctl lock` on etcd. scripts/bench-takeover.sh runs
 // it.
 package main
 
@@ -89,7 +89,7 @@ func run(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// etcd starts an etcd and returns the URL for its clients.
+// etcd starts an etcd server and returns the URL for its clients.
 func etcd(ctx context.Context, b *harness.Bench) (string, error) {
 	var urls [2]string
 	for i := range urls {
@@ -137,7 +137,7 @@ func takeover(ctx context.Context, lock func(script, port string) *exec.Cmd, kil
 		return 0, err
 	}
 	defer second.end()
-	// Meanwhile the next one waits for the lock, and the holder renews.
+	// Meanwhile the second process waits for the lock, and the first one renews it.
 	select {
 	case <-time.After(time.Second + rand.N(time.Second)):
 	case <-ctx.Done():
@@ -165,7 +165,7 @@ func takeover(ctx context.Context, lock func(script, port string) *exec.Cmd, kil
 	return (to - from) * 1000, err
 }
 
-// readTime reads a line with seconds since 1970.
+// readTime reads a line with a Unix time, in seconds.
 func readTime(lines *bufio.Reader) (float64, error) {
 	line, err := lines.ReadString('\n')
 	if err != nil {
@@ -190,7 +190,7 @@ func start(cmd *exec.Cmd) (locker, error) {
 // end kills the process if it is still running.
 func (l locker) end() {
 	_ = l.cmd.Process.Kill() // it may have ended
-	_ = l.cmd.Wait()         // the signal ended it
+	_ = l.cmd.Wait()         // an error is expected after the signal
 }
 
 // accept waits for the connection of the command that l runs.

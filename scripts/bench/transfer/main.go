@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command transfer compares `sscli export` and `sscli diff` of many keys with an `sscli batch` that
-// reads the same keys, and an `sscli apply` that changes nothing with export. It also measures the
-// memory of diff.
+// Command transfer compares the speed of `sscli export` and `sscli diff` with an `sscli batch` that
+// gets the same keys. It also compares an `sscli apply` that changes nothing with export, and
+// measures the memory of diff.
 // scripts/bench-transfer.sh runs it.
 package main
 
@@ -84,7 +84,7 @@ func (b *bench) writeGets(name string) error {
 }
 
 // contender returns a contender that measures how many seconds a command takes, with its output
-// discarded, and appends the command's peak memory to peaks.
+// discarded. It also appends the command's peak memory in MiB to peaks, unless peaks is nil.
 func (b *bench) contender(ctx context.Context, name string, peaks *harness.Figures, args []string) harness.Contender {
 	return harness.Contender{Name: name, Measure: func() (float64, error) {
 		cmd := exec.CommandContext(ctx, args[0], args[1:]...)

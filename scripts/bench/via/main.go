@@ -1,9 +1,9 @@
 //go:build linux
 
-// Command via measures how long `sscli --via kubectl get` takes from its start to its answer. It
-// compares that with the time until a `kubectl port-forward` alone is ready, and with the time of the
-// three kubectl processes that sscli starts, which compete for the same cores. It runs in a cluster of
-// scripts/cluster.sh; scripts/bench-via.sh runs both.
+// Command via measures how long `sscli --via kubectl get` takes from its start to its answer. For
+// comparison, it measures how long a `kubectl port-forward` alone takes until it is ready, and how
+// long the three kubectl processes that sscli starts take without sscli, when they compete for the
+// same cores. scripts/bench-via.sh runs it in a cluster that scripts/cluster.sh starts.
 package main
 
 import (
@@ -38,7 +38,7 @@ func run(ctx context.Context, b *harness.Bench, rounds int) error {
 		return err
 	}
 	forward := []string{"kubectl", "port-forward", "--namespace=" + namespace, "--address=127.0.0.1", "service/aio-broker", ":18883"}
-	// As sscli starts them.
+	// sscli starts kubectl with the same environment and flag.
 	kubectl := []string{"env", "GOGC=400", "kubectl", "--namespace=" + namespace}
 	f, err := harness.Rounds(max(rounds, 5),
 		harness.Contender{Name: "sscli get", Measure: until(ctx, "v", append(via, "get", "k")...)},
@@ -86,9 +86,9 @@ func until(ctx context.Context, text string, args ...string) func() (float64, er
 		if err := cmd.Start(); err != nil {
 			return 0, err
 		}
-		got, _ := bufio.NewReaderSize(out, 64).Peek(len(text)) // after an error, got holds the bytes before it
+		got, _ := bufio.NewReaderSize(out, 64).Peek(len(text)) // after an error, got holds the bytes read before the error
 		took := time.Since(begin)
-		_ = cmd.Process.Signal(os.Interrupt) // fails if it has ended
+		_ = cmd.Process.Signal(os.Interrupt) // fails if the command has ended
 		_ = cmd.Wait()                       // its error is expected after the interrupt
 		if string(got) != text {
 			return 0, fmt.Errorf("%s: printed %q, want %q: %s", strings.Join(args, " "), got, text, &stderr)

@@ -5,7 +5,7 @@
 //
 // The notifications come from a publisher in this process, on the topic that the store
 // would use, so that both programs print the same messages and the emulator only
-// forwards them. This process reads their output from a pipe.
+// forwards them. This process reads the output of the programs from pipes.
 package main
 
 import (
@@ -21,17 +21,20 @@ import (
 
 // The goals.
 const (
-	minRate    = 8.0  // notifications per second, relative to mosquitto_sub
-	maxLatency = 1.2  // median from publisher to pipe, over mosquitto_sub
-	maxGrowth  = 1.25 // peak memory after three times as many events; keeping 100 bytes of each would make it 1.4 or more
+	minRate    = 8.0 // notifications per second, relative to mosquitto_sub
+	maxLatency = 1.2 // median latency from publisher to pipe, relative to mosquitto_sub
+
+	// Peak memory after all events, relative to the peak after a third of them. Keeping 100 bytes
+	// of each event would make it 1.4 or more.
+	maxGrowth = 1.25
 )
 
 type bench struct {
 	*harness.Bench
 	rounds int
-	events int // in a round of throughput, and in each third of the measurement of memory
-	paced  int // in a round of latency, one each millisecond
-	keys   int // watched for the measurement of memory
+	events int // notifications in a throughput round, and in each third of the memory measurement
+	paced  int // notifications in a latency round, one each millisecond
+	keys   int // keys watched in the memory measurement
 
 	broker    harness.Endpoint
 	publisher *publisher
@@ -76,7 +79,7 @@ func (b *bench) compare(measure func(program) (float64, error)) ([]harness.Figur
 	return harness.Rounds(b.rounds, contender(b.watch()), contender(b.subscribe()))
 }
 
-// throughput publishes as fast as the emulator and the program accept it.
+// throughput publishes as fast as the emulator and the program accept messages.
 func (b *bench) throughput(ctx context.Context) error {
 	fmt.Printf("throughput: %d notifications as fast as they go\n", b.events)
 	fmt.Printf("  %-16s %12s %8s %10s\n", "", "per second", "seconds", "CPU s")
@@ -163,8 +166,8 @@ func (b *bench) latency(ctx context.Context) error {
 	return nil
 }
 
-// memory measures the peak memory of the program when it watches many keys. It limits the
-// notifications in flight, so that the peak does not include a backlog of them.
+// memory measures the peak memory of `sscli watch` with many keys. It limits the notifications in
+// flight, so that the peak does not include a backlog of notifications.
 func (b *bench) memory(ctx context.Context) error {
 	const inflight = 1000
 	fmt.Printf("memory: %d keys, at most %d notifications in flight\n", b.keys, inflight)

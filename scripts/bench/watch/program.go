@@ -47,7 +47,7 @@ func (b *bench) subscribe() program {
 		name: "mosquitto_sub",
 		args: []string{"mosquitto_sub", "-V", "5", "-h", "127.0.0.1", "-p", b.broker.Port, "-i", "bench-sub", "-q", "1",
 			"-t", wire.NotifyFilter(watcher), "-F", "%j"},
-		before: `$16\r\n`, // the value within the payload
+		before: `$16\r\n`, // in the payload, the length of the value
 	}
 }
 
@@ -85,7 +85,7 @@ func (b *bench) start(ctx context.Context, p program, keys ...string) (*running,
 			select {
 			case <-again.C:
 			case <-seen:
-				// The first other number comes after the last probe.
+				// The reader below discards probes until this number.
 				return b.publisher.publish(ctx, keys[len(keys)-1], probe-1)
 			}
 		}
@@ -132,7 +132,7 @@ func (r *running) end() error {
 	return nil
 }
 
-// cpu returns the CPU time of the program, after end.
+// cpu returns the CPU time of the program. It must not be called before end.
 func (r *running) cpu() time.Duration {
 	return r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
 }

@@ -53,8 +53,8 @@ func (p *publisher) publish(ctx context.Context, key string, number uint64) erro
 	return p.conn.Publish(ctx, m, p.acked)
 }
 
-// acked records a refusal. It ignores messages without a subscriber: a probe often has none yet,
-// and for other messages the counts show it.
+// acked records the first refusal. It ignores [mqtt.ErrNoSubscribers]: a probe is often sent before
+// the watch has subscribed, and any other message is missed when the output is counted.
 func (p *publisher) acked(err error) {
 	if err == nil || errors.Is(err, mqtt.ErrNoSubscribers) {
 		return
@@ -81,7 +81,7 @@ func (p *publisher) begin(work func() error) (finish func() error) {
 }
 
 const (
-	flock = 200 // notifications in a write of a flood; must divide their number
+	flock = 200 // notifications in a write of a flood; must divide the number of events
 	ahead = 20  // the maximum number of flocks in flight to the reader
 )
 
@@ -89,7 +89,7 @@ const (
 type flood struct {
 	conn   *harness.Raw
 	flocks [][]byte
-	room   chan struct{} // the reader takes one for each flock
+	room   chan struct{} // run sends one value per flock; the reader receives it after the flock
 }
 
 func (p *publisher) flood(broker string, events int) (*flood, error) {
@@ -101,7 +101,7 @@ func (p *publisher) flood(broker string, events int) (*flood, error) {
 			if err != nil {
 				return nil, err
 			}
-			// The ids of two flocks in a row differ.
+			// Two consecutive flocks have different packet ids.
 			packet := packets.Publish{PacketID: uint16(1 + (first+i)%(2*flock)), QoS: 1, Topic: m.Topic, Payload: m.Payload,
 				Properties: &packets.Properties{User: []packets.User{{Key: m.User[0].Name, Value: m.User[0].Value}}}}
 			if _, err := packet.WriteTo(&made); err != nil {
