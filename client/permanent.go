@@ -10,8 +10,8 @@ import (
 )
 
 // IsPermanent reports whether a session does not reconnect after its connection ended with err.
-// Either the broker's reason also applies to the next connection, or another client with the
-// same client id took over the connection (protocol.md 8.2).
+// It returns true if the broker's reason would also apply to the next connection, or if another client
+// with the same client id took over the connection (protocol.md 8.2).
 func IsPermanent(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)
 	if !ok || isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token

@@ -141,7 +141,8 @@ func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 	return breaks
 }
 
-// appendTitles appends the titles, aligned like cells, which is the first row below them.
+// appendTitles appends the row of titles. cells is the first row below it; each title is aligned like
+// its cell.
 func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	above := make([]cell, len(c.titles))
 	for i, title := range c.titles {

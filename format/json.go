@@ -13,8 +13,8 @@ import (
 )
 
 // The fields of a result form a tree, for the json output and for templates. Its leaves
-// are bool, int, int64, uint64, float64, null, time.Time, Version, and string, which may hold any
-// bytes.
+// are bool, int, int64, uint64, float64, null, time.Time, Version, jsonText and string. A string may
+// hold any bytes.
 type (
 	// An object keeps its fields in order. A field whose value is nil is not printed.
 	object []field

@@ -210,7 +210,7 @@ func Word[T Bytes](b T) string {
 	return string(b)
 }
 
-// Path returns the name of a file for a message. It is like [BriefWord], but on Windows it does not
+// Path formats a file name for a message. It is like [BriefWord], but on Windows it does not
 // double the backslashes.
 func Path(name string) string {
 	word := BriefWord(name)

@@ -129,8 +129,8 @@ func Size(n int64) string {
 
 const sizeUnits = "kMGTPE"
 
-// AppendValue appends a value as the human form shows it: one or more lines, each with a
-// newline. All characters except line ends and tabs are printable. If o.Size is set, AppendValue
+// AppendValue appends a value as the human form shows it: one or more lines, each ending
+// in a newline. All characters except line ends and tabs are printable. If o.Size is set, AppendValue
 // cuts the value so that it takes at most one screen.
 func AppendValue(dst, value []byte, show Show, o Options) []byte {
 	w := writer{dst, newStyle(o)}

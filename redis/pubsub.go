@@ -143,8 +143,8 @@ func (c *conn) subscriptions() int {
 }
 
 // confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name means
-// that there was no subscription to end. The reply's count is the number of shard channels for a shard
-// subscription, and otherwise the number of all other subscriptions.
+// that there was no subscription to end. For a shard subscription, the reply's count is the number of
+// shard channels; otherwise it is the number of channels and patterns.
 func (c *conn) confirm(k kind, word string, name []byte) {
 	count := len(c.subs[ofShards])
 	if k != ofShards {

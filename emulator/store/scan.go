@@ -89,8 +89,8 @@ const (
 	allowedSteps = 2000
 )
 
-// matches collects one page, which begins at the given position: the entries that match the pattern and
-// that the client may read. It returns the entries, the end of the page, and whether more pages may follow.
+// matches collects one page of the entries that match the pattern and that the client may read, from
+// the given position on. It returns the entries, the end of the page, and whether more pages may follow.
 func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []Entry, end position, more bool) {
 	prefix := pattern.Prefix()
 	start := at.after

@@ -34,7 +34,7 @@ const (
 type Endpoint struct {
 	Port string
 	CA   string // PEM file with the CA of the server's certificate; empty without TLS
-	PID  int    // of the server; 0 for a Mosquitto
+	PID  int    // process id of the server; 0 for Mosquitto
 }
 
 // Address returns host:port.

@@ -49,8 +49,8 @@ func (e *FileError) Advice() (hint string, ok bool) { return e.Hint, true }
 
 // Path returns the name of the context file, and its source: "--config", "SSCLI_CONFIG", or "" for
 // the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an
-// absolute path, $HOME/.config (on Windows %AppData%) takes its place. file is empty if the
-// environment has none of these variables.
+// absolute path, $HOME/.config (on Windows %AppData%) takes its place. file is empty if neither
+// is an absolute path.
 func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source string) {
 	if f := flags.Lookup("config"); f != nil && f.Changed {
 		return f.Value.String(), "--config"

@@ -42,8 +42,8 @@ type File struct {
 	emptied bool // Empty was called
 }
 
-// NewFile returns a File with a new name in a new temporary directory. Only Create creates the directory
-// and the file, so that the guard process can be told to remove them before they exist.
+// NewFile chooses a random path, and creates nothing. [File.Create] makes the directory and the file
+// later, when the guard process already knows which directory to remove.
 func NewFile() *File {
 	return &File{Path: filepath.Join(os.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
 }

@@ -3,8 +3,8 @@
 //
 // If the program is started under the name [Name], through a link or a copy, main uses [New] in
 // place of the command table. The commands get, set and delete have the flags of statestore-cli.
-// The random client id, the bytes on the wire, the errors and the exit codes are the same as with
-// sscli.
+// Everything else is as in sscli: the client id is random, and the bytes on the wire, the errors and
+// the exit codes are the same.
 package statestorecli
 
 import (

@@ -130,7 +130,7 @@ func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error
 	return err
 }
 
-// A table is the layout of a table of records.
+// A table describes how to print records as a table.
 type table struct {
 	columns []string // the columns to print
 	maxCell int      // the maximum width of a cell; 0 means no limit

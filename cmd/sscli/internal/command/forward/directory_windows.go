@@ -38,7 +38,7 @@ func (d *directory) remove() error {
 	}
 	_ = d.lock.Close() // returns an error if lock is nil
 	for begin := time.Now(); ; time.Sleep(2 * time.Millisecond) {
-		_ = os.Remove(filepath.Join(d.path, lockName)) // if this fails, the next line fails too
+		_ = os.Remove(filepath.Join(d.path, lockName)) // if the file remains, the next line fails
 		gone := os.Remove(d.path)
 		if gone == nil || errors.Is(gone, fs.ErrNotExist) {
 			return err
