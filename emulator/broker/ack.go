@@ -37,10 +37,8 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 	s := c.session
 	if kind == typePubrel {
 		answer := byte(packetIDNotFound)
-		if _, ok := s.received[id]; ok {
+		if s.forget(id) {
 			answer = Success
-			delete(s.received, id)
-			s.b.charge(-receivedOverhead)
 			c.unacked = max(0, c.unacked-1) // the message may have come on an earlier connection
 		}
 		c.ack(typePubcomp, id, answer) // [MQTT-4.3.3-11]

@@ -10,7 +10,7 @@ import (
 type Login struct {
 	ClientID string
 	Username string // from CONNECT, not verified; empty if Again is true
-	Password []byte // nil: none
+	Password []byte // nil: none, or Again is true
 
 	// Enhanced authentication (MQTT 5, 4.12). Method is empty if the client did not ask for it.
 	// Data is from the last CONNECT or AUTH. Again is true if the client is already connected.

@@ -5,7 +5,7 @@ import (
 	"container/list"
 )
 
-// A session remains while its client is away, forever if its expiry is neverExpires. When there are
+// A session whose client is away remains until it expires, which may be never. When there are
 // MaxSessions sessions, a new session replaces one whose client is away, which MQTT 5 allows (4.1).
 // So clients cannot lock others out by abandoning sessions.
 

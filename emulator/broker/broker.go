@@ -31,7 +31,8 @@ type Options struct {
 	Refuse []string
 
 	// Origins lists the origins of web pages that may open a WebSocket, such as
-	// https://dashboard.example. A page served from the listener's own address always may.
+	// https://dashboard.example. A page served from the listener's own address may
+	// always open one.
 	Origins []string
 
 	// Topic is the topic whose messages go to Handle; empty: none. Messages that clients publish to
@@ -97,7 +98,7 @@ type Broker struct {
 	mu         sync.Mutex
 	clients    map[*Client]struct{}  // all connections
 	sessions   map[string]*session   // by client id
-	away       map[string]*list.List // sessions whose clients are away, by user; longest first
+	away       map[string]*list.List // sessions whose clients are away, by user; in the order in which they left
 	owned      map[string]int        // number of sessions, by user
 	tree       node
 	generation uint64            // increases with each change of a subscription

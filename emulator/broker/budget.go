@@ -117,8 +117,9 @@ func (c *Client) outstanding() int {
 	return n
 }
 
-// overShare reports whether to refuse more memory to a client that already occupies bytes. The
-// client is refused if the memory does not fit in the budget and the client would exceed its share
+// overShare reports whether to refuse memory to a client. bytes is the size of the memory that the
+// client already occupies, and more is the size of the memory that it requests. The client is
+// refused if the requested memory does not fit in the budget and the client would exceed its share
 // of a reserve: a quarter of the budget, divided equally among all connections. Clients within
 // their share may continue, so all together can exceed the budget by the reserve.
 func (c *Client) overShare(bytes, more int) bool {

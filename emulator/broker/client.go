@@ -75,7 +75,7 @@ type Client struct {
 	// Other memory of the connection, in bytes, see budget.go.
 	buffered int // the read buffer beyond firstBuffer, once there is a session
 	overhead int // the connection itself
-	reserved int // the read buffer beyond firstBuffer, before; reserved with ticket, not charged
+	reserved int // the read buffer beyond firstBuffer, before there is a session; reserved with ticket
 	aliased  int // the topics in aliases and topics
 
 	publish Publish // the message that is being handled
@@ -87,7 +87,8 @@ func (c *Client) Connected() bool { return c.session != nil }
 // Ended returns why the connection ended, or the zero End if it has not ended.
 func (c *Client) Ended() End { return c.end }
 
-// LastRead returns when the client's last whole packet was read. [Broker.Advance] has no effect.
+// LastRead returns when the client's last whole packet was read, or when the client connected if
+// there is none yet. The time is from the real clock, so [Broker.Advance] has no effect on it.
 func (c *Client) LastRead() time.Time { return c.lastRead }
 
 // Remote returns the client's network address, or an empty string if it is unknown.
@@ -98,8 +99,8 @@ func (c *Client) Remote() string {
 	return ""
 }
 
-// handle handles a packet. first is the packet's first byte, and body is what follows the Remaining
-// Length.
+// handle handles a packet. first is the packet's first byte, and body is the rest after the
+// Remaining Length.
 func (c *Client) handle(first byte, body []byte) *Error {
 	kind := first >> 4
 	if c.session == nil {

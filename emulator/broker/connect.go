@@ -25,8 +25,8 @@ type connectPacket struct {
 }
 
 // decodeConnect reads a CONNECT. If decodeConnect returns both a packet and an error, the packet's
-// version is the protocol version of the CONNACK. If the packet is nil or its version is 0, the
-// broker sends no CONNACK.
+// version is the protocol version of the CONNACK, if the broker sends one. If the packet is nil or
+// its version is 0, the broker sends no CONNACK.
 func decodeConnect(body []byte) (*connectPacket, *Error) {
 	p := new(connectPacket)
 	d := decoder{body: body}
@@ -150,8 +150,8 @@ func (c *Client) refuse(v Verdict) *Error {
 }
 
 // openSession resumes or creates the client's session and sends CONNACK. If another connection is
-// using the session, openSession first ends that connection [MQTT-3.1.4-3]. It refuses the client
-// if the session belongs to another user.
+// using the session, openSession first ends that connection [MQTT-3.1.4-3]. It refuses the client,
+// for example, if the session belongs to another user.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
 	if !c.claimSession() || c.isClosing() {
@@ -214,7 +214,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	c.quota = c.receiveMax
 	c.aliasMax = uint16(min(p.props.number(propTopicAliasMax), maxOutgoingAliases))
 	c.readDeadline(c.keepAlive + c.keepAlive/2)
-	c.queuePacket(typeConnack<<4, connack) // even if the resumed session exceeds the outbox
+	c.queuePacket(typeConnack<<4, connack) // even if the resumed session exceeds Limits.Outbox
 	c.connack = len(c.out)
 	c.connect, c.login.Password, c.login.Data, c.login.Username = nil, nil, nil, ""
 	b.stats.Clients++
@@ -243,14 +243,14 @@ func (c *Client) claimSession() bool {
 	}
 }
 
-// Clients that resume their sessions may exceed the budget by 1/resumeShare.
+// Clients that resume their sessions may exceed the budget by 1/resumeShare of its size.
 const resumeShare = 8
 
 // maxOutgoingAliases is the maximum number of Topic Aliases that the broker uses for one client.
 const maxOutgoingAliases = 256
 
 // connackBody returns the body of a CONNACK that accepts the client, with no session present. Its
-// properties state the broker's limits and any values that replace those in the CONNECT (MQTT 5,
+// properties state the broker's limits and any values that replace values in the CONNECT (MQTT 5,
 // 3.2.2.3).
 func (c *Client) connackBody(v Verdict, serverKeepAlive bool) []byte {
 	if c.Version == version4 {

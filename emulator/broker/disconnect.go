@@ -179,8 +179,9 @@ func (c *Client) closeWrite() {
 	_ = c.raw.SetReadDeadline(time.Now().Add(linger))
 }
 
-// discard reads from nc until the client closes its side or the read deadline passes. A client that
-// continues to send may not have read the DISCONNECT or the TLS alert yet, so it gets more time.
+// discard reads from nc until the client closes its side or the read deadline passes. If the
+// client continues to send, discard extends the deadline, because the client may not have read the
+// DISCONNECT or the TLS alert yet.
 func (c *Client) discard(nc net.Conn) {
 	buf := make([]byte, firstBuffer)
 	for {

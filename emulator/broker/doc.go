@@ -25,7 +25,7 @@
 // exceeded). No message to a connected client is dropped silently, except one that exceeds the
 // client's Maximum Packet Size [MQTT-3.1.2-24] or whose Message Expiry Interval has passed.
 //
-// A session whose client is away keeps its messages in order, except those with QoS 0. If the
+// A session whose client is away keeps its messages in order, but no messages with QoS 0. If the
 // session is full, the publisher gets PUBACK or PUBREC 0x97. Nothing is stored on disk: sessions
 // and messages are lost when the process exits.
 //

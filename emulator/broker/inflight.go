@@ -21,7 +21,7 @@ func (w *inflight) at(place uint64) *delivery { return &w.ring[place&uint64(len(
 func identifier(place uint64) uint16 { return uint16(place%identifiers) + 1 }
 
 // full reports whether all packet identifiers are in use. If the client leaves a delivery
-// unacknowledged while it acknowledges the 65534 after it, the next place would have the same
+// unacknowledged while it acknowledges the next 65534, the next place would have the same
 // identifier. Then full moves that delivery to the next place, where it keeps its identifier.
 func (w *inflight) full() bool {
 	for w.hi-w.lo >= identifiers && w.count < identifiers {
@@ -33,8 +33,8 @@ func (w *inflight) full() bool {
 	return w.count >= identifiers
 }
 
-// push adds a delivery at place hi. No delivery of an earlier connection may still have to be sent
-// again.
+// push adds a delivery at place hi. All deliveries of earlier connections must have been sent again
+// or finished first.
 func (w *inflight) push(d delivery) {
 	if n := w.hi - w.lo; n >= uint64(len(w.ring)) {
 		ring := make([]delivery, max(16, 2*len(w.ring)))

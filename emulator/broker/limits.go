@@ -6,10 +6,12 @@ import (
 )
 
 // Limits bound the resources that clients can use on a [Broker]. A zero field means its default.
-// Byte counts are approximate: they include an estimate of the broker's own structures.
+// Byte counts except MaxPacketSize are approximate: they include an estimate of the broker's own
+// structures.
 type Limits struct {
 	// ReceiveMaximum is the number of messages with QoS 1 and 2 that a client may send before
-	// they are acknowledged. A client that sends more is disconnected with 0x93. Default: 1024.
+	// they are acknowledged. An MQTT 5 client that sends more is disconnected with 0x93. Default:
+	// 1024.
 	ReceiveMaximum uint16
 
 	// MaxPacketSize is the largest packet that a client may send, in bytes. A client that

@@ -31,7 +31,7 @@ func (m *message) cost() int {
 
 func (m *message) payloadSize() int { return len(m.payload) + m.rest.Len() }
 
-// keep returns a copy of the message that outlives the packet. All sessions share this copy.
+// keep returns a copy that does not refer to the publisher's packet. All sessions share this copy.
 func (m *message) keep() *message {
 	if m.kept == nil {
 		k := *m

@@ -20,7 +20,7 @@ type Publish struct {
 	Payload       []byte
 	ResponseTopic []byte        // empty: none
 	Correlation   []byte        // Correlation Data; empty: none
-	Expiry        time.Duration // Message Expiry Interval; 0: none
+	Expiry        time.Duration // Message Expiry Interval; 0: none, or 0 s
 
 	props properties
 	cache propertyCache
@@ -49,8 +49,7 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 }
 
 // decode reads a PUBLISH into p and reuses p's memory. A PUBLISH without a topic must have a Topic
-// Alias. decode does not check the topic if it equals valid, a topic that is known to be valid;
-// empty: none.
+// Alias. valid is a topic that is known to be valid, so that decode need not check it; empty: none.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
 	p.QoS, p.Retain = first>>1&3, first&1 != 0
@@ -113,20 +112,28 @@ func (c *Client) handlePublish(first byte, body []byte) *Error {
 		}
 		c.unacked++
 	}
+	if p.QoS == 2 {
+		// Before accept, which may unlock the broker: if the connection ends meanwhile, the client
+		// sends the message again on its next connection.
+		s.received[p.ID] = struct{}{}
+		b.charge(receivedOverhead)
+	}
 	code := c.accept(p)
+	if p.QoS == 2 {
+		if code == Later {
+			code = Success
+		}
+		if code >= UnspecifiedError {
+			s.forget(p.ID)
+		}
+	}
 	switch {
-	case c.session != s, p.QoS == 0, p.QoS == 1 && code == Later:
+	case c.session != s, p.QoS == 0, code == Later:
 		return nil
 	case p.QoS == 1:
 		c.Ack(p.ID, code)
 		return nil
-	case code == Later:
-		code = Success
-	}
-	if code < UnspecifiedError {
-		s.received[p.ID] = struct{}{}
-		b.charge(receivedOverhead)
-	} else {
+	case code >= UnspecifiedError:
 		c.unacked--
 	}
 	c.ack(typePubrec, p.ID, code)
@@ -192,7 +199,7 @@ func (c *Client) accept(p *Publish) byte {
 		rest = &chunk.Rest{Large: chunk.Join(p.Payload)}
 		p.Payload = nil
 		b.Lock()
-		b.charge(-len(rest.Large)) // what recipients keep is charged to them
+		b.charge(-len(rest.Large)) // recipients that keep the payload are charged for it
 	}
 	r := b.route(p.Topic)
 	if !c.may(r.topic, true) {
@@ -268,9 +275,9 @@ func (b *Broker) takeOwn() (m *message, nested bool) {
 
 func (b *Broker) endOwn(nested bool) { b.ownInUse = nested }
 
-// Send sends a message to the client, whether it is subscribed or not. If the connection has ended,
-// or ends first, the message is lost. Send returns false only if the topic is longer than 65535
-// bytes or the message exceeds the client's Maximum Packet Size. It requires the lock.
+// Send sends a message to the client, whether it is subscribed or not. If the connection ends
+// before the message is sent, the message is lost. Send returns false only if the topic is longer
+// than 65535 bytes or the message exceeds the client's Maximum Packet Size. It requires the lock.
 func (c *Client) Send(topic string, m Message) bool {
 	if len(topic) > math.MaxUint16 {
 		return false

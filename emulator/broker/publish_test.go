@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -532,5 +533,43 @@ func TestPublishFromDisconnected(t *testing.T) {
 			want = append(want, "t q1: gone", "u q0: sent")
 		}
 		reader.expectAll(want...)
+	}
+}
+
+// TestPublishWhileTakenOver: the broker remembers a message with QoS 2 that it was handling when the
+// connection ended, so that a resent copy is not published again [MQTT-4.3.3-10]. A refused message is
+// handled again.
+func TestPublishWhileTakenOver(t *testing.T) {
+	for code, want := range map[byte]int32{broker.Success: 1, broker.Later: 1, broker.QuotaExceeded: 2} {
+		t.Run(fmt.Sprintf("0x%02x", code), func(t *testing.T) {
+			t.Parallel()
+			var s *server
+			var handled atomic.Int32
+			entered, proceed := make(chan struct{}, 2), make(chan struct{})
+			s = start(t, broker.Options{Topic: "t", Handle: func(*broker.Client, *broker.Publish) byte {
+				handled.Add(1)
+				s.Unlock()
+				defer s.Lock()
+				entered <- struct{}{}
+				<-proceed
+				return code
+			}})
+			c := connect(t, s, "c", lasting)
+			m := c.message("t", 2, "m")
+			c.send(m)
+			<-entered
+			d := resume(t, s, "c")
+			close(proceed)
+			m.Duplicate = true
+			d.send(m)
+			answer := code
+			if code == broker.Later {
+				answer = broker.Success
+			}
+			d.expect(fmt.Sprintf("PUBREC %d 0x%02x", m.PacketID, answer))
+			if n := handled.Load(); n != want {
+				t.Errorf("handled %d times, want %d", n, want)
+			}
+		})
 	}
 }

@@ -125,9 +125,10 @@ func (c *Client) readPackets() error {
 	}
 }
 
-// resizeBuffer returns a buffer for the next read. Its first filled bytes are buf[from:to]. If the
-// last read filled buf, the new buffer is larger: up to readBuffer for many packets, and beyond for
-// one large packet. The buffer grows with the bytes that arrived, not with announced lengths.
+// resizeBuffer returns a buffer for the next read, which begins with a copy of buf[from:to], and the
+// length of this copy. If the last read filled buf, the new buffer is larger: up to readBuffer for
+// many packets, and beyond for one large packet. The buffer grows with the bytes that arrived, not
+// with announced lengths.
 func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	size := len(buf)
 	switch full := to == size; {

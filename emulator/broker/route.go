@@ -23,8 +23,8 @@ type target struct {
 	ids         []int
 }
 
-// Limits of Broker.routes. When there are maxRoutes routes or they exceed maxRouteBytes, all are
-// dropped. targetBytes is the estimated memory of one target.
+// Limits of Broker.routes. When there are maxRoutes routes, or they exceed maxRouteBytes or a 16th
+// of the budget, all are dropped. targetBytes is the estimated memory of one target.
 const (
 	maxRoutes     = 4096
 	maxRouteBytes = 64 << 20

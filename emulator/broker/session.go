@@ -107,6 +107,17 @@ func (c *Client) leaveSession() {
 	}
 }
 
+// forget removes the packet identifier of a QoS 2 message from the client. It returns false if the
+// session does not have the identifier.
+func (s *session) forget(id uint16) bool {
+	_, ok := s.received[id]
+	if ok {
+		delete(s.received, id)
+		s.b.charge(-receivedOverhead)
+	}
+	return ok
+}
+
 // removeSession removes a session whose client is away.
 func (b *Broker) removeSession(s *session) {
 	s.stopTimers()
@@ -123,6 +134,7 @@ func (b *Broker) removeSession(s *session) {
 	delete(b.sessions, s.id)
 	b.disown(s)
 	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
+	s.received = nil
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	if s.pending.len()+s.inflight.count <= maxStepTargets {
 		s.redistribute()
@@ -242,7 +254,8 @@ func (s *session) send(d *delivery) outcome {
 }
 
 // sendPending sends as many messages as the client's Receive Maximum permits. Unfinished messages
-// of an earlier connection come first, in their original order [MQTT-4.4.0-1], then pending ones.
+// of an earlier connection come first, in their original order [MQTT-4.4.0-1], then the messages in
+// pending.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Time{}
 	for c := s.client; c != nil && c.session == s; s.b.yieldAfter(&locked) { // c may leave the session

@@ -129,7 +129,7 @@ func (w *webSocket) Write(p []byte) (int, error) {
 // close sends a Close frame. The library writes nothing after it.
 func (w *webSocket) close(status int) {
 	if ws := w.ws.Load(); ws != nil {
-		// Ignore an error: the connection is closed next in any case.
+		// Ignore an error: the connection ends soon in any case.
 		_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(status, ""), time.Now().Add(controlTimeout))
 	}
 }
@@ -195,7 +195,7 @@ func (w *webSocket) allowsOrigin(r *http.Request) bool {
 
 // refuse answers a request with an HTTP status, and returns the error for the log.
 func (w *webSocket) refuse(status, header string, why error) error {
-	// The caller closes the connection in any case.
+	// Ignore an error: readLoop closes the connection in any case.
 	_, _ = io.WriteString(w.Conn, "HTTP/1.1 "+status+"\r\nConnection: close\r\nContent-Length: 0\r\n"+header+"\r\n")
 	return why
 }

@@ -26,7 +26,6 @@ type client struct {
 	random  *rand.Rand // used only by the goroutine of live
 	listens map[int]byte
 	shares  bool
-	begun   bool // the client has had a session
 	last    *line
 
 	mu           sync.Mutex
@@ -153,6 +152,7 @@ type line struct {
 	conn    net.Conn
 	done    chan struct{} // closed when the reader has ended
 	stopped chan struct{} // closed to stop the reader
+	pong    chan struct{} // closed by PINGRESP
 	mu      sync.Mutex    // guards writes
 	reason  string        // how the broker ended the connection; set before done is closed
 }
@@ -167,7 +167,7 @@ func (c *client) connect(first bool) (*line, error) {
 		return nil, err
 	}
 	c.fleet.counts.connections.Add(1)
-	l := &line{c: c, conn: conn, done: make(chan struct{}), stopped: make(chan struct{})}
+	l := &line{c: c, conn: conn, done: make(chan struct{}), stopped: make(chan struct{}), pong: make(chan struct{})}
 	expiry, receiveMaximum := uint32(3600), uint16(1+len(c.id)*7%40)
 	hello := &packets.Connect{
 		ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: c.id, CleanStart: first, KeepAlive: 60,
@@ -221,7 +221,7 @@ func (l *line) send(p io.WriterTo) { _ = l.write(p) }
 
 func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
 
-// subscribe makes the session's subscriptions.
+// subscribe makes the session's subscriptions, and waits until the broker has them.
 func (l *line) subscribe() error {
 	p := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
 	for number, qos := range l.c.listens {
@@ -237,8 +237,10 @@ func (l *line) subscribe() error {
 	select {
 	case <-l.done:
 		return errors.New("the connection ended while subscribing: " + l.reason)
-	case <-time.After(200 * time.Millisecond):
+	case <-l.pong:
 		return nil
+	case <-time.After(patience):
+		return errors.New("the broker did not answer SUBSCRIBE and PINGREQ")
 	}
 }
 
@@ -336,6 +338,14 @@ func (l *line) handle(packet *packets.ControlPacket) {
 		l.send(&packets.Pubrel{PacketID: p.PacketID, Properties: none})
 	case *packets.Pubcomp:
 		c.finish(p.PacketID, 0, 2)
+	case *packets.Suback:
+		for _, code := range p.Reasons {
+			if code >= 0x80 {
+				c.violation("SUBACK 0x%02x", code)
+			}
+		}
+	case *packets.Pingresp:
+		close(l.pong)
 	}
 }
 

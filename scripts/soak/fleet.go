@@ -47,7 +47,6 @@ func (f *fleet) introduce() error {
 		if err := l.subscribe(); err != nil {
 			return err
 		}
-		c.begun = true
 		l.disconnect()
 		return nil
 	})

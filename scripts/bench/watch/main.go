@@ -43,13 +43,16 @@ type bench struct {
 func main() {
 	var b bench
 	flag.IntVar(&b.rounds, "rounds", 5, "rounds of throughput and of latency")
-	flag.IntVar(&b.events, "events", 100_000, "notifications in a round of throughput")
+	flag.IntVar(&b.events, "events", 100_000, fmt.Sprintf("notifications in a round of throughput; a multiple of %d", flock))
 	flag.IntVar(&b.paced, "paced", 4000, "notifications in a round of latency")
 	flag.IntVar(&b.keys, "keys", 10_000, "keys to watch for the measurement of memory")
 	harness.Main(5*time.Minute, []string{"mosquitto_sub"}, b.run)
 }
 
 func (b *bench) run(ctx context.Context, h *harness.Bench) (err error) {
+	if b.events < flock || b.events%flock != 0 {
+		return fmt.Errorf("-events %d: must be a multiple of %d", b.events, flock)
+	}
 	b.Bench = h
 	if b.broker, err = b.Serve(ctx); err != nil {
 		return err
