@@ -16,7 +16,7 @@ type expiries struct {
 	mu       sync.Mutex
 	inflight map[string][]*expiringWrite // writes without a reply, by key
 	written  map[string]expiry           // the last acknowledged write, by key
-	bytes    int                         // size of the keys in written
+	bytes    int                         // total length of the keys in written
 	swept    time.Time                   // time of the last sweep
 }
 
@@ -66,7 +66,7 @@ func (x *expiries) begin(key string, after time.Duration, watched bool) *expirin
 	return w
 }
 
-// finish records the reply to a SET. r is nil if the SET was not sent or got no reply.
+// finish records the reply to a SET. r is nil if the SET was not sent, was refused or got no reply.
 func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	defer close(w.done)
 	x.mu.Lock()
@@ -82,7 +82,7 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	}
 	if known && before.version.Compare(set.Version) >= 0 { // the reply to a later write came first
 		if w.watched {
-			before.replaced = append(before.replaced, set.Version)
+			before.addReplaced(set.Version)
 			x.written[key] = before
 		}
 		return
@@ -98,10 +98,16 @@ func (x *expiries) finish(key string, w *expiringWrite, r client.Result) {
 	}
 	e := expiry{version: set.Version, after: w.after, due: w.began.Add(w.after)}
 	if known && w.watched {
-		e.replaced = append(before.replaced, before.version)
-		e.replaced = e.replaced[max(0, len(e.replaced)-maxReplaced):]
+		before.addReplaced(before.version)
+		e.replaced = before.replaced
 	}
 	x.written[key] = e
+}
+
+// addReplaced appends a version to e.replaced, and drops the first ones beyond maxReplaced.
+func (e *expiry) addReplaced(v client.Version) {
+	e.replaced = append(e.replaced, v)
+	e.replaced = e.replaced[max(0, len(e.replaced)-maxReplaced):]
 }
 
 // full reports whether there is no room for another key. x.mu must be held.
@@ -125,8 +131,8 @@ func (x *expiries) sweep(now time.Time) {
 	}
 }
 
-// last returns the last write that gave key an expiry. It first waits up to replyTimeout for the
-// replies to writes of key that are in flight.
+// last returns the last acknowledged write of key with an expiry. It first waits up to replyTimeout
+// for the replies to writes of key that are in flight.
 func (x *expiries) last(key string) (e expiry, known bool) {
 	x.mu.Lock()
 	inflight := slices.Clone(x.inflight[key])

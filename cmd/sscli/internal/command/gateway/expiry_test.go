@@ -85,7 +85,7 @@ func TestExpiriesAreBounded(t *testing.T) {
 	s := dial(t, client.Options{Address: store.Addr().String()})
 	p := s.Pipeline(1)
 	put := func(key string) {
-		w := x.begin(key, time.Hour, false)
+		w := x.begin(key, time.Hour, true)
 		flight, err := p.Send(t.Context(), client.Set(key, nil, client.SetOptions{TTL: time.Hour}))
 		if err != nil {
 			t.Fatal(err)
@@ -107,6 +107,14 @@ func TestExpiriesAreBounded(t *testing.T) {
 	put("more")
 	if _, known := x.last("more"); known || len(x.written) != kept {
 		t.Errorf("more: %t; %d are kept, want %d", known, len(x.written), kept)
+	}
+	x = newExpiries()
+	x.written["overtaken"] = expiry{version: version(now.Add(time.Hour).UnixMilli())} // its reply came first
+	for range maxReplaced + 1 {
+		put("overtaken")
+	}
+	if n := len(x.written["overtaken"].replaced); n != maxReplaced {
+		t.Errorf("%d replaced versions are kept, want %d", n, maxReplaced)
 	}
 	x = newExpiries()
 	long := strings.Repeat("k", 60_000)
