@@ -50,11 +50,11 @@ secret.`,
 	}, contextSet(a), contextList(a), contextUse(a), contextShow(a), contextRemove(a))
 }
 
-// contextFile returns the path of the context file. It returns a usage error if --context is given,
-// because these commands take the name as an operand.
+// contextFile returns the path of the context file. It returns a usage error if there is no path,
+// or if --context is given: set, use and rm take the name as an operand, and list takes no name.
 func contextFile(a *app.App, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("context"); f != nil && f.Changed {
-		return "", fault.Usagef("--context %s: write the name as the operand", f.Value)
+		return "", fault.Usagef("--context %s: set, use and rm take the name as the operand, and list takes none", f.Value)
 	}
 	file, _ := config.Path(cmd.Flags(), a.Env)
 	if file == "" {
