@@ -8,7 +8,7 @@ import (
 )
 
 // BatchSummary counts the lines of a batch by outcome, for standard error. The sum of Applied,
-// No, Refused, Unknown and Skipped is the number of lines that ran.
+// No, Refused, Unknown and Skipped is the number of lines that the batch handled.
 type BatchSummary struct {
 	Applied int // done, with a positive reply
 	No      int // done, with a negative reply, such as "the key exists"
@@ -82,7 +82,7 @@ func (s BatchSummary) human(w *writer) {
 	}
 }
 
-// List joins names to a list in words, with last before the last name: "a, b or c" if last is "or".
+// List joins names in words: List([]string{"a", "b", "c"}, "or") returns "a, b or c".
 func List(names []string, last string) string {
 	n := len(names) - 1
 	if n < 1 {

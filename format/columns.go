@@ -55,9 +55,9 @@ func (c *columns) begin(r Row, s *style) {
 	}
 }
 
-// measure makes the columns wide enough for a row. In a table without titles, it ignores a row that
-// takes several lines. If it widened the columns for such a row, every later row would take several
-// lines too.
+// measure makes the columns wide enough for a row. In a table without titles, measure ignores a row
+// that takes several lines. Columns widened for such a row could make later rows take several lines
+// too.
 func (c *columns) measure(cells []cell, terminal int) {
 	c.keeps = c.keeps || slices.ContainsFunc(cells, func(x cell) bool { return x.keep })
 	if !c.titled && slices.Contains(lineBreaks(cells, nil, terminal), true) {
@@ -78,6 +78,7 @@ func (c *columns) widen(i, width int) {
 }
 
 // maxColumn returns the maximum width of a column. A wider cell only shifts the rest of its row.
+// terminal is the terminal's width, or 0 if there is no terminal.
 func maxColumn(terminal int) int {
 	if terminal == 0 {
 		return 60
@@ -94,7 +95,8 @@ func (x cell) maxWidth(terminal int) int {
 	return maxColumn(terminal)
 }
 
-// leastRoom is the minimum width to which a cell is cut. On a narrower terminal the row wraps.
+// leastRoom is the minimum width to which a cell is cut. If the terminal leaves less room, the row
+// wraps.
 const leastRoom = 24
 
 // room returns the greatest width of column i with which all columns fit on the terminal. It is at
@@ -117,8 +119,8 @@ const continuation = 4
 const leastValue = 16
 
 // lineBreaks reports which cells of a row begin a new line because they do not fit on the terminal.
-// It returns nil if terminal is 0, and for a row without an identifier (a cell with keep set), which
-// never takes several lines. widths are the minimum widths of the columns.
+// It returns nil if terminal is 0, and if no cell has keep set: such a row never takes several
+// lines. widths are the minimum widths of the columns.
 func lineBreaks(cells []cell, widths []int, terminal int) []bool {
 	if terminal == 0 || !slices.ContainsFunc(cells, func(x cell) bool { return x.keep }) {
 		return nil
@@ -155,8 +157,9 @@ func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	return c.appendRow(dst, above, terminal)
 }
 
-// appendRow appends a row. terminal is the width of the terminal. Unless terminal is 0,
-// appendRow cuts the last cell so that it does not wrap, except a cell with whole or keep set.
+// appendRow appends a row. terminal is the terminal's width, or 0 if there is no terminal. On a
+// terminal, appendRow cuts the last cell so that the row does not wrap, unless the cell has whole
+// or keep set. It also cuts cells with cut set.
 func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 	c.measure(cells, terminal)
 	if c.titles != nil {
@@ -228,8 +231,8 @@ func (w *writer) row(r Row) {
 	w.out = w.columns.appendRow(w.out, r.cells(&w.style), width)
 }
 
-// The minimum widths of a column with versions and of a column with ages. They leave room for the
-// versions and ages of later rows.
+// The minimum widths of version columns and of age columns. They leave room for the versions and
+// ages of later rows.
 const (
 	versionColumns = len("1696374425000:1:StateStore")
 	ageColumns     = len("23h59m ago")

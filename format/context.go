@@ -49,8 +49,8 @@ func (c Context) raw(w *writer) {
 type Setting struct {
 	Name       string `json:"name"`
 	Value      string `json:"value"`
-	Source     string `json:"source"`        // a flag, a variable, "context NAME" or "default"
-	File       string `json:"file,omitzero"` // the context file, if Source is a context; otherwise empty
+	Source     string `json:"source"`        // for example "--host", "SSCLI_URL", "context lab" or "default"
+	File       string `json:"file,omitzero"` // the context file if the value comes from a context; otherwise empty
 	Width      int    // width of the column Name, for the human form
 	ValueWidth int    // width of the column Value, for the human form
 }

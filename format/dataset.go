@@ -135,14 +135,14 @@ func (c DatasetChange) raw(w *writer) {
 	w.record(c.Change, line(c.OldLine), line(c.Line), c.Old, c.New)
 }
 
-// DatasetCounts counts the records that differ between two versions of a data set.
+// DatasetCounts counts the equal and the different records of two versions of a data set.
 type DatasetCounts struct {
 	On        string `json:"on,omitempty"` // the match field
 	Equal     int    `json:"equal"`
 	Added     int    `json:"added"`
 	Removed   int    `json:"removed"`
 	Changed   int    `json:"changed"`
-	Reordered bool   `json:"reordered"` // the records in both versions are in a different order
+	Reordered bool   `json:"reordered"` // the records that both versions have are in a different order
 }
 
 // String returns the counts as text.

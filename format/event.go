@@ -80,7 +80,7 @@ func (e Event) cells(s *style) []cell {
 	}
 }
 
-// paint returns the color of the word for the event.
+// paint returns the color for e.Op, or nil for no color.
 func (e Event) paint(s *style) *color.Color {
 	switch {
 	case e.isTrouble(), e.Op == "gap":
@@ -168,7 +168,7 @@ func (e Event) raw(w *writer) {
 	w.record(record...)
 }
 
-// End is the last line of `watch` and `lock trace`.
+// End is the line that `watch` and `lock trace` print after the last event.
 type End struct {
 	Reason string    `json:"reason"` // why the watch ended, in one word
 	Events int       `json:"events"` // the number of changes

@@ -7,7 +7,7 @@ import (
 
 // ExportSummary counts the keys that `export` read, for standard error.
 type ExportSummary struct {
-	Keys    int // printed with their values
+	Keys    int // keys that were printed, with their values
 	Missing int // named keys that the store does not have
 	Refused int // keys that the store refused to read
 	Bytes   int64

@@ -123,7 +123,7 @@ func (e LockEvent) human(w *writer) {
 }
 
 // who returns, in words, the holder that the event concerns, or "" if there is none. For a delete
-// event, it returns "held by …", because the event does not contain who deleted the key.
+// event, it returns "held by …", because the event does not say who deleted the key.
 func (e LockEvent) who(s *style) string {
 	by := "by "
 	if e.Event == "delete" {

@@ -26,7 +26,7 @@ func (p Ping) human(w *writer) {
 	w.print("\n")
 }
 
-// raw writes SEQ, the time in milliseconds and, if there is one, the note.
+// raw writes the sequence number, the time in milliseconds and, if there is one, the note.
 func (p Ping) raw(w *writer) {
 	if p.Note == "" {
 		w.record(p.Seq, p.RTT)

@@ -6,7 +6,7 @@ import "time"
 type Set struct {
 	Key     string        `json:"key"`
 	Applied bool          `json:"applied"`
-	Reason  string        `json:"reason,omitzero"` // why it was not applied: "exists" (NX) or "differs" (NEX)
+	Reason  string        `json:"reason,omitzero"` // why the key was not set: "exists" (NX) or "differs" (NEX)
 	Version Version       `json:"version"`
 	RTT     time.Duration `json:"rtt_ms,omitzero"` // 0: not measured
 }

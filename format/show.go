@@ -21,7 +21,7 @@ import (
 //     ends in a newline, or looks like output of sscli; text of several lines may have tabs
 //   - everything else is a hex dump
 //
-// Show implements flag.Value.
+// A *Show implements flag.Value.
 type Show string
 
 // The nonzero values of Show. ShowText escapes unprintable characters.
@@ -68,8 +68,8 @@ func (s Show) of(b []byte) Show {
 	return ShowText
 }
 
-// isJSON reports whether b is JSON. Unless scalars is true, a string, a number, true, false or
-// null is text instead.
+// isJSON reports whether b is JSON. Unless scalars is true, only an object or an array counts as
+// JSON.
 func isJSON(b []byte, scalars bool) bool {
 	start := bytes.TrimLeft(b, jsonSpace)
 	if len(start) == 0 || !scalars && start[0] != '{' && start[0] != '[' {
@@ -138,8 +138,9 @@ func AppendValue(dst, value []byte, show Show, o Options) []byte {
 	return w.out
 }
 
-// ValueLine returns a value as one printable line, for a cell of a table: text as AppendValue
-// shows it, JSON without line ends, and other bytes as a size and hexadecimal digits.
+// ValueLine returns a value as one printable line, for a cell of a table: printable text as
+// AppendValue shows it, other text escaped or in quotes, JSON without line ends, and other bytes
+// as a size and hexadecimal digits.
 func ValueLine(value []byte, show Show) string {
 	switch show.of(value) {
 	case ShowJSON:

@@ -21,8 +21,8 @@ func (t text) Format(f fmt.State, verb rune) {
 // templateName is the template's name in the errors of text/template.
 const templateName = "template"
 
-// A templateError shortens the text of an error from text/template, which repeats the word template
-// and the template's name.
+// A templateError wraps an error from text/template. Its text omits the template's name, which
+// means nothing to users.
 type templateError struct{ err error }
 
 func (e *templateError) Error() string {
@@ -155,8 +155,8 @@ func blank(v any) any {
 	return v
 }
 
-// printBlank pipes every action into the function blank. Otherwise text/template would print
-// <no value> for a field that the result lacks.
+// printBlank pipes every action that prints into the function blank. Otherwise text/template would
+// print <no value> for a field that the result lacks.
 func printBlank(node parse.Node) {
 	switch n := node.(type) {
 	case *parse.ListNode:

@@ -167,7 +167,7 @@ func NotSent() *Error {
 type Kind int
 
 const (
-	Own        Kind = iota // change by a command of this server; the command itself sends the events
+	Own        Kind = iota // change by a command of this server; the command itself sends all events except "new"
 	Stored                 // set without an expiry
 	StoredTill             // set with an expiry
 	Deleted

@@ -29,7 +29,7 @@ type conn struct {
 	running int        // index of the running request in parsed
 	out     *output    // used by all goroutines
 
-	certified     string    // user that the connection itself authenticates, such as by certificate; empty: none
+	certified     string    // user that the connection itself authenticates, for example by a certificate; empty: none
 	onlyUser      string    // the only user that may log in, from the certificate; empty: any
 	authenticated bool      // logged in, or no login is needed; other goroutines read it with Server.mu held
 	name          string    // other goroutines read it with Server.mu held
@@ -76,7 +76,7 @@ type conn struct {
 	version []byte // version in the latest reply of a remote store, for Options.Observe
 
 	ticket    *admission.Ticket
-	input     charge // for the requests of an authenticated client, see chargeInput
+	input     charge // memory charged to an authenticated client, see chargeInput
 	nameBytes int    // estimated memory of the subscriptions and watched keys, in bytes
 	found     int    // capacity of the reply that KEYS is building, in bytes
 
@@ -235,8 +235,8 @@ func (c *conn) lock() {
 	}
 }
 
-// unlock unlocks the Local if this connection has locked it. It commits the replies first, so that
-// they precede the messages about later changes.
+// unlock commits the replies, and then unlocks the Local if this connection has locked it. So the
+// replies precede the messages about later changes.
 func (c *conn) unlock() {
 	c.commit()
 	if c.locked {

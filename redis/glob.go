@@ -7,8 +7,8 @@ const maxPattern = 1024
 
 var errPatternTooLong = &Error{Text: "the pattern is longer than 1024 bytes"}
 
-// A pattern is a Redis glob: `*` matches any bytes, `?` matches one byte, `[a-z]` and `[^a]`
-// match one byte that is or is not in a class, and a backslash makes the next byte literal.
+// A pattern is a Redis glob: `*` matches any number of bytes, `?` matches one byte, `[a-z]` and
+// `[^a]` match one byte that is or is not in a class, and a backslash makes the next byte literal.
 //
 // As in Redis, a range such as [a-z] compares bytes as signed numbers, and only an empty pattern
 // matches an empty text.

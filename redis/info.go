@@ -42,7 +42,7 @@ func infoCommands() []*command {
 	}
 }
 
-// sections are the sections of INFO, in order.
+// sections holds the parts of the reply to INFO, in order.
 var sections = []struct {
 	name  string
 	lines func(c *conn) []string

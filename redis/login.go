@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
-// CommonName returns the common name in the verified certificate of a TLS client, or "". Use it in
-// Options.Identify and Options.Certified.
+// CommonName completes the TLS handshake, and returns the common name in the client's verified
+// certificate, or "" if there is none. Use it in Options.Identify and Options.Certified.
 func CommonName(nc net.Conn) string {
 	const handshakeTimeout = 10 * time.Second
 	conn, ok := nc.(*tls.Conn)

@@ -4,8 +4,9 @@ import (
 	"sync/atomic"
 )
 
-// The memory that clients occupy is charged to one budget: connections, incomplete requests, queued
-// commands, names of subscriptions, and unread replies and messages. The charges are estimates, in bytes.
+// The memory that clients occupy is charged to a budget: for example connections, incomplete
+// requests, queued commands, subscriptions, watched keys, and unread replies and messages. The
+// charges are estimates, in bytes.
 const (
 	defaultMemory  = 1 << 30
 	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
@@ -53,8 +54,8 @@ func (ch *charge) set(n int) bool {
 	return ok
 }
 
-// chargeInput charges the client for a request buffer of the given size, and for all other memory that
-// its requests and subscriptions occupy. It returns false if the budget has too few bytes left.
+// chargeInput charges the client for a request buffer of the given size, and for the memory of its
+// requests, subscriptions and watched keys. It returns false if the budget has too few bytes left.
 // Clients that have not logged in share a separate budget.
 func (c *conn) chargeInput(buffer int) bool {
 	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes-freeInput)

@@ -22,7 +22,7 @@ const (
 	maxQueuedBytes = 1 << 30 // size of the arguments
 	maxWritten     = 8 << 20 // size of the values that the commands write
 	maxReplies     = 8 << 20 // size of the replies, without large values
-	replyCost      = 32      // maximum that a reply adds to the size of its value
+	replyCost      = 32      // maximum size of a reply besides its value
 )
 
 // queued is a command that waits for EXEC.
@@ -118,8 +118,9 @@ func (c *conn) mayWrite(n int) error {
 	return nil
 }
 
-// makeRoomForReplies grows c.w by the estimated size of the replies to the queued commands, if this is at
-// least maxSpare. It unlocks the Local meanwhile, because allocating much memory takes long.
+// makeRoomForReplies grows c.w by the estimated size of the replies to the queued commands, if the
+// size is at least maxSpare. It unlocks the Local meanwhile, because allocating much memory takes
+// long.
 func (c *conn) makeRoomForReplies() {
 	size := 0
 	for _, q := range c.queue {

@@ -42,7 +42,7 @@ const (
 	maxEmbstr         = 44        // bytes of the longest string that Redis stores together with its header
 	sharedIntegers    = 10000     // Redis shares the integers from 0 to sharedIntegers-1 between keys
 	sharedReferences  = 1<<31 - 1 // number of references to a shared integer
-	memoryOfOneRecord = 40        // estimated bytes of a key without its name and value
+	memoryOfOneRecord = 40        // estimated bytes of a key without its name, value and version
 )
 
 // encoding returns the name of the encoding in which Redis would store the value.

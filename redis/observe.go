@@ -39,8 +39,8 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	c.s.opts.Observe(e, c.locked)
 }
 
-// setArguments sets Keys, Value and Options of e. Value and Options stay nil unless the command takes
-// exactly one key, because an argument of another command may be a password.
+// setArguments sets Keys, Value and Options of e. Value and Options stay nil unless the command's
+// only key is its first argument, because an argument of another command may be a password.
 func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	for key := range cmd.keysOf(args) {
 		e.Keys = append(e.Keys, string(key))

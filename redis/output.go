@@ -39,9 +39,9 @@ const (
 	// fullOutput limits the replies that wait to be written, in bytes. When they reach the limit, they are
 	// written before the next request runs or the reply to the current one continues.
 	fullOutput = 1 << 20
-	// maxSpare is the largest buffer that an idle client keeps.
+	// maxSpare is the size of the largest buffer, in bytes, that an idle client keeps.
 	maxSpare = 32 << 10
-	// maxBusySpare is the largest buffer that is reused while there is more to write.
+	// maxBusySpare is the size of the largest buffer, in bytes, that is reused after a write.
 	maxBusySpare = 1 << 20
 	// A client is disconnected if a write of maxPart bytes or less takes longer than maxStall.
 	maxStall = time.Minute
@@ -88,8 +88,9 @@ func (o *output) charge() bool {
 	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
 }
 
-// keep charges n bytes for the large values that are being sent, because a value stays in memory until it
-// is sent, even if the Local no longer stores the value. keep(0) ends the charge.
+// keep charges n bytes for the large values that are being sent, because a value stays in memory
+// until it is sent, even if the Local no longer stores the value. keep(0) ends the charge. keep
+// returns false if the memory for clients is exhausted.
 func (o *output) keep(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +134,7 @@ func (c *conn) drop(why string) {
 
 // sendPart sends the replies in c.w if they have at least fullOutput bytes or contain large values. The last
 // reply may be incomplete. While sendPart waits for the client to read, other clients may use the Local.
-// It returns false if the connection is closed. In a transaction, it sends nothing.
+// sendPart returns false if the connection is closed. In a transaction, it sends nothing.
 func (c *conn) sendPart() bool {
 	if c.executing {
 		c.boundTransaction()

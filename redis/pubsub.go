@@ -263,7 +263,8 @@ func (own subscribed) names() [][]byte {
 	return names
 }
 
-// endSubscription ends a subscription, if there is one. s.mu is held.
+// endSubscription ends a subscription, if there is one. The caller must then prune the roster.
+// s.mu is held.
 func (s *Server) endSubscription(c *conn, k kind, name []byte) {
 	_, had := c.subs[k][string(name)]
 	delete(c.subs[k], string(name))

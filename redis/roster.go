@@ -9,7 +9,7 @@ import (
 type roster struct {
 	kind        kind
 	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
-	parsed      []*pattern         // patterns, in order of cost, then of first subscription; nil for channels
+	parsed      []*pattern         // patterns, in order of cost, then of first subscription; nil unless kind is ofPatterns
 	watchCost   int                // see keyWatchCost; 0 if the store is local
 	stale       int                // number of patterns in parsed without subscribers; see prune
 }

@@ -272,7 +272,7 @@ func runDBSize(c *conn, _ [][]byte) error {
 
 // runRandomKey chooses among all keys of a Local, but only among the first keys of a remote store.
 func runRandomKey(c *conn, _ [][]byte) error {
-	const sample = 100 // maximum number of keys to examine at a time
+	const sample = 100 // maximum number of tries with a Local; size of a page of a remote store
 	if local := c.s.local; local != nil {
 		for range sample {
 			n := local.Stats().Keys

@@ -31,12 +31,12 @@ type Options struct {
 	// then logged in as. user is "default" if the client sends only a password. Nil: no login is needed.
 	Login func(user string, password []byte) (as string, ok bool)
 	// Identify returns the user that the connection itself authenticates, for example with a client
-	// certificate, or an empty string. A client with such a user need not log in, and cannot log in as
-	// another user. Nil: no connection authenticates a user.
+	// certificate, or an empty string. A client with such a certificate need not log in, and cannot
+	// log in as another user. Nil: no connection authenticates a user.
 	Identify func(net.Conn) string
 
 	// Certified returns the user in the connection's certificate, or an empty string. A client
-	// with such a user cannot log in as another user. Nil: connections have no certificates.
+	// with such a certificate cannot log in as another user. Nil: connections have no certificates.
 	Certified func(net.Conn) string
 
 	// Sync waits until all earlier changes are durable, or returns an error. The server calls Sync before it
@@ -73,9 +73,9 @@ type Server struct {
 	runID   string
 
 	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
-	commands    atomic.Int64  // commands run so far
+	commands    atomic.Int64  // commands so far; CONFIG RESETSTAT resets all three counters
 	connections atomic.Int64  // connections accepted so far
-	expired     atomic.Int64  // keys of the Local that have expired so far
+	expired     atomic.Int64  // expired keys that the backend reported so far
 
 	// Guarded by the Local's lock.
 	active  *conn                         // connection that has locked the Local; nil: none
@@ -101,7 +101,7 @@ const (
 )
 
 // New returns a server that does not listen yet. The caller must Close it. New returns an error if
-// Options.Notify is invalid.
+// Options.Notify is invalid or names events that a remote store does not report.
 func New(opts Options) (*Server, error) {
 	if err := CheckNotify(opts.Notify); err != nil {
 		return nil, err
@@ -244,7 +244,8 @@ func (s *Server) leave(c *conn) {
 	s.mu.Unlock()
 }
 
-// Close closes the listeners and all connections, and waits for their goroutines. Later calls do nothing.
+// Close closes the listeners and all connections, waits for their goroutines, and returns the errors
+// of closing the listeners. Later calls close nothing.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

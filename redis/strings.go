@@ -252,8 +252,8 @@ func wrongExpiry(name string) error {
 	return &Error{Text: "invalid expire time in '" + name + "' command"}
 }
 
-// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch. now is the current time
-// in the same unit. name is the name of the command, for errors.
+// expiryTime parses an expiry and returns it in milliseconds since the Unix epoch. now is the current
+// time, also in milliseconds since the Unix epoch. name is the name of the command, for errors.
 func expiryTime(arg []byte, unit timeUnit, now int64, name string) (at int64, err error) {
 	at, err = integerArg(arg)
 	if err != nil {

@@ -22,7 +22,7 @@
 //   - '…' is a part of a word, taken literally.
 //   - Adjacent parts form one word: "a"b'c' is abc.
 //   - # at the start of a word begins a comment, which lasts to the end of the line.
-//   - A quote that is not closed continues on the next line.
+//   - Quoted text that is not closed continues on the next line.
 //   - A word without quotes that is ; | || & && < > << or >>, or that ends in ;, is an error: a
 //     line has no pipes or redirections.
 //   - Every other character is literal, even a backslash outside of double quotes:

@@ -18,7 +18,7 @@ type LineReader struct {
 
 	read        chan readResult // the next line, from the reading goroutine
 	reading     bool            // the reading goroutine is running
-	interrupted chan struct{}   // capacity 1
+	interrupted chan struct{}   // a call of Interrupt that ReadEntry has not handled; capacity 1
 
 	mu     sync.Mutex
 	prompt string

@@ -65,8 +65,8 @@ func parseObject(text string, into any) error {
 	return err
 }
 
-// syntaxError returns an error message for a JSON syntax error. It has more detail for the two errors
-// that most JSON parsers accept: repeated members, and text that is not UTF-8.
+// syntaxError returns the error to report for a JSON syntax error. It explains the faults that most
+// JSON parsers accept: repeated members, invalid UTF-8 and unpaired surrogates.
 func syntaxError(err *jsontext.SyntacticError) error {
 	what := fmt.Errorf("byte %d: JSON: %w", err.ByteOffset+1, err.Err)
 	switch {
@@ -82,7 +82,7 @@ func syntaxError(err *jsontext.SyntacticError) error {
 type entryMembers struct {
 	key, keyB64, value, valueB64 member
 
-	op    string // the JSON value; empty if it is "get"
+	op    string // the JSON value; empty if it is "get" or missing
 	found jsontext.Kind
 	hlc   string // version.hlc
 }
@@ -202,8 +202,8 @@ func (m *entryMembers) entry() (Entry, error) {
 	return Entry{Key: string(key), Value: value, Found: ok, Version: m.hlc}, nil
 }
 
-// bytesOf returns the bytes of the member that is called name. They are in text or, in base64, in
-// encoded, which is the member name_b64. ok is false if both members are missing.
+// bytesOf returns the bytes of the member called name. text is this member, and encoded is the
+// member name_b64, which has the bytes in base64. ok is false if both members are missing.
 func bytesOf(name string, text, encoded member) (value []byte, ok bool, err error) {
 	switch {
 	case text.kind != 0 && encoded.kind != 0:

@@ -18,7 +18,7 @@ type Line struct {
 
 // A LineError is an error in one line of the input.
 type LineError struct {
-	Number int // number of the first physical line of the line, or of the physical line with the unclosed quote
+	Number int // number of the logical line's first physical line or, for ErrIncomplete, of the line with the open quote
 	Err    error
 }
 
@@ -61,7 +61,7 @@ func (r *Reader) Next() (Line, error) {
 }
 
 // NextText returns the next physical line that is not blank, without splitting it into words. It
-// returns the same errors as Next.
+// returns errors as Next does, but its only *[LineError] is [ErrTooLong].
 func (r *Reader) NextText() (Line, error) {
 	for {
 		line := Line{Number: r.number + 1}

@@ -174,8 +174,8 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.write(b.Bytes())
 }
 
-// window returns the rows to draw: all, or the rows around the cursor if the terminal has
-// fewer rows.
+// window returns the indexes of the first and the last row to draw. If the terminal has too few
+// rows for all of them, window chooses the rows around the cursor.
 func (s *screen) window(l layout) (first, last int) {
 	last = len(l.rows) - 1
 	if s.height <= 0 || len(l.rows) <= s.height {

@@ -30,7 +30,7 @@ func Texts(words []Word) []string {
 }
 
 // Split splits a logical line into words. The line may contain newlines within quotes, and
-// may end with one. If a quote is not closed, the error is [ErrIncomplete].
+// may end with a newline. If a quote is not closed, the error wraps [ErrIncomplete].
 func Split(line string) ([]Word, error) {
 	var s splitter
 	for rest := line; ; {

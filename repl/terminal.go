@@ -144,7 +144,7 @@ func (t *Terminal) size() (width, height int) {
 
 // ReadEntry shows a prompt and reads an entry. The error is [ErrInterrupted] after Ctrl-C,
 // and io.EOF after Ctrl-D on an empty line or when the terminal is gone. If ctx is done, the
-// error is context.Cause(ctx), and the Terminal can only be closed.
+// error wraps context.Cause(ctx), and the Terminal can only be closed.
 func (t *Terminal) ReadEntry(ctx context.Context, prompt string) (string, error) {
 	if t.pending != nil {
 		return "", io.EOF
@@ -335,8 +335,8 @@ func incomplete(text string) bool {
 	}
 }
 
-// changed draws the line after readline has handled a key. It returns the line to continue
-// with, and whether readline must adopt that line. Key 0 means that an entry begins.
+// changed draws the line after readline has handled a key. It returns the line and the cursor to
+// continue with, and whether readline must adopt them. Key 0 means that an entry begins.
 func (t *Terminal) changed(line []rune, cursor int, key rune) ([]rune, int, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -35,10 +35,10 @@ func main() {
 	os.Exit(run(os.Args[0], os.Args[1:]))
 }
 
-// run runs the command line and returns the exit code. If a signal ended the work, run re-raises
+// run runs the command line and returns the exit code. If a signal ended the command, run re-raises
 // the signal after the cleanup, so that a shell sees it.
 func run(name string, args []string) int {
-	// Command names ignore case and help keeps the table's order. Cobra keeps both settings
+	// Command names ignore case, and help keeps the order of the table. Cobra stores both settings
 	// in global variables.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	a := newApp()

@@ -31,8 +31,8 @@ type Options struct {
 	Refuse []string
 
 	// Origins lists the origins of web pages that may open a WebSocket, such as
-	// https://dashboard.example. A page served from the listener's own address may
-	// always open one.
+	// https://dashboard.example. Pages from the listener's own address are always
+	// allowed.
 	Origins []string
 
 	// Topic is the topic whose messages go to Handle; empty: none. Messages that clients publish to

@@ -150,8 +150,9 @@ func (c *Client) refuse(v Verdict) *Error {
 }
 
 // openSession resumes or creates the client's session and sends CONNACK. If another connection is
-// using the session, openSession first ends that connection [MQTT-3.1.4-3]. It refuses the client,
-// for example, if the session belongs to another user.
+// using the session, openSession first ends that connection [MQTT-3.1.4-3]. openSession refuses
+// the client if the session belongs to another user, the will is not authorized, or a limit is
+// exceeded.
 func (c *Client) openSession(v Verdict) *Error {
 	b, p := c.b, c.connect
 	if !c.claimSession() || c.isClosing() {

@@ -8,7 +8,7 @@ import "time"
 // order [MQTT-4.6.0-2], the ring stays short.
 type inflight struct {
 	ring   []delivery // its length is a power of two
-	lo, hi uint64     // places of the first unfinished delivery and of the next one to be sent
+	lo, hi uint64     // places of the first unfinished delivery and of the next delivery to be added
 	again  uint64     // place of the next delivery to be sent again on a new connection; hi: none
 	count  int        // unfinished deliveries
 }

@@ -10,8 +10,8 @@ import (
 // structures.
 type Limits struct {
 	// ReceiveMaximum is the number of messages with QoS 1 and 2 that a client may send before
-	// they are acknowledged. An MQTT 5 client that sends more is disconnected with 0x93. Default:
-	// 1024.
+	// they are acknowledged. An MQTT 5 client that sends more is disconnected with 0x93.
+	// Default: 1024.
 	ReceiveMaximum uint16
 
 	// MaxPacketSize is the largest packet that a client may send, in bytes. A client that

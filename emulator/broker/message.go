@@ -102,8 +102,8 @@ func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []by
 	return dst
 }
 
-// accepts reports whether a packet with a Remaining Length of size is within the client's Maximum
-// Packet Size [MQTT-3.1.2-24].
+// accepts reports whether a packet is within the client's Maximum Packet Size [MQTT-3.1.2-24]. size
+// is the packet's Remaining Length.
 func (c *Client) accepts(size int) bool {
 	return size <= maxRemaining && (c.maxPacket == 0 || 1+varintLength(size)+size <= c.maxPacket)
 }

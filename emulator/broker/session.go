@@ -181,7 +181,7 @@ type outcome int
 
 const (
 	delivered outcome = iota // sent or queued
-	notKept                  // the client is away, and the message has QoS 0 or ends with the connection
+	notKept                  // the client is away, and the message has QoS 0 or is transient, or the session has ended
 	tooLarge                 // the message exceeds the client's Maximum Packet Size
 	noRoom                   // the client is away, and its session is full
 )

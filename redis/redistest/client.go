@@ -44,7 +44,7 @@ func StartServer(t testing.TB) (socket string) {
 	}
 	t.Cleanup(func() {
 		cancel()
-		_ = cmd.Wait() // the error means that it was killed
+		_ = cmd.Wait() // the error means that the server was killed
 	})
 	for deadline := time.Now().Add(Patience); ; {
 		nc, err := net.Dial("unix", socket)
@@ -238,7 +238,7 @@ func (c *Client) Heard(t testing.TB) []string {
 	return all
 }
 
-// Silent waits for 50 ms, and reports whether the server sent nothing.
+// Silent reports whether the server sends nothing for 50 ms.
 func (c *Client) Silent(t testing.TB) bool {
 	t.Helper()
 	if err := c.Conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {

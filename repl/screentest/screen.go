@@ -1,7 +1,7 @@
 // Package screentest provides a terminal in memory, for tests of what a user sees. It
 // prints, wraps, scrolls, obeys the escape sequences that sscli writes, and rewraps long
 // lines when its size changes, as most terminals do. [Screen.Fault] returns an error about the
-// first unknown sequence.
+// first output that a Screen rejects.
 package screentest
 
 import (
@@ -384,7 +384,8 @@ func (s *Screen) Plain() bool {
 	return s.covered == nil && !s.hidden && !s.noWrap
 }
 
-// Fault returns an error about the first unknown sequence or byte that was written.
+// Fault returns an error about the first output that the Screen rejected: an unknown sequence or
+// control character, invalid UTF-8, or a cursor position off the screen.
 func (s *Screen) Fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 // Package accounts decides who may connect to a server that sscli runs. It reads users, tokens and
 // rules from the flags of `sscli serve`. In place of a Kubernetes cluster, it signs service-account
-// tokens, writes one to a file, and renews it before it expires. It can also verify a cluster's tokens.
+// tokens, writes one to a file, and replaces it before it expires. It can also verify a cluster's
+// tokens.
 package accounts
 
 import (
@@ -24,8 +25,8 @@ import (
 	"github.com/sscli/sscli/internal/busyfile"
 )
 
-// Flags holds the values of the flags --sat-…, except --sat-tokens, which is in [Login]. They configure
-// the tokens that a server accepts and issues.
+// Flags holds the values of the flags --sat-…, except --sat-tokens, which is in [Login]. These
+// flags configure the tokens that a server accepts and issues.
 type Flags struct {
 	Audience, Key, Out, User config.Text
 	TTL                      string
@@ -97,10 +98,10 @@ type Accounts struct {
 	renewal sync.WaitGroup
 }
 
-// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. It also
-// chooses the file to which Start writes the token: --sat-out or, without it, a file in dir. If dir is
-// empty too, Open chooses a file in a temporary directory, but only if child is true, because a child
-// process needs a token.
+// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. It
+// also chooses the file to which Start writes the token: --sat-out or, without it, a file in dir.
+// If dir is empty too, Open chooses a file in a temporary directory, but only if child is true,
+// because a child process needs a token. Without --sat-audience, Open leaves o as it is.
 func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, error) {
 	acc := &Accounts{user: string(f.User), out: string(f.Out), cancel: func() {}}
 	if f.Audience == "" {

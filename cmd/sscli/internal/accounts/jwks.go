@@ -24,7 +24,7 @@ const (
 	maxKeySet    = 1 << 20          // bytes
 	fetchTimeout = 5 * time.Second  // for a URL
 	minReadPause = 10 * time.Second // minimum time between two reads that unknown keys cause
-	maxReadWait  = time.Second      // how long a login may wait for a read; other logins wait for that login
+	maxReadWait  = time.Second      // how long a login may wait for a read; other logins may have to wait for it
 )
 
 // clusterKeys holds the public keys of the cluster that signs the tokens. It reads the keys again when
@@ -34,7 +34,7 @@ type clusterKeys struct {
 	keys   atomic.Pointer[map[string]crypto.PublicKey] // by id
 
 	mu   sync.Mutex
-	last time.Time // when the last read that an unknown key caused began; guarded by mu
+	last time.Time // start of the last read that an unknown key caused; guarded by mu
 }
 
 func (c *clusterKeys) read() error {
@@ -50,9 +50,9 @@ func (c *clusterKeys) read() error {
 	return nil
 }
 
-// key returns the key with an id. For an unknown id it first reads the keys again, at most once in
-// minReadPause, and waits at most maxReadWait: anybody can send tokens with unknown ids, and the source
-// may be slow.
+// key returns the key with the given id. For an unknown id it first reads the keys again, at most
+// once in minReadPause, and waits at most maxReadWait: anybody can send tokens with unknown ids,
+// and the source may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 	if key, known := (*c.keys.Load())[id]; known {
 		return key, nil
@@ -108,7 +108,7 @@ func readSource(source string) ([]byte, error) {
 	return text, err
 }
 
-// A webKey is a public key in a JSON Web Key Set (RFC 7517; RFC 7518, 6).
+// A webKey is a public key in a JSON Web Key Set (RFC 7517; RFC 7518, section 6).
 type webKey struct {
 	ID    string `json:"kid"`
 	Type  string `json:"kty"`

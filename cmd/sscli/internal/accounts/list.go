@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/internal/textfile"
 )
 
-// readTokens reads a file that has one token per line, in any format. It returns a function that
-// reports whether the file has a given token. A file without tokens is an error.
+// readTokens reads a file that has one token per line; a token may be any text. It returns a
+// function that reports whether the file has a given token. A file without tokens is an error.
 func readTokens(name string) (check func(token []byte) bool, err error) {
 	text, err := textfile.ReadFile(name)
 	if err != nil {

@@ -28,7 +28,7 @@ func (f *Login) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.None, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")
 }
 
-// Apply sets the rules, the users and the tokens of o.
+// Apply adds the rules to o, and sets o.Users, o.CheckLogin and o.CheckToken from the files.
 func (f Login) Apply(o *emulator.Options) error {
 	for _, text := range f.Allow {
 		rule, err := emulator.ParseRule(text)

@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// Seq returns a sequence with the elements of seq, which runs in its own goroutine: while the caller
-// handles up to size elements, seq prepares the next ones. When the caller leaves its loop, Seq cancels
-// the context of seq, and waits until seq has ended.
+// Seq returns a sequence with the elements of seq, which runs in its own goroutine. The caller gets
+// the elements in batches of size: while it handles a batch, seq prepares the next one. When the
+// caller leaves its loop, Seq cancels the context that it passed to seq, and waits until seq has
+// ended.
 func Seq[V any](ctx context.Context, size int, seq func(context.Context) iter.Seq2[V, error]) iter.Seq2[V, error] {
 	type element struct {
 		value V

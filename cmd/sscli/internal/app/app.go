@@ -51,8 +51,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An App is the environment that a command runs in. Only one goroutine may use an App, but all
-// goroutines may call Warn, Note, Inform, Notify and Say, which print whole lines.
+// An App is the environment that a command runs in. Only one goroutine may use an App, but any
+// goroutine may call Warn, Note, Inform, Notify and Say, which print whole lines.
 type App struct {
 	Commands []Command               // the command table
 	Topics   func() []*cobra.Command // returns the help topics: pages that do not describe a command
@@ -80,7 +80,7 @@ type App struct {
 	Shell     Shell  // the state that the lines of a shell share; nil outside a shell
 	Refused   string // the first connection flag on a shell line, where such flags are not allowed; empty = none
 
-	confirmed  bool   // ConfirmAll returned nil: do not ask again
+	confirmed  bool   // ConfirmAll returned nil in a protected context: do not ask again
 	declined   bool   // the user answered no to ConfirmAll
 	password   []byte // the password that the user typed for --askpass, used for all connections; nil = not asked yet
 	overridden bool   // warnOverride was called
@@ -118,8 +118,8 @@ func (a *App) ConfigureConnection(ctx context.Context, fs *pflag.FlagSet) error 
 	return nil
 }
 
-// ConfigureOffline is like Configure, for a command that does not connect. It does not read the
-// connection settings or the context file, so it does not report mistakes there.
+// ConfigureOffline is like Configure, for a command that does not connect. Outside a shell, it does
+// not read the connection settings or the context file, so it does not report mistakes there.
 func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 	a.Flags = fs
 	if a.Shell != nil {
@@ -198,8 +198,8 @@ func WithCommands(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// OnTerminal reports whether sscli can start its shell: standard input and output are a terminal, and
-// no shell of sscli is running.
+// OnTerminal reports whether sscli can start its shell: standard input and output are a terminal,
+// and this command line is not already a line of a shell.
 func (a *App) OnTerminal() bool {
 	in, ok := a.Stdin.(*os.File)
 	return ok && a.Shell == nil && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(a.Stdout.Fd()))

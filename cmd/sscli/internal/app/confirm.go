@@ -59,8 +59,8 @@ func (a *App) CanAsk() bool {
 	return typed && !a.Streaming && term.IsTerminal(int(a.Stderr.Fd()))
 }
 
-// ConfirmAll is like Confirm, but the answer also holds for all later writes: the user is asked only
-// once.
+// ConfirmAll is like Confirm, but the user is asked only once: a yes holds for all later writes,
+// and a no for all later calls of ConfirmAll.
 func (a *App) ConfirmAll(ctx context.Context, what string) error {
 	if a.declined {
 		return &fault.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}

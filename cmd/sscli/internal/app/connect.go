@@ -31,13 +31,15 @@ type Shell interface {
 	// with prefix, sorted. all is false if the store may have more keys.
 	KeysWith(prefix string) (keys []string, all bool)
 	// LocksWith returns the names of locks that begin with prefix. A shell knows the locks that its
-	// lock commands named. If it knows no such lock, LocksWith returns the result of KeysWith.
+	// lock commands named. If none of them begins with prefix, LocksWith returns the result of
+	// KeysWith.
 	LocksWith(prefix string) (names []string, all bool)
 }
 
 // WithBroker calls f with the options for connecting to the configured broker. The emulator of
-// --embedded and the file of --trace-file stay open until f returns. The error is the one that f
-// returned, a *config.NoBrokerError, or a *config.Error about a file.
+// --embedded and the file of --trace-file stay open until f returns. The error wraps an error from
+// f, a *config.NoBrokerError, a *config.Error about a file, or an error of the emulator or the
+// trace.
 func (a *App) WithBroker(f func(o client.Options) error) (err error) {
 	o, end, err := a.broker()
 	if err != nil {
@@ -64,7 +66,7 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 }
 
 // Connect connects with the options of WithBroker, calls f, and disconnects. In a shell, f gets the
-// shell's session. ctx applies to the connecting, not to f.
+// shell's session. ctx limits connecting, but not f.
 func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
 	a.Signals.Arm()
 	if a.Shell != nil {
@@ -143,9 +145,9 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	return o, func() error { return errors.Join(server.Close(), closeTrace()) }, nil
 }
 
-// Way returns the connection into the cluster that --via names, and sets fields of o so that clients
-// connect through it. If temp is not empty, it names a directory that is removed if sscli is killed while
-// a kubectl runs.
+// Way returns the connection into the cluster that --via names, and sets fields of o so that
+// clients connect through it. If temp is not empty, it names a directory that is removed if sscli
+// is killed while kubectl runs.
 func (a *App) Way(o *client.Options, temp string) *via.Way {
 	s := a.Settings
 	vo := via.Options{Target: *s.Via, CA: s.ClusterCA(), Account: s.ClusterAccount(), Inform: a.Inform, Temp: temp}
@@ -168,9 +170,9 @@ func (a *App) RememberKey(keys ...string) {
 	}
 }
 
-// Tracer opens a trace and returns tap, which writes an event to it. The trace goes to standard error
-// if stderr is true, and to file if that is not empty. Call end after the last event. The error is a
-// *config.Error.
+// Tracer opens a trace and returns tap, which writes an event to it. The trace goes to standard
+// error if stderr is true, and to file if file is not empty. Call end after the last event. The
+// error is a *config.Error.
 func (a *App) Tracer(stderr bool, file string) (tap func(mqtt.Event), end func() error, err error) {
 	var w io.Writer
 	if stderr {

@@ -15,9 +15,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Read reads a file, or standard input if the name is "-", until its end or until ctx ends. what, such as
-// "the value", names the content in messages. If standard input is a terminal, Read first prints that
-// sscli is waiting for the content, because nothing else shows that.
+// Read reads a file, or standard input if the name is "-", until its end or until ctx ends. what,
+// such as "the value", names the content in messages. If standard input is a terminal, Read first
+// prints that sscli is waiting for the content, because there is no prompt.
 func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	a.Signals.Arm()
 	if name != "-" {
@@ -33,9 +33,9 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	return nil, fmt.Errorf("standard input: %w", err)
 }
 
-// Open opens a file of lines, or standard input if the name is "-". Call end after the last read. The
-// error is a *fault.UsageError. In a shell, which has no standard input, "-" is an error; its hint is
-// the given command, followed by FILE.
+// Open opens a file of lines, or standard input if the name is "-". Call end after the last read.
+// The error is a *fault.UsageError. In a shell, which has no standard input, "-" is an error; its
+// hint is command, such as "import", followed by FILE.
 func (a *App) Open(name, command string) (source io.Reader, end func() error, err error) {
 	if name != "-" {
 		file, err := os.Open(name)
@@ -51,9 +51,9 @@ func (a *App) Open(name, command string) (source io.Reader, end func() error, er
 	return a.Stdin, func() error { return nil }, nil
 }
 
-// NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter, because
-// the command looked for exactly that key. The note suggests the command in use, with the pattern in
-// place of the word PATTERN.
+// NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter,
+// because the command looked for exactly that key. The note suggests use, a command line in which
+// the pattern replaces the word PATTERN.
 func (a *App) NotePattern(key, use string) {
 	pattern := Pattern(key)
 	if pattern == "" {

@@ -10,10 +10,10 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Live shows a line at the bottom of the terminal and redraws it at each interval. Call end to stop
-// this and to clear the line. text returns the line, without control characters. Live calls text in
-// another goroutine, and cuts the line to the terminal's width. Errors and warnings appear above the
-// line. Write all other output for standard error to above. If standard output is a terminal too, print
+// Live shows a line at the bottom of the terminal and redraws it once per interval. Call end to
+// remove the line. text returns the line, without control characters. Live calls text in another
+// goroutine, and cuts the line to the terminal's width. Errors and warnings appear above the line.
+// Write all other output for standard error to above. If standard output is a terminal too, print
 // nothing on it until end is called.
 //
 // Live shows no line with --quiet or --trace, or if standard error is not a terminal or cannot redraw a

@@ -11,10 +11,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
-// Reach calls attempt, and repeats the call while the broker or its store cannot be reached. It starts
-// no attempt after budget has passed; 0 = one attempt. attempt must call reached when the broker has
-// answered. Reach does not repeat an attempt that has called reached or may have sent a write. It
-// reports on standard error that it is trying again.
+// Reach calls attempt, and repeats the call while the broker or its store cannot be reached. The
+// last attempt begins when budget has passed, at the latest; 0 = one attempt. attempt must call
+// reached when the broker has answered. Reach does not repeat an attempt that has called reached or
+// may have sent a write. It reports on standard error that it is trying again.
 func (a *App) Reach(ctx context.Context, budget time.Duration, attempt func(reached func()) error) error {
 	const firstPause, maxPause = 100 * time.Millisecond, 2 * time.Second
 	away := outage.Reporter{Notify: a.Notify}

@@ -75,8 +75,8 @@ func (a *App) Fault(err error) int {
 	return f.Code
 }
 
-// Refuse prints an error about one key of a command with several keys. It stores the first such error
-// in *first, for the exit code.
+// Refuse prints an error about one key of a command with several keys. If *first is nil, it becomes
+// a *fault.ExitError with the error's exit code, for the command to return.
 func (a *App) Refuse(first *error, err error) {
 	code := a.Fault(err)
 	if *first == nil {

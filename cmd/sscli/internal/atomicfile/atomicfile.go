@@ -18,9 +18,9 @@ import (
 	"github.com/sscli/sscli/internal/ownerfile"
 )
 
-// Write replaces the content of a file and keeps its permissions. A new file gets mode, less the umask.
-// Write follows a symbolic link, and writes to a device or a pipe instead of replacing it. The error is
-// a *[fs.PathError] about name.
+// Write replaces the content of a file and keeps its permissions. A new file gets mode, less the
+// umask. Write follows a symbolic link, and writes to a device or a pipe instead of replacing it.
+// The error wraps a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
 	f, err := Create(name, mode)
 	if err != nil {
@@ -40,13 +40,13 @@ func Replace(name string, data []byte, mode fs.FileMode) error {
 }
 
 // Exposed reports whether users other than the owner may read a file. It is false if there is no
-// such file, and on Windows, where the mode does not say who may read.
+// such regular file, and on Windows, where the mode does not say who may read.
 func Exposed(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o044 != 0 && runtime.GOOS != "windows"
 }
 
-// A File collects the new content of a file. Readers of the file see the content only after Commit.
+// A File collects the new content of a file. Readers of a regular file see it only after Commit.
 type File struct {
 	f      *os.File
 	name   string // as the user knows it

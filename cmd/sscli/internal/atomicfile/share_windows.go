@@ -11,7 +11,8 @@ import (
 	"github.com/sscli/sscli/internal/busyfile"
 )
 
-// move renames a file, and replaces the file at to, if there is one. Windows refuses to replace a read-only file.
+// move renames a file, and replaces any file that already has the new name. Windows refuses to
+// replace a read-only file.
 func move(from, to string) error {
 	return busyfile.Retry(func() error {
 		err := os.Rename(from, to)

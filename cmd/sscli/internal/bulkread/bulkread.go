@@ -39,9 +39,10 @@ type Entry struct {
 
 	Old *Entry // the entry to compare this one with; nil = nothing to compare
 
-	// Load, if set, returns the value of this Old entry, or guess itself if guess equals that value.
-	// [Store.Each] calls Load with the value of the key in the store, and sets Value to the result. If
-	// Load is nil, Value is already set.
+	// Load is only for an entry that is the Old of another. It returns the Old entry's value, or
+	// guess itself if guess equals that value. [Store.Each] calls Load with the value of the key in
+	// the store, and sets the Old entry's Value to the result. If Load is nil, Value is already
+	// set.
 	Load func(guess []byte) ([]byte, error)
 }
 
@@ -51,9 +52,9 @@ func (e Entry) WrittenSince(t time.Time) bool {
 	return !e.Version.IsZero() && !e.Version.Time().Before(t.Truncate(time.Millisecond))
 }
 
-// A Keys function calls add for each key to read from a store. The Entry has a Key, and Old if the
-// caller wants to compare. If Keys returns an error, such as one from add, the reading ends. ctx ends
-// when the reading ends.
+// A Keys function calls add for each key to read from s. In the Entry it sets Key and, to compare
+// the key with another entry, Old. An error from the function, such as one that add returned, ends
+// the reading. ctx ends when the reading ends.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
 // Scan returns a [Keys] function for the keys that match a pattern, in the store's order. The store may
@@ -76,7 +77,8 @@ func Scan(pattern string) Keys {
 	}
 }
 
-// Pages is like [client.Session.Scan], but requests a page again if its reply was lost.
+// Pages is like [client.Session.Scan], but requests a page again after a lost connection or a
+// lost reply.
 func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.ScanResult, error] {
 	return func(yield func(client.ScanResult, error) bool) {
 		var token []byte
@@ -100,7 +102,7 @@ func (s *Store) Pages(ctx context.Context, pattern string) iter.Seq2[client.Scan
 	}
 }
 
-// page reads the page after token. lost is the error of the previous attempt; nil = there was none.
+// page reads the page after token. lost is the error of the previous attempt; nil = first attempt.
 func (s *Store) page(ctx context.Context, pattern string, token []byte, lost error) (page client.ScanResult, err error) {
 	ctx, cancel := s.limit(ctx, lost)
 	defer cancel()
@@ -201,8 +203,8 @@ func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func
 	}
 }
 
-// send queues a GET for each key when it gets a place, and puts the requests into queue. It closes
-// queue at the end.
+// send takes a place from places for each key, queues the key's GET, and puts the request into
+// queue. It closes queue at the end.
 func (s *Store) send(ctx context.Context, keys Keys, places <-chan struct{}, queue chan<- request) {
 	defer close(queue)
 	pipe := s.Session.Pipeline(Window)

@@ -9,6 +9,6 @@
 //	s := certs.SelfSigned{Dir: "certs", Names: certs.ServerNames(":8883"), Now: time.Now()}
 //	cert, err := s.Prepare()
 //
-// Keys may be PKCS #8 (also encrypted), PKCS #1 or SEC 1, in PEM. Errors name the file and the
-// reason, and TLSConfig also names the flag or variable. They never contain a key or a password.
+// Keys may be PKCS #8 (also encrypted), PKCS #1 or SEC 1, in PEM. Errors of TLSConfig name
+// the setting's source, the file and the reason. No error contains a key or a password.
 package certs

@@ -52,8 +52,9 @@ func ServerNames(listen string) []string {
 	return slices.Compact(names)
 }
 
-// Prepare creates each certificate that is missing, has expired, or lacks one of Names, and returns the
-// server's certificate. It never overwrites a certificate from another CA.
+// Prepare creates each certificate that is missing, is not valid now, has no matching key, or lacks
+// one of Names, and returns the server's certificate. It never replaces an existing CA, and never
+// overwrites a certificate from another CA.
 func (s SelfSigned) Prepare() (tls.Certificate, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return tls.Certificate{}, err

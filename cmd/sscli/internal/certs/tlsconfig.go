@@ -83,8 +83,9 @@ func ReadPool(name string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// ReadSecret returns the content of a file without a final newline, or nil if the name in file is
-// empty. flag is the setting that names the file, for errors. The error is a *config.Error.
+// ReadSecret returns the content of a file without a final newline. It returns nil if file, the
+// name of the file, is empty. flag is the setting that names the file, for errors. The error is a
+// *config.Error.
 func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ type words struct {
 	completes bool     // the user's shell asks for completions
 	operands  []string // the words before a -- that are neither flags nor the values of known flags
 	help      bool     // -h or --help is among the words
-	host      string   // the word after -h; empty = a flag or nothing follows
+	host      string   // the word after -h; empty = no -h, or a flag or nothing follows
 }
 
 // command returns the word that may name a command, or "".

@@ -70,7 +70,7 @@ func Register(a *app.App, root *cobra.Command) {
 	walk(root)
 }
 
-// completeWords offers the words that begin with the typed text.
+// completeWords returns a function that offers the words with the typed prefix.
 func completeWords(words []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, part string) ([]string, cobra.ShellCompDirective) {
 		fit := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, part) })
@@ -86,10 +86,11 @@ func completeWords(words []string) cobra.CompletionFunc {
 // The script for PowerShell does not quote, and neither do scripts from old versions of sscli.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
 
-// scannedKeys returns the store's keys that begin with part, and all as for [Scan]. There are no keys if
-// no broker is configured, or if the broker has no SCAN or does not reply in time. If the completion
-// script does not quote candidates, scannedKeys leaves out keys that need quotes, because text that
-// others have stored would become part of the command line.
+// scannedKeys returns the store's keys that begin with part, and all as for [Scan]. There are no
+// keys with --askpass or --embedded, without a configured broker, or if the broker has no SCAN or
+// does not reply in time. If the completion script does not quote candidates, scannedKeys leaves
+// out keys that need quotes, because text that others have stored would become part of the command
+// line.
 func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, all bool) {
 	fits := isPlain
 	if set, _ := a.Env(QuotesVariable); set != "" {
@@ -143,8 +144,8 @@ func Scan(ctx context.Context, s *client.Session, prefix string) (found []string
 const maxListed = 500
 
 // offer returns the candidates that complete part. open is true if the word may continue after a
-// candidate. If there are more than maxListed keys, or if all is false, offer cuts
-// each key after the next slash.
+// candidate. If there are more than maxListed keys, or if all is false, offer cuts each key after
+// the next slash.
 //
 // If all is false, offer returns no candidate unless all keys are cut to the same text. Otherwise the
 // shell would insert the text that the candidates share, although keys that were not read might not
@@ -166,7 +167,7 @@ func offer(keys []string, part string, all bool) (candidates []string, open bool
 	return candidates, open
 }
 
-// isPlain reports whether a key has no special meaning to shells, to SCAN and to the flag parser.
+// isPlain reports whether a key has no special meaning to shells, SCAN or the flag parser.
 func isPlain(key string) bool {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
@@ -215,8 +216,8 @@ func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app
 // user's shell the candidates are always keys, because the store does not know which keys are locks.
 func names(a *app.App, most int, known func(s app.Shell, prefix string) (names []string, all bool)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// Cobra appends a -- to args. If there is an earlier --, the words after it are a command of
-		// the user.
+		// Cobra appends -- to args. The words after an earlier -- are another program's command
+		// line.
 		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
 			return nil, cobra.ShellCompDirectiveDefault
 		}

@@ -74,7 +74,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// newContext returns the context that has these values in the context file. The error is a *FileError.
+// newContext returns the context with the given values from the context file. The error is a
+// *FileError.
 func newContext(name string, values map[string]value) (Context, error) {
 	c := Context{Values: make(map[string]string)}
 	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
@@ -154,7 +155,8 @@ func (c Context) layer(name, file string) layer {
 // Change stores the connection flags of a command line in the context, and removes the flags in
 // unset. A flag replaces the flags that exclude it: --url replaces --host. File names become
 // absolute, so that they do not depend on the working directory. none is true if there was nothing
-// to set or remove. The error is an *[Error] or a *[NoBrokerError]; the context is then unchanged.
+// to set or remove. The error is an *[Error], a *[SchemeError] or a *[NoBrokerError]; the context
+// is then unchanged.
 func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err error) {
 	values := maps.Clone(c.Values)
 	if values == nil {
@@ -203,8 +205,8 @@ func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err erro
 	return len(onLine) == 0 && len(unset) == 0, nil
 }
 
-// check returns an error if the context names no broker, or if its values exclude each other.
-// onLine holds the flags of this command line.
+// check returns an error if the context names no broker, or if its values are invalid or exclude
+// each other. onLine holds the flags of this command line.
 func (c Context) check(onLine map[string]bool) error {
 	l := c.layer("", "")
 	for flag, v := range l {

@@ -31,7 +31,7 @@ type FileError struct {
 	Why  string // what is wrong
 	Hint string // the next command to type; empty = none
 
-	path string // Key without quotes, used to find Line; empty = Line is known
+	path string // Key without quotes, to find Line if it is 0; empty = do not look
 }
 
 func (e *FileError) Error() string {

@@ -121,7 +121,8 @@ func Words() map[string][]string {
 	return words
 }
 
-// Variables returns the environment variables that [Resolve] reads, by flag.
+// Variables returns the environment variables that can stand in for a flag, by flag, in order of
+// precedence.
 func Variables() map[string][]string {
 	vars := make(map[string][]string)
 	for _, s := range settings() {

@@ -13,7 +13,7 @@ import (
 func proxyVariables() []string { return []string{"ALL_PROXY", "all_proxy"} }
 
 // proxy resolves which proxy to use, if any. A proxy that is configured for sscli is always used. A
-// proxy that is configured for all programs is not used for the hosts in NO_PROXY and for this
+// proxy that is configured for all programs is not used for the hosts in NO_PROXY or for this
 // machine. With --via there is no proxy, because kubectl decides how to reach the cluster.
 func (r *resolver) proxy(env func(string) (string, bool)) {
 	text := r.all("proxy")

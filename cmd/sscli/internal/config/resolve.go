@@ -20,13 +20,13 @@ type Settings struct {
 	Context     string   // the name of the context in use; empty = none
 	ContextFile string   // the file that holds the context
 	Protected   bool     // ask before each write in this context
-	Choices     []string // the contexts to choose from; nil if a context is in use, or if None was given
+	Choices     []string // the contexts to choose from; nil if one is in use or none is needed
 	Override    Override // the variables that override the chosen context
 
 	Embedded  bool     // use an emulator inside this process in place of a broker
 	Address   string   // host:port
 	TLS       bool     // use TLS
-	Via       *Via     // how to reach Address, whose host is then the broker's name in the cluster; nil = TCP
+	Via       *Via     // how to reach Address, whose host is then the broker's name in the cluster; nil = not through kubectl
 	WebSocket string   // path of the WebSocket at Address; empty = no WebSocket
 	Proxy     *url.URL // may hold a password; nil = no proxy
 
@@ -51,14 +51,14 @@ type Settings struct {
 	NoPipelining    bool
 
 	Timeout   time.Duration // 0 = the default
-	RetryFor  time.Duration // how long to try again without a connection; 0 = the default
+	RetryFor  time.Duration // how long to keep trying to connect; 0 = the default
 	Output    string        // human, wide, raw, json or template=…; empty = the default
 	Color     string        // auto, always or never; empty = auto
 	Trace     bool
 	TraceFile string
 	Quiet     bool
 	Verbose   Level
-	Yes       bool // confirms every write in a protected context
+	Yes       bool // do not ask before any write
 
 	// Sources maps the name of a flag to the source of its value: "--port", "SSCLI_PORT",
 	// "context lab: port", …
@@ -109,7 +109,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Source + ": " + e.Why }
 
-// Advice returns the next command to type. ok is false if the value comes from a variable.
+// Advice returns the next command to type; for most flags it is empty. ok is false if the value
+// comes neither from a flag nor from a context.
 func (e *Error) Advice() (hint string, ok bool) {
 	if e.Source == "--output" {
 		return "sscli help output", true
@@ -134,9 +135,9 @@ func (l layer) has(flags ...string) bool {
 }
 
 // Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
-// *[FileError] or an *[UnknownContextError]. Even with an error, the settings that could be read are
-// valid, so that the error can be printed in the requested form. A missing broker is not an error:
-// see [Settings.Broker].
+// *[SchemeError], a *[FileError] or an *[UnknownContextError]. Even with an error, the settings
+// that could be read are valid, so that the error can be printed in the requested form. A missing
+// broker is not an error: see [Settings.Broker].
 //
 // Resolve reads the context file only if its content can matter.
 func Resolve(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, error) {
@@ -258,7 +259,7 @@ func (r *resolver) flag(flag, value string) bool {
 	return b
 }
 
-// each resolves every setting s that is not in a group and for which which(s) is true.
+// each resolves the settings that the function which selects, except those in a group.
 func (r *resolver) each(which func(setting) bool) {
 	for _, s := range settings() {
 		if s.group != groupAlone || !which(s) {

@@ -235,7 +235,7 @@ func findSetting(flag string) (setting, bool) {
 	return setting{}, false
 }
 
-// flagsOf returns the flag of every setting s for which which(s) is true.
+// flagsOf returns the flags of the settings that the function which selects.
 func flagsOf(which func(setting) bool) []string {
 	var flags []string
 	for _, s := range settings() {

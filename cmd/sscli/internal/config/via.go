@@ -28,7 +28,7 @@ type Via struct {
 // viaForm is the syntax of --via.
 const viaForm = "kubectl[:[CONTEXT/][NAMESPACE/]SERVICE[:PORT]]"
 
-// kindNames holds kubectl's names for each kind of resource that kubectl can forward to. sscli uses the
+// kindNames holds kubectl's names for each kind of resource that --via accepts. sscli uses the
 // first name of each kind.
 var kindNames = [...][]string{
 	{"service", "services", "svc"},
@@ -57,7 +57,7 @@ func IsResourceName(name string) bool {
 }
 
 // ParseVia parses the value of --via, from the right, because the name of a context may contain
-// slashes and colons. An empty part gets its default.
+// slashes and colons. A part that is left out gets its default.
 func ParseVia(text string) (Via, error) {
 	v := Via{Namespace: defaultNamespace, Port: defaultViaPort}
 	rest, found := strings.CutPrefix(text, "kubectl:")
@@ -193,8 +193,8 @@ func (s Settings) ClusterCA() string {
 	return cmp.Or(s.ViaCA, defaultViaCA)
 }
 
-// ClusterAccount returns the name of the service account as which --via logs in. The name is empty if
-// another setting says how to log in.
+// ClusterAccount returns the name of the service account that --via logs in as. The name is empty
+// if another setting says how to log in.
 func (s Settings) ClusterAccount() string {
 	if s.Via == nil || s.SATFile != "" || s.Username != "" || s.CertFile != "" {
 		return ""

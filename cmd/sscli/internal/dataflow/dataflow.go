@@ -52,7 +52,7 @@ type Dataset struct {
 	Key    string
 	Alias  string       // the name that rules use; by default the key
 	Fields []Field      // the fields of its records that the definition uses
-	On     dataset.Path // the match field, if the expression is $1 == $2; else nil
+	On     dataset.Path // the match field; nil if there is none, or if the expression is not $1 == $2
 }
 
 // A Field is a field of the records of a data set.
@@ -66,7 +66,7 @@ type Field struct {
 type reader struct {
 	file  File
 	first int  // number of lines in the file before the text
-	one   bool // the whole text is on one line of the file
+	one   bool // lines of the text are not lines of the file: findings are on line first+1
 	inner bool // the text is a string in a definition
 }
 

@@ -43,7 +43,7 @@ type oldLine struct {
 	id     identity
 	offset int
 	line   int32
-	used   int32 // how many lines with this id are paired; only set in the first one
+	used   int32 // number of lines with this id that are paired; only set in the first of them
 }
 
 // NewDiff parses the old value, and keeps it. It returns an error if old is not a data set.

@@ -12,7 +12,7 @@ type Condition struct {
 	Value []byte // JSON
 }
 
-// A Query finds the record that a data flow uses: the first one that meets all conditions.
+// A Query selects the record that a data flow uses: the first one that meets all conditions.
 //
 // The documentation of data flows does not define ==. In a Query, two values are equal if they have the
 // same type (string, boolean, integer or decimal) and the same value. A string never equals a number,

@@ -34,8 +34,8 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// RunChild runs a command to its end. If the command fails, the error is an *[ExitError] with the
-// command's exit code.
+// RunChild runs a command to its end. If the command's exit code is not 0, the error is an
+// *[ExitError] with that code.
 func RunChild(c process.Command) error {
 	runner := process.NewRunner()
 	defer runner.Close()
@@ -175,7 +175,7 @@ func (e *DatasetError) Unwrap() error { return e.Err }
 
 func (e *DatasetError) Advice() (string, bool) { return e.Hint, true }
 
-// A NotWrittenError means that an edited value was not written.
+// A NotWrittenError means that a value was not written, for example because the key changed.
 type NotWrittenError struct {
 	Why  string // why it was not written
 	Hint string // the next thing to type; empty if there is none

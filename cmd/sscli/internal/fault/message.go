@@ -100,13 +100,14 @@ func nameWords(c *x509.Certificate) string {
 	return strings.Join(names, ", ")
 }
 
-// Describe adds a request's verb and key to its error.
+// Describe adds a request's verb and key to its error. err must not be nil.
 func Describe(c client.Command, err error) error {
 	return &requestError{verb: c.Verb(), key: c.Key(), token: c.Fence(), err: err}
 }
 
-// DescribeScan is like [Describe], for a scan. If the broker has no SCAN, the result wraps a
-// [NoScanError]. If the store refuses the pattern, the result has a hint about the syntax of patterns.
+// DescribeScan is like [Describe], for a scan, but returns nil and an [OutputError] unchanged. If
+// the broker has no SCAN, the result wraps a [NoScanError]. If the store refuses the pattern, the
+// result has a hint about the syntax of patterns.
 func DescribeScan(c client.Command, err error) error {
 	if err == nil || IsA[*OutputError](err) {
 		return err

@@ -7,9 +7,9 @@
 //	f.Bind(flags)
 //	o, err := f.Options() // client.WriteOptions
 //
-// `lock run` creates a File, writes each new token to it, and empties it when the lock is lost. When
-// the command under `lock run` starts sscli with `--fence lock`, that sscli reads the file. It finds
-// either a whole token or an empty file. If the file is empty or unreadable, the error is
+// `lock run` creates a File, writes each new token to it, and empties it when the lock is lost.
+// When the command under `lock run` starts sscli with `--fence lock`, that sscli reads the file. It
+// finds either a whole token or an empty file. If the file is empty or unreadable, the error wraps
 // client.ErrLockLost and nothing is sent.
 package fence
 
@@ -160,8 +160,8 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.Force, "force-fence", false, "override the fencing token of the key, and fence out the holder of its lock")
 }
 
-// Options returns the write options for the flags. With --fence lock it reads the fence file, so
-// call it right before sending.
+// Options returns the write options with the token of --fence; --force-fence does not change them.
+// With --fence lock, Options reads the fence file, so call it right before sending.
 func (f *Flags) Options() (client.WriteOptions, error) {
 	switch {
 	case f.Force && f.token != "":

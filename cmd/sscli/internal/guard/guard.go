@@ -8,8 +8,8 @@
 //	w.Changed = func(now client.GetResult) error { … }
 //	err = w.Set(ctx, value, client.SetOptions{})
 //
-// There is one gap: a value that another client writes between this second read and the write is
-// overwritten without notice, unless a fencing token protects the key.
+// There is one gap: if another client writes an existing key between the second read and the write,
+// its value is overwritten without notice, unless a fencing token protects the key.
 package guard
 
 import (
@@ -65,8 +65,8 @@ type Write struct {
 	Before  State
 	Force   bool // --force-fence
 
-	// Changed returns the error that Set returns if another client has changed the key. Set has then
-	// written nothing. now is the present content of the key.
+	// Changed returns the error that Set returns if another client has changed the key. Set has
+	// then written nothing. now is the current content of the key.
 	Changed func(now client.GetResult) error
 
 	// Fence returns the write options with the fencing token. Set calls Fence right before the write.
@@ -113,8 +113,8 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
 }
 
-// NotWritten returns the error for a key that changed and was therefore not written. now is the present
-// content of the key. meanwhile is a text for when the key changed, such as "while you edited".
+// NotWritten returns the error for a key that changed and was therefore not written. now is the
+// current content of the key. meanwhile says when the key changed, as in "while you edited".
 func NotWritten(key string, now client.GetResult, meanwhile string) *fault.NotWrittenError {
 	what := format.BriefWord(key)
 	switch {

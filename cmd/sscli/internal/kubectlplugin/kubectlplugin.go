@@ -15,9 +15,10 @@ import (
 // Name is the name under which kubectl starts the plugin, without .exe.
 const Name = "kubectl-sscli"
 
-// Setup removes kubectl's flags from the beginning of a command line. It returns the remaining
-// arguments, and the lookup function of the environment to use with them. If --kubeconfig is given,
-// Setup sets KUBECONFIG in the environment of this process, so that every kubectl inherits it.
+// Setup removes kubectl's flags from the beginning of args. It returns the remaining arguments, and
+// a function to use in place of env, which passes the flags on as SSCLI_VIA. If --kubeconfig is
+// given, Setup sets KUBECONFIG in the environment of this process, so that every kubectl inherits
+// it.
 func Setup(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
 	var kubeContext, namespace, kubeconfig string
 	flags := map[string]*string{"--context": &kubeContext, "--namespace": &namespace, "-n": &namespace, "--kubeconfig": &kubeconfig}

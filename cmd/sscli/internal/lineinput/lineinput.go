@@ -26,7 +26,7 @@ import (
 // A Line is a line of the input.
 type Line struct {
 	Number int         // from 1; 0 = Err is not about a line
-	Text   string      // the line as written
+	Text   string      // the line as written; a JSON line for each key of a statestore.json
 	Words  []repl.Word // the words of a command; nil if Options.JSON is set
 	Err    error       // why the line cannot be read or parsed; nil = no error
 	End    bool        // Err ends the input: no line follows
@@ -149,10 +149,10 @@ type Entry struct {
 	repl.Entry
 }
 
-// Entries returns an iterator over the JSON lines of source, starting at the line with number first. It
-// ends with the first error: the cause of ctx if ctx ends, a read error, or a *fault.UsageError about a
-// line. If source is a terminal or a pipe, a goroutine may still read from it after the iteration,
-// because nothing can interrupt the read.
+// Entries returns an iterator over the JSON lines of source, starting at line number first. The
+// iteration ends with the first error: the cause of ctx if ctx ends, a read error, or a
+// *fault.UsageError about the content. If source is a terminal or a pipe, a goroutine may still
+// read from source after the iteration, because nothing can interrupt the read.
 func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for line := range Lines(ctx, source, first) {
@@ -171,7 +171,7 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 }
 
 // Lines returns an iterator over the JSON lines of source, like [Entries], but does not parse them.
-// When ctx has ended, the Err of a line is the cause of ctx.
+// When ctx has ended, the Err of the next line is the cause of ctx.
 func Lines(ctx context.Context, source io.Reader, first int) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		o := Options{JSON: true, From: first}

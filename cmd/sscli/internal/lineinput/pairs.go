@@ -29,7 +29,7 @@ func beginsArray(r *bufio.Reader) bool {
 // member, whose name is the key and whose value is a string, as in Microsoft's sample. Microsoft
 // does not document other types of values, so they are an error.
 //
-// The method next converts each object to a JSON line. Its number is that of the line in the
+// The method next converts each object to a JSON line, with the number of the line in the
 // statestore.json on which the object begins.
 type pairs struct {
 	source io.Reader
@@ -101,7 +101,7 @@ func (p *pairs) count(offset int) {
 	p.counted = offset
 }
 
-// wrong ends the input, and returns an error from the decoder with its line number.
+// wrong ends the input, and returns err, an error from the decoder, with its line number.
 func (p *pairs) wrong(err error) (repl.Line, error) {
 	offset := len(p.text)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {

@@ -72,9 +72,9 @@ type lock struct {
 
 	last      time.Time // when an acquisition or renewal was last seen; zero = never
 	renewals  int
-	intervals time.Duration // sum of the times between renewals
-	n         int           // number of times that were added to intervals
-	longest   time.Duration // the longest time between two renewals
+	intervals time.Duration // sum of the times between writes by the holder
+	n         int           // number of those times
+	longest   time.Duration // the longest time between two writes by the holder
 
 	expired bool // inferred: the lock is free because its lease expired
 }
@@ -243,7 +243,7 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 // reason.
 //
 // A running holder renews the lock several times per lease. It therefore releases the lock within one
-// interval after its last renewal. The lease expires after two intervals at the earliest.
+// interval after its last renewal. The lease expires no earlier than two intervals after it.
 func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"

@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An Observer counts the renewals by the current holder of a lock. It counts the renewals while the
-// connection is lost as one. If the store does not announce renewals, only [Observer.AddTo] counts
+// An Observer counts the renewals by the current holder of a lock. All renewals while the
+// connection is lost count as one. If the store does not announce renewals, only [Observer.AddTo] counts
 // a renewal, at most one.
 type Observer struct {
 	held      bool
@@ -18,8 +18,8 @@ type Observer struct {
 	token     client.Version
 	written   time.Time // when the holder was last seen to write the key; zero = not seen
 	renewals  int
-	intervals time.Duration // sum of the times between renewals
-	n         int           // number of times that were added to intervals
+	intervals time.Duration // sum of the known times between writes by the holder
+	n         int           // number of those times
 	err       error         // why the lock is no longer watched
 }
 

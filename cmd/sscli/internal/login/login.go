@@ -13,8 +13,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Describe adds to the error of a refused login the credentials that were sent, and a hint that suits
-// them. It returns other errors unchanged. canAsk means that sscli can ask the user for a password.
+// Describe adds the credentials that were sent, and in most cases a hint, to the error of a refused
+// login. It returns other errors unchanged. canAsk means that sscli can ask the user for a
+// password.
 func Describe(err error, s config.Settings, canAsk bool) error {
 	kind := fault.Of(err).Kind
 	switch kind {
@@ -34,8 +35,8 @@ func Describe(err error, s config.Settings, canAsk bool) error {
 	return e
 }
 
-// sentLogin describes the credentials that are sent: the user and the password file, the token file and
-// the age of its token, and the subject of the certificate. The text contains no secret.
+// sentLogin describes the credentials that are sent: a token, or the user and the source of the
+// password, and the client certificate. The text contains no secret.
 func sentLogin(s config.Settings, now time.Time) string {
 	var sent []string
 	switch {
@@ -66,8 +67,8 @@ func password(s config.Settings) string {
 	return "no password"
 }
 
-// tokenAge returns a text for when the token in a file was issued and when it expires. It omits a time
-// that the token does not contain.
+// tokenAge returns a text that says when the token in a file was issued and when it expires. It
+// omits a time that the token does not contain.
 func tokenAge(file string, now time.Time) string {
 	token, err := client.ReadToken(file)
 	if err != nil {

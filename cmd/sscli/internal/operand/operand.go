@@ -2,8 +2,8 @@
 //
 // The -5 in `set temp -5` is an operand, and so is a quoted word in a line of sscli's shell or of a
 // batch. [Protect] marks such words before a flag parser gets them. [Unprotect] and
-// [UnprotectFlags] remove the marks from the parser's results. Package cmdline calls these functions
-// for commands, and package batch for its lines, so that a command sees the words that the user wrote.
+// [UnprotectFlags] remove the marks from the parser's results, so that a command sees the words
+// that the user wrote.
 package operand
 
 import (

@@ -35,7 +35,7 @@ func (r *Reporter) Away() bool { return !r.began.IsZero() }
 func (r *Reporter) Began() time.Time { return r.began }
 
 // Trouble begins an outage or, during an outage, replaces its error. It prints a line if one is due.
-// doing is a text for what happens next, such as "trying again".
+// doing says what sscli does next, such as "trying again".
 func (r *Reporter) Trouble(err error, doing string) {
 	r.why = fault.Message(err)
 	if r.Away() {
@@ -81,7 +81,7 @@ func (r *Reporter) Report(err error, doing string) {
 	r.Trouble(err, doing)
 }
 
-// reconnecting is the text for what a watch does while the connection is lost.
+// reconnecting says what a watch does while the connection is lost.
 const reconnecting = "connecting again"
 
 // Next returns the next event of a watch. While it waits, it prints how long an outage has lasted. It

@@ -83,7 +83,7 @@ func (g *Guarded) Stop() {
 
 // Run runs the command to its end and forwards signals to it. Call Limit before Run. The error is
 // a *[StartError], [ErrLate], [ErrGuardDied], or a *[signals.Interrupted] if a signal came before
-// the command was started.
+// Run.
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
@@ -155,8 +155,8 @@ func (g *Guarded) left() time.Duration {
 	return g.killAt.left()
 }
 
-// isOverdue kills the command once its deadline has passed. It returns true if the guard has not
-// reported the end of the command within killTimeout after that.
+// isOverdue kills the command once its deadline has passed. It returns true when killTimeout has
+// passed since the first kill, and the guard has still not reported the end of the command.
 func (g *Guarded) isOverdue() bool {
 	if g.left() > 0 {
 		return false
@@ -169,7 +169,7 @@ func (g *Guarded) isOverdue() bool {
 	return g.giveUpAt.passed()
 }
 
-// Close ends the guard, which kills the command if it is still running. Close may be called without
+// Close ends the guard, which kills a command that is still running. Close may be called without
 // Run, and more than once.
 func (g *Guarded) Close() {
 	signal.Stop(g.signals)

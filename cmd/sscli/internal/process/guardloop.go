@@ -92,7 +92,7 @@ func (g *guard) wake() <-chan time.Time {
 	return time.After(max(0, min(clockInterval, left)))
 }
 
-// note adds a line to the log. Call it after the action, so that the log does not delay it.
+// note adds a line to the log. Call it after an action, so that the log does not delay the action.
 func (g *guard) note(format string, args ...any) {
 	if g.log == nil {
 		return
@@ -214,7 +214,7 @@ func (g *guard) kill() {
 	g.killSent = true
 }
 
-// endNow kills everything immediately, because sscli has died.
+// endNow kills everything immediately, because sscli has died or has closed the pipe.
 func (g *guard) endNow() {
 	if g.pid > 0 {
 		g.left = false

@@ -51,9 +51,9 @@ func (j *job) forward(s os.Signal) {
 	j.sendSignal(s.(syscall.Signal))
 }
 
-// suspend is called when a signal, by, has stopped the command. If the terminal stopped the command, or
-// sscli forwarded SIGTSTP to it, suspend stops sscli too, so that the shell does not wait for sscli
-// forever.
+// suspend is called when the command was stopped; by is the signal that stopped it. If the terminal
+// stopped the command, or sscli forwarded SIGTSTP to the command, suspend stops sscli too, so that
+// the shell does not wait for sscli forever.
 func (j *job) suspend(by syscall.Signal) {
 	terminalAccess := by == unix.SIGTTIN || by == unix.SIGTTOU
 	byTerminal := j.tty != nil && j.tty.given || terminalAccess
@@ -73,7 +73,7 @@ func (j *job) suspend(by syscall.Signal) {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		}
 		// sscli is stopped here until SIGCONT, except in an orphaned process group: no shell
-		// could continue it, so the kernel discards the stop signal.
+		// could continue it, so the kernel discards stopSignal.
 		continued = j.awaitContinue(200 * time.Millisecond)
 	}
 	if !continued && terminalAccess {

@@ -98,7 +98,7 @@ func (e *StartError) Unwrap() error { return e.Err }
 func (e *StartError) ExitCode() int { return e.Code }
 
 // newStartError returns the StartError for an error from os/exec or the system. It removes the
-// name from err, because the message of StartError begins with it.
+// name from err, because the message of a StartError contains the name already.
 func newStartError(name string, err error) *StartError {
 	code := CodeSetup
 	switch {

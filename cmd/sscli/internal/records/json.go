@@ -212,7 +212,7 @@ func (d *jsonReader) errorAt(offset int64, err error) error {
 type lineIndex struct {
 	source io.Reader
 	size   int64   // number of bytes read
-	starts []int64 // offsets of lines; those before the last result of position are dropped
+	starts []int64 // offsets of lines; position drops the lines before its result
 	first  int     // number of the line at starts[0]
 }
 

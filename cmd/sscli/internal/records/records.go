@@ -4,7 +4,7 @@
 //
 //	for r, err := range records.Read(file, records.Options{Name: "sites.csv"}) {
 //		if err != nil {
-//			return err // if the content is wrong, it wraps an *Error with line and column
+//			return err // wraps an *Error with line and column if the content is wrong
 //		}
 //		value = append(append(value, r.JSON...), '\n')
 //	}

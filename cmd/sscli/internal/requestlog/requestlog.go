@@ -71,8 +71,8 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	return &Log{detailed: level > 1, out: out}, nil
 }
 
-// Observe writes a line for an event. It omits the events of [observe.Apply] and, without -vv, minor
-// events. It ignores write errors, because there is no place left to report them.
+// Observe writes a line for an event. It omits events whose Op is [observe.Apply] and, without -vv,
+// minor events. It ignores write errors, because there is no place left to report them.
 func (l *Log) Observe(e observe.Event) {
 	if e.Op == observe.Apply || e.Minor && !l.detailed {
 		return

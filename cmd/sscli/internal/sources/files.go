@@ -25,7 +25,7 @@ type file struct {
 	where   string // where the key is defined, for errors
 }
 
-// newFile returns the file for a key whose value comes from the file at the path name.
+// newFile returns the file for a key. name is the path of the file that holds the value.
 func newFile(key, name string) file {
 	return file{key: key, name: name, dataset: isDataset(name), where: format.Path(name)}
 }
@@ -37,7 +37,7 @@ func isDataset(name string) bool {
 }
 
 // keyOf returns the key for the path of a file. A data set's key has no extension, because its value
-// is JSON Lines whatever the format of the file.
+// is JSON Lines in any case.
 func keyOf(path string) string {
 	key := filepath.ToSlash(path)
 	if isDataset(key) {

@@ -29,7 +29,7 @@ func check(e repl.Entry) checkedLine {
 	return l
 }
 
-// checkedLines is a list of checkedLine. It is stored in blocks, so that appending copies nothing.
+// checkedLines is a list of checkedLine. It is stored in blocks, so that growing copies no lines.
 type checkedLines struct {
 	blocks [][]checkedLine
 	len    int

@@ -70,7 +70,7 @@ func errorAt(line int, text string, args ...any) error {
 func lineOf(n ast.Node) int { return n.GetToken().Position.Line }
 
 // parseManifest parses a manifest. The field where of each returned file is only ":LINE". Errors begin
-// with ":LINE: " or ": ". manifest puts the name before them.
+// with ":LINE: " or ": ". The caller puts the file's name before them.
 func parseManifest(text []byte) ([]file, error) {
 	if len(text) > maxManifest {
 		return nil, errors.New(": larger than 1 MiB: put large values into files")
@@ -127,8 +127,8 @@ func parseManifest(text []byte) ([]file, error) {
 	return all, err
 }
 
-// nestedDeeply reports whether text may be nested too deeply to parse. The memory of the YAML library
-// grows with the square of the depth.
+// nestedDeeply reports whether text may be nested too deeply to parse. The memory that the YAML
+// library uses grows with the square of the depth.
 func nestedDeeply(text []byte) bool {
 	const most = 200
 	depth, deepest := 0, 0
@@ -144,8 +144,8 @@ func nestedDeeply(text []byte) bool {
 	return deepest > most || bytes.Contains(text, bytes.Repeat([]byte("- "), most)) || bytes.Contains(text, bytes.Repeat([]byte("? "), most))
 }
 
-// members calls f for each member of the mapping n. If n is not a mapping, members returns an error
-// that describes the expected mapping with want.
+// members calls f for each member of the mapping n. want describes the mapping, for the error if n
+// is not a mapping.
 func members(n ast.Node, want string, f func(name string, n ast.Node) error) error {
 	mapping, ok := n.(ast.MapNode)
 	if !ok {

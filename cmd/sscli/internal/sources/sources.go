@@ -18,7 +18,7 @@
 //
 //   - [Open] checks every source before it returns, so that a mistake in any source is found before
 //     the first write.
-//   - Memory holds all keys but only one value at a time. Standard input, a manifest and a
+//   - Memory holds all keys but only a limited number of values. Standard input, a manifest and a
 //     statestore.json are held in memory as a whole.
 //   - Entries returns each key once. If several sources, or lines of a file, have the same key, the
 //     last one wins.
@@ -42,7 +42,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// An Entry is a key and the value it should have.
+// An Entry is a key and the value that the key should have.
 type Entry struct {
 	Key     string
 	Found   bool              // false: the key was missing from the exported store
@@ -56,7 +56,7 @@ type Entry struct {
 // Options configure [Open].
 type Options struct {
 	Prefix string                                    // put before keys that are derived from names of files
-	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil: "-" is an error
+	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil = "-" is an error
 }
 
 // A digest identifies a key or a value by its hash. Later passes over lines compare the digest of the

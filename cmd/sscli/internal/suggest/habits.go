@@ -13,8 +13,8 @@ type Meaning struct {
 
 // Command returns what users of other tools mean by words, or the zero Meaning if it does not know the
 // words. words must not be empty. under is the path of the command after which the user typed the
-// words: "" for sscli itself, or "lock". exists reports whether sscli has a command with a path. The
-// hint contains keys, names and patterns from the words, but no values.
+// words, such as "lock", or "" for sscli itself. exists reports whether sscli has a command with
+// this path. The hint contains keys, names and patterns from the words, but no values.
 func Command(under string, words []string, exists func(path string) bool) Meaning {
 	word := strings.ToLower(words[0])
 	if len(words) > 1 {
@@ -30,7 +30,7 @@ func Other(under string, words []string, exists func(path string) bool) Meaning 
 	return meaning(under, anyWord, words, exists)
 }
 
-// anyWord marks a row of the table that applies to every word.
+// anyWord marks a row for [Other]: it applies to every word.
 const anyWord = "*"
 
 // meaning returns the Meaning of a word from the table of habits.
@@ -75,9 +75,9 @@ func path(hint string) string {
 	return strings.Join(names, " ")
 }
 
-// fill replaces the placeholders in a hint with operands: KEY, NAME and PATTERN with the first operand,
-// PREFIX* with the first operand and a *, and KEY... with all operands. If there is no operand, it
-// removes [PATTERN].
+// fill replaces the placeholders in a hint with operands: KEY, NAME, PATTERN and [PATTERN] with the
+// first operand, PREFIX* with the first operand and a *, and KEY... with all operands. If there is
+// no operand, it removes [PATTERN].
 func fill(hint string, operands []string) string {
 	var out []string
 	for w := range strings.FieldsSeq(hint) {
@@ -281,7 +281,7 @@ func habits() []habit {
 }
 
 // Flag returns the flag of sscli that does the same as another tool's flag, or "" if there is none.
-// The result has no dashes. A placeholder or a remark may follow the flag.
+// The flag has no leading dashes. A placeholder or a remark may follow it.
 func Flag(name string) string {
 	for _, f := range [][2]string{
 		{"pass passwd password pw secret", "password-file FILE, or --askpass to type it"},

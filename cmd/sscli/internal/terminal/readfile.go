@@ -22,7 +22,7 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		defer f.Close()
 		opened.Store(f)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx) // the function below may have run already; then nothing would end the read
+			return nil, context.Cause(ctx) // stop, below, may have run already; then nothing would end the read
 		}
 		return io.ReadAll(f)
 	}, func() bool {

@@ -67,7 +67,7 @@ func Ask(ctx context.Context, stderr *os.File, question string) (string, error) 
 }
 
 // AskSecret prints a question on the terminal and reads a line without echo. It returns the same errors
-// as [Ask], and an *[signals.Interrupted] if the user types Ctrl-C.
+// as [Ask], and a *[signals.Interrupted] if the user types Ctrl-C.
 func AskSecret(ctx context.Context, stderr *os.File, question string) (secret []byte, err error) {
 	tty, err := openTerminal()
 	if err != nil {
@@ -99,8 +99,9 @@ func readFrom[T any](ctx context.Context, tty *os.File, read func(*os.File) (T, 
 	}, func() bool { return tty.SetReadDeadline(time.Now()) == nil })
 }
 
-// ReadSecretLine reads a line from a terminal in raw mode. Backspace, Ctrl-U, Ctrl-C and Ctrl-D have
-// their usual effect.
+// ReadSecretLine reads a line from a terminal in raw mode. Backspace and Ctrl-U have their usual
+// effect. The error after Ctrl-C is a *[signals.Interrupted]. Ctrl-D on an empty line is an error
+// too.
 func ReadSecretLine(r io.Reader) ([]byte, error) {
 	const interrupt, end, backspace, kill, rubout = 3, 4, 8, 21, 127
 	var line []byte
@@ -142,8 +143,8 @@ func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
 }
 
 // interruptible runs read in a goroutine and waits until read returns or ctx ends. When ctx ends,
-// interruptible calls stop, which reports whether it has ended the read. If it has not, read continues
-// in its goroutine.
+// interruptible calls stop, which reports whether it has ended the read. If stop returns false,
+// read continues in its goroutine.
 func interruptible[T any](ctx context.Context, read func() (T, error), stop func() bool) (T, error) {
 	type result struct {
 		value T
@@ -166,7 +167,7 @@ func interruptible[T any](ctx context.Context, read func() (T, error), stop func
 	}
 }
 
-// named prefixes a read error with "the terminal". It returns an *[signals.Interrupted] unchanged.
+// named prefixes a read error with "the terminal". It returns a *[signals.Interrupted] unchanged.
 func named(err error) error {
 	if _, ok := errors.AsType[*signals.Interrupted](err); ok || err == nil {
 		return err

@@ -14,7 +14,8 @@ type Answers struct {
 	most int            // the largest number in n
 }
 
-// Add counts a packet, if it is a request or the reply to a counted request. It ignores duplicates.
+// Add remembers a request, or counts a reply to a remembered request. It ignores other packets and
+// duplicates.
 func (a *Answers) Add(e mqtt.Event) {
 	if e.Message == nil || e.Duplicate || e.Message.Correlation == nil {
 		return

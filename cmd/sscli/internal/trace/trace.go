@@ -1,5 +1,5 @@
-// Package trace prints the packets on a connection, one per line, and explains those that are
-// requests, replies and notifications of the store.
+// Package trace prints the packets on a connection, one per line, and explains the requests,
+// replies and notifications of the store among them.
 //
 //	tap, end, err := trace.Open(os.Stderr, "")
 //	o.Trace = tap // o is a client.Options
@@ -28,8 +28,8 @@ import (
 )
 
 // Open returns the function tap, which prints a line for each packet to w, and appends the line to the
-// file with the given name. w may be nil, and name may be empty. If both are, tap is nil. tap may be
-// called concurrently. end closes the file, and returns the first write error.
+// file with the given name. w may be nil, and name may be empty. If there is neither, tap is nil.
+// tap may be called concurrently. end closes the file, and returns the first write error.
 func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
 	var to []io.Writer
 	var file *os.File
@@ -84,7 +84,7 @@ func (t *tracer) print(e mqtt.Event) {
 }
 
 // Line returns the line for a packet: seconds since the start, direction, packet type, packet
-// identifier, size, and contents.
+// identifier, size, DUP if it is a duplicate, and contents.
 func Line(e mqtt.Event, since time.Duration) string {
 	var b strings.Builder
 	arrow := "<-"

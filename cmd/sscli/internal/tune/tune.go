@@ -52,9 +52,9 @@ func BoundMemory(bound func() int) (stop func()) {
 // large is the minimum size of a value, in bytes, for which SaveMemory and FreeMemory have an effect.
 const large = 16 << 20
 
-// SaveMemory sets a memory limit of 2.5 times size until restore is called. The garbage collector then
-// frees values of this size soon after their last use. SaveMemory does nothing if size is less than the
-// constant large.
+// SaveMemory sets a memory limit of 2.5 times size, in bytes, until restore is called. The garbage
+// collector then frees values of this size soon after their last use. SaveMemory does nothing if
+// size is less than the constant large.
 func SaveMemory(size int) (restore func()) {
 	if size < large {
 		return func() {}

@@ -41,7 +41,7 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 }
 
 // attempt connects and carries out a request. It calls reached when it has connected, unless the
-// request is a single command, which a.Reach may repeat if nothing was sent.
+// request is a single command, which a.Reach may repeat if no write was sent.
 func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()

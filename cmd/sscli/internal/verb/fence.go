@@ -110,7 +110,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var known []string
-	hint := "" // empty = the table's hint
+	hint := "" // empty = the hint in the table of package fault
 	lock, _ := a.Env(fence.EnvLockName)
 	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version

@@ -33,9 +33,9 @@ func (a *Answer) Lost() *client.LostAnswerError {
 // requests have expired, and then reads all their keys within timeout. It leaves other answers
 // as they are.
 //
-// If the key holds the value of the write, Reply is the reply that the store would have sent, as far
-// as it can be known, and Warning says so. If the key is gone, Reply is nil. Every other outcome is
-// an error.
+// After a plain SET, if the key holds its value, Reply is the reply that the store would have sent,
+// as far as it can be known. After a DEL without a token, if the key is gone, Reply is nil. In both
+// cases, Warning says so. Every other outcome is an error.
 func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back ReadBack) {
 	var expired time.Time
 	for _, a := range answers {

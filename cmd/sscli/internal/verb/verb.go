@@ -69,7 +69,7 @@ type Verb struct {
 // Always is the Writes function of verbs that always write.
 func Always([]repl.Word) bool { return true }
 
-// Name returns the verb's name: "get".
+// Name returns the verb's name, such as "get".
 func (v Verb) Name() string {
 	name, _, _ := strings.Cut(v.Use, " ")
 	return name
@@ -132,7 +132,7 @@ func Value(words []repl.Word, file string, in Source) (value string, rest []repl
 	return words[0].Text, words[1:], nil
 }
 
-// A Request holds the commands that one command line sends to the store.
+// A Request holds the commands that one command line, or one line of a batch, sends to the store.
 type Request struct {
 	Commands []client.Command // sent in order; may be empty if the keys come from a file
 	Force    bool             // --force-fence; only with a single command

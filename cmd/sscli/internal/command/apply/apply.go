@@ -1,7 +1,8 @@
 // Package apply is the command `sscli apply`, which sets keys to the values in source files.
 //
-// [New] returns the command. A [round] reads the keys that the sources name, and writes the keys whose
-// values differ. With --every, a [keeper] repeats the round, and watches keys between rounds.
+// [New] returns the command. A [round] reads the keys that the sources name, and writes the keys
+// whose values differ. With --every, a [keeper] repeats the round, and watches keys to begin the
+// next round early.
 package apply
 
 import (
@@ -140,11 +141,11 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	return every, nil
 }
 
-// A plan holds the flags, the session and the sources, which all rounds share.
+// A plan holds what all rounds share: the flags, the session and the sources.
 type plan struct {
 	app     *app.App
 	flags   *flags
-	names   []string // of the sources
+	names   []string // the SOURCE operands
 	session *client.Session
 	timeout time.Duration
 

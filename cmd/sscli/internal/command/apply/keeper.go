@@ -14,8 +14,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 )
 
-// A keeper repeats a plan at an interval. It begins the next round early if a watched key is no longer
-// in the state in which the last round left it.
+// A keeper repeats the round of a plan at an interval. It begins the next round early if a watched
+// key leaves the state in which the last round left it, or after a lost connection.
 //
 // Each round starts a new watch, because a store that restarts while its broker keeps running forgets
 // all watches.
@@ -26,7 +26,7 @@ type keeper struct {
 	outage    outage.Reporter
 	unwatched bool                   // the user was warned that no keys are watched
 	states    map[string]guard.State // the state in which the last round left each watched key, without the version
-	dirty     map[string]struct{}    // watched keys that differ from states; "" means that unwatched keys may differ
+	dirty     map[string]struct{}    // keys that may differ from states; "" stands for the unwatched keys
 }
 
 // stateOf returns the state of a key without its version, because an event may lack the version.
@@ -108,7 +108,7 @@ func isOutage(err error) bool {
 }
 
 // watch watches the first keys of the sources, except keys that are too long for notifications. It
-// returns nil if there are none. Even a few watched keys are enough to notice that the store was
+// returns nil if no keys remain. Even a few watched keys are enough to notice that the store was
 // emptied.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	k.states, k.dirty = make(map[string]guard.State), make(map[string]struct{})
@@ -140,8 +140,9 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 	return false
 }
 
-// wait waits until the time due or, if a watched key changes, until shortly after the change. While the
-// connection is lost, wait keeps waiting. began is the start of the last round.
+// wait waits until the next round begins: at the time in due or, if a watched key changes, shortly
+// after the change. While the connection is lost, wait keeps waiting. began is when the last round
+// began.
 func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
 	down := k.catchUp(ctx, w)
 	for {
@@ -171,9 +172,9 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 	}
 }
 
-// catchUp notes the events that arrived during a round. If the connection is lost, catchUp reports the
-// outage and returns true. It does not report an outage that is already over, because the round has
-// reported it.
+// catchUp notes the events that arrived during a round. If the connection is still lost, catchUp
+// reports the outage and returns true. It does not report an outage that is already over, because
+// the round has reported it.
 func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 	var lost error
 	for w != nil && w.Ready() {
@@ -198,7 +199,7 @@ func (k *keeper) catchUp(ctx context.Context, w *client.Watch) (down bool) {
 // errDue means that the next round is due and no event has arrived.
 var errDue = errors.New("the next round is due")
 
-// next returns the next event, or errDue if no event arrives before until.
+// next returns the next event, or errDue if no event arrives by the deadline in until.
 func (k *keeper) next(ctx context.Context, w *client.Watch, until time.Time) (client.Event, error) {
 	limited, cancel := context.WithDeadlineCause(ctx, until, errDue)
 	defer cancel()

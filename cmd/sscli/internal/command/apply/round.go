@@ -20,13 +20,15 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A round reads the keys once, and writes the keys whose values differ from the sources. It prints
-// the results in the order of the sources.
+// A round reads the keys of the sources, and writes each key whose value differs. It prints the
+// results in the order of the sources. With --prune, it then deletes keys that the sources lack.
 type round struct {
 	*plan
-	timed   bool // print the time with each result, and no result for unchanged keys
-	began   time.Time
-	onState func(key string, now client.GetResult) // called with the state of each key after the round; may be nil
+	timed bool // print the time with each result, and no result for unchanged keys
+	began time.Time
+	// onState, if not nil, is called when the round is done with a key. now is the key's last known
+	// state.
+	onState func(key string, now client.GetResult)
 
 	pipe    *client.Pipeline
 	write   client.WriteOptions
@@ -51,14 +53,14 @@ type item struct {
 	key     string
 	was     client.GetResult // what the key held when it was read
 	want    client.GetResult // what the key should hold; if not Found, the round deletes the key
-	action  string           // one of the constants above
+	action  string           // one of the constants above; empty for a key not read or already gone
 	command client.Command   // the write; not used for an unchanged key
 
 	f *client.InFlight // nil if nothing was sent
 	verb.Answer
 }
 
-// run carries out the round and prints a summary.
+// run carries out the round and prints a summary, unless the round is timed and did nothing.
 func (r *round) run(ctx context.Context) (err error) {
 	options, err := r.flags.set.Options()
 	if err != nil {

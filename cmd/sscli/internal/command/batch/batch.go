@@ -162,7 +162,7 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	})
 }
 
-// checkFile checks the whole input before the first line runs. It refuses a file of JSON lines unless
+// checkFile checks the input before the first line runs. It refuses a file of JSON lines unless
 // --load or import reads it, and in a protected context it asks once for all writes. It checks only
 // regular files, because other files cannot be read twice; for other files, confirm asks later.
 func (b *batch) checkFile(ctx context.Context, file *os.File) error {
@@ -190,7 +190,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 			continue // running the line will report the error
 		}
 		if err != nil {
-			break // io.EOF, or an error that running the line will report
+			break // io.EOF, or a read error that the batch will report
 		}
 		if b.writes(line.Words) {
 			count++

@@ -17,7 +17,7 @@ type LoadOptions struct {
 	Inflight  int       // maximum number of lines in flight, at least 1
 	From      int       // number of the first line to run, from 1
 	KeepGoing bool      // continue after an error
-	Newer     bool      // count the overwritten values that were newer than the versions on their lines
+	Newer     bool      // count overwritten values that were newer than the line's version
 }
 
 // Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but

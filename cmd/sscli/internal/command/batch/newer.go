@@ -6,8 +6,8 @@ import (
 	"github.com/sscli/sscli/client"
 )
 
-// lookUp queues a GET for the key of a line that has a version. If a request for the key is already in
-// flight, lookUp queues none, because the line will overwrite the value of an earlier line.
+// lookUp queues a GET for the key of a line, if the line has a version. It queues none if a request
+// for the key is in flight, because then the line will overwrite the value of an earlier line.
 func (p *pipeline) lookUp(ctx context.Context, l *pendingLine) {
 	if l.Err != nil || l.version.IsZero() {
 		return

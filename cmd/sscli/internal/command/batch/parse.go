@@ -151,7 +151,7 @@ func (b *batch) names() string {
 	return format.List(names, "and")
 }
 
-// flagsOf returns a new set of the flags of a verb, with their defaults for a batch.
+// flagsOf returns a new flag set for a verb, with the defaults for a batch.
 func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(v.Name(), pflag.ContinueOnError)
 	fs.SetOutput(io.Discard)

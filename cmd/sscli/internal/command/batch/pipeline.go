@@ -36,7 +36,7 @@ type pipeline struct {
 	next      []*pendingLine        // lines that were read but not started yet, in order
 	underWay  []*pendingLine        // lines that were started but not printed yet, in order
 	spare     []*pendingLine        // for reuse
-	losses    int                   // number of lost replies whose requests have a known outcome
+	losses    int                   // number of lost replies to writes that recoverLost has handled
 	over      bool                  // no more lines are read or sent
 
 	firstWrite client.Version // the version of the first write that was applied
@@ -52,7 +52,7 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 	}
 	p.pipe = b.session.Pipeline(requests)
 	p.pipe.OnWait(p.flushOrEnd)
-	// The requests outlive ctx by lastReplies, so that outstanding replies can still arrive.
+	// The requests outlive ctx by up to lastReplies, so that outstanding replies can still arrive.
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
@@ -94,8 +94,9 @@ func (p *pipeline) finishFirst(ctx context.Context) bool {
 	return true
 }
 
-// begin runs the next line if the line is available and may run now, and reports whether it made
-// progress. After a lost reply, no line runs until the outcome of the lost request is known.
+// begin starts the next line if the line is available and may start now, and reports whether begin
+// made progress. After the reply to a write is lost, no line starts until recoverLost has handled
+// the write.
 func (p *pipeline) begin(ctx, late context.Context) bool {
 	if p.over || len(p.underWay) == p.flags.Inflight || p.pipe.Losses() > p.losses {
 		return false
@@ -231,7 +232,7 @@ func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 	verb.Recover(ctx, answers, p.timeout, p.session.ReadBack)
 }
 
-// await waits for the reply and reports whether it was lost.
+// await waits for the reply, and reports whether the line is a write whose reply was lost.
 func (l *pendingLine) await() (lost bool) {
 	if l.f != nil {
 		l.Reply, l.Err = l.f.Wait()

@@ -14,7 +14,7 @@ type summary struct {
 	lines atomic.Int64 // number of counted lines; the only field that the progress goroutine reads
 
 	result format.BatchSummary
-	first  error // the first error, an *fault.ExitError
+	first  error // the first error, a *fault.ExitError
 	no     error // the last "no"
 	last   int   // number of the line that was counted last
 	ended  bool  // the batch ended before the end of its input
@@ -58,8 +58,8 @@ func (s *summary) count(line lineinput.Line, code int, err error) {
 }
 
 // end records that the batch ended before the end of its input, and the line to continue from: line
-// itself or, if line has no number, the line after the last counted line. Only the first call has an
-// effect.
+// itself or, if line has no number, the line after the last counted line, but at least from. Only
+// the first call has an effect.
 func (s *summary) end(line lineinput.Line, from int) {
 	if s.ended {
 		return

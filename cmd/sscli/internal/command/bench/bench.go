@@ -92,7 +92,7 @@ const (
 	maxKeys    = 10_000_000
 	maxSize    = 256 << 20
 
-	// keyLifetime is how long the keys outlive the measurement if they cannot be deleted.
+	// keyLifetime plus benchmark.length is the TTL of the keys, in case they cannot be deleted.
 	keyLifetime = 10 * time.Minute
 )
 
@@ -100,9 +100,9 @@ const (
 type benchmark struct {
 	a      *app.App
 	f      benchFlags
-	length time.Duration // of the measurement; 0 means no limit
-	verbs  []string      // repeats each verb as often as its weight says
-	prefix string        // of the keys
+	length time.Duration // maximum length of the measurement; 0 means no limit
+	verbs  []string      // each verb, repeated as often as its weight says
+	prefix string        // prefix of the keys
 	value  []byte
 
 	sessions []*client.Session
@@ -212,10 +212,10 @@ func (b *benchmark) dial(ctx context.Context, o client.Options) error {
 	return nil
 }
 
-// setupInFlight is the number of requests in flight while bench writes or deletes its keys.
+// setupInFlight is the maximum number of requests in flight while bench writes or deletes its keys.
 const setupInFlight = 64
 
-// forEachKey sends a command for every key, and returns the first error.
+// forEachKey sends a command for every key. It stops at the first error and returns that error.
 func (b *benchmark) forEachKey(ctx context.Context, command func(key string) client.Command) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -271,8 +271,8 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
-// work sends one request after another. It stops when measuring ends, or when all requests of -n are
-// sent. The end of measuring does not cancel the last request, but the end of ctx does.
+// work sends one request after another, until the context measuring ends or -n requests have been
+// sent. The end of measuring does not cancel a request in flight, but the end of ctx does.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 	for measuring.Err() == nil {
 		n := b.sent.Add(1)

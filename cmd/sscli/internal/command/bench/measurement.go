@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A measurement holds the latencies of the requests with one verb, and counts their errors.
+// A measurement holds the latencies of successful requests, and counts the failed ones.
 type measurement struct {
 	mu      sync.Mutex
 	latency *hdrhistogram.Histogram // microseconds

@@ -9,6 +9,7 @@ import (
 )
 
 // parseMix parses VERB=WEIGHT,… and returns a list that repeats each verb as often as its weight says.
+// A verb without a weight has the weight 1.
 func parseMix(text string) ([]string, error) {
 	const maxWeight = 1000
 	var verbs, seen []string

@@ -83,9 +83,10 @@ func script(a *app.App, shell, more, example string, write writer) *cobra.Comman
 	return cmd
 }
 
-// safe returns cobra's script for a shell, changed so that the script quotes the candidates that it
-// inserts. A key may be any text, which the shell must not evaluate. The script sets
-// complete.QuotesVariable, so that sscli also offers keys that need quotes.
+// safe returns cobra's script for a shell, changed so that the candidates are quoted when they are
+// inserted: a key may be any text, which the shell must not evaluate. The script sets
+// complete.QuotesVariable, so that sscli also offers keys that need quotes. For PowerShell, safe
+// changes nothing, and sscli offers only keys that need no quotes.
 func safe(shell, script string) (string, error) {
 	for _, change := range changes(shell) {
 		if n := strings.Count(script, change[0]); n != 1 {
@@ -122,8 +123,8 @@ __sscli_init_completion()
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
-			// For several candidates, cobra's script inserts their common prefix without quotes. The
-			// new function adds the quotes. It need not filter candidates, because sscli does.
+			// For several candidates, cobra's script inserts their common prefix without quotes.
+			// __sscli_handle_quoted adds quotes. It need not filter candidates, because sscli does.
 			{`__sscli_handle_completion_types() {
 `, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
 __sscli_handle_quoted() {
@@ -161,7 +162,7 @@ __sscli_handle_completion_types() {
 		}
 	case "fish":
 		return [][2]string{
-			// fish has removed the quotes, so eval would expand the words.
+			// These words have lost their quotes, so eval would expand them.
 			{`    set -l args (commandline -opc)
 `, `    set -l args (__sscli_words)
 `},

@@ -109,14 +109,14 @@ func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, s
 		a.Signals.Arm()
 		return file, size, nil
 	}
-	text, err := a.Read(ctx, name, "records from standard input") // a.Read, so that Ctrl-C ends a read of a pipe
+	text, err := a.Read(ctx, name, "records from standard input") // Ctrl-C interrupts a.Read, but not os.ReadFile
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = &fault.UsageError{Err: path}
 	}
 	return io.NopCloser(bytes.NewReader(text)), len(text), err
 }
 
-// read reads the value of a key. If the key is missing, read tells the user, and found is false.
+// read reads the value of a key. If the key is missing, read prints a notice, and found is false.
 func read(ctx context.Context, a *app.App, key string) (value []byte, found bool, err error) {
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}

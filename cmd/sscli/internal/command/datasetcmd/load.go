@@ -160,7 +160,8 @@ func (l *loader) readFile(ctx context.Context) error {
 	return nil
 }
 
-// store compares the records with the value of the key, prints the plan, and writes the key.
+// store compares the records with the value of the key and prints the plan. It then writes the key,
+// unless --dry-run is set or the write would change nothing.
 func (l *loader) store(ctx context.Context, s *client.Session, o client.Options) error {
 	before, err := guard.Read(ctx, s, l.key, o.Timeout)
 	if err != nil {

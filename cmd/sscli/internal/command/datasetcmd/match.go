@@ -64,7 +64,7 @@ type matcher struct {
 	on      []string
 	data    config.Text
 
-	from []dataset.Path // the field of the message for each condition of the query
+	from []dataset.Path // with --message, the field of the message for each condition of the query
 }
 
 func (m *matcher) run(ctx context.Context, words []string) error {
@@ -144,7 +144,7 @@ func (m *matcher) query(words []string) (q dataset.Query, err error) {
 }
 
 // valueOf returns the JSON value for a command-line argument: the argument itself if it is a JSON
-// scalar, else a string.
+// string, number or boolean, else a string with its text.
 func valueOf(text string) []byte {
 	value := []byte(strings.TrimSpace(text))
 	if json.Valid(value) {
@@ -175,8 +175,8 @@ func (m *matcher) records(ctx context.Context) (iter.Seq2[records.Record, error]
 
 const maxNear = 5
 
-// find prints the first record that matches the query, or near misses. message is the line number of
-// the message, or 0 without one.
+// find prints the first record that matches the query. If none does, find prints near misses, and
+// returns fault.ErrNo. message is the line number of the message, or 0 if there is no message.
 func (m *matcher) find(rows iter.Seq2[records.Record, error], q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string

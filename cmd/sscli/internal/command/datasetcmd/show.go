@@ -63,8 +63,8 @@ func (f *form) Set(text string) error {
 	return nil
 }
 
-// String implements [pflag.Value]. The setting output gets its value from String, and cannot be csv or
-// jsonl. So String returns raw for these two forms.
+// String implements [pflag.Value]. The setting "output" gets its value from String, and cannot be
+// csv or jsonl. So String returns raw for these two forms.
 func (f *form) String() string {
 	if *f == "csv" || *f == "jsonl" {
 		return "raw"
@@ -130,17 +130,17 @@ func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error
 	return err
 }
 
-// A table describes how to print records as a table.
+// A table is the column layout of printed records.
 type table struct {
 	columns []string // the columns to print
-	maxCell int      // the maximum width of a cell; 0 means no limit
+	maxCell int      // the maximum width of a cell, in terminal columns; 0 means no limit
 }
 
-// maxCell is the maximum width of a cell on a terminal, except with -o wide.
+// maxCell is the maximum width of a cell on a terminal, in terminal columns, except with -o wide.
 const maxCell = 32
 
 // measure removes the columns that do not fit on the terminal, and sets the widths of the others. If
-// all is true, it removes none.
+// all is true, measure keeps all columns and does not limit the cells.
 func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all bool) error {
 	terminal := a.Width()
 	if terminal > 0 && !all {

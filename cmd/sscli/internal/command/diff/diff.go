@@ -94,7 +94,7 @@ holds the names of all keys, but only the values that are being compared.`,
 	return cmd
 }
 
-// A differ compares an old side, files or a store, with a new side, which is a store.
+// A differ compares an old side (files or a store) with a new side (a store).
 type differ struct {
 	app     *app.App
 	pattern string
@@ -150,7 +150,7 @@ func (d *differ) withStore(ctx context.Context, other *app.App, name string) err
 			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil
 		})
-		if err != nil && !fault.IsA[*config.Error](err) { // a config.Error already names the context
+		if err != nil && !fault.IsA[*config.Error](err) { // a config.Error already names the invalid setting
 			err = fmt.Errorf("context %s: %w", name, err)
 		}
 		return errors.Join(inner, err)

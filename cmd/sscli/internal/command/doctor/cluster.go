@@ -41,13 +41,13 @@ func (c *checkup) cluster(ctx context.Context) error {
 	return nil
 }
 
-// A version holds the version that kubectl or the API server reports. Version is empty if the output
-// could not be parsed.
+// A version is what kubectl and the API server report about themselves. Version is empty if the
+// output could not be parsed.
 type version struct {
 	Version string `json:"gitVersion"`
 }
 
-// kubectl checks that kubectl is installed, and shows its version.
+// kubectl checks that kubectl is installed, shows its version, and warns if it is older than 1.24.
 func (c *checkup) kubectl(ctx context.Context, way *via.Way, check *format.Check) error {
 	out, err := way.Kubectl(ctx, "version", "--client", "--output=json")
 	var local struct {
@@ -86,7 +86,7 @@ func (c *checkup) forward(ctx context.Context, way *via.Way, check *format.Check
 	return way.Open(ctx)
 }
 
-// clusterCA reads the CA of the broker from the cluster. It warns if the CA has expired.
+// clusterCA reads the broker's CAs from the cluster. It warns if one of them has expired.
 func (c *checkup) clusterCA(ctx context.Context, way *via.Way, check *format.Check) error {
 	s := c.a.Settings
 	if s.ClusterCA() == "" {

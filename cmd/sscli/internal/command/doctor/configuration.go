@@ -11,7 +11,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// configuration shows the settings and their sources. It warns if the login is not protected.
+// configuration shows the settings and their sources. It warns if the server is not verified, or if
+// the login is sent in plain text.
 func (c *checkup) configuration(context.Context) error {
 	s := c.a.Settings
 	check := format.Check{Name: "configuration", Status: format.Pass, Message: "an emulator inside this process (--embedded)"}

@@ -29,7 +29,7 @@ func (c *checkup) connect(ctx context.Context) error {
 	for _, stage := range []struct {
 		stage mqtt.Stage
 		name  string // name of the check
-		used  bool   // the connection has this stage
+		used  bool   // whether to print a check for the stage
 	}{
 		{mqtt.StageLookup, "lookup", c.o.Proxy == nil && c.a.Settings.Via == nil},
 		{mqtt.StageTCP, "tcp", c.o.Proxy == nil},

@@ -5,14 +5,16 @@
 //
 //   - configuration.go: the settings, and where they come from;
 //   - with --via, cluster.go: kubectl, the cluster, the service, the forward, the CA, the token;
-//   - connect.go and certificates.go: name lookup, TCP, TLS, CONNECT, SUBSCRIBE;
+//   - connect.go and certificates.go: name lookup and TCP, or the proxy; TLS, WebSocket, CONNECT,
+//     SUBSCRIBE;
 //   - store.go: a read, and the round trip;
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// To add a check, write a method that ends with a call of print, pass, skip or fail, and add the method
-// to the list in runChecks. Name the check here and in Long. Also name a check of --write in the last
-// skip of runChecks. The recorder (recorder.go) records what the connection sends and receives.
+// To add a check, write a method that ends with a call of print, pass, skip or fail, and add the
+// method to the list in runChecks. Name the check here and in Long and, if it needs --write, also
+// in the skip at the end of runChecks. The recorder (recorder.go) records what the connection sends
+// and receives.
 //
 // Without --write, doctor writes nothing. With --write, a check gets its keys from the method key and
 // sets them with scratchTTL. doctor deletes these keys at the end; if that fails, they expire.

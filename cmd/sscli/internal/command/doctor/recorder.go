@@ -17,12 +17,12 @@ import (
 // goroutines may use it.
 type recorder struct {
 	mu        sync.Mutex
-	addresses []string // of the host name; empty if there was no lookup
+	addresses []string // addresses of the host name; empty if there was no lookup
 	peer      string   // the remote address of the connection
 	tls       *tls.ConnectionState
 	began     map[mqtt.Stage]time.Time
 	took      map[mqtt.Stage]time.Duration
-	first     map[string]string // details of the first packet of each type
+	first     map[string]string // details of the first packet of each type except PUBLISH
 	reply     mqtt.Message      // the last reply
 	notice    mqtt.Message      // the last notification
 	answers   trace.Answers

@@ -15,7 +15,7 @@ type document struct {
 	stored  []byte // the value
 	text    []byte
 	isJSON  bool // the value is a JSON object or array
-	compact bool // the value is JSON without spaces, and text is indented
+	compact bool // the value is JSON without unneeded white space, and text is indented
 	newline bool // text ends with a newline that the value does not have
 }
 
@@ -38,8 +38,8 @@ func newDocument(value []byte) (d document, ok bool) {
 	return d, true
 }
 
-// value returns the value to store for an edited text. If the old value was JSON and the text is not,
-// value returns an error that says where the text is wrong, and the text as the user wrote it.
+// value returns the value to store for an edited text. If d.isJSON is true and the text is not
+// JSON, value returns the text as the user wrote it, and an error that says why it is not JSON.
 func (d document) value(text []byte) ([]byte, error) {
 	value := text
 	if d.newline {

@@ -47,9 +47,10 @@ const (
 	ruleAhead    = "fencing_ahead"
 )
 
-// verdict predicts the store's reply by the rules of protocol.md 4. A token is the version of a lock,
-// and the store's versions only increase. So a key's token is never newer than the key's version,
-// unless a clock was ahead. Even then it is at most fence.MaxAhead newer.
+// verdict returns the verdict of the probe or, if no probe was sent, predicts the store's reply by
+// the rules of protocol.md 4. A token is the version of a lock, and the store's versions only
+// increase. So a key's token is never newer than the key's version, unless a clock was ahead. Even
+// then the key's token is at most fence.MaxAhead newer.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
 		Key: f.key, Found: f.found, Version: app.Version(f.version),
@@ -167,7 +168,8 @@ func (f facts) isAhead() bool {
 	return f.token.Time().Sub(clock) > fence.MaxAhead
 }
 
-// compare describes a as older than, equal to, or newer than b. It returns "" if either is zero.
+// compare returns "older", "equal" or "newer": how version a relates to version b. It returns "" if
+// either version is zero.
 func compare(a, b wire.Version) string {
 	if a.IsZero() || b.IsZero() {
 		return ""

@@ -142,7 +142,7 @@ type exporter struct {
 	app    *app.App
 	out    *format.Printer
 	toFile bool
-	named  map[string]bool // as keysOf returns it
+	named  map[string]bool // from keysOf
 	began  time.Time
 
 	keys, bytes atomic.Int64 // counts; the progress goroutine reads them too

@@ -17,7 +17,7 @@ const directoryPrefix = "sscli-forward-"
 // running, the user's next forward finds the directory unlocked and removes it.
 type directory struct {
 	path string
-	lock *os.File // nil if the file system has no locks; then no other forward removes the directory
+	lock *os.File // nil if the directory cannot be locked; then no other forward removes it
 }
 
 // newDirectory makes a directory for this forward, and removes the directories that killed forwards of

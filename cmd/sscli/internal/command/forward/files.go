@@ -19,7 +19,7 @@ import (
 type files struct {
 	a          *app.App
 	dir        string
-	token      func(context.Context) ([]byte, error) // gets a token of the cluster; nil if no token is needed
+	token      func(context.Context) ([]byte, error) // nil if no token comes from the cluster
 	written    []byte                                // the token in the file
 	refreshing sync.WaitGroup
 }

@@ -4,8 +4,8 @@
 // [New] returns the command. The command listens on the loopback interface and forwards each connection
 // through the [via.Way] of --via (carry.go). The listening address stays the same even if the broker's
 // pod ends, which also ends kubectl's port-forward. The CA and the token are in files that only the
-// user can read (files.go). The directory of these files is removed at the end, even if sscli is killed
-// (directory.go).
+// user can read (files.go). forward removes the directory of these files at the end. If sscli is
+// killed, its guard process or the next forward removes the directory (directory.go).
 package forward
 
 import (
@@ -135,8 +135,8 @@ func ready(a *app.App, s config.Settings) format.Serving {
 	return f
 }
 
-// connectTimeout replaces a timeout by an error that says what timed out; it returns any other error
-// unchanged.
+// connectTimeout replaces a timeout with an error that says what timed out. It returns any other
+// error unchanged.
 func connectTimeout(within time.Duration, err error) error {
 	if fault.IsTimeout(err) {
 		return fmt.Errorf("no connection into the cluster within %v", within)

@@ -121,7 +121,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 			Hint: "--users FILE, or --redis-insecure to allow it",
 		}
 	}
-	return listen, o, tlsConfig, nil // net.Listen will report an error in listen
+	return listen, o, tlsConfig, nil // net.Listen will report an invalid address
 }
 
 func (f flags) tls() (*tls.Config, error) {

@@ -108,7 +108,7 @@ func (b *backend) watchListed(ctx context.Context) error {
 				}
 				return err
 			})
-			b.lostListed("the watch was interrupted") // also for clients that subscribed meanwhile
+			b.lostListed("the watch was interrupted") // clients may have subscribed meanwhile
 		}
 	})
 	return nil
@@ -126,8 +126,8 @@ func (b *backend) closeWatch(w *client.Watch) {
 	}
 }
 
-// report passes the changes of a watch to the server until the watch or ctx ends, and returns the
-// cause.
+// report passes the changes of a watch to the server until the watch or ctx ends. It always returns
+// an error, which says why the watch ended.
 func (b *backend) report(ctx context.Context, w *client.Watch) error {
 	newest := make(map[string]client.Version) // the version in the last notification of each key
 	for {

@@ -19,8 +19,8 @@ const longLease = time.Minute
 // ordinaryKeyNote returns a note for the user if a key that looks like a held lock may be an ordinary
 // key, which nobody releases and which does not expire. Otherwise it returns "". The store does not say
 // which keys are locks, so ordinaryKeyNote guesses from the value and the age. A plain word such as
-// alice may be the name of a holder, so there is a note about such a value only if waits is true: the
-// user is waiting for the lock.
+// alice may be the name of a holder, so the word alone causes a note only if waits is true: the
+// user waits, or has waited, for the lock.
 func ordinaryKeyNote(s client.LockStatus, waits bool) string {
 	age := time.Since(s.Token.Time())
 	switch {

@@ -50,7 +50,7 @@ holder. An sscli in CMD connects to the same broker.`,
 }
 
 // checkRun checks the operands of lock run: NAME, and the command after --. dash is the number of
-// operands before the --, or -1 without one.
+// operands before the --, or -1 if there is no --.
 func checkRun(args []string, dash int) error {
 	usageError := func(what string, name string, command []string) error {
 		hint := "sscli lock run " + format.BriefShWord(name) + " --"

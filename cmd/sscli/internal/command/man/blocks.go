@@ -39,7 +39,7 @@ func Blocks(text string) []Block {
 	return list
 }
 
-// isLaidOut reports whether the i-th line is not prose.
+// isLaidOut reports whether the i-th line belongs to a table or is preformatted.
 func isLaidOut(lines []string, i int) bool {
 	line := lines[i]
 	if strings.HasPrefix(line, " ") || strings.Contains(strings.ReplaceAll(line, ".  ", ". "), "  ") {
@@ -49,8 +49,8 @@ func isLaidOut(lines []string, i int) bool {
 	return !strings.Contains(line, " ") && i+1 < len(lines) && strings.HasPrefix(lines[i+1], "  ")
 }
 
-// tableRows parses lines that each have a term, two or more blanks, and a meaning, which may continue
-// on indented lines. It returns nil if the lines are not a table.
+// tableRows parses lines that each have a term, two or more blanks, and a meaning. The meaning may
+// begin or continue on indented lines. tableRows returns nil if the lines are not a table.
 func tableRows(lines []string) (rows [][2]string) {
 	for i, line := range lines {
 		// Help indents a flag that has no short form.

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// sortOrder returns the comparison for --sort, or nil for the order of the store. known is false if
-// name is not an order.
+// sortOrder returns the comparison for name, a value of --sort. If name is empty, compare is nil,
+// for the order of the store. known is false if name is invalid.
 func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known bool) {
 	switch name {
 	case "":

@@ -25,8 +25,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// checkAttach returns a usage error if --attach is combined with a command, or with a flag for the
-// emulator's own broker. If redis is true, flags that also configure the Redis port are allowed.
+// checkAttach returns a usage error if --attach is combined with a command, with --load, or with a
+// flag for the emulator's own broker. If redis is true, flags that also configure the Redis port
+// are allowed.
 func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if len(args) > 0 {
 		return fault.Usagef("--attach together with a command: use only one of them")
@@ -158,8 +159,8 @@ func checkAlone(ctx context.Context, a *app.App, o client.Options) error {
 	return nil
 }
 
-// report warns about replies that the broker refused, at most once a second, until the store or ctx
-// ends.
+// report warns about replies and notifications that the broker refused, at most once a second,
+// until the store or ctx ends.
 func report(ctx context.Context, a *app.App, attached *emulator.Attached) error {
 	refused := make(chan error, 1)
 	attached.OnRefused(func(err error) {

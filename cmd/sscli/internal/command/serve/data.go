@@ -66,7 +66,7 @@ func dataError(err error) error {
 	return e
 }
 
-// checkData checks a data file for damage. With --data, it writes what is readable to a new file.
+// checkData checks a data file for damage. With --data, it writes the readable keys to a new file.
 func checkData(a *app.App, f dataFlags) error {
 	name := string(f.check)
 	var report disk.Report

@@ -27,7 +27,7 @@ func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.
 	return func(yield func(emulator.Seed, error) bool) {
 		for e, err := range set.Entries(ctx) {
 			if err == nil && !e.Found {
-				continue // the key was missing when it was exported
+				continue // the key was missing at the time of the export
 			}
 			var value []byte
 			if err == nil {

@@ -229,7 +229,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 	return nil
 }
 
-// run serves until ctx ends or, if args has a command, until the command exits.
+// run serves until ctx ends, the server fails or, if args has a command, the command exits.
 func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err error) {
 	if err := f.sat.Check(f.login.Tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
@@ -341,7 +341,7 @@ func serving(a *app.App, f serveFlags, server *emulator.Server, token string) fo
 	case f.cert != "":
 		s.CAFile = absolute(string(f.cert))
 		if file, ok := a.Env("SSCLI_CA_FILE"); ok && file != "" {
-			s.CAFile = file // the certificate may not be self-signed
+			s.CAFile = file // the certificate may have been issued by this CA
 		}
 	}
 	s.Paste = append(s.Paste, config.Export("SSCLI_URL", s.URL))
@@ -401,7 +401,7 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []
 	if !ours && !aio { // without a user name, the password is for another broker
 		drop = append(drop, "SSCLI_PASSWORD_FILE", "AIO_MQTT_PASSWORD_FILE")
 	}
-	if ready.CAFile == "" || ready.CertFile != "" { // the certificate is for another broker
+	if ready.CAFile == "" || ready.CertFile != "" { // the user's certificate is for another broker
 		drop = append(drop, "SSCLI_CERT_FILE", "SSCLI_KEY_FILE", "SSCLI_KEY_PASSWORD_FILE",
 			"AIO_TLS_CERT_FILE", "AIO_TLS_KEY_FILE", "AIO_TLS_KEY_PASSWORD_FILE")
 	}

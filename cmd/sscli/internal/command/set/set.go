@@ -51,7 +51,7 @@ type Flags struct {
 	px, ttl, file    config.Text
 }
 
-// Bind defines the flags.
+// Bind defines the flags in fs.
 func (f *Flags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.nx, "nx", false, "store only if the key does not exist")
 	fs.BoolVar(&f.nex, "nex", false, "store only if the key does not exist or holds this value")

@@ -69,7 +69,7 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 	root.SetErr(&bytes.Buffer{})
 	args := operand.Protect(append(slices.Clone(words), part))
 	if !part.Quoted {
-		args[len(words)] = part.Text // it may be the beginning of a flag
+		args[len(words)] = part.Text // part may be the beginning of a flag
 	}
 	root.SetArgs(append([]string{cobra.ShellCompRequestCmd}, args...))
 	if err := root.Execute(); err != nil {

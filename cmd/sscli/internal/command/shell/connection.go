@@ -40,7 +40,7 @@ func (c *connection) Session(ctx context.Context) (*client.Session, error) {
 	return s, err
 }
 
-// up reports whether the session is connected, or has not yet noticed that it is not.
+// up reports whether the session is connected, or has not yet noticed that the connection was lost.
 func (c *connection) up() bool { return c.session != nil && c.session.Err() == nil }
 
 // Broker implements [app.Shell]: it returns the options of the shell, with the timeout of the line, and

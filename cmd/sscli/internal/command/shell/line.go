@@ -24,7 +24,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// entry runs the lines of an entry, up to the first error.
+// entry runs the lines of an entry, up to the first error other than [fault.ErrNo].
 func (s *shell) entry(ctx context.Context, text string) error {
 	lines := repl.NewReader(strings.NewReader(text))
 	for {
@@ -61,7 +61,7 @@ func (s *shell) entry(ctx context.Context, text string) error {
 	}
 }
 
-// Slow is the minimum duration of a command for the shell to print how long it took.
+// Slow is how long a command must take before the shell prints its duration.
 const Slow = 500 * time.Millisecond
 
 // command calls do with a context that Ctrl-C ends. Then it prints the error and the exit code and, if
@@ -179,7 +179,7 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	return err
 }
 
-// newLine returns an application for a line, with the streams and the connection of the shell.
+// newLine returns an application for a line, with the shell's output streams and connection.
 func (s *shell) newLine() *app.App {
 	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn}
 }

@@ -3,8 +3,8 @@
 // [New] makes the command. Package repl edits and splits the lines, and this package runs them:
 //
 //   - shell.go has the dialogue with the user: greeting, prompt, and lost connections.
-//   - line.go runs an entry. Each line gets a new tree of commands (newLineRoot) and an
-//     application of its own (newLine), with the connection and the settings of the shell.
+//   - line.go runs an entry. Each line gets a new tree of commands (newLineRoot) and its own
+//     application (newLine), with the connection and the settings of the shell.
 //   - connection.go has the connection that all lines share. If the connection was lost, the next
 //     command that needs it connects again.
 //   - complete.go and keys.go complete words on Tab.
@@ -77,7 +77,7 @@ type editor interface {
 
 // A shell reads entries from the user and runs their lines.
 type shell struct {
-	app     *app.App // for the shell itself; each line has an application of its own
+	app     *app.App // for the shell itself; each line has its own application
 	conn    *connection
 	editor  editor
 	history *repl.History

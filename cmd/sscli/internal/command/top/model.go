@@ -20,7 +20,7 @@ type model struct {
 	interval time.Duration // time between scans; 0 means no scans
 
 	rows  map[string]*row
-	trace bool // collect packets
+	trace bool // packets are collected
 
 	scanned   time.Time // end of the last successful scan; zero before the first
 	scanErr   string    // why the last scan failed; empty if it succeeded
@@ -71,7 +71,7 @@ type row struct {
 
 	history []change
 	packets []string
-	trace   bool // collect packets; false in a shell, which connected before top began
+	trace   bool // packets are collected; false in a shell, which connected before top began
 }
 
 // A change is an entry in the history of a key.
@@ -96,10 +96,10 @@ const (
 	maxPackets = 200
 )
 
-// rateSeconds is the number of seconds that a rate averages.
+// rateSeconds is the number of seconds over which a rate is averaged.
 const rateSeconds = 10
 
-// A rate counts the writes in each of the last seconds.
+// A rate counts the writes in each of the last rateSeconds seconds.
 type rate struct {
 	counts [rateSeconds]int // indexed by Unix time modulo rateSeconds
 	second int64            // Unix time of the newest count

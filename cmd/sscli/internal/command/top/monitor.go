@@ -22,13 +22,14 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 )
 
-// A monitor runs top. Only the goroutine of loop uses the model and the maps. Other goroutines change
-// the model and the maps with functions that they pass to the method change.
+// A monitor runs top. Only the goroutine of loop uses the model and the maps, except for the fields
+// patterns, interval and named, which do not change. Other goroutines change the model and the maps
+// with functions that they pass to the method change.
 type monitor struct {
 	session *client.Session
 	model   *model
 	packets *trace.KeyLog
-	limit   int // maximum number of watched keys that scans have found
+	limit   int // maximum number of watched keys, not counting named
 
 	named   map[string]bool          // keys that are operands
 	watched map[string]*client.Watch // watches by key; nil before the watch is confirmed, or if it was refused
@@ -188,7 +189,7 @@ func (l *monitor) draw(s *screen.Screen) {
 		}
 	}
 	for _, w := range l.watched {
-		if w != nil { // all watches share a connection
+		if w != nil { // one watch is enough, because all share a connection
 			l.model.noteTrouble(w.Trouble())
 			break
 		}

@@ -120,7 +120,7 @@ LEASE   A value that is written again is
   The lease itself cannot be read.
 `
 
-// textLines splits a text into lines, and replaces tabs by spaces.
+// textLines splits a text into lines, and replaces tabs with spaces.
 func textLines(text string) (lines []screen.Line) {
 	for line := range strings.Lines(text) {
 		lines = append(lines, screen.Line{Text: strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")})
@@ -224,7 +224,7 @@ func (r *row) shownValue() string {
 // age returns a text for the time since the key was written or deleted, or "" if the time is unknown.
 func (r *row) age(now time.Time) string {
 	at := r.version.Time()
-	if !r.found { // the version still belongs to the deleted value
+	if !r.found { // the version may belong to the deleted value
 		at = r.changed
 	}
 	if !r.read || at.IsZero() || r.found && r.version.IsZero() {

@@ -35,15 +35,14 @@ func newFieldView(a *app.App, path string) (*fieldView, error) {
 	return &fieldView{app: a, path: p, last: make(map[string]lastField)}, nil
 }
 
-// compare compares the field in an event with the last value of the field. shown is the change of the
-// field, field is an event whose value is the field, for --until, and isNew reports whether to show the
-// event.
+// compare compares the field in an event with its last value. shown is the change of the field.
+// field is the event that --until tests, whose value is the field. isNew reports whether to show e.
 func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field client.Event, isNew bool) {
 	shown.Path = f.path.String()
 	switch e.Kind {
 	case client.EventInitial, client.EventFound, client.EventResync, client.EventSet, client.EventDelete:
 	default:
-		return format.FieldChange{}, e, true // such an event has no value
+		return format.FieldChange{}, e, true // events of other kinds have no value
 	}
 	before, known := f.last[e.Key]
 	shown.Old = before.value.String()

@@ -354,7 +354,7 @@ func endReason(err error) string {
 	return "error"
 }
 
-// show prints an event, or runs the command for it. field is how the field of --field changed.
+// show prints an event, or runs the command for it. field says how the field of --field changed.
 func (v *viewer) show(e client.Event, field format.FieldChange) error {
 	if e.Kind == client.EventInitial && v.f.noInitial {
 		return nil

@@ -72,7 +72,7 @@ func (s *Server) closeForwards() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.forwards {
-		_ = f.conn.Close() // it may have ended already
+		_ = f.conn.Close() // fails if the connection is closed already
 	}
 }
 

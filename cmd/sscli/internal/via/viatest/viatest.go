@@ -53,7 +53,7 @@ func Start(t *testing.T, broker string) *Cluster {
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv(Variable, c.Dir)
-	t.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each kubectl of a race test ends a second late
+	t.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would delay each exit by 1 s
 	c.Write(t, "broker", broker)
 	c.Write(t, "token", "secret-token")
 	return c
@@ -153,8 +153,8 @@ func run(dir string, words, flags []string) error {
 	return fmt.Errorf("error: unknown command %q", words[0])
 }
 
-// forward forwards connections until the process gets the signal deleted, which stands for the end of
-// the pod.
+// forward forwards connections until the process gets the signal deleted, as if the pod had been
+// deleted.
 func forward(read func(string) string, port string) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -256,7 +256,7 @@ func (c *checker) report(key string, w wantedField, all *dataset.Survey) {
 			names = append(names, f.Name)
 		}
 		if len(w.Path) > 1 && slices.Contains(names, w.Path[0]) {
-			names = nil // names has only outer fields, and this one is spelled correctly
+			names = nil // names has only top-level fields, and w.Path[0] is spelled correctly
 		}
 		hint := "add the field to the records"
 		if near := suggest.Near(w.Path[0], names); len(near) > 0 {

@@ -158,7 +158,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			continue
 		}
 		if !r.status.Held && !named[r.status.Name] {
-			continue // the lock was released after the scan
+			continue // the key was deleted or expired after the scan
 		}
 		if !r.status.Held {
 			free = true
@@ -266,8 +266,8 @@ func readAndObserve(ctx context.Context, a *app.App, s *client.Session, names []
 // errObserved is the cause of a context that ends after the time of --observe.
 var errObserved = errors.New("the time of --observe is over")
 
-// observeLocks watches locks for the time d, and returns an observer for each. An error means that the
-// watch ended early.
+// observeLocks watches locks for the time d, and returns an observer for each. An error means that
+// the watch did not start or ended early.
 func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []string, d time.Duration) (map[string]*locklog.Observer, error) {
 	w, err := s.Watch(ctx, names, client.WatchOptions{})
 	if err != nil {
