@@ -243,7 +243,7 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 // reason.
 //
 // A running holder renews the lock several times per lease. It therefore releases the lock within one
-// interval after its last renewal. The lease expires no earlier than two intervals after it.
+// interval after its last renewal. The lease expires at least two intervals after that renewal.
 func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"

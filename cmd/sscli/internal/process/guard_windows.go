@@ -37,8 +37,8 @@ func GuardMain() bool {
 	return true
 }
 
-// pipe returns the pipe whose handle sscli passed in an argument, and keeps the command from
-// inheriting the handle. It returns nil if word is not the handle of a pipe.
+// pipe returns the pipe whose handle sscli passed in the argument word, and keeps the command from
+// inheriting the handle. It returns nil if the argument is not the handle of a pipe.
 func pipe(word string) *os.File {
 	n, err := strconv.ParseUint(word, 10, strconv.IntSize)
 	if err != nil {

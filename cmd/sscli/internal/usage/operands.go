@@ -1,5 +1,5 @@
-// Package usage checks the operands and the flags that several commands share. Its errors are usage
-// errors.
+// Package usage checks the operands and the flags that several commands share. Its own errors are
+// usage errors.
 package usage
 
 import (
