@@ -68,7 +68,7 @@ func (w *walk) run(line []string) (f failure, ok bool) {
 }
 
 // prose ends a command in a hint.
-var prose = regexp.MustCompile(`( (shows|asks|gets|prints|lists|writes|is|with the|in place of|that)\b|, | \(|: |…$).*`)
+var prose = regexp.MustCompile(`( (shows|asks|overrides|prints|lists|writes|is|with the|in place of|that)\b|, | \(|: |…$).*`)
 
 // next returns the command lines that a hint proposes after a failed one.
 func (w *walk) next(f failure) (lines [][]string) {

@@ -543,17 +543,17 @@ func TestPublishWhileTakenOver(t *testing.T) {
 	for code, want := range map[byte]int32{broker.Success: 1, broker.Later: 1, broker.QuotaExceeded: 2} {
 		t.Run(fmt.Sprintf("0x%02x", code), func(t *testing.T) {
 			t.Parallel()
-			var s *server
+			var b *broker.Broker
 			var handled atomic.Int32
 			entered, proceed := make(chan struct{}, 2), make(chan struct{})
-			s = start(t, broker.Options{Topic: "t", Handle: func(*broker.Client, *broker.Publish) byte {
+			s := start(t, broker.Options{Topic: "t", Handle: func(*broker.Client, *broker.Publish) byte {
 				handled.Add(1)
-				s.Unlock()
-				defer s.Lock()
+				b.Unlock()
+				defer b.Lock()
 				entered <- struct{}{}
 				<-proceed
 				return code
-			}})
+			}}, func(made *broker.Broker) { b = made })
 			c := connect(t, s, "c", lasting)
 			m := c.message("t", 2, "m")
 			c.send(m)

@@ -168,9 +168,9 @@ func Table() []Row {
 			"sscli serve --data-check FILE", IsA[*DataError]},
 
 		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; or --fence TOKEN, with that lock's token; if no holder of the lock is at work, --force-fence overrides the key's token", IsStoreError(wire.ErrorFenceRequired)},
+			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with that lock's token; --force-fence overrides the key's token, if no holder of the lock is at work", IsStoreError(wire.ErrorFenceRequired)},
 		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
-			"acquire the lock again, read the key again, then write with the new token; if no holder of the lock is at work, --force-fence in place of --fence overrides the key's token", IsStoreError(wire.ErrorFenceLower)},
+			"acquire the lock again, read the key again, then write with the new token; --force-fence in place of --fence overrides the key's token, if no holder of the lock is at work", IsStoreError(wire.ErrorFenceLower)},
 		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
 			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
 		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",
