@@ -39,9 +39,9 @@ type (
 	LostError = mqtt.LostError
 
 	// A ReasonError means that the broker refused something. Packet is the type of the packet that
-	// reported this, such as "PUBACK" or "DISCONNECT". Code is the MQTT 5 reason code, such as 0x86 (bad
-	// user name or password) or 0x87 (not authorized); package mqtt names the codes. Text is
-	// the broker's own text, and Topic the refused topic.
+	// reported the refusal, such as "PUBACK" or "DISCONNECT". Code is the MQTT 5 reason code, such
+	// as 0x86 (bad user name or password) or 0x87 (not authorized); package mqtt names the codes.
+	// Text is the broker's own text, and Topic the refused topic.
 	ReasonError = mqtt.ReasonError
 
 	// A TooLargeError means that a request was not sent because it is larger than the broker

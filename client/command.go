@@ -35,7 +35,8 @@ const (
 // Verb returns the first word of the request.
 func (c Command) Verb() string { return c.first[0] }
 
-// Key returns the key of the command; empty if it has none.
+// Key returns the word after the verb: the key or, for a [Scan], the pattern; empty if there is
+// none.
 func (c Command) Key() string { return c.first[1] }
 
 // Value returns the word after the key: the value of a [Set] or a [VDel].

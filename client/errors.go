@@ -58,8 +58,8 @@ func (e *StatusError) refuses() bool {
 
 // A LostAnswerError means that a write was sent but its outcome is unknown: no answer came, or the
 // answer does not say whether the write was applied. [Session.ReadBack] tries to determine the
-// outcome. The error wraps the cause: the end of the context, a *[LostError], an *[AnswerError] or
-// a *[StatusError].
+// outcome. The error wraps the cause: why the context ended, [ErrClosed], a *[LostError], an
+// *[AnswerError] or a *[StatusError].
 type LostAnswerError struct {
 	Command   Command
 	Timestamp Version   // the request's `__ts`

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/client/wait"
 )
 
-// LockStatus is what is known about a lock.
+// LockStatus is the state of a lock, as far as it is known.
 type LockStatus struct {
 	Name   string
 	Held   bool
@@ -319,7 +319,7 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	return why
 }
 
-// cause returns why the answer to a write was lost. It returns any other error unchanged.
+// cause returns the cause of a LostAnswerError. It returns any other error unchanged.
 func cause(err error) error {
 	if lost, ok := errors.AsType[*LostAnswerError](err); ok {
 		return lost.Err

@@ -115,7 +115,7 @@ func (l *Lock) renewed(c claim) *LockLostError {
 func (l *Lock) reportTrouble(err error) { l.o.reportTrouble(&l.troubled, err) }
 
 // reportTrouble calls OnTrouble with err. It reports a nil err only once after an error; troubled
-// records whether there was an error.
+// records whether the previous err was an error.
 func (o *LockOptions) reportTrouble(troubled *bool, err error) {
 	if o.OnTrouble != nil && (err != nil || *troubled) {
 		o.OnTrouble(err)

@@ -9,9 +9,9 @@ import (
 	"github.com/sscli/sscli/client/wire"
 )
 
-// dial connects and logs in with the current password or token, which it also returns. Unless
-// early is nil, dial sends the early request in the same write as SUBSCRIBE. The caller holds
-// s.dialing.
+// dial connects and logs in with the current password or token, which it also returns. If early is
+// not nil and s.awaitConnack is false, dial sends the early request in the same write as SUBSCRIBE.
+// The caller holds s.dialing.
 func (s *Session) dial(ctx context.Context, filters []string, early *earlyRequest) (conn *mqtt.Conn, secret []byte, err error) {
 	s.mu.Lock()
 	s.connSeq++

@@ -94,7 +94,7 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 func (r *request) connectError(err error) error {
 	r.s.finish(r.id, err)
 	<-r.done
-	// The request is larger than the maximum that CONNACK announced, so the broker closed the connection.
+	// If the request exceeds the Maximum Packet Size in CONNACK, that is why the broker disconnected.
 	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](r.err); ok {
 		return tooLarge
 	}

@@ -64,9 +64,10 @@ type Options struct {
 	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
 	ResponseTopic string
 
-	// NoPipelining delays SUBSCRIBE until CONNACK, and the first request until SUBACK. Without
-	// NoPipelining, a session waits for CONNACK only if it logs in with a token, or if the broker
-	// closes connections on which other packets follow CONNECT immediately.
+	// NoPipelining delays SUBSCRIBE until CONNACK, and the GET of [Once] until SUBACK; other requests
+	// always wait for SUBACK. Without NoPipelining, SUBSCRIBE waits for CONNACK only if the session
+	// logs in with a token, or if the broker closes connections on which other packets follow CONNECT
+	// immediately.
 	NoPipelining bool
 
 	// MetricCategory is the client's group in the broker's metrics: the user property

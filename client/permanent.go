@@ -9,9 +9,10 @@ import (
 	"github.com/sscli/sscli/client/mqtt"
 )
 
-// IsPermanent reports whether a session does not reconnect after its connection ended with err.
-// It returns true if the broker's reason would also apply to the next connection, or if another client
-// with the same client id took over the connection (protocol.md 8.2).
+// IsPermanent reports whether err keeps a session from reconnecting: the broker's reason would also
+// apply to the next connection, or another client with the same client id took over the connection
+// (protocol.md 8.2). After a refused login, a session reconnects once its password or token has
+// changed.
 func IsPermanent(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)
 	if !ok || isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token

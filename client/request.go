@@ -39,7 +39,7 @@ type request struct {
 	result Result
 	err    error
 	done   chan struct{}  // closed by end; nil = nobody waits for it
-	onAck  func(error)    // handleAck
+	onAck  func(error)    // r.handleAck; made once, and kept when the request is reused
 	onEnd  func(*request) // called by end; must not block, may reuse the request; nil = none
 	onWait func()         // called before a wait for room; nil = none
 
@@ -50,15 +50,15 @@ type request struct {
 
 // Do sends a request and waits for its reply until ctx ends or, if ctx has no deadline, for
 // Options.Timeout. The errors:
-//   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], [ErrClosed], or
-//     the end of ctx
+//   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], *[LostError],
+//     [ErrClosed], [ErrClockDrift], or the cause of ctx
 //   - the broker refused the request: *[ReasonError]
 //   - no store received the request: *[NoStoreError], after a second of retries
 //   - the store, or a service in its place, answered with an error: *[StoreError],
 //     *[StatusError], or an *[AnswerError] if the answer to a read is malformed
 //   - a write got no answer, or an answer that does not say whether the write was applied:
 //     *[LostAnswerError]
-//   - a read got no answer: *[LostError], [ErrClosed], or the end of ctx
+//   - a read got no answer: *[LostError], [ErrClosed], or the cause of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
@@ -280,8 +280,9 @@ func (r *request) handleAck(err error) {
 	}
 }
 
-// handleNoSubscribers handles a PUBACK that reports no subscribers: the broker has discarded
-// this copy of the request. It schedules another copy, unless storePatience has passed.
+// handleNoSubscribers handles a PUBACK that reports no subscribers: the broker has discarded this
+// copy of the request. Unless another copy is unacknowledged or accepted, handleNoSubscribers
+// schedules a new copy or, once storePatience has passed, fails the request.
 func (r *request) handleNoSubscribers() {
 	r.s.mu.Lock()
 	r.copies--
@@ -349,8 +350,8 @@ func (r *request) hasNoSubscribers() bool {
 	return !r.noSubscribers.IsZero() && !r.accepted && r.copies == 0
 }
 
-// remove removes and returns a request in Session.outstanding. It returns nil if no request has this
-// id.
+// remove removes the request with this id from Session.outstanding and returns it, or nil if there
+// is none.
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -454,10 +455,10 @@ func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// abandonSilent ends a connection if nothing, not even a PUBACK, has arrived on it since the time
-// sent, when an unanswered request was sent. The network path is then dead, but the keep-alive would
-// notice that too late. The next request makes a new connection. The silence must have lasted a
-// second, or two fifths of Options.Timeout if that is shorter.
+// abandonSilent ends a connection if nothing, not even a PUBACK, has arrived on it since an
+// unanswered request was sent; sent is that time. The network path is then dead, but the keep-alive
+// would notice that too late. The next request makes a new connection. The silence must have lasted
+// a second, or two fifths of Options.Timeout if that is shorter.
 func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
 	patience := min(time.Second, s.o.Timeout*2/5) // shorter than half of the timeout, after which getAgain asks again
 	if conn != nil && !s.oneShot && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {

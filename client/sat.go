@@ -177,7 +177,7 @@ func (s *Session) reauthenticate(conn *mqtt.Conn) error {
 	return conn.Reauthenticate(ctx)
 }
 
-// explainLogin turns a refused login into a TokenError if the token has expired.
+// explainLogin adds a TokenError to the DialError of a refused login if the token has expired.
 func (s *Session) explainLogin(err error, token []byte) error {
 	refused, ok := errors.AsType[*mqtt.DialError](err)
 	if !ok || !s.o.hasToken() || !isLoginRefusal(err) {

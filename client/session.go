@@ -38,7 +38,7 @@ type Session struct {
 	tried            []byte    // the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
 	draft            mqtt.Message        // memory for the next request's message
-	deadlineTimer    *time.Timer         // calls endOverdue when the oldest alone request times out; nil = none
+	deadlineTimer    *time.Timer         // calls endOverdue when the oldest request.alone times out; nil = none
 	connSeq          uint64              // sequence number of the newest connection
 	notify           bool                // the next connection must subscribe to notifications
 	notified         bool                // conn has subscribed to notifications
@@ -182,7 +182,7 @@ func (s *Session) alive() *mqtt.Conn {
 }
 
 // connect is like connection, but locks s.dialing first. If it makes a new connection and early is not
-// nil, it sends the early request together with SUBSCRIBE.
+// nil, it sends the early request together with SUBSCRIBE, unless the broker needs CONNECT alone.
 func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn, error) {
 	select {
 	case s.dialing <- struct{}{}:

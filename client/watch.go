@@ -27,9 +27,9 @@ type WatchOptions struct {
 	Rescan time.Duration // 0 = DefaultRescan
 
 	// Audit is the interval between audits. An audit registers and reads every key again, and
-	// finds what a working connection hides: a store that restarted behind the broker, or a
-	// notification that was dropped. A difference is reported when two audits in a row find it.
-	// 0 = no audits.
+	// finds what a working connection hides: that the store restarted while the broker kept
+	// running, or that a notification was dropped. A difference is reported when two audits in a
+	// row find it. 0 = no audits.
 	Audit time.Duration
 }
 
@@ -85,8 +85,9 @@ type Watch struct {
 // other keys. If no key is left, the watch ends, unless it has a pattern. A key that matches the
 // pattern but cannot be watched also gets an `error` event.
 //
-// Watch returns the errors of [Session.Do], a *[ReasonError] if the broker refuses the
-// subscription, and a *[ScanError] if it cannot look for the keys that match.
+// Watch returns the errors of [Session.Do], wrapped in a *[WatchError] if a request for one key
+// failed, a *[ReasonError] if the broker refuses the subscription, and a *[ScanError] if it cannot
+// look for the keys that match.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
@@ -167,9 +168,10 @@ func (w *Watch) expect(key string) {
 }
 
 // Next returns the next event, and waits for it if there is none. After the watch has ended,
-// Next returns the remaining events and then the reason: [ErrClosed], [ErrOverflow], a permanent
-// refusal by the broker, a refusal by the store, or an error because there was no connection for
-// WatchOptions.RetryFor. Next also returns when ctx ends, which does not end the watch.
+// Next returns the remaining events and then the reason, such as [ErrClosed], [ErrOverflow], a
+// permanent refusal by the broker, a refusal by the store, or an error because there was no
+// connection for WatchOptions.RetryFor. Next also returns when ctx ends, which does not end the
+// watch.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, err := w.pop(); ok || err != nil {
@@ -317,7 +319,7 @@ func (w *Watch) setConn(connSeq uint64) {
 // advance records that all changes before t were announced to the watch. The proof
 // is a message that the store sent after those notifications: the reply to a request that was
 // sent at t, or the notification of a change at t. The time when bytes last arrived proves
-// nothing, because later notifications may have been under way. It requires w.mu.
+// nothing, because later notifications may have been under way. advance requires w.mu.
 func (w *Watch) advance(t time.Time) {
 	if t.After(w.proven) {
 		w.proven = t

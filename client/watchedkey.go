@@ -15,7 +15,7 @@ type watchedKey struct {
 	// While a GET is outstanding, the events of the key are held back.
 	holding bool
 	held    []Event
-	older   int       // how many of held came before the last break
+	older   int       // number of events in held that came before the last break
 	since   time.Time // when the current break began; zero if there is none
 
 	// For a key that the pattern found, until its GET is answered:
@@ -31,7 +31,7 @@ type change struct {
 }
 
 // continuityOf compares before, the last known state of a key, with now, the state that a GET found
-// after a break. announced says whether a notification announced the state now.
+// after a break. announced says whether a notification announced the state that the GET found.
 func continuityOf(before, now state, announced bool) Continuity {
 	switch {
 	case !before.present && !now.present:
@@ -48,7 +48,7 @@ func continuityOf(before, now state, announced bool) Continuity {
 	return ContinuityLost
 }
 
-// state is what is known about a key.
+// A state says whether a key is present, and at which version.
 type state struct {
 	present bool
 	version Version // of the value, or of the deletion; zero if not known

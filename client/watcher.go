@@ -97,7 +97,7 @@ func (v *watcher) posted() []func() {
 	return inbox
 }
 
-// join adds a watch. When all keys of the watch have been read, w.joined receives the outcome.
+// join adds a watch. w.joined receives nil once all keys of the watch have been read, or an error.
 func (v *watcher) join(w *Watch) {
 	if v.conn != nil && v.conn.Err() != nil {
 		v.lost(v.conn) // before the new watch is added, so that it is not part of the outage
@@ -131,8 +131,8 @@ func (v *watcher) register(key string, w *Watch) *registration {
 }
 
 // endJoin ends a join whose context ended because of cause, unless the join is over. After a
-// timeout, the error is a *WatchError for the first key whose request is in flight, if there is one. It
-// wraps a *NoStoreError if no store has received that request.
+// timeout, the error is a *WatchError for the first key whose request is in flight, if there is
+// one. The *WatchError wraps a *NoStoreError if no store has received that request.
 func (v *watcher) endJoin(w *Watch, cause error) {
 	if w.joined == nil {
 		return

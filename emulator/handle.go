@@ -72,7 +72,7 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		s.observeIgnored(s.request.Request, "a response topic that is not the client's")
 		return broker.NotAuthorized
 	}
-	// MQTT 3.1.1 has neither response topics nor correlation data, so requests over it are ignored here.
+	// MQTT 3.1.1 has neither response topics nor correlation data: its requests are ignored here.
 	if why := whyIgnored(p.QoS, len(p.ResponseTopic) > 0, len(p.Correlation) > 0); why != "" {
 		s.counts.Ignored++
 		s.request.read(c, p)
@@ -323,8 +323,8 @@ func (s *Server) notify() {
 	}
 }
 
-// While notify sends notifications, it calls pauseNotify each time it has sent about maxNotifyStep bytes,
-// which take a millisecond.
+// While notify sends notifications, it calls pauseNotify after each maxNotifyStep bytes or so.
+// Sending that many bytes takes about a millisecond.
 const (
 	maxNotifyStep = 512 << 10
 	notifyCost    = 1000 // fixed cost of one notification, added to its size in bytes

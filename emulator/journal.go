@@ -25,7 +25,8 @@ type Data struct {
 	commit func(write func() error) error // wraps each commit; nil: no wrapper
 }
 
-// keeps reports whether to keep a key in the file. persist is set if the key's last write asked for it.
+// keeps reports whether to keep a key in the file. persist is set if the key's last write had
+// `aio-persistence`.
 func (d Data) keeps(key []byte, persist bool) bool {
 	if !d.Asked || persist {
 		return true
@@ -41,7 +42,7 @@ func (e *DataError) Error() string { return e.Err.Error() }
 func (e *DataError) Unwrap() error { return e.Err }
 
 // A journal writes the changes of a store to a data file. Each commit writes all changes that were
-// made during the previous commit.
+// made since the previous commit began.
 //
 // While changes are being written, all replies and notifications wait in a queue, including the
 // replies to reads. So no client sees a value that a crash could undo. The queue keeps the messages in
@@ -58,7 +59,7 @@ type journal struct {
 	next    *group    // changes for the next commit
 	writing *group    // changes that the current commit writes; nil: no commit is running
 	changed sync.Cond // signals a change of the fields in this struct
-	clock   int64     // the latest wall clock in the file or in next, in milliseconds
+	clock   int64     // the wall clock in the file after all pending commits, in milliseconds
 	closing bool
 	err     error         // why the last commit failed; no commit follows
 	ended   chan struct{} // closed when run ends

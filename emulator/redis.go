@@ -381,8 +381,8 @@ type RedisOptions struct {
 	Observe func(observe.Event)
 }
 
-// ServeRedis serves the store to Redis clients until Close, and returns the URL for clients on this
-// machine. It must be called at most once.
+// ServeRedis starts to serve the store to Redis clients, and returns the URL for clients on this
+// machine. Close stops the service. ServeRedis must be called at most once.
 func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 	ln, err := net.Listen("tcp", o.Listen)
 	if err != nil {

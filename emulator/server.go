@@ -63,7 +63,8 @@ type Options struct {
 	Data      Data // the data file; zero: the store is in memory only
 
 	// Load yields keys to add to the store before the server listens; nil: none. New does not change
-	// keys that the data file already has. If Load yields an error, New returns a *[LoadError].
+	// keys that the data file already has. If Load yields an error, New's error wraps a
+	// *[LoadError].
 	Load iter.Seq2[Seed, error]
 
 	// Changes makes the server keep the last 1024 changes, with their values, for [Server.Changes].
@@ -83,9 +84,9 @@ type Options struct {
 	Log      *slog.Logger // nil: silent
 
 	// Observe, unless nil, is called for each request, each Redis command, each key that expires,
-	// and each client that connects, is refused or disconnects. The calls are in the order of the events.
-	// The server is locked during a call: Observe must not call the server, and all clients wait while
-	// Observe runs.
+	// and each MQTT client that connects, is refused or disconnects. The calls are in the order of
+	// the events. The server is locked during a call: Observe must not call the server, and all
+	// clients wait while Observe runs.
 	Observe func(observe.Event)
 }
 
@@ -120,8 +121,8 @@ type Server struct {
 	port    *redisPort
 	logins  *admission.Throttle
 
-	// large limits handleLarge to one copy of a large value at a time. handleLarge locks large before the
-	// broker, and unlocks it after the request has been processed.
+	// large limits handleLarge to one copy of a large value at a time. handleLarge locks large
+	// before it locks the broker, and unlocks large after it has admitted the request.
 	large sync.Mutex
 
 	// The broker's lock guards the fields below, so that changes are reported in order.

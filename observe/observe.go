@@ -1,5 +1,5 @@
-// Package observe defines the events that a server reports to its log. One type covers the
-// requests of MQTT clients, the commands of Redis clients, and the connections of both.
+// Package observe defines the events that a server reports to its log. One type covers the requests
+// and connections of MQTT clients, the commands of Redis clients, and changes without a request.
 package observe
 
 import (
@@ -45,9 +45,9 @@ type Op string
 
 // The values of Op.
 const (
-	Request    Op = "request"
-	Apply      Op = "apply"  // a write that did not come from a state store request
-	Expire     Op = "expire" // a key expired
+	Request    Op = "request" // a state store request or a Redis command
+	Apply      Op = "apply"   // a write that did not come from a state store request
+	Expire     Op = "expire"  // a key expired
 	Connect    Op = "connect"
 	Refuse     Op = "refuse" // a client's connection attempt was refused
 	Disconnect Op = "disconnect"

@@ -13,5 +13,5 @@
 // never block, so this package makes system calls on them without telling the scheduler. A
 // connection that always has data to read is an exception: the package tells the scheduler about
 // its system calls, because otherwise only the monitor thread could preempt the reading goroutine
-// to let others run.
+// to let other goroutines run.
 package socket

@@ -4,8 +4,8 @@ package socket
 
 import "syscall"
 
-// Builds with the race detector use these calls, because package syscall reports the order of
-// reads and writes to the detector.
+// Systems other than Linux use these calls. Builds with the race detector use them too, because
+// package syscall reports the order of reads and writes to the detector.
 
 func read(fd uintptr, p []byte, _ bool) (int, error) { return syscall.Read(int(fd), p) }
 

@@ -76,8 +76,8 @@ var (
 
 // A LostError means that a connection ended although the client did not close it. It wraps
 // the cause: a *ReasonError if the broker sent DISCONNECT, a *ReauthError if the DISCONNECT
-// answered an AUTH, ErrBrokerClosed, ErrKeepAlive, ErrSilent, a *MalformedError or a network
-// error.
+// answered an AUTH, ErrBrokerClosed, ErrKeepAlive, ErrSilent, a *MalformedError, or a network
+// or WebSocket error.
 type LostError struct {
 	Err error
 }
@@ -220,7 +220,8 @@ func (c *Conn) over() error {
 }
 
 // keepAliveLoop sends a PINGREQ if nothing was sent, or nothing was received, for half a keep-alive
-// interval. It returns an error with ErrKeepAlive if nothing arrives for one and a half intervals.
+// interval. It returns a LostError with ErrKeepAlive if nothing arrives for one and a half
+// intervals.
 func (c *Conn) keepAliveLoop() error {
 	interval := c.limits.KeepAlive
 	tick := time.NewTicker(interval / 2)

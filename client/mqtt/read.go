@@ -221,8 +221,8 @@ func (c *Conn) handleSuback(ack *packets.Suback) error {
 
 // removePending removes and returns the pending packet that an acknowledgement answers. ack is the
 // acknowledgement's packet type, and codes is its number of reason codes; the error says that the
-// pending packet expects others. If no packet has this id, both results are zero, because brokers
-// may repeat acknowledgements.
+// pending packet expects another type or number. If no packet has this id, both results are zero,
+// because brokers may repeat acknowledgements.
 func (c *Conn) removePending(id uint16, ack byte, codes int) (pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

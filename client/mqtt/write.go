@@ -158,8 +158,9 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 	return id, size, nil
 }
 
-// Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a *ReasonError if
-// the broker refused, the cause of ctx, or the reason why the connection ended.
+// Subscribe subscribes with QoS 1 and waits for the SUBACK. The error is a *ReasonError if the
+// broker refused, a *TooLargeError, the cause of ctx, the reason why the connection ended, or a
+// plain error if a filter is too long or the broker granted only QoS 0.
 func (c *Conn) Subscribe(ctx context.Context, filters ...string) error {
 	granted := make(chan error, 1)
 	cp, err := c.newSubscribe(filters, granted)

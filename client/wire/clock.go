@@ -33,8 +33,8 @@ func NewClock(node string, now func() time.Time) *Clock {
 	return &Clock{now: now, last: Version{Node: node}}
 }
 
-// Tick returns a reading greater than all earlier readings, for a message to send. The errors are
-// ErrDrift and ErrCounterOverflow; on an error the clock is unchanged.
+// Tick returns a reading greater than all earlier readings, for a message to send. The error wraps
+// ErrDrift or ErrCounterOverflow; on an error the clock is unchanged.
 func (c *Clock) Tick() (Version, error) { return c.TickAt(c.now()) }
 
 // TickAt is like Tick, but uses wall instead of reading the wall clock.

@@ -31,8 +31,8 @@ func (b *Batch) Put(r Record) {
 // Delete removes the record of a key, if there is one. The batch copies the key.
 func (b *Batch) Delete(key []byte) { b.changes = append(b.changes, b.begin(key)) }
 
-// Clock adds a new upper limit for the wall clocks of all versions in the store to the batch, in
-// milliseconds since the Unix epoch.
+// Clock sets the wall clock that the batch writes to the file: an upper limit for the wall clocks
+// of all versions in the store, in milliseconds since the Unix epoch.
 func (b *Batch) Clock(wall int64) { b.clock = wall }
 
 // Empty reports whether there is nothing to commit.

@@ -16,7 +16,7 @@ type Report struct {
 	Size    int64 // size of the file, in bytes
 	Clock   int64 // see [Batch.Clock]; 0: the file has none
 	Damages []Damage
-	More    int // number of further damages that are not in Damages
+	More    int // number of further inconsistencies, which Damages has no room for
 }
 
 // A Damage is an inconsistency in a file.
@@ -41,7 +41,7 @@ func (d Damage) Unwrap() error { return d.Err }
 
 // Check reads a file that may be damaged, without changing it. It calls load, unless load is nil, for
 // each undamaged record. Check reports damage in the Report, not as an error. The error is a
-// [LockedError], a [FormatError] or a file system error.
+// *[LockedError], a *[FormatError] or a file system error.
 func Check(name string, load func(Record)) (Report, error) {
 	if load == nil {
 		load = func(Record) {}
@@ -69,7 +69,7 @@ func (c *contents) damaged(d Damage) {
 	c.Damages = append(c.Damages, d)
 }
 
-// readFile reads a whole file. The error is a [FormatError] or a file system error.
+// readFile reads a whole file. The error is a *[FormatError] or a file system error.
 func readFile(name string, load func(Record)) (c contents, err error) {
 	f, err := os.Open(name)
 	if err != nil {

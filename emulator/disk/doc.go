@@ -1,7 +1,7 @@
 // Package disk keeps the records of a state store in one file, which survives a crash of
 // the process and of the machine.
 //
-// [Open] locks the file, reads it and passes each record to its caller. [File.Commit] writes
+// [Open] locks the file, reads it and passes each record to a callback. [File.Commit] writes
 // the changes of a [Batch] atomically: when Commit has succeeded, all changes are on the disk; after a
 // crash during Commit, the file has all of them or none. [Check] reads a file that may be damaged, and
 // [Salvage] copies the undamaged records to a new file.

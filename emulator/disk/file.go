@@ -94,8 +94,8 @@ func (e *DamageError) Unwrap() error { return e.Damages[0] }
 
 // Open locks a file, creates it if it does not exist, and calls load for each record. Records come
 // in the order of their keys, except for keys that are too long for bbolt. A record's slices are
-// valid until load returns. Open may call load before it returns an error, which is a
-// [LockedError], a [FormatError], a [DamageError] or a file system error.
+// valid until load returns. Open may call load before it returns an error. The error is or wraps a
+// *[LockedError], a *[FormatError], a *[DamageError] or a file system error.
 func Open(name string, o Options, load func(Record)) (*File, error) {
 	read, err := readLocked(name, load)
 	switch {
@@ -253,8 +253,8 @@ func lockedBy(name string) int {
 func (f *File) Clock() int64 { return f.clock }
 
 // Commit writes the changes of a batch. After an error the caller must close the file and open it
-// again: the file then has either all changes of the batch or none. Commit returns a [RemovedError]
-// if the file was removed, moved or replaced.
+// again: the file then has either all changes of the batch or none. Commit returns a
+// *[RemovedError] if the file was removed, moved or replaced.
 func (f *File) Commit(b *Batch) error {
 	count := f.count
 	err := f.db.Update(func(tx *bolt.Tx) error {

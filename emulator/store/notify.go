@@ -26,7 +26,7 @@ func (n *Notification) Topic() string { return wire.NotifyTopic(n.ClientID, n.Ke
 // Ended reports whether the client has disconnected since the change.
 func (n *Notification) Ended() bool { return n.watcher.ended }
 
-// A queue holds the notifications that the caller has not taken yet. The memory of the queue is reused.
+// A queue holds the notifications for TakeNotifications. The memory of the queue is reused.
 type queue struct {
 	notes      []Notification
 	data       []byte // payloads and versions

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/observe"
 )
 
-// Values of observe.Event.Cause, which explain the outcome of a request.
+// Values of observe.Event.Cause that explain the outcomes OK and No of a request.
 const (
 	causeMissing    = "missing"
 	causeExists     = "exists"

@@ -55,7 +55,7 @@ func (s *Store) scan(c *call) Response {
 type position struct {
 	chain  int    // number of the chain, from 1
 	after  []byte // the last key that the page examined; nil: the position is the beginning of the chain
-	hidden bool   // the client may not read the last key of the page
+	hidden bool   // the client may not read the last key that the page examined
 }
 
 func (s *Store) chains() int {
@@ -135,8 +135,8 @@ func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []En
 
 // A SCAN token has three parts, separated by semicolons (protocol.md 9, a draft): the number of the
 // chain, the number 1, and the position in the chain. The position is empty at the beginning of the
-// chain. Otherwise it is tokenPlain and the last key. If the client may not read the last key, the
-// position is tokenSealed and the encrypted key instead. Tokens stay valid when keys change.
+// chain. Otherwise it is tokenPlain and the last examined key or, if the client may not read this
+// key, tokenSealed and the encrypted key. Tokens stay valid when keys change.
 const (
 	tokenPlain  = '>'
 	tokenSealed = '#'

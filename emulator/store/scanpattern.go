@@ -21,8 +21,8 @@ func (s *Store) parseScan(pattern []byte) (p *glob.Pattern, ok bool) {
 
 // parseText parses a pattern with the syntax of Rust's crate `glob` (protocol.md 9, a draft): `*`
 // matches any number of characters, including slashes; `?` matches one character; `[a-z]` matches
-// one character in the range and `[!a-z]` one outside it; `**` between slashes matches any number of levels.
-// Any other `**`, or a bracket that is not closed, is an error.
+// one character in the range and `[!a-z]` one outside it; `**` as a whole level, as in `a/**/b` or
+// `a/**`, matches any number of levels. Any other `**` is an error, and so is an unclosed bracket.
 func parseText(text []rune) (*glob.Pattern, bool) {
 	p := new(glob.Pattern)
 	for i := 0; i < len(text); {

@@ -17,7 +17,7 @@ type Options struct {
 	Now      func() time.Time // the store's wall clock; nil: time.Now
 	Node     string           // the node in the store's versions, without a colon; cut to 200 bytes; "": StateStore
 	MaxKeys  int              // maximum number of keys; 0: no limit
-	MaxBytes int              // maximum memory of the keys, see [Store.Bytes]; 0: no limit
+	MaxBytes int              // maximum memory of keys and values, see [Store.Bytes]; 0: no limit
 	ScanPage int              // maximum number of keys on a page of SCAN; 0: 100
 
 	// Authorize reports whether a client may read a key or, if write is set, may write it; nil: every client
@@ -117,8 +117,7 @@ func New(opts Options) *Store {
 // Do answers a request and appends the reply to dst.
 //
 // Do checks, in this order: RESP3, verb, number of words, options, key, authorization,
-// `__ts`, `__ft`, the key's fence, the condition, the quota. The order of the real store
-// is not known.
+// `__ts`, `__ft`, the key's fence, the condition, the quota. The real store's order is not known.
 func (s *Store) Do(req *Request, dst []byte) Response {
 	s.Expire()
 	c := call{Request: req, dst: dst}

@@ -3,5 +3,5 @@
 //
 //	err := busyfile.Retry(func() error { return os.Rename(next, name) })
 //
-// On Unix, these operations succeed immediately.
+// On Unix, another process that uses the file does not prevent these operations.
 package busyfile

@@ -1,9 +1,9 @@
-// Package chunk copies large amounts of memory without delaying other goroutines. Go cannot
-// interrupt the built-in copy, nor a loop that does nothing else. The garbage collector would wait
-// until a long copy ends, and all goroutines would wait for the garbage collector.
+// Package chunk copies and compares large amounts of memory without delaying other goroutines. Go
+// cannot interrupt the built-in copy, nor a loop that does nothing else. The garbage collector
+// would wait until a long copy ends, and all goroutines would wait for the garbage collector.
 package chunk
 
-// size is the number of bytes to copy at a time. Go cannot stop the goroutine during one such copy.
+// size is the number of bytes to copy or compare at a time. Go cannot stop the goroutine meanwhile.
 const size = 256 << 10
 
 // Copy is like the built-in copy. dst and src must not overlap.

@@ -11,8 +11,8 @@
 //	p.Match([]byte("key7"))                     // true
 //
 // A Pattern does not backtrack: it tracks all possible matches at once, with one bit for each
-// position in the pattern. It takes one step for each character of the text and each 64 elements of
-// the pattern; [Pattern.Cost] returns the maximum number of steps.
+// position in the pattern. Each character of the text takes one step per 64 elements of the
+// pattern; [Pattern.Cost] returns the maximum number of steps.
 package glob
 
 import (
@@ -39,7 +39,7 @@ type Pattern struct {
 	last     int       // number of elements, and the state after the last one
 	prefix   []byte    // every matching text begins with it
 	fixed    int       // number of elements that make up the prefix
-	open     bool      // the prefix is complete: a star or a set follows it
+	open     bool      // the prefix is complete: a star or an element from One follows it
 
 	stars []uint64 // bit i: a star stands before element i
 	skips []uint64 // bit i: element i ends a Path, which may also match the empty text

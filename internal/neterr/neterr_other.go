@@ -8,6 +8,6 @@ import "syscall"
 const (
 	InUse   = syscall.EADDRINUSE   // another socket listens on the address
 	Refused = syscall.ECONNREFUSED // nobody listens on the address
-	Reset   = syscall.ECONNRESET   // the peer ended the connection, and data was lost
+	Reset   = syscall.ECONNRESET   // the peer ended the connection, and data may be lost
 	Broken  = syscall.EPIPE        // the connection ended before a write
 )

@@ -41,7 +41,7 @@ func Serve(t testing.TB, handle func(n int, nc net.Conn)) (address string) {
 	return ln.Addr().String()
 }
 
-// Relay connects to the server at address and copies bytes both ways until client or the server
+// Relay connects to the server at address and copies bytes both ways until the client or the server
 // disconnects. toServer and toClient each copy one direction; nil = io.Copy.
 func Relay(client net.Conn, address string, toServer, toClient func(to, from net.Conn)) {
 	server, err := net.Dial("tcp", address)

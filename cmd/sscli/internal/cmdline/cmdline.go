@@ -132,7 +132,7 @@ fencing tokens.`,
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(&cobra.Group{ID: app.GroupStore, Title: "Keys and locks:"}, &cobra.Group{ID: app.GroupDebug, Title: "Diagnostics:"},
 		&cobra.Group{ID: app.GroupServe, Title: "Servers:"}, &cobra.Group{ID: app.GroupMore, Title: "More:"})
-	root.CompletionOptions.DisableDefaultCmd = true // the table has its own completion command
+	root.CompletionOptions.DisableDefaultCmd = true // the command table has its own completion command
 	return root
 }
 

@@ -106,7 +106,7 @@ func locate(text []byte, match func(ast.Node) bool) (line int, path string) {
 	return line, path
 }
 
-// A visitor is called for each node that [ast.Walk] finds.
+// A visitor is called for each node that [ast.Walk] visits, except nodes without a token.
 type visitor func(ast.Node)
 
 // Visit implements [ast.Visitor].

@@ -159,7 +159,7 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 }
 
 // noteNewline prints a note if the value given to VDEL differs from the stored one only by newlines at
-// the end. With --quiet, or with a trace as in aboutFence, it does nothing.
+// the end. It does nothing with --quiet, or with a trace, so that the trace shows only the user's request.
 func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
 	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
 		return

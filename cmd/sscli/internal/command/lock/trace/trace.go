@@ -302,8 +302,9 @@ func (t *tracer) print(e format.LockEvent) error {
 	return t.app.Queue(e)
 }
 
-// holdBack holds back a renewal, in place of the lock's previous one. For any other statement, it drops
-// the lock's last renewal, or returns that renewal if it must be printed before the statement.
+// holdBack keeps e, if e is a renewal, in place of the renewal that is held back for the same lock. If e
+// is any other statement about a lock, holdBack drops the held-back renewal, or returns it if it must be
+// printed before e. A statement about a guarded key has no effect.
 func (t *tracer) holdBack(e format.LockEvent) (last *format.LockEvent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
