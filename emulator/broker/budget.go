@@ -176,7 +176,8 @@ func (c *Client) fixedCost() int {
 	return cost
 }
 
-// chargeAlias charges the topics of Topic Aliases; n may be negative.
+// chargeAlias charges n bytes for the topics of Topic Aliases. n is negative if a shorter topic replaces
+// a longer one.
 func (c *Client) chargeAlias(n int) {
 	c.aliased += n
 	c.b.charge(n)

@@ -105,7 +105,7 @@ type rate struct {
 	second int64            // Unix time of the newest count
 }
 
-// advance begins a count of 0 for each second after r.second, up to now. The new counts replace the
+// advance starts a new count, at 0, for each second after r.second up to now. The new counts replace the
 // oldest ones.
 func (r *rate) advance(now time.Time) {
 	second := now.Unix()
