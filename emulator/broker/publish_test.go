@@ -545,13 +545,14 @@ func TestPublishWhileTakenOver(t *testing.T) {
 			t.Parallel()
 			var b *broker.Broker
 			var handled atomic.Int32
-			entered, proceed := make(chan struct{}, 2), make(chan struct{})
+			entered, left, proceed := make(chan struct{}, 2), make(chan struct{}, 2), make(chan struct{})
 			s := start(t, broker.Options{Topic: "t", Handle: func(*broker.Client, *broker.Publish) byte {
 				handled.Add(1)
 				b.Unlock()
-				defer b.Lock()
 				entered <- struct{}{}
 				<-proceed
+				b.Lock()
+				left <- struct{}{} // with the lock held until the message is handled
 				return code
 			}}, func(made *broker.Broker) { b = made })
 			c := connect(t, s, "c", lasting)
@@ -560,6 +561,7 @@ func TestPublishWhileTakenOver(t *testing.T) {
 			<-entered
 			d := resume(t, s, "c")
 			close(proceed)
+			<-left
 			m.Duplicate = true
 			d.send(m)
 			answer := code
