@@ -350,8 +350,7 @@ func (r *request) hasNoSubscribers() bool {
 	return !r.noSubscribers.IsZero() && !r.accepted && r.copies == 0
 }
 
-// remove removes the request with this id from Session.outstanding and returns it, or nil if there
-// is none.
+// remove removes and returns the request with this id in Session.outstanding; nil = there is none.
 func (s *Session) remove(id uint64) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,8 +60,8 @@ func TestSessionsOfConnectedClients(t *testing.T) {
 	resume(t, s, "ann2", lasting, as("ann"))
 }
 
-// TestSessionsAfterReauthentication: a session counts for the user that its client is now, so that no
-// user is taken for the owner of sessions that are gone.
+// TestSessionsAfterReauthentication: after a re-authentication, a session counts for its new user and
+// no longer for the old one.
 func TestSessionsAfterReauthentication(t *testing.T) {
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
 		return broker.Verdict{Username: string(l.Data)}

@@ -406,8 +406,8 @@ func TestResumeFullOutbox(t *testing.T) {
 	}
 }
 
-// TestServerKeepAlive: a limit that does not fit in two bytes, or in whole seconds, is stated as one that
-// does (MQTT 5, 3.2.2.3.14).
+// TestServerKeepAlive: the broker states its limit in whole seconds, from 1 to 65535 (MQTT 5,
+// 3.2.2.3.14).
 func TestServerKeepAlive(t *testing.T) {
 	for limit, want := range map[time.Duration]uint16{24 * time.Hour: math.MaxUint16, 1500 * time.Millisecond: 1, time.Millisecond: 1} {
 		s := start(t, broker.Options{Limits: broker.Limits{KeepAlive: limit}})

@@ -44,7 +44,7 @@ func (s *session) setUser(user string) {
 	s.b.owned[user]++
 }
 
-// disown no longer counts the session as one of its user's.
+// disown removes the session from the count of its user's sessions.
 func (b *Broker) disown(s *session) {
 	if b.owned[s.user]--; b.owned[s.user] == 0 {
 		delete(b.owned, s.user)
