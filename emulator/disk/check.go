@@ -55,8 +55,7 @@ func Check(name string, load func(Record)) (Report, error) {
 
 type contents struct {
 	Report
-	meta        meta
-	initialized bool // the file has a format key
+	meta meta
 }
 
 // damaged adds d to c.Damages. If c.Damages is full, it counts d in c.More.
@@ -123,17 +122,19 @@ func readContents(f io.ReaderAt, size int64, name string, load func(Record)) (c 
 		}
 	}
 	p.walk(c.Size)
-	c.initialized, c.Clock = named != "", numbers[keyClock]
+	c.Clock = numbers[keyClock]
 	ours := p.buckets[bucketMeta] || p.buckets[bucketKeys] || p.buckets[bucketLong]
 	all := p.buckets[bucketMeta] && p.buckets[bucketKeys] && p.buckets[bucketLong]
 	switch {
-	case c.initialized && named != strconv.Itoa(format):
+	case len(p.buckets) == 0 && len(c.Damages) == 0:
+		c.damaged(Damage{Page: c.meta.root, Err: errNoBuckets})
+	case named != "" && named != strconv.Itoa(format):
 		return c, &FormatError{Name: name, Got: named}
 	case !ours && len(p.buckets) > 0:
 		return c, &FormatError{Name: name}
-	case ours && (!all || len(p.buckets) > 3 || !c.initialized):
+	case ours && (!all || len(p.buckets) > 3 || named == ""):
 		c.damaged(Damage{Err: errors.New("its buckets are not the buckets of a data file")})
-	case c.initialized && len(c.Damages) == 0 && int64(c.Records) != numbers[keyCount]:
+	case named != "" && len(c.Damages) == 0 && int64(c.Records) != numbers[keyCount]:
 		c.damaged(Damage{Err: fmt.Errorf("it should have %d keys", numbers[keyCount])})
 	}
 	return c, nil

@@ -175,6 +175,27 @@ func TestDamage(t *testing.T) {
 	}
 }
 
+// TestEmptyRoot: a file whose root page has lost its buckets is damaged, and not a new file.
+func TestEmptyRoot(t *testing.T) {
+	name, _ := written(t, 400)
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := readMeta(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := int64(m.root)*m.pageSize + 10
+	clear(data[count : count+2])
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(name, Options{}, func(Record) {}); !errors.Is(err, errNoBuckets) {
+		t.Errorf("open: %v", err)
+	}
+}
+
 // TestEveryByte changes each byte of a file: what is handed over is as it was written.
 func TestEveryByte(t *testing.T) {
 	name, want := written(t, 40)

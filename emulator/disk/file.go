@@ -196,8 +196,8 @@ func (o Options) create(name string) (err error) {
 	return errors.Join(err, syncDir(filepath.Dir(name)))
 }
 
-// begin checks that the file has not changed since readLocked, creates the buckets if they are
-// missing, and writes this process's id to the pid file.
+// begin checks that the file has not changed since readLocked, and writes this process's id to the pid
+// file.
 func (f *File) begin(read contents) error {
 	if read.meta.transaction != 0 {
 		changed := false
@@ -207,11 +207,6 @@ func (f *File) begin(read contents) error {
 		})
 		if err != nil || changed { // another process wrote to the file after readLocked unlocked it
 			return errors.Join(err, &LockedError{Name: f.name})
-		}
-	}
-	if !read.initialized {
-		if err := addBuckets(f.db); err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
 		}
 	}
 	var err error

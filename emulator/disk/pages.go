@@ -46,12 +46,13 @@ const (
 var order = binary.NativeEndian
 
 var (
-	errNoFile  = errors.New("neither of its meta pages is valid")
-	errEmpty   = errors.New("it is empty, and sscli never leaves a file empty")
-	errOneMeta = errors.New("one of its two meta pages is not valid: the latest commit may be lost")
-	errLayout  = errors.New("its layout is unknown")
-	errElement = errors.New("its elements are misplaced")
-	errOrder   = errors.New("the keys are not in order")
+	errNoFile    = errors.New("neither of its meta pages is valid")
+	errEmpty     = errors.New("it is empty, and sscli never leaves a file empty")
+	errNoBuckets = errors.New("it has no buckets, and sscli never leaves a file without them")
+	errOneMeta   = errors.New("one of its two meta pages is not valid: the latest commit may be lost")
+	errLayout    = errors.New("its layout is unknown")
+	errElement   = errors.New("its elements are misplaced")
+	errOrder     = errors.New("the keys are not in order")
 )
 
 type meta struct {
