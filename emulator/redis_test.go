@@ -198,6 +198,31 @@ func TestRedisLogin(t *testing.T) {
 	ann.Expect(t, noAuth, "GET", "a")
 }
 
+// TestRedisRandomKey: RANDOMKEY finds the only key that a user may read among many that it may not.
+func TestRedisRandomKey(t *testing.T) {
+	ann, err := emulator.ParseRule("ann:Read:mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := emulator.ParseRule("root:ReadWrite:*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, c := startWithRedis(t, emulator.Options{Users: map[string]string{"ann": "a", "root": "r"}, Rules: []emulator.Rule{ann, root}})
+	c.Expect(t, "+OK\r\n", "AUTH", "root", "r")
+	many := []string{"MSET", "mine", "1"}
+	for i := range 10_000 {
+		many = append(many, fmt.Sprint("hidden", i), "1")
+	}
+	c.Expect(t, "+OK\r\n", many...)
+	c.Expect(t, "+OK\r\n", "AUTH", "ann", "a")
+	c.Expect(t, "$4\r\nmine\r\n", "RANDOMKEY")
+	c.Expect(t, "+OK\r\n", "AUTH", "root", "r")
+	c.Expect(t, ":1\r\n", "DEL", "mine")
+	c.Expect(t, "+OK\r\n", "AUTH", "ann", "a")
+	c.Expect(t, "$-1\r\n", "RANDOMKEY")
+}
+
 // TestRedisRights: a user of some keys neither sees the events of others nor changes what concerns
 // all clients.
 func TestRedisRights(t *testing.T) {

@@ -174,7 +174,18 @@ func runScan(c *conn, args [][]byte) error {
 // allKeys calls yield with each key that begins with prefix and that the client may read. Between
 // pages of keys, other clients may use the Local, except in a transaction.
 func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
-	const want = 1000
+	return c.eachPage(prefix, 1000, func(keys [][]byte) (bool, error) {
+		for _, key := range keys {
+			if err := yield(key); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// eachPage is like allKeys, but passes the keys in pages of up to want keys, until yield returns false.
+func (c *conn) eachPage(prefix []byte, want int, yield func(keys [][]byte) (more bool, err error)) error {
 	for token := []byte(nil); ; {
 		if err := c.look(want); err != nil {
 			return err
@@ -183,13 +194,8 @@ func (c *conn) allKeys(prefix []byte, yield func(key []byte) error) error {
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
-			if err := yield(key); err != nil {
-				return err
-			}
-		}
-		if next == nil {
-			return nil
+		if more, err := yield(keys); err != nil || !more || next == nil {
+			return err
 		}
 		token = bytes.Clone(next)
 		if !c.executing {
@@ -270,9 +276,10 @@ func runDBSize(c *conn, _ [][]byte) error {
 	return err
 }
 
-// runRandomKey chooses among all keys of a Local, but only among the first keys of a remote store.
+// runRandomKey tries random keys of a Local. If the client may read none of them, and for a remote store,
+// runRandomKey chooses among the first keys that the client may read.
 func runRandomKey(c *conn, _ [][]byte) error {
-	const sample = 100 // maximum number of tries with a Local; size of a page of a remote store
+	const sample = 100 // number of tries with a Local, and of keys on a page
 	if local := c.s.local; local != nil {
 		for range sample {
 			n := local.Stats().Keys
@@ -283,20 +290,19 @@ func runRandomKey(c *conn, _ [][]byte) error {
 				return c.reply(key)
 			}
 		}
+	}
+	found := false
+	err := c.eachPage(nil, sample, func(keys [][]byte) (bool, error) {
+		if len(keys) == 0 {
+			return true, nil
+		}
+		found = true
+		return false, c.reply(keys[rand.IntN(len(keys))])
+	})
+	if err == nil && !found {
 		return c.reply(nil)
 	}
-	for token := []byte(nil); ; {
-		keys, next, err := c.s.opts.Backend.Scan(c.s.ctx, &c.who, nil, token, sample)
-		switch {
-		case err != nil:
-			return err
-		case len(keys) > 0:
-			return c.reply(keys[rand.IntN(len(keys))])
-		case next == nil:
-			return c.reply(nil)
-		}
-		token = next
-	}
+	return err
 }
 
 func runSwapDB(c *conn, args [][]byte) error {
@@ -327,8 +333,9 @@ func (c *conn) letOthersIn() {
 	}
 }
 
-// runFlush deletes all keys. If the client may not delete one of them, runFlush deletes no key. Other
-// clients may use the store between deletions.
+// runFlush deletes all keys. It first checks that the client is allowed to delete each key, and deletes
+// nothing if not. Other clients may use the store between the checks and deletions, except during a
+// transaction.
 func runFlush(c *conn, args [][]byte) error {
 	if !isFlushMode(args[1:]) {
 		return errSyntax
