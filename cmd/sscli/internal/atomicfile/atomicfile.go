@@ -29,8 +29,9 @@ func Write(name string, data []byte, mode fs.FileMode) error {
 	return f.finish(data)
 }
 
-// Replace is like Write, but it also changes an existing file's mode to mode, less the umask, and
-// replaces a symbolic link instead of following it.
+// Replace is like Write, but always puts a new file in place of name, with mode, less the umask. It does
+// not keep an existing file's permissions, and it replaces a symbolic link, a device or a pipe instead of
+// writing to it.
 func Replace(name string, data []byte, mode fs.FileMode) error {
 	f, err := create(name, name, mode)
 	if err != nil {

@@ -7,5 +7,11 @@ import "os"
 // move renames a file, and replaces any file that already has the new name.
 func move(from, to string) error { return os.Rename(from, to) }
 
-// copyAccess does nothing: create has already set the mode bits, and a new file needs nothing else.
-func copyAccess(_, _ string) error { return nil }
+// copyAccess gives a file the permissions of another file. Without it, the umask would apply to them.
+func copyAccess(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	return os.Chmod(to, info.Mode().Perm())
+}
