@@ -92,8 +92,10 @@ const (
 	maxKeys    = 10_000_000
 	maxSize    = 256 << 20
 
-	// keyLifetime plus benchmark.length is the TTL of the keys, in case they cannot be deleted.
+	// keyLifetime is the time by which the keys outlive the measurement if they cannot be deleted.
+	// longest stands for the length of a measurement whose length is not known.
 	keyLifetime = 10 * time.Minute
+	longest     = 24 * time.Hour
 )
 
 // A benchmark is one run of `sscli bench`.
@@ -101,6 +103,7 @@ type benchmark struct {
 	a      *app.App
 	f      benchFlags
 	length time.Duration // maximum length of the measurement; 0 means no limit
+	ttl    time.Duration // of the keys, in case they cannot be deleted
 	verbs  []string      // each verb, repeated as often as its weight says
 	prefix string        // prefix of the keys
 	value  []byte
@@ -109,7 +112,7 @@ type benchmark struct {
 	began    time.Time
 	sent     atomic.Int64
 	answered atomic.Int64
-	shown    int64                   // number of replies at the last call of progress
+	shown    int64                   // number of replies at the last call to progress
 	results  map[string]*measurement // by verb
 
 	failed sync.Once
@@ -138,6 +141,7 @@ func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
 	if f.length == "" && f.count == 0 {
 		b.length = 10 * time.Second
 	}
+	b.ttl = (cmp.Or(b.length, longest) + keyLifetime).Truncate(time.Millisecond)
 	if b.verbs, err = parseMix(f.mix); err != nil {
 		return nil, fault.Usagef("--mix: %w", err)
 	}
@@ -158,7 +162,7 @@ func (b *benchmark) command(verb string, key string) client.Command {
 	case "del":
 		return client.Del(key, client.WriteOptions{})
 	}
-	return client.Set(key, b.value, client.SetOptions{TTL: (b.length + keyLifetime).Truncate(time.Millisecond)})
+	return client.Set(key, b.value, client.SetOptions{TTL: b.ttl})
 }
 
 func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
@@ -244,7 +248,7 @@ func (b *benchmark) clean(ctx context.Context) error {
 	defer cancel()
 	err := b.forEachKey(limited, func(key string) client.Command { return client.Del(key, client.WriteOptions{}) })
 	if err != nil {
-		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.length+keyLifetime, err)
+		return fmt.Errorf("bench: delete the keys, which begin with %s and expire within %v: %w", b.prefix, b.ttl, err)
 	}
 	return nil
 }

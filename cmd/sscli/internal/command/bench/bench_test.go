@@ -101,3 +101,34 @@ func TestBenchRateCountsWhatWasDue(t *testing.T) {
 		t.Errorf("%d requests of a closed loop waited", n)
 	}
 }
+
+// TestLifetime: the keys outlive a measurement, also one that ends only after a number of requests.
+func TestLifetime(t *testing.T) {
+	for _, tt := range []struct {
+		f    benchFlags
+		want time.Duration
+	}{
+		{benchFlags{count: 1}, 24*time.Hour + keyLifetime},
+		{benchFlags{count: 1, length: "1h"}, time.Hour + keyLifetime},
+		{benchFlags{}, 10*time.Second + keyLifetime},
+	} {
+		tt.f.clients, tt.f.inflight, tt.f.keys, tt.f.mix = 1, 1, 1, "get=1"
+		b, err := newBenchmark(&app.App{Env: os.LookupEnv}, tt.f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := emulator.Start(t)
+		if err := b.dial(t.Context(), client.Options{Address: store.Addr().String(), Timeout: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.sessions[0].Do(t.Context(), b.command("set", "k")); err != nil {
+			t.Fatal(err)
+		}
+		if e, _ := store.Get("k"); e.Expires.Sub(store.Now()).Round(time.Minute) != tt.want.Round(time.Minute) {
+			t.Errorf("%+v: expires in %v, want %v", tt.f, e.Expires.Sub(store.Now()), tt.want)
+		}
+		if err := b.sessions[0].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
