@@ -85,7 +85,8 @@ func samples() map[string][]Result {
 			ImportSummary{Batch: BatchSummary{Applied: 1, Elapsed: time.Second}},
 			ImportSummary{Batch: BatchSummary{Applied: 2, No: 3, Refused: 1, Unknown: 1, Skipped: 4, Newer: 1, Elapsed: time.Second, Resume: 7, Ahead: []LineRange{{8, 9}}}},
 			DryRunSummary{Batch: BatchSummary{Applied: 2, No: 3, Skipped: 4, Newer: 2, Resume: 7, Ahead: []LineRange{{8, 9}}, Elapsed: time.Second}},
-			ImportPlan{Key: "a", Action: "create"},
+			ImportPlan{Key: "a", Action: "create", Missing: true},
+			ImportPlan{Key: "b", Action: "same"},
 			ImportPlan{Key: hostile, Action: "replace", Version: evil},
 		},
 		"apply": {

@@ -60,6 +60,7 @@ type ImportPlan struct {
 	Key     string  `json:"key"`
 	Action  string  `json:"action"`  // "create", "replace", "same", "exists" (with --only-new) or "skip"
 	Version Version `json:"version"` // the key's current version; nil: the key is missing, or its version is not known
+	Missing bool    // the key does not exist
 }
 
 func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }
@@ -67,8 +68,11 @@ func (p ImportPlan) fields(o *objectWriter) { o.result("import", p) }
 func (p ImportPlan) human(w *writer) { w.row(p) }
 
 func (p ImportPlan) cells(s *style) []cell {
-	written := "missing"
-	if !none(p.Version) {
+	written := "-"
+	switch {
+	case p.Missing:
+		written = "missing"
+	case !none(p.Version):
 		written = Age(s.now().Sub(p.Version.Time()))
 	}
 	return []cell{

@@ -154,7 +154,7 @@ type plan struct {
 // add prints what the import would do with one line. now holds the key's state in the store, and
 // now.Old holds the entry on the line.
 func (p *plan) add(now bulkread.Entry) error {
-	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version)}
+	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version), Missing: !now.Found}
 	switch {
 	case now.Err != nil:
 		p.sum.Refused++
