@@ -54,7 +54,8 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	return t, nil
 }
 
-// lease returns the lease of a successful request that was sent at this time.
+// lease returns the lease, still without its token, of a successful request that was sent at the
+// time sent.
 func (t LockTiming) lease(sent time.Time) Lease {
 	until := sent.Add(t.TTL - t.Margin)
 	return Lease{Sent: sent, Term: until.Add(-t.Grace), Until: until}

@@ -57,7 +57,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 		o.Password = secret
 	}
 	conn, err = mqtt.Dial(ctx, o)
-	tokenCtx = s.ctx // for later calls of Data by keepToken
+	tokenCtx = s.ctx // for later calls to Data by keepToken
 	s.noteAbandonedConnect(err)
 	if err == nil || isLoginRefusal(err) {
 		s.setTried(secret)

@@ -145,7 +145,7 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, s.o.Timeout)
 }
 
-// hold makes Close wait for a call of s.wg.Done. It returns false if the session is closed.
+// hold makes Close wait for a call to s.wg.Done. It returns false if the session is closed.
 func (s *Session) hold() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,7 @@ type Watch struct {
 //
 // After its connection is lost, the watch reconnects by itself, unless the broker's reason is
 // permanent ([IsPermanent]). If the store then refuses a key, for example because the client is
-// no longer authorized, that key ends with an `error` event, and the watch continues with its
+// no longer authorized, the watch reports an `error` event for that key and continues with its
 // other keys. If no key is left, the watch ends, unless it has a pattern. A key that matches the
 // pattern but cannot be watched also gets an `error` event.
 //

@@ -108,8 +108,8 @@ func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) 
 // Done returns a channel that is closed when the store is no longer served. Err then returns the reason.
 func (a *Attached) Done() <-chan struct{} { return a.ended }
 
-// Err returns the reason why the store is no longer served: context.Canceled after Close, or else the error
-// that ended the store. It returns nil while the store is served.
+// Err returns the reason why the store is no longer served: context.Canceled if Close ended it, otherwise
+// the error that did. It returns nil while the store is served.
 func (a *Attached) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

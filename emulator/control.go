@@ -76,8 +76,8 @@ func (s *Server) FastForward(d time.Duration) {
 	s.awaitCommit()
 }
 
-// awaitCommit waits until all changes are in the data file or the file cannot be written. In the latter
-// case, Err returns the error.
+// awaitCommit waits until all changes are in the data file, or until a commit fails. After a failed
+// commit the server ends, and Err returns the error once [Server.Done] is closed.
 func (s *Server) awaitCommit() { _ = s.journal.wait() }
 
 // Now returns the time on the store's clock.

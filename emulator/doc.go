@@ -118,8 +118,8 @@
 //
 // MQTT:
 //
-//	QoS other than 1: acknowledged, no answer             documented
-//	no response topic, no correlation data: as above      documented
+//	QoS 0 or 2: no answer; QoS 2 still gets its PUBREC    documented
+//	no response topic or correlation data: PUBACK only    documented
 //	a forbidden response topic: DISCONNECT                documented; reason 0x90: assumed
 //	  with every QoS                                      assumed
 //	PUBACK before the reply                               assumed     Action.PubackLast

@@ -52,8 +52,8 @@ type Options struct {
 	Rules []Rule // who may use which keys; empty: all clients may use all keys
 	// Authorize reports whether a client may read a key or, if write is set, may write it. AuthorizeTopic
 	// reports whether a client may publish to a topic or, if write is false, subscribe to a filter. A nil
-	// function allows everything. Neither function may call the server. If Rules is not empty, a rule must
-	// also allow the access.
+	// function allows everything. Neither function may call the server. Rules, if any, apply as well: to
+	// keys, to topics below clients/ and statestore/, and to filters that begin with a wildcard.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 

@@ -7,7 +7,7 @@ type Del struct {
 	Op      string // "del" or "vdel"
 	Key     string
 	Deleted bool
-	Differs bool // of vdel: the key was not deleted because its value differs
+	Differs bool // vdel only: the key was not deleted, because its value differs
 	Version Version
 	RTT     time.Duration // 0: not measured
 	Many    bool          // one of several results: show the key

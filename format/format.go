@@ -13,7 +13,7 @@
 //
 //   - Print calls Write once for each result, or not at all if the result is empty, so that
 //     the reader of a pipe gets each result immediately. Only Queue combines several results in
-//     one call of Write.
+//     one call to Write.
 //   - The outputs raw, json and template are contracts; human and wide may change. Unlike human,
 //     wide never cuts text to fit the terminal.
 //   - The outputs human, wide and json are safe on a terminal, whatever bytes the store holds:
@@ -107,7 +107,7 @@ func (p *Printer) Print(r Result) error {
 const whole = 4096
 
 // Queue is like Print, but may leave r to be written by a later call or by Flush. Several results
-// share one call of Write if together they have at most 4096 bytes.
+// share one call to Write if together they have at most 4096 bytes.
 func (p *Printer) Queue(r Result) error {
 	before := len(p.text.out)
 	if err := p.encode(r); err != nil || len(p.text.out) <= whole || before == 0 {

@@ -84,7 +84,7 @@ type conn struct {
 
 	noEvict, noTouch atomic.Bool
 	active           atomic.Int64            // when the client last sent something, in nanoseconds since Server.started
-	lastCommand      atomic.Pointer[command] // for CLIENT LIST
+	lastCommand      atomic.Pointer[command] // the latest command; other goroutines read it for CLIENT LIST
 }
 
 // While it runs a pipeline, a connection unlocks the Local after about maxHolding commands or the time

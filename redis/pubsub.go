@@ -34,7 +34,7 @@ type hub struct {
 	message, channel []byte                 // reused buffers
 }
 
-// watchCalls counts the running calls of watchAndSubscribe for one key.
+// watchCalls counts the running calls to watchAndSubscribe for one key.
 type watchCalls struct {
 	n    int
 	lost bool // [Server.Lost] was called for the key since the first of these calls began

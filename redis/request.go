@@ -99,7 +99,7 @@ func (r *requestReader) fill(from io.Reader) error {
 	return err
 }
 
-// needs returns the size of the buffer that the next call of fill reads into.
+// needs returns the size of the buffer that the next call to fill reads into.
 func (r *requestReader) needs() int {
 	switch unread := r.end - r.begin; {
 	case unread == 0 && (len(r.buf) == 0 || len(r.buf) > largeBuffer):

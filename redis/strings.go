@@ -79,7 +79,7 @@ func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 	local := c.s.local
 	read := len(ops) > 0 && ops[0].Verb == Get
 	for len(ops) > 0 {
-		step := 1 // so that the event of each change follows the change
+		step := 1 // for a Local: the event of a change comes before the next change
 		switch {
 		case local != nil:
 		case read:

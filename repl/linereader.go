@@ -18,7 +18,7 @@ type LineReader struct {
 
 	read        chan readResult // the next line, from the reading goroutine
 	reading     bool            // the reading goroutine is running
-	interrupted chan struct{}   // a call of Interrupt that ReadEntry has not handled; capacity 1
+	interrupted chan struct{}   // a call to Interrupt that ReadEntry has not handled; capacity 1
 
 	mu     sync.Mutex
 	prompt string
@@ -69,7 +69,7 @@ func (l *LineReader) ReadEntry(ctx context.Context, prompt string) (string, erro
 }
 
 // next reads a line. A read from a terminal cannot be cancelled. After an interrupt, the reading
-// goroutine therefore continues, and the following call of next receives its line.
+// goroutine therefore continues, and the following call to next receives its line.
 func (l *LineReader) next(ctx context.Context) (string, error) {
 	if !l.reading {
 		l.reading = true

@@ -37,8 +37,7 @@ type layout struct {
 	last  int    // the width of the last character that is not a combining character
 }
 
-// arrange lays out a line after a prompt. It puts a continuation prompt after each line end in the
-// line.
+// arrange lays out line after prompt. It puts a continuation prompt after each newline in line.
 func arrange(prompt string, line []rune, cursor, width int) layout {
 	l := layout{width: max(width, 2)}
 	for _, r := range prompt {

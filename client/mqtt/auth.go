@@ -97,7 +97,7 @@ func (c *Conn) authChallenge(p *packets.Auth) error {
 	return ErrAuthLater
 }
 
-// handleAuth passes the broker's answer to the oldest unanswered call of Reauthenticate. Answers
+// handleAuth passes the broker's answer to the oldest unanswered call to Reauthenticate. Answers
 // arrive in the order of the requests.
 func (c *Conn) handleAuth(p *packets.Auth) error {
 	c.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // decoders accept the same bytes and decode them to the same values, except
 //
 //   - a property length that exceeds the packet: paho reads the rest of the packet as properties;
-//   - a Subscription Identifier that is truncated or has more than four digits, which paho
+//   - a Subscription Identifier whose encoding is truncated or longer than four bytes, which paho
 //     accepts.
 
 // A Publication is a received PUBLISH. Its slices point into the connection's read

@@ -93,7 +93,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 			retained = append(retained, sub)
 		}
 		if codes[i] >= UnspecifiedError && c.Version == version4 {
-			codes[i] = UnspecifiedError // the only error code of MQTT 3.1.1
+			codes[i] = UnspecifiedError // the only failure code of a SUBACK in MQTT 3.1.1
 		}
 	}
 	last := c.b.sequence

@@ -170,7 +170,7 @@ func (w *webSocket) upgrade() error {
 
 // allowsOrigin reports whether the request's Origin may connect: an allowed origin, a page from the
 // listener's own address, or no Origin, because only browsers send one. The request's Host proves
-// nothing: a page can choose the name under which its browser reaches this address.
+// nothing: by DNS rebinding, a page can make a name of its own resolve to this address.
 func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if len(r.Header.Values("Origin")) == 0 || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {

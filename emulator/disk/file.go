@@ -151,7 +151,8 @@ func readLocked(name string, load func(Record)) (contents, error) {
 	switch {
 	case err == nil:
 		defer db.Close()
-	// An empty file is not refused here: on Windows, mapping it fails with ErrPermission.
+	// Do not refuse an empty file here; readFile reports it as damaged. bbolt tries to initialize an
+	// empty file even with ReadOnly, and on Windows this write fails with ErrPermission.
 	case errors.Is(err, bolterrors.ErrTimeout), errors.Is(err, fs.ErrPermission) && info.Size() > 0:
 		return contents{}, openError(name, err)
 	}

@@ -14,7 +14,7 @@ func (s *Store) Expire() {
 	}
 }
 
-// maxExpired is the maximum number of keys that one call of ExpireSome removes, which takes about a
+// maxExpired is the maximum number of keys that one call to ExpireSome removes, which takes about a
 // millisecond.
 const maxExpired = 1000
 

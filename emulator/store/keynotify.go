@@ -94,7 +94,7 @@ func (s *Store) unwatch(w *watcher, key string) {
 // maxUnwatched is the maximum number of registrations that one step of Disconnect removes.
 const maxUnwatched = 1000
 
-// Disconnect ends a client's registrations (protocol.md 2.5). Each call of release then releases the
+// Disconnect ends a client's registrations (protocol.md 2.5). Each call to release then releases the
 // memory of some of them. The caller must call release until it returns false, unless release is nil.
 func (s *Store) Disconnect(clientID string) (release func() (more bool)) {
 	w := s.watching[clientID]

@@ -50,7 +50,7 @@ func NewThrottle() *Throttle {
 	}
 }
 
-// Close makes all waiting calls of Check return ErrRefused. Calling Close again does nothing.
+// Close makes all waiting calls to Check return ErrRefused. Calling Close again does nothing.
 func (t *Throttle) Close() { t.close.Do(func() { close(t.closed) }) }
 
 // Check calls check and returns nil if check returns true, otherwise ErrRefused. After many

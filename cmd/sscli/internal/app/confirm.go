@@ -60,7 +60,7 @@ func (a *App) CanAsk() bool {
 }
 
 // ConfirmAll is like Confirm, but the user is asked only once: a yes holds for all later writes,
-// and a no for all later calls of ConfirmAll.
+// and a no for all later calls to ConfirmAll.
 func (a *App) ConfirmAll(ctx context.Context, what string) error {
 	if a.declined {
 		return &fault.ProtectedError{Context: a.Settings.Context, What: what, Refused: true}

@@ -54,10 +54,10 @@ func (s *Store) limit(ctx context.Context, err error) (context.Context, context.
 
 func (s *Store) retryFor() time.Duration { return cmp.Or(s.RetryFor, client.DefaultTimeout) }
 
-// retry handles the error of a request that was sent at the time sent. It reports the outage, pauses,
-// and returns true if the request may be sent again. It returns false if err is neither about the
-// connection nor a timeout, if err is permanent, if there has been no reply for RetryFor, or if ctx
-// ends.
+// retry reports whether to send a request again after err. sent is the time at which the request was
+// sent. Before it returns, retry reports the outage and pauses, unless the request was in flight when
+// an outage began that is over now. It returns false if err is neither about the connection nor a
+// timeout, if err is permanent, if there has been no reply for RetryFor, or if ctx ends.
 func (s *Store) retry(ctx context.Context, sent time.Time, err error) bool {
 	if !IsConnection(err) && !isLost(err) || client.IsPermanent(err) || ctx.Err() != nil {
 		return false

@@ -42,7 +42,7 @@ type Context struct {
 // An UnknownContextError means that there is no context with this name.
 type UnknownContextError struct {
 	Source string   // the flag, variable or command that gave the name
-	Name   string   // the name
+	Name   string   // the name that was not found
 	File   string   // the context file
 	Near   []string // similar names in the file
 }

@@ -68,8 +68,8 @@ func NewDiff(old []byte, on Path) (*Diff, error) {
 	return d, nil
 }
 
-// Add compares the next new record with the old record it is paired with. ok is false if they are
-// equal.
+// Add pairs r, the next new record, with an old record and compares the two. If no old record is left
+// to pair with r, c is an addition. ok is false if the two records are equal.
 func (d *Diff) Add(r records.Record) (c Change, ok bool) {
 	id, _ := d.hash.of(d.on, r.JSON)
 	first, found := slices.BinarySearchFunc(d.lines, id, func(l oldLine, id identity) int {

@@ -86,8 +86,8 @@ func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) erro
 	return &fault.ExpectError{Want: want, Got: got}
 }
 
-// say prints its words on standard error. It prints nothing in the raw form or with --quiet, so
-// that a script's remarks do not mix with its results.
+// say prints words on standard error. It prints nothing with --quiet, nor in the raw form, so that a
+// script's remarks do not mix with its results if both streams go to the same file.
 func say(a *app.App, words []repl.Word) error {
 	if len(words) == 0 {
 		return fault.Usagef("usage: say TEXT...")

@@ -34,7 +34,7 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// RunChild runs a command to its end. If the command's exit code is not 0, the error is an
+// RunChild runs a command and waits for it to exit. If its exit code is not 0, the error is an
 // *[ExitError] with that code.
 func RunChild(c process.Command) error {
 	runner := process.NewRunner()

@@ -54,8 +54,8 @@ func Message(err error) string {
 	return strings.Replace(err.Error(), inner.Error(), why, 1)
 }
 
-// certificateWords returns the reason why a certificate does not verify, with the certificate's name
-// and issuer.
+// certificateWords returns the reason why the verification of a certificate failed. If the error has
+// the certificate, the text includes its name and issuer.
 func certificateWords(e *tls.CertificateVerificationError, now time.Time) string {
 	why := strings.TrimPrefix(e.Err.Error(), "x509: ")
 	if len(e.UnverifiedCertificates) == 0 {

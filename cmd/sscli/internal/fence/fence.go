@@ -66,7 +66,7 @@ func (f *File) Write(token string) error {
 	return f.replace(token + "\n")
 }
 
-// Empty empties the file. Later calls of Write do nothing.
+// Empty empties the file. Later calls to Write do nothing.
 func (f *File) Empty() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

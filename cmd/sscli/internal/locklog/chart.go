@@ -61,7 +61,7 @@ func (c *Chart) Until(t time.Time) {
 	}
 }
 
-// Timeline returns the timeline of all statements so far. The next call of Add may change it.
+// Timeline returns the timeline of all statements so far. The next call to Add may change it.
 func (c *Chart) Timeline() format.Timeline {
 	for i := range c.timeline.Locks {
 		if _, hold := presentHold(&c.timeline.Locks[i]); hold != nil {

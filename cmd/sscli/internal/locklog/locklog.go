@@ -242,8 +242,8 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 // inferEnd infers whether a deletion was a release or an expiry, and returns the statement and its
 // reason.
 //
-// A running holder renews the lock several times per lease. It therefore releases the lock within one
-// interval after its last renewal. The lease expires at least two intervals after that renewal.
+// A running holder renews the lock several times per lease. So a release comes within one renewal
+// interval after the last renewal, and an expiry at least two intervals after it.
 func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"

@@ -81,7 +81,7 @@ func (g *Guarded) Stop() {
 	g.send(order{Stop: true})
 }
 
-// Run runs the command to its end and forwards signals to it. Call Limit before Run. The error is
+// Run runs the command, forwards signals to it, and waits for it to exit. Call Limit before Run. The error is
 // a *[StartError], [ErrLate], [ErrGuardDied], or a *[signals.Interrupted] if a signal came before
 // Run.
 func (g *Guarded) Run(env []string) (End, error) {

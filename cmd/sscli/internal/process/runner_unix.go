@@ -31,8 +31,8 @@ func NewRunner() *Runner {
 	}
 }
 
-// Run runs a command to its end and returns its exit status, which is 128+N if signal N ended
-// it. Run forwards the signals that sscli gets, and returns only when the command has ended.
+// Run runs a command, waits for it to exit, and returns its exit status, which is 128+N if signal N
+// ended it. Meanwhile, Run forwards the signals that sscli gets.
 // Processes that the command leaves behind keep running. The error is a *[StartError].
 func (r *Runner) Run(c Command) (int, error) {
 	name := c.Args[0]

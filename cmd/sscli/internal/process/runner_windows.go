@@ -17,7 +17,7 @@ type Runner struct{}
 // NewRunner returns a Runner.
 func NewRunner() *Runner { return &Runner{} }
 
-// Run runs a command to its end and returns its exit status. The error is a *[StartError].
+// Run runs a command, waits for it to exit, and returns its exit status. The error is a *[StartError].
 func (*Runner) Run(c Command) (int, error) {
 	path, err := find(c.Args[0])
 	if err != nil {

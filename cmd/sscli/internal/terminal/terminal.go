@@ -175,7 +175,7 @@ func named(err error) error {
 	return fmt.Errorf("the terminal: %w", err)
 }
 
-// readAnswer reads one line. One call of Read is enough, because a terminal returns one line at a time.
+// readAnswer reads one line. One call to Read is enough, because a terminal returns one line at a time.
 // At the end of the input, the line may lack a newline.
 func readAnswer(f *os.File) (string, error) {
 	line := make([]byte, 4096) // the longest line that a terminal accepts

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// device is the terminal that sscli was started from.
+// device is the controlling terminal of the process.
 const device = "/dev/tty"
 
 // WatchJob sends a Job to c when the terminal is resized, when the process continues after a stop,

@@ -141,8 +141,8 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 
 func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
 
-// aboutLock returns a text that says who holds the surrounding lock and, if the lock's token is
-// newer than token, by how much.
+// aboutLock returns a text that says who holds the lock of the surrounding `lock run` and, if the
+// lock's token is newer than token, by how much. held is the result of reading the lock's key.
 func aboutLock(a *app.App, name string, held client.GetResult, token string) string {
 	if !held.Found {
 		return fmt.Sprintf("lock %s is free now", format.Brief(name))

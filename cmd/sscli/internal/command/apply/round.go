@@ -125,7 +125,8 @@ func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkrea
 	return nil
 }
 
-// each reads keys, calls do with each key, and carries out the items that do returns.
+// each reads keys, calls do with the Entry of each key that it could read, and carries out the items
+// that do returns. A nil item means that there is nothing to do.
 func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.Keys, do func(bulkread.Entry) *item) error {
 	flush := func() error {
 		r.pipe.Flush()

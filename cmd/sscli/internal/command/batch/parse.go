@@ -125,7 +125,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 	return &fault.UsageError{Err: err, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
 }
 
-// verb returns the verb with a name, or nil. It ignores case.
+// verb returns the verb called name, in any case, or nil if there is none.
 func (b *batch) verb(name string) *lineVerb { return b.verbs[strings.ToLower(name)] }
 
 func (b *batch) runWords(ctx context.Context, words []repl.Word) error {

@@ -11,7 +11,7 @@
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// To add a check, write a method that ends with a call of print, pass, skip or fail, and add the
+// To add a check, write a method that ends with a call to print, pass, skip or fail, and add the
 // method to the list in runChecks. Name the check here and in Long and, if it needs --write, also
 // in the skip at the end of runChecks. The recorder (recorder.go) records what the connection sends
 // and receives.

@@ -210,7 +210,7 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Dur
 	switch {
 	case (lost || late) && s.Err() != nil:
 		limit = 0
-	case late: // the lock is about to expire anyway
+	case late: // the lock expires soon anyway, if it has not expired already
 		limit = min(limit, time.Second)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)

@@ -1,4 +1,4 @@
-// Package top is the command `sscli top`, which shows keys live in a table.
+// Package top is the command `sscli top`, which shows a live table of keys.
 //
 //	sscli top
 //	sscli top 'thermostat/*' setpoint

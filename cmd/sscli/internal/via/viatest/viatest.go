@@ -33,7 +33,7 @@ const deleted = syscall.SIGALRM
 //	ca.crt     the broker's CA
 //	token      the service-account token
 //	calls      a line for each kubectl that was started: process id, arguments
-//	WORD.fail  makes `kubectl WORD` print this text on standard error and exit with 1
+//	WORD.fail  makes `kubectl WORD` print the file's content on standard error and exit with 1
 //	WORD.hang  makes `kubectl WORD` hang
 //	silent     if not empty, makes forwards accept connections and send nothing
 type Cluster struct{ Dir string }
