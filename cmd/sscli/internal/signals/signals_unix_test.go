@@ -5,9 +5,21 @@ package signals
 import (
 	"context"
 	"errors"
+	"os"
+	"os/signal"
 	"syscall"
 	"testing"
 )
+
+// TestMain catches the signals that are ignored, as under nohup(1), because Notify leaves them ignored.
+func TestMain(m *testing.M) {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 func raise(t *testing.T, sig syscall.Signal) {
 	t.Helper()
