@@ -39,7 +39,9 @@ type redisPort struct {
 // newRedisPort returns a port that is not listening yet.
 func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, report func(observe.Event)) (*redisPort, error) {
 	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: report}
-	o.Backend, o.Name = redis.Local(p), "emulator"
+	o.Backend, o.Name, o.Now = redis.Local(p), "emulator", now
+	o.Room = func(key, size int) []byte { return store.Room(key, 0, size) }
+	o.Prefetch = st.Prefetch
 	if j != nil {
 		o.Sync = j.wait
 	}
@@ -78,21 +80,18 @@ func (p *redisPort) changed(c *store.Change) {
 	p.server.Changed(redis.Change{Key: c.Entry.Key(), Kind: kind, New: c.New})
 }
 
-func (p *redisPort) Now() time.Time { return p.now() }
-
 func (p *redisPort) Stats() redis.Stats {
 	return redis.Stats{Keys: p.store.Len(), Expiring: p.store.Expiring(), Hidden: p.store.Restricted()}
 }
 
-func (p *redisPort) Room(key, size int) []byte { return store.Room(key, 0, size) }
-
 func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 
-func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool { return p.allowed(who, key, false) }
-
-func (p *redisPort) MayAll(who *redis.Caller) bool { return p.rules.allowAll(who.User) }
-
-func (p *redisPort) Prefetch(keys [][]byte) { p.store.Prefetch(keys) }
+func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool {
+	if key == nil {
+		return p.rules.allowAll(who.User)
+	}
+	return p.allowed(who, key, false)
+}
 
 // allowed reports whether a client may read a key or, if write is set, may write it.
 func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {

@@ -43,14 +43,13 @@ type Local interface {
 	Backend
 	sync.Locker
 
-	Now() time.Time                       // the store's clock
-	Check(who *Caller, ops []Op) error    // returns the first reason why Do would refuse an operation, or nil
-	Room(key, size int) []byte            // memory for Op.Room, for a key and value of these lengths; needs no lock
-	Prefetch(keys [][]byte)               // hints that commands are about to use the keys
-	KeyAt(i int) []byte                   // returns the i-th key; i is less than Stats.Keys
-	Stats() Stats                         // must be cheap, because it is called often
-	MayRead(who *Caller, key []byte) bool // reports whether the caller may read a key
-	MayAll(who *Caller) bool              // reports whether the caller may use all keys; needs no lock
+	Check(who *Caller, ops []Op) error // returns the first reason why Do would refuse an operation, or nil
+	KeyAt(i int) []byte                // returns the i-th key; i is less than Stats.Keys
+	Stats() Stats                      // must be cheap, because it is called often
+
+	// MayRead reports whether the caller may read a key. A nil key asks whether the caller may read
+	// and write all keys; this needs no lock.
+	MayRead(who *Caller, key []byte) bool
 }
 
 // LargeValue is the minimum length of a large value, in bytes. A Local never changes the memory of a
@@ -123,7 +122,7 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
-	Room      []byte            // SET only; nil, or memory from Local.Room that ends with Value; the Local owns it
+	Room      []byte            // SET only; nil, or memory from Options.Room that ends with Value; the Local owns it
 	Compared  *chunk.Comparison // nil, or a comparison of the key's current value with Value
 	Expires   time.Time         // SET only; replaces PX unless zero
 	Protocol  bool              // the write follows the store's own protocol instead of the rules of Redis

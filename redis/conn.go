@@ -198,7 +198,7 @@ func (c *conn) parse() (err error) {
 			c.sizes = append(c.sizes, c.in.size)
 		}
 	}
-	if len(c.parsed) < worthPrefetch {
+	if len(c.parsed) < worthPrefetch || c.s.opts.Prefetch == nil {
 		return err
 	}
 	c.lock()
@@ -208,7 +208,7 @@ func (c *conn) parse() (err error) {
 			keys = append(keys, args[1])
 		}
 	}
-	c.s.local.Prefetch(keys)
+	c.s.opts.Prefetch(keys)
 	clear(keys)
 	c.s.keys = keys
 	return err
@@ -375,13 +375,8 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	c.sentHead = nil
 }
 
-// time returns the time on the Local's clock or, for a remote store, on the system's clock.
-func (c *conn) time() time.Time {
-	if c.s.local == nil {
-		return time.Now()
-	}
-	return c.s.local.Now()
-}
+// time returns the time on the store's clock.
+func (c *conn) time() time.Time { return c.s.opts.Now() }
 
 // now returns the time in milliseconds since the Unix epoch.
 func (c *conn) now() int64 { return c.time().UnixMilli() }

@@ -58,7 +58,7 @@ func (c *conn) copyLarge(cmd *command, args [][]byte) {
 	c.lockLarge()
 	for i, a := range args[1:] {
 		if c.isLargeCopy(len(a)) {
-			memory := c.s.local.Room(max(len(args[1]), len(args[i])), len(a)) // in MSET, the key precedes the value
+			memory := c.s.opts.Room(max(len(args[1]), len(args[i])), len(a)) // in MSET, the key precedes the value
 			chunk.Copy(memory[len(memory)-len(a):], a)
 			c.rooms = append(c.rooms, room{a, memory})
 		}
@@ -90,7 +90,7 @@ func (c *conn) build(old *Op, key []byte, size int, fill func(value, old []byte)
 		from = bytes.Clone(from)
 	}
 	c.lockLarge()
-	memory := c.s.local.Room(len(key), size)
+	memory := c.s.opts.Room(len(key), size)
 	value := memory[len(memory)-size:]
 	fill(value, from)
 	c.rooms = append(c.rooms, room{value, memory})

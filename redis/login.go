@@ -67,7 +67,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 }
 
 // mayAll reports whether the user may use all keys, and so may run commands that affect all clients.
-func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayAll(&c.who) }
+func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayRead(&c.who, nil) }
 
 // login checks the user and the password of AUTH or HELLO, and logs the client in if they are right.
 func (c *conn) login(user, password []byte) error {

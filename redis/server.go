@@ -17,8 +17,16 @@ import (
 
 // Options configure a [Server].
 type Options struct {
-	Backend Backend // may be a Local
-	Name    string  // name of the backend in INFO: emulator or gateway
+	Backend Backend          // may be a Local
+	Name    string           // name of the backend in INFO: emulator or gateway
+	Now     func() time.Time // the store's clock; nil: time.Now
+
+	// Room returns the memory for Op.Room, for a key and a value of these lengths, in bytes. Required with
+	// a Local.
+	Room func(key, size int) []byte
+	// Prefetch is called, while the Local is locked, with keys that the next commands are about to use.
+	// Nil: not called.
+	Prefetch func(keys [][]byte)
 
 	// Patterns means that a remote Backend always reports the changes of a fixed list of keys. One
 	// subscription may then be for the events of all these keys, for example with a pattern. Otherwise
@@ -107,6 +115,9 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	flags, _ := parseClasses(opts.Notify)
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
