@@ -159,7 +159,7 @@ race() {
 
 # tests runs all tests. gotestsum prints the output of the failed and the skipped ones.
 tests() {
-	local start=$SECONDS flags=(-shuffle=on -timeout 12m) name='go test'
+	local start=$SECONDS flags=(-shuffle=on -timeout 25m) name='go test'
 	if race; then
 		flags+=(-race)
 		name='go test -race'
