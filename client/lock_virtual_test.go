@@ -18,47 +18,20 @@ import (
 	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/pipenet"
 )
 
-// pipes is a network that works in virtual time.
-type pipes struct {
-	accept chan net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func newPipes() *pipes {
-	return &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accept:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+// pipes is a network that works in virtual time and that a barrier can hold up.
+type pipes struct{ *pipenet.Listener }
 
 // dial is for Options.Dial; barrier holds up what passes.
-func (p *pipes) dial(g *barrier) func(context.Context, string, string) (net.Conn, error) {
-	return func(ctx context.Context, _, _ string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		select {
-		case p.accept <- theirs:
-			return &gated{Conn: ours, g: g}, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-p.closed:
-			return nil, net.ErrClosed
+func (p pipes) dial(g *barrier) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := p.Dial(ctx, network, address)
+		if err != nil {
+			return nil, err
 		}
+		return &gated{Conn: c, g: g}, nil
 	}
 }
 
@@ -120,12 +93,12 @@ func (c *gated) Write(p []byte) (int, error) {
 // A virtual store is one in a bubble of synctest.
 type virtualStore struct {
 	*emulator.Server
-	net *pipes
+	net pipes
 }
 
 func startVirtual(t testing.TB, o emulator.Options) *virtualStore {
 	t.Helper()
-	v := &virtualStore{net: newPipes()}
+	v := &virtualStore{net: pipes{pipenet.Listen()}}
 	o.Listener = v.net
 	server, err := emulator.New(o)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
+	"github.com/sscli/sscli/client/internal/testpeer"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
@@ -523,54 +524,25 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// A proxy stands between a client and the emulator and counts what passes.
-type proxy struct {
-	sent, received atomic.Int64
-	wg             sync.WaitGroup
-}
-
-func (p *proxy) listen(t *testing.T, to string) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ln.Close() })
-	p.wg.Go(func() {
-		client, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		defer client.Close()
-		server, err := net.Dial("tcp", to)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer server.Close()
-		p.wg.Go(func() {
-			n, _ := io.Copy(server, client)
-			p.sent.Add(n)
-			server.(*net.TCPConn).CloseWrite()
-		})
-		n, _ := io.Copy(client, server)
-		p.received.Add(n)
-	})
-	return ln.Addr().String()
-}
-
 // TestTap holds that the trace is complete: its sizes add up to the bytes on the
 // wire. And that it tells no password.
 func TestTap(t *testing.T) {
 	const password = "correct horse"
 	server := emulator.Start(t, emulator.Options{Users: map[string]string{"ann": password}})
-	var p proxy
+	counted := make(chan [2]int64, 1) // bytes sent and received
+	relay := testpeer.Serve(t, func(_ int, nc net.Conn) {
+		var n [2]int64
+		testpeer.Relay(nc, server.Addr().String(),
+			func(to, from net.Conn) { n[0], _ = io.Copy(to, from) },
+			func(to, from net.Conn) { n[1], _ = io.Copy(to, from) })
+		counted <- n
+	})
 	var mu sync.Mutex
 	var sent, received int64
 	var seen strings.Builder
 	count := make(map[string]int)
 	messages := make(chan mqtt.Message, 100)
-	conn := dial(t, p.listen(t, server.Addr().String()), mqtt.Options{
+	conn := dial(t, relay, mqtt.Options{
 		ClientID: "c", Username: "ann", Password: []byte(password), Subscribe: []string{"t/+"},
 		OnMessage: func(m mqtt.Message) { messages <- m },
 		Tap: func(e mqtt.Event) {
@@ -606,9 +578,9 @@ func TestTap(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	p.wg.Wait()
-	if sent != p.sent.Load() || received != p.received.Load() {
-		t.Errorf("the trace has %d and %d bytes, the wire %d and %d", sent, received, p.sent.Load(), p.received.Load())
+	relayed := wait(t, "the end of the connection", counted)
+	if traced := [2]int64{sent, received}; traced != relayed {
+		t.Errorf("the trace has %d bytes sent and received, the wire %d", traced, relayed)
 	}
 	want := map[string]int{
 		"> CONNECT": 1, "> SUBSCRIBE": 2, "> PUBLISH": n, "> PUBACK": n, "> DISCONNECT": 1,

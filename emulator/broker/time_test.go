@@ -11,40 +11,25 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator/broker"
+	"github.com/sscli/sscli/internal/pipenet"
 )
 
 // pipes is a listener without a network, for virtual time.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-}
+type pipes struct{ *pipenet.Listener }
 
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
+func (p pipes) dial(t *testing.T, id string) *client {
+	t.Helper()
+	conn, err := p.Dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (p *pipes) Close() error {
-	close(p.done)
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
-func (p *pipes) dial(t *testing.T, id string) *client {
-	ours, theirs := net.Pipe()
-	p.conns <- theirs
-	return &client{t: t, conn: ours, id: id, releasing: make(map[uint16]bool)}
+	return &client{t: t, conn: conn, id: id, releasing: make(map[uint16]bool)}
 }
 
 // inVirtualTime runs a test with a broker whose time passes when all wait.
-func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server, *pipes)) {
+func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server, pipes)) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		p := pipes{pipenet.Listen()}
 		s := newServer(o, p.Addr())
 		s.Serve(p)
 		test(t, s, p)
@@ -57,7 +42,7 @@ func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server
 // TestKeepAlive: one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
 // and any packet counts.
 func TestKeepAlive(t *testing.T) {
-	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p *pipes) {
+	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
 		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
@@ -94,7 +79,7 @@ func TestKeepAlive(t *testing.T) {
 
 // TestKeepAliveOfPackets: bytes of a packet that does not end are no packet [MQTT-3.1.2-22].
 func TestKeepAliveOfPackets(t *testing.T) {
-	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p *pipes) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
 		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
@@ -140,11 +125,13 @@ func TestLinger(t *testing.T) {
 		"sends always": {100, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p *pipes) {
+			inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 				ourIn, theirOut := net.Pipe()
 				theirIn, ourOut := net.Pipe()
 				var closed atomic.Value
-				p.conns <- halves{theirIn, theirOut, &closed}
+				if err := p.Connect(t.Context(), halves{theirIn, theirOut, &closed}); err != nil {
+					t.Fatal(err)
+				}
 				ours := halves{ourIn, ourOut, new(atomic.Value)}
 				defer ours.Close()
 				c := &client{t: t, conn: ours, id: "c"}
@@ -169,7 +156,7 @@ func TestLinger(t *testing.T) {
 
 // TestConnectTimeout: a connection that says nothing does not stay (MQTT 5, 3.1.4).
 func TestConnectTimeout(t *testing.T) {
-	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p *pipes) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
 		c.raw("\x10")
@@ -181,7 +168,7 @@ func TestConnectTimeout(t *testing.T) {
 
 // TestTimers: what comes due does so by itself.
 func TestTimers(t *testing.T) {
-	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p *pipes) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p pipes) {
 		watch := p.dial(t, "watch")
 		watch.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
 		watch.subscribe("w", 0)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
@@ -28,7 +30,7 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 		}
 		return f
 	}
-	a := newApp(commands, env, open("stdout"), open("stderr"))
+	a := NewApp(commands, env, open("stdout"), open("stderr"))
 	code = a.Report(cmdline.Run(t.Context(), a, args))
 	var texts [2]string
 	for i, f := range []*os.File{a.Stdout, a.Stderr} {
@@ -44,8 +46,10 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 	return code, texts[0], texts[1]
 }
 
-func newApp(commands []app.Command, env map[string]string, stdout, stderr *os.File) *app.App {
-	return &app.App{Commands: commands, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
+// NewApp returns an App as [Run] uses it, with empty standard input and no help topics.
+func NewApp(commands []app.Command, env map[string]string, stdout, stderr *os.File) *app.App {
+	return &app.App{Commands: commands, Topics: func() []*cobra.Command { return nil },
+		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 }
 
@@ -69,7 +73,7 @@ func Start(t *testing.T, commands []app.Command, env map[string]string, args ...
 	}
 	c := &Command{Stdout: bufio.NewReader(r), code: make(chan int, 1), stderr: stderr.Name()}
 	go func() {
-		a := newApp(commands, env, w, stderr)
+		a := NewApp(commands, env, w, stderr)
 		code := a.Report(cmdline.Run(t.Context(), a, args))
 		_ = w.Close()
 		_ = stderr.Close()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,53 +12,19 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/pipenet"
 )
-
-// pipes is a network that works in virtual time.
-type pipes struct {
-	accept chan net.Conn
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accept:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.accept <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
 
 // A stage is a store in virtual time, and a trace of the lock build.
 type stage struct {
-	t      *testing.T
-	server *emulator.Server
-	pipes  *pipes
-	said   []format.LockEvent
+	t        *testing.T
+	server   *emulator.Server
+	listener *pipenet.Listener
+	said     []format.LockEvent
 }
 
 func (st *stage) dial() *client.Session {
-	s, err := client.Dial(st.t.Context(), client.Options{Dial: st.pipes.dial})
+	s, err := client.Dial(st.t.Context(), client.Options{Dial: st.listener.Dial})
 	if err != nil {
 		st.t.Fatal(err)
 	}
@@ -69,13 +34,13 @@ func (st *stage) dial() *client.Session {
 // play runs a script while the lock is traced.
 func play(t *testing.T, o Options, variants emulator.Variants, script func(st *stage)) (said []format.LockEvent, changes []emulator.Change) {
 	t.Helper()
-	p := &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
-	server, err := emulator.New(emulator.Options{Listener: p, Variants: variants, Changes: true})
+	listener := pipenet.Listen()
+	server, err := emulator.New(emulator.Options{Listener: listener, Variants: variants, Changes: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	st := &stage{t: t, server: server, pipes: p}
+	st := &stage{t: t, server: server, listener: listener}
 	s := st.dial()
 	defer s.Close()
 	w, err := s.Watch(t.Context(), []string{"build"}, client.WatchOptions{})

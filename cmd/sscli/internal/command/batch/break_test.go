@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -27,14 +26,16 @@ import (
 	"github.com/sscli/sscli/emulator/mosquitto"
 )
 
-// newApp returns an application with the commands that these tests run.
+// commands returns the commands that these tests run.
+func commands() []app.Command {
+	return []app.Command{{Name: "batch", New: New}, {Name: "scan", New: verb.Command(scan.New)}}
+}
+
+// newApp returns an App with these commands, for a test that reads standard input or needs a batch.
 func newApp(stdin io.Reader, stdout, stderr *os.File) *app.App {
-	return &app.App{
-		Commands: []app.Command{{Name: "batch", New: New}, {Name: "scan", New: verb.Command(scan.New)}},
-		Topics:   func() []*cobra.Command { return nil },
-		Stdin:    stdin, Stdout: stdout, Stderr: stderr,
-		Env: func(string) (string, bool) { return "", false },
-	}
+	a := apptest.NewApp(commands(), nil, stdout, stderr)
+	a.Stdin = stdin
+	return a
 }
 
 // batchLines is how many keys a breaking batch sets: key N on line N.
@@ -53,29 +54,10 @@ type batchReport struct {
 // runBatch runs `sscli batch` in this process.
 func runBatch(t *testing.T, address string, args ...string) batchReport {
 	t.Helper()
-	dir := t.TempDir()
-	open := func(name string) *os.File {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
-	a := newApp(strings.NewReader(""), open("stdout"), open("stderr"))
-	err := cmdline.Run(t.Context(), a, append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...))
-	r := batchReport{code: a.Report(err), applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
-	for _, f := range []*os.File{a.Stdout, a.Stderr} {
-		name := f.Name()
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(text)) {
-			r.read(t, line)
-		}
+	code, stdout, stderr := apptest.Run(t, commands(), nil, append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...)...)
+	r := batchReport{code: code, applied: make(map[int]bool), failed: make(map[int]float64), ahead: make(map[int]bool)}
+	for line := range strings.Lines(stdout + stderr) {
+		r.read(t, line)
 	}
 	return r
 }
