@@ -26,7 +26,7 @@ func attached(t *testing.T) *mosquitto.Broker {
 func attachedTo(t *testing.T, global string) *mosquitto.Broker {
 	t.Helper()
 	broker := mosquitto.Start(t, "max_queued_messages 0\n"+global, mosquitto.Anonymous)
-	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.EngineOptions{}, emulator.Data{})
+	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: "store-" + NewClientID()}, emulator.StoreOptions{}, emulator.Data{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestMosquittoStoreStarts(t *testing.T) {
 		started := make(chan *emulator.Attached, 1)
 		go func() {
 			<-discarded
-			store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: NewClientID()}, emulator.EngineOptions{}, emulator.Data{})
+			store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: NewClientID()}, emulator.StoreOptions{}, emulator.Data{})
 			if err != nil {
 				t.Error(err)
 			}

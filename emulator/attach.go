@@ -23,7 +23,7 @@ import (
 // package comment lists its limitations.
 type Attached struct {
 	o      mqtt.Options
-	opts   EngineOptions
+	opts   StoreOptions
 	cancel context.CancelCauseFunc // ends run; called with the error of a failed commit, or with nil by Close
 	wg     sync.WaitGroup
 	ended  chan struct{} // closed when run ends
@@ -65,7 +65,7 @@ var errQueueFull = errors.New("the broker accepts replies and notifications more
 // a permanent error occurs, such as a refused login. After any other error, the store reconnects and
 // keeps its contents. ctx limits only the first connection attempt. Attach replaces o.OnMessage and
 // o.Subscribe.
-func Attach(ctx context.Context, o mqtt.Options, opts EngineOptions, data Data) (*Attached, error) {
+func Attach(ctx context.Context, o mqtt.Options, opts StoreOptions, data Data) (*Attached, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}

@@ -26,7 +26,7 @@ func TestAttachedData(t *testing.T) {
 	data := newData(t).Around(broken.commit)
 	attach := func() *emulator.Attached {
 		t.Helper()
-		a, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store"}, emulator.EngineOptions{}, data)
+		a, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store"}, emulator.StoreOptions{}, data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestAttachedLiar(t *testing.T) {
 			ignored.Add(1)
 		}
 	}
-	a, err := emulator.Attach(t.Context(), mqtt.Options{Address: ln.Addr().String(), ClientID: "store"}, emulator.EngineOptions{Observe: observed}, emulator.Data{})
+	a, err := emulator.Attach(t.Context(), mqtt.Options{Address: ln.Addr().String(), ClientID: "store"}, emulator.StoreOptions{Observe: observed}, emulator.Data{})
 	if err != nil {
 		t.Fatal(err)
 	}

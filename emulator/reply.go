@@ -16,8 +16,8 @@ type (
 	// Variants selects alternative behavior where the protocol is ambiguous.
 	Variants = store.Variants
 
-	// EngineOptions configure the store that [Attach] serves.
-	EngineOptions = store.Options
+	// StoreOptions configure the store that [Attach] serves.
+	StoreOptions = store.Options
 )
 
 // A Response is the answer to a request.

@@ -58,8 +58,8 @@ type Meanwhile struct {
 // maxChanged is the maximum number of keys that a Meanwhile names.
 const maxChanged = 5
 
-// Saw records that a key was written or deleted during the read.
-func (m *Meanwhile) Saw(key string, deleted bool) {
+// Record records that a key was written or deleted during the read.
+func (m *Meanwhile) Record(key string, deleted bool) {
 	if deleted {
 		m.Deleted++
 	} else {

@@ -156,7 +156,7 @@ func appearance(r, before rune) (string, int) {
 func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.fit()
 	l := arrange(prompt, line, cursor, s.width)
-	first, last := s.window(l)
+	first, last := s.visibleRows(l)
 	var b bytes.Buffer
 	s.erase(&b)
 	rows := bytes.Join(l.rows[first:last+1], nil)
@@ -173,9 +173,9 @@ func (s *screen) draw(prompt string, line []rune, cursor int) {
 	s.write(b.Bytes())
 }
 
-// window returns the indexes of the first and the last row to draw. If the terminal has too few
-// rows for all of them, window chooses the rows around the cursor.
-func (s *screen) window(l layout) (first, last int) {
+// visibleRows returns the indexes of the first and the last row to draw. If the terminal has too few
+// rows for all of them, visibleRows chooses the rows around the cursor.
+func (s *screen) visibleRows(l layout) (first, last int) {
 	last = len(l.rows) - 1
 	if s.height <= 0 || len(l.rows) <= s.height {
 		return 0, last
@@ -222,7 +222,7 @@ func (s *screen) fit() {
 	}
 	s.width, s.height = width, height
 	l := arrange(s.prompt, s.line, s.cursor, width)
-	first, _ := s.window(l)
+	first, _ := s.visibleRows(l)
 	s.above = l.row - first
 }
 

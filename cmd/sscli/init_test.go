@@ -23,9 +23,9 @@ func TestInit(t *testing.T) {
 		t.Skip("cannot build the program: ", err)
 	}
 	const (
-		most       = 0.05 // ms, by the wall clock: far above what setting a variable takes
-		mostAllocs = 100
-		mostBytes  = 16 << 10
+		maxClock  = 0.05 // ms, by the wall clock: far above what setting a variable takes
+		maxAllocs = 100
+		maxBytes  = 16 << 10
 	)
 	program := filepath.Join(t.TempDir(), "sscli.exe")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
@@ -58,7 +58,7 @@ func TestInit(t *testing.T) {
 			if err := errors.Join(clockErr, sizeErr, allocsErr); err != nil {
 				t.Fatalf("%s: %v", l, err)
 			}
-			if ours.MatchString(m[1]) && (clock > most || allocs > 0) || allocs > mostAllocs || size > mostBytes {
+			if ours.MatchString(m[1]) && (clock > maxClock || allocs > 0) || allocs > maxAllocs || size > maxBytes {
 				bad[m[1]]++
 				t.Logf("%s", l)
 			}

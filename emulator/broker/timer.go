@@ -15,8 +15,8 @@ type timerQueue struct {
 	*btree.BTreeG[*Timer]
 	made    uint64
 	forward time.Duration // Options.Skew, and how far Advance has moved the clock
-	alarm   *time.Timer
-	armed   time.Time // the time that alarm is set to; zero: not set
+	wakeup  *time.Timer
+	armed   time.Time // the time that wakeup is set to; zero: not set
 }
 
 // A Timer is a scheduled call, see [Broker.At]. [Broker.Cancel] stops it.
@@ -30,7 +30,7 @@ func newTimerQueue(skew time.Duration) timerQueue {
 	earlier := func(a, b *Timer) bool { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.made, b.made)) < 0 }
 	return timerQueue{
 		BTreeG: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true}),
-		alarm:  time.NewTimer(time.Hour), forward: skew,
+		wakeup: time.NewTimer(time.Hour), forward: skew,
 	}
 }
 
@@ -88,22 +88,22 @@ func (b *Broker) runNext() bool {
 // maxHold is how long work in many steps keeps the broker locked before yieldAfter unlocks it.
 const maxHold = 2 * time.Millisecond
 
-// arm sets the alarm to the next timer. An alarm that goes off too early does no harm.
+// arm sets b.timers.wakeup to the next timer. Waking up too early does no harm.
 func (b *Broker) arm() {
 	if next, ok := b.timers.Min(); ok && !next.due.Equal(b.timers.armed) {
 		b.timers.armed = next.due
-		b.timers.alarm.Reset(next.due.Sub(b.Now()))
+		b.timers.wakeup.Reset(next.due.Sub(b.Now()))
 	}
 }
 
 // runTimers runs each timer when it is due, until the broker is closed.
 func (b *Broker) runTimers() {
-	defer b.timers.alarm.Stop()
+	defer b.timers.wakeup.Stop()
 	for {
 		select {
 		case <-b.done:
 			return
-		case <-b.timers.alarm.C:
+		case <-b.timers.wakeup.C:
 			b.Lock()
 			b.timers.armed = time.Time{}
 			for locked := time.Now(); b.runNext(); {

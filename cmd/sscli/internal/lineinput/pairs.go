@@ -53,7 +53,7 @@ func (p *pairs) next() (repl.Line, error) {
 		}
 		p.text, p.decoder = text, json.NewDecoder(bytes.NewReader(text))
 		if _, err := p.decoder.Token(); err != nil { // the opening bracket
-			return p.wrong(err)
+			return p.errorAt(err)
 		}
 	}
 	if p.over {
@@ -64,7 +64,7 @@ func (p *pairs) next() (repl.Line, error) {
 	}
 	var object json.RawMessage
 	if err := p.decoder.Decode(&object); err != nil {
-		return p.wrong(err)
+		return p.errorAt(err)
 	}
 	p.count(int(p.decoder.InputOffset()) - len(object))
 	line := repl.Line{Number: p.lineNumber()}
@@ -83,7 +83,7 @@ func (p *pairs) next() (repl.Line, error) {
 // end reads the closing bracket, and returns io.EOF, or an error if anything but white space follows.
 func (p *pairs) end() (repl.Line, error) {
 	if _, err := p.decoder.Token(); err != nil { // the closing bracket
-		return p.wrong(err)
+		return p.errorAt(err)
 	}
 	end := int(p.decoder.InputOffset())
 	rest := bytes.TrimLeft(p.text[end:], " \t\r\n")
@@ -101,8 +101,8 @@ func (p *pairs) count(offset int) {
 	p.counted = offset
 }
 
-// wrong ends the input, and returns err, an error from the decoder, with its line number.
-func (p *pairs) wrong(err error) (repl.Line, error) {
+// errorAt ends the input, and returns err, an error from the decoder, with its line number.
+func (p *pairs) errorAt(err error) (repl.Line, error) {
 	offset := len(p.text)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		offset = int(syntax.Offset)

@@ -90,7 +90,7 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 			return
 		}
 		if err != nil {
-			yield(Record{}, c.wrong(err))
+			yield(Record{}, c.reworded(err))
 			return
 		}
 		object = append(object[:0], '{')
@@ -114,7 +114,7 @@ func (c *csvReader) header(types Types) error {
 		return nil
 	}
 	if err != nil {
-		return c.wrong(err)
+		return c.reworded(err)
 	}
 	for i, name := range row {
 		first := slices.Index(c.columns, name)
@@ -216,8 +216,8 @@ func (c *csvReader) errorAt(column int, err error) *Error {
 	return &Error{Name: c.name, Line: line, Column: col, Err: err}
 }
 
-// wrong rewords an error of package csv and adds its position.
-func (c *csvReader) wrong(err error) error {
+// reworded returns an error of package csv in our words, with its position.
+func (c *csvReader) reworded(err error) error {
 	syntax, ok := errors.AsType[*csv.ParseError](err)
 	if !ok {
 		return err

@@ -155,7 +155,7 @@ func readJSON(in *bufio.Reader, name string, yield func(Record, error) bool) {
 // record converts the outcome of ReadValue to a record or an error.
 func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Record, error) {
 	if err != nil {
-		return Record{}, d.wrong(err)
+		return Record{}, d.reworded(err)
 	}
 	start := d.InputOffset() - int64(len(raw))
 	line, _ := d.lines.position(start)
@@ -181,12 +181,12 @@ func (d *jsonReader) end() error {
 	case err == nil || fault.IsA[*jsontext.SyntacticError](err):
 		return d.errorAt(at, errors.New("text after the array"))
 	default:
-		return d.wrong(err)
+		return d.reworded(err)
 	}
 }
 
-// wrong rewords an error of the decoder and adds its position.
-func (d *jsonReader) wrong(err error) error {
+// reworded returns an error of the decoder in our words, with its position.
+func (d *jsonReader) reworded(err error) error {
 	bad, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {
 		return errors.Unwrap(err) // the error of the source

@@ -322,7 +322,7 @@ func TestBatchMosquittoDies(t *testing.T) {
 	address := broker.Addresses[0]
 	reached := make(chan struct{})
 	var writes atomic.Int32
-	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store-" + client.NewClientID()}, emulator.EngineOptions{
+	store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: "store-" + client.NewClientID()}, emulator.StoreOptions{
 		Authorize: func(_, _, _ string, write bool) bool {
 			if write && writes.Add(1) == 150 {
 				close(reached)

@@ -209,9 +209,9 @@ func (d *differ) compare(now bulkread.Entry) error {
 	}
 	switch {
 	case old.Key != "" && !old.Found: // deleted between SCAN and GET
-		d.sum.Saw(now.Key, true)
+		d.sum.Record(now.Key, true)
 	case old.WrittenSince(d.began), now.WrittenSince(d.began):
-		d.sum.Saw(now.Key, false)
+		d.sum.Record(now.Key, false)
 	}
 	found := Difference(now.Key, old.GetResult, now.GetResult)
 	switch found.Change {

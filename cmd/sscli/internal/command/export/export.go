@@ -178,7 +178,7 @@ func (e *exporter) entry(got bulkread.Entry) error {
 		e.app.Refuse(&e.refused, got.Err)
 		return nil
 	case !got.Found && !e.named[got.Key]:
-		e.sum.Saw(got.Key, true)
+		e.sum.Record(got.Key, true)
 		return nil
 	case !got.Found:
 		e.sum.Missing++
@@ -189,7 +189,7 @@ func (e *exporter) entry(got bulkread.Entry) error {
 		e.keys.Add(1)
 		e.bytes.Add(int64(len(got.Value)))
 		if got.WrittenSince(e.began) {
-			e.sum.Saw(got.Key, false)
+			e.sum.Record(got.Key, false)
 		}
 	}
 	return e.outputError(e.out.Queue(format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: app.Version(got.Version), Many: true}))

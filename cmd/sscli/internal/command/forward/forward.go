@@ -2,7 +2,7 @@
 // other commands.
 //
 // [New] returns the command. The command listens on the loopback interface and forwards each connection
-// through the [via.Way] of --via (carry.go). The listening address stays the same even if the broker's
+// through the [via.Way] of --via (forwarder.go). The listening address stays the same even if the broker's
 // pod ends, which also ends kubectl's port-forward. The CA and the token are in files that only the
 // user can read (files.go). forward removes the directory of these files at the end. If sscli is
 // killed, its guard process or the next forward removes the directory (directory.go).
@@ -84,9 +84,9 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	if err != nil {
 		return fault.Usagef("--listen %s: %w", format.Escape(listen), err)
 	}
-	c := &carrier{outage: outage.Reporter{Notify: a.Notify}, dial: o.Dial, listener: l, timeout: cmp.Or(s.Timeout, client.DefaultTimeout)}
-	defer func() { err = errors.Join(err, c.close()) }()
-	limited, cancel := context.WithTimeout(ctx, c.timeout)
+	fwd := &forwarder{outage: outage.Reporter{Notify: a.Notify}, dial: o.Dial, listener: l, timeout: cmp.Or(s.Timeout, client.DefaultTimeout)}
+	defer func() { err = errors.Join(err, fwd.close()) }()
+	limited, cancel := context.WithTimeout(ctx, fwd.timeout)
 	defer cancel()
 	if err := way.Open(limited); err != nil {
 		return err
@@ -103,7 +103,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 		s.ServerName = cmp.Or(s.ServerName, host)
 	}
 	s.Via, s.Address = nil, l.Addr().String()
-	c.start(ctx)
+	fwd.start(ctx)
 	refresh, stop := context.WithCancel(ctx)
 	defer f.refreshing.Wait()
 	defer stop()

@@ -99,7 +99,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	if err != nil {
 		return err
 	}
-	engine := emulator.EngineOptions{
+	engine := emulator.StoreOptions{
 		Now:     func() time.Time { return time.Now().Add(served.Skew) },
 		MaxKeys: served.MaxKeys,
 	}
