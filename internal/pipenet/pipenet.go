@@ -47,7 +47,7 @@ func (l *Listener) Connect(ctx context.Context, server net.Conn) error {
 	}
 }
 
-// Accept waits for a call of Dial or Connect.
+// Accept waits for a call to Dial or Connect.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.accept:

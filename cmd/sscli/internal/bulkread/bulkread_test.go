@@ -101,7 +101,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestBreaks: each key is read once, in order, over connections that break.
 // TestWindow checks how many keys are read ahead of the entry that the caller handles.
 func TestWindow(t *testing.T) {
 	t.Parallel()
@@ -142,6 +141,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestBreaks: each key is read once, in order, over connections that break.
 func TestBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 10})
