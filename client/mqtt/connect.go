@@ -10,7 +10,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-var errQoS0 = errors.New("the broker grants QoS 0 only, the store wants QoS 1")
+var errQoS0 = errors.New("the broker grants QoS 0 only, the store requires QoS 1")
 
 // open sends CONNECT and SUBSCRIBE and waits until the broker has granted both. It stops waiting
 // for the SUBACK when the early message's Answered is closed. authData is the Authentication Data

@@ -75,11 +75,11 @@ func TestEarly(t *testing.T) {
 		{"QoS 0 granted", mqtt.Options{}, 1, func(p *peer) {
 			p.read(packets.CONNECT)
 			p.send(connack(0), "\x90\x04\x00\x01\x00\x00")
-		}, "the connection was closed", "MQTT SUBSCRIBE at BROKER: the broker grants QoS 0 only, the store wants QoS 1"},
+		}, "the connection was closed", "MQTT SUBSCRIBE at BROKER: the broker grants QoS 0 only, the store requires QoS 1"},
 		{"QoS 0 at most", mqtt.Options{}, 1, func(p *peer) {
 			p.read(packets.CONNECT)
 			p.send(connack(0, "\x24\x00"))
-		}, "connection lost: the broker grants QoS 0 only, the store wants QoS 1", "MQTT CONNECT to BROKER: connection lost: the broker grants QoS 0 only, the store wants QoS 1"},
+		}, "connection lost: the broker grants QoS 0 only, the store requires QoS 1", "MQTT CONNECT to BROKER: connection lost: the broker grants QoS 0 only, the store requires QoS 1"},
 		{"as large as allowed", mqtt.Options{}, 90, func(p *peer) {
 			p.read(packets.CONNECT)
 			p.send(connack(0, "\x27\x00\x00\x00\x64", "\x21\x00\x01"), suback, puback(2, 0))

@@ -36,7 +36,7 @@ func TestHostileLogin(t *testing.T) {
 		{"DISCONNECT before CONNACK", "\xE0\x01\x89", mqtt.StageConnect, "connection lost: DISCONNECT 0x89 server busy"},
 		{"receive maximum 0", connack(0, "\x21\x00\x00"), mqtt.StageConnect, "connection lost: malformed packet from the broker: receive maximum 0 in CONNACK"},
 		{"maximum packet size 0", connack(0, "\x27\x00\x00\x00\x00"), mqtt.StageConnect, "connection lost: malformed packet from the broker: maximum packet size 0 in CONNACK"},
-		{"maximum QoS 0", connack(0, "\x24\x00"), mqtt.StageConnect, "connection lost: the broker grants QoS 0 only, the store wants QoS 1"},
+		{"maximum QoS 0", connack(0, "\x24\x00"), mqtt.StageConnect, "connection lost: the broker grants QoS 0 only, the store requires QoS 1"},
 		{"reason code 1", connack(1), mqtt.StageConnect, "connection lost: malformed packet from the broker: reason code 0x01 in CONNACK"},
 		{"MQTT 3.1.1 only", "\x20\x02\x00\x01", mqtt.StageConnect, "CONNACK 0x84 unsupported protocol version"},
 		{"properties beyond the packet", "\x20\x03\x00\x00\x09", mqtt.StageConnect, "connection lost: malformed packet from the broker: CONNACK of 3 bytes: properties of 9 bytes where 0 are left"},
@@ -45,7 +45,7 @@ func TestHostileLogin(t *testing.T) {
 		{"PUBACK for SUBSCRIBE", granted + puback(1, 0), mqtt.StageSubscribe, "connection lost: malformed packet from the broker: PUBACK with 1 reason codes where a SUBACK with 1 was due"},
 		{"subscription refused", granted + "\x90\x04\x00\x01\x00\x87", mqtt.StageSubscribe, `SUBACK 0x87 not authorized for "answers"`},
 		{"HTTP", "HTTP/1.1 400 Bad Request\r\n\r\n", mqtt.StageConnect, "connection lost: malformed packet from the broker: it begins like HTTP"},
-		{"TLS alert", "\x15\x03\x01\x00\x02\x02\x46", mqtt.StageConnect, "connection lost: malformed packet from the broker: it is a TLS alert, so this port wants TLS"},
+		{"TLS alert", "\x15\x03\x01\x00\x02\x02\x46", mqtt.StageConnect, "connection lost: malformed packet from the broker: it is a TLS alert, so this port expects TLS"},
 		{"SSH", "SSH-2.0-OpenSSH_9.6\r\n", mqtt.StageConnect, "connection lost: malformed packet from the broker: flags 0x3 of PUBREC"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -156,7 +156,7 @@ func (in *incoming) setType(first byte) error {
 	}
 	switch first {
 	case 0x15: // the TLS record type of an alert
-		return &MalformedError{"it is a TLS alert, so this port wants TLS"}
+		return &MalformedError{"it is a TLS alert, so this port expects TLS"}
 	case 'H': // as in "HTTP/1.1 400 Bad Request"
 		return &MalformedError{"it begins like HTTP"}
 	}

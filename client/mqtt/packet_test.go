@@ -135,7 +135,7 @@ func TestReaderRefuses(t *testing.T) {
 		{"properties of 2^31 bytes", "\x30\x08\x00\x01a\x80\x80\x80\x80\x08", "PUBLISH of 8 bytes: a length has more than four digits"},
 		{"a property that PUBACK does not have", "\x40\x06\x00\x01\x00\x02\x01\x00", "PUBACK of 6 bytes: property 0x01 is not for PUBACK"},
 		{"PUBACK with half an identifier", "\x40\x01\x00", "PUBACK of 1 bytes: unexpected EOF"},
-		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x46", "it is a TLS alert, so this port wants TLS"},
+		{"TLS alert", "\x15\x03\x03\x00\x02\x02\x46", "it is a TLS alert, so this port expects TLS"},
 		{"HTTP", "HTTP/1.1 400 Bad Request", "it begins like HTTP"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -89,7 +89,7 @@ func (b *bench) roundTrips(ctx context.Context) error {
 		fmt.Fprintln(os.Stderr, err)
 		failed[0] = 1
 	}
-	b.AtMost("P1", "round trips behind TCP, `get` 1, `set` 2, one more with TLS 1.3: tests that failed", failed, nil, 0)
+	b.AtMost("P1", "round trips after TCP, `get` 1, `set` 2, one more with TLS 1.3: tests that failed", failed, nil, 0)
 	return ctx.Err()
 }
 
