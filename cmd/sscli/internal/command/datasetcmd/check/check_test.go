@@ -1,0 +1,129 @@
+package check_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd/check"
+	"github.com/sscli/sscli/emulator"
+)
+
+// flow uses the data set pumps by the alias pump, and the field location of its records.
+const flow = `datasets:
+- key: pumps as pump
+  inputs: [$source.deviceId, $context.id]
+  expression: $1 == $2
+map:
+- inputs: [$context(pump).location]
+  output: location
+`
+
+// runCheck writes the files into a new working directory, and runs check there.
+func runCheck(t *testing.T, url string, files map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return apptest.Run(t, []app.Command{{Name: "check", New: check.New}}, nil, append([]string{"check", "-u", url}, args...)...)
+}
+
+// Each value of the data set has the findings that it should, and no others.
+func TestRecordsInTheStore(t *testing.T) {
+	for _, tt := range []struct {
+		name, value string
+		missing     bool // there is no key
+		findings    string
+		note        string
+	}{
+		{name: "resolved", value: `{"id":7,"location":"hall 1"}`},
+		{name: "some lack a field", value: "{\"id\":7,\"location\":\"hall 1\"}\n{\"id\":8}\n",
+			note: `flow.yaml:6: 1 of 2 records of pumps have no field "location" (line 2)`},
+		{name: "unreachable", value: "{\"id\":7,\"location\":1}\n{\"id\":7,\"location\":2}\n", note: "flow.yaml:2: pumps: 1 record"},
+		{name: "another case", value: `{"ID":7,"location":"hall 1"}`,
+			findings: "flow.yaml:3: no record of \"pumps\" has the field \"id\"; the records have ID\n",
+			note:     "flow.yaml:2: pumps: 1 record has no id that can be compared (line 1)"},
+		{name: "another field", value: `{"id":7,"hall":1}`,
+			findings: "flow.yaml:6: no record of \"pumps\" has the field \"location\"; the records have id, hall\n"},
+		{name: "no data set", missing: true,
+			findings: "flow.yaml:2: there is no data set \"pumps\": each rule that needs it is skipped; sscli dataset load pumps FILE\n"},
+		{name: "an array", value: `[{"id":7}]`,
+			findings: "flow.yaml:2: the value of \"pumps\" is not a data set: line 1, column 1: expected a record, an object such as {\"id\":1}, and found an array; sscli dataset load pumps FILE writes one\n"},
+		{name: "empty", value: "",
+			findings: "flow.yaml:2: the data set \"pumps\" has no records: each rule that needs it is skipped; sscli dataset load pumps FILE\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := emulator.Start(t)
+			if !tt.missing {
+				apptest.Put(t, store, "pumps", tt.value)
+			}
+			code, stdout, stderr := runCheck(t, store.URL(), map[string]string{"flow.yaml": flow}, "flow.yaml")
+			if diff := cmp.Diff(tt.findings, stdout); (code == 1) != (tt.findings != "") || code > 1 || diff != "" {
+				t.Errorf("exit code %d (-want +got):\n%s%s", code, diff, stderr)
+			}
+			if !strings.Contains(stderr, tt.note) || tt.note == "" && strings.Contains(stderr, "flow.yaml:") {
+				t.Errorf("notes:\n%swant %q", stderr, tt.note)
+			}
+		})
+	}
+}
+
+// An alias that is not defined is a finding. Each of several uses of a key is checked, and the
+// findings are in the order of the files and lines.
+func TestReferences(t *testing.T) {
+	store := emulator.Start(t)
+	apptest.Put(t, store, "pumps", `{"id":7,"location":"hall 1"}`)
+	files := map[string]string{
+		"b.yaml": strings.NewReplacer("(pump)", "(pumps)", "$context.id", "$context.serial").Replace(flow),
+		"a.yaml": strings.NewReplacer("(pump)", "(pomp)").Replace(flow),
+		"c.yaml": "datasets: [\n",
+	}
+	code, stdout, stderr := runCheck(t, store.URL(), files, "b.yaml", "a.yaml", "c.yaml")
+	want := `b.yaml:3: no record of "pumps" has the field "serial"; the records have id, location
+b.yaml:6: no data set is called "pumps"; a key with an alias is only known by its alias: write $context(pump)
+a.yaml:6: no data set is called "pomp"; write $context(pump)
+c.yaml:1: not YAML: sequence end token ']' not found
+`
+	if diff := cmp.Diff(want, stdout); code != 1 || diff != "" || !strings.Contains(stderr, "1 data set in 3 files checked: 4 findings") {
+		t.Errorf("exit code %d (-want +got):\n%s%s", code, diff, stderr)
+	}
+}
+
+// With --data, the records come from files, and no broker is needed.
+func TestRecordsInFiles(t *testing.T) {
+	nowhere := "mqtt://127.0.0.1:1"
+	for _, tt := range []struct {
+		file, text string
+		code       int
+		want       string
+	}{
+		{"data/pumps.csv", "id,location\n7,hall 1\n", 0, "1 data set in 1 file checked: 0 findings"},
+		{"data/pumps", `{"id":7,"location":"hall 1"}`, 0, "0 findings"},
+		{"data/pumps.csv", "id,hall\n7,hall 1\n", 1, `no record of "pumps" has the field "location"`},
+		{"data/pumps.csv", "id,location\n", 1, "each rule that needs it is skipped; add records to "},
+		{"data/other.csv", "id\n7\n", 1, "add pumps.jsonl or pumps.csv to data"},
+		{"other/pumps.csv", "id\n7\n", 2, "data"},
+	} {
+		code, stdout, stderr := runCheck(t, nowhere, map[string]string{"flow.yaml": flow, tt.file: tt.text}, "flow.yaml", "--data", "data")
+		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
+			t.Errorf("%s %q: exit code %d, want %d and %q\n%s%s", tt.file, tt.text, code, tt.code, tt.want, stdout, stderr)
+		}
+	}
+	if code, _, stderr := runCheck(t, nowhere, map[string]string{"none.yaml": "map: []\n"}, "none.yaml"); code != 0 {
+		t.Errorf("a file without data sets: exit code %d\n%s", code, stderr)
+	}
+	if code, _, stderr := runCheck(t, nowhere, nil, "missing.yaml"); code != 2 || !strings.Contains(stderr, "missing.yaml") {
+		t.Errorf("a missing file: exit code %d\n%s", code, stderr)
+	}
+}

@@ -1,0 +1,221 @@
+package datasetcmd_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
+	"github.com/sscli/sscli/emulator"
+)
+
+// The same records as CSV, and as they are stored. No message finds the last one.
+const (
+	pumpsCSV = "id,name,floor\npump-7,Pump 7,1\npump-8,Pump 8,2\nPump-9,,007\npump-8,Spare,2\n"
+	pumps    = `{"id":"pump-7","name":"Pump 7","floor":1}
+{"id":"pump-8","name":"Pump 8","floor":2}
+{"id":"Pump-9","floor":"007"}
+{"id":"pump-8","name":"Spare","floor":2}
+`
+)
+
+// dataset runs a subcommand of dataset on a store.
+func dataset(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return apptest.Run(t, []app.Command{{Name: "dataset", New: datasetcmd.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
+}
+
+// file writes a file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// load writes a value only if it differs from the value of the key, and not with --dry-run.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	devices := file(t, "devices.csv", pumpsCSV)
+	code, _, stderr := dataset(t, store, "load", "pumps", devices, "--on", "id")
+	if code != 0 || !strings.Contains(stderr, "4 records") || !strings.Contains(stderr, "pumps does not exist yet") ||
+		!strings.Contains(stderr, `floor number, string`) || !strings.Contains(stderr, "warning: 1 record") {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	first, _ := store.Get("pumps")
+	if diff := cmp.Diff(pumps, string(first.Value)); diff != "" {
+		t.Errorf("the value (-want +got):\n%s", diff)
+	}
+	changed := file(t, "changed.jsonl", strings.Replace(pumps, "Pump 7", "Pump seven", 1))
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{devices}, "unchanged, nothing was written"},
+		{[]string{changed, "--on", "id", "--dry-run", "-o", "human"}, "1 changed by id, 3 equal"},
+	} {
+		code, stdout, stderr := dataset(t, store, append([]string{"load", "pumps"}, tt.args...)...)
+		if now, _ := store.Get("pumps"); code != 0 || !now.Version.Equal(first.Version) || !strings.Contains(stdout+stderr, tt.want) {
+			t.Errorf("%q: exit code %d, version %v after %v\n%s%s", tt.args, code, now.Version, first.Version, stdout, stderr)
+		}
+	}
+	if code, _, stderr := dataset(t, store, "load", "pumps", changed, "-q"); code != 0 {
+		t.Errorf("exit code %d\n%s", code, stderr)
+	}
+	if got := apptest.Contents(store)["pumps"]; !strings.Contains(got, "Pump seven") {
+		t.Errorf("the change was not written:\n%s", got)
+	}
+}
+
+// After an error in the file or in a flag, the key keeps its value.
+func TestLoadRefuses(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	apptest.Put(t, store, "a", "before")
+	for _, tt := range []struct{ name, text, flags, want string }{
+		{"short.csv", "a,b\n1,2\n3\n", "", ":3:1: another number of cells than the header, which has 2"},
+		{"semicolon.csv", "a;b\n1;2\n", "", "try: --separator ';'"},
+		{"typed.csv", "a\n008\n", "--types a=number", `:2:1: column "a": "008" is not a number`},
+		{"lines.jsonl", "{\"a\":1}\n{\"a\":x}\n", "", ":2:6: not JSON"},
+		{"twice.jsonl", `{"a":1,"a":2}`, "", `the record has the field "a" twice`},
+		{"empty.jsonl", "", "", "try: sscli del a deletes the data set"},
+		{"devices.csv", pumpsCSV, "--on ID", "try: --on id"},
+		{"devices.csv", pumpsCSV, "--on serial", "try: --on with one of the fields id, name, floor"},
+		{"devices.csv", pumpsCSV, "--format xml", `--format "xml": expected json or csv`},
+		{"devices.csv", pumpsCSV, "--separator ab", `--separator "ab": expected one character, or tab`},
+	} {
+		args := append([]string{"load", "a", file(t, tt.name, tt.text)}, strings.Fields(tt.flags)...)
+		if code, _, stderr := dataset(t, store, args...); code != 2 || !strings.Contains(stderr, tt.want) {
+			t.Errorf("%s %s: exit code %d, want 2 and %q\n%s", tt.name, tt.flags, code, tt.want, stderr)
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"a": "before"}, apptest.Contents(store)); diff != "" {
+		t.Errorf("the store (-want +got):\n%s", diff)
+	}
+}
+
+// load does not overwrite what another client wrote after load compared the records.
+func TestLoadAfterAnotherWrite(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	apptest.Put(t, store, "pumps", "{\"id\":1}\n")
+	reads := 0
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() != wire.VerbGet {
+			return emulator.Action{}
+		}
+		if reads++; reads == 2 {
+			if _, err := store.Set("pumps", "another"); err != nil {
+				t.Error(err)
+			}
+		}
+		return emulator.Action{}
+	})
+	code, _, stderr := dataset(t, store, "load", "pumps", file(t, "devices.csv", pumpsCSV))
+	if got := apptest.Contents(store)["pumps"]; code != 1 || got != "another" || !strings.Contains(stderr, "try: the same command again") {
+		t.Errorf("exit code %d, the value is %q\n%s", code, got, stderr)
+	}
+}
+
+func TestShow(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	apptest.Put(t, store, "pumps", pumps)
+	apptest.Put(t, store, "text", "no records")
+	for _, tt := range []struct {
+		args string
+		code int
+		want string // a part of what is printed
+	}{
+		{"pumps", 0, pumps},
+		{"pumps -o jsonl", 0, pumps},
+		{"pumps -o csv", 0, pumpsCSV},
+		{"pumps -o human", 0, "pump-8  Spare       2\n"},
+		{"pumps -o wide", 0, "Pump-9          007\n"},
+		{"pumps -o json", 0, `"line":3,"record":{"id":"Pump-9","floor":"007"}}`},
+		{"pumps -o template={{.line}}", 0, "1\n2\n3\n4\n"},
+		{"pumps -o xml", 2, "expected wide, csv, jsonl, human, raw, json or template=TEMPLATE"},
+		{"missing", 1, "try: sscli dataset load missing FILE"},
+		{"text", 1, "try: sscli get text shows the value; sscli dataset load text FILE replaces it"},
+	} {
+		code, stdout, stderr := dataset(t, store, append([]string{"show"}, strings.Fields(tt.args)...)...)
+		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
+			t.Errorf("show %s: exit code %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, stdout, stderr)
+		}
+	}
+}
+
+// The exit code of diff is 1 for any difference, also for one of the order.
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	apptest.Put(t, store, "pumps", pumps)
+	lines := strings.SplitAfter(pumps, "\n")
+	same, reordered := file(t, "same.csv", pumpsCSV), file(t, "reordered.jsonl", lines[2]+lines[0]+lines[1]+lines[3])
+	edited := file(t, "edited.jsonl", `{"id":"new"}`+"\n"+strings.Replace(lines[0], ":1}", ":3}", 1)+lines[1]+lines[3])
+	for _, tt := range []struct {
+		args            []string
+		code            int
+		changes, counts string
+	}{
+		{[]string{"pumps", same}, 0, "", "0 added, 0 removed, 0 changed, 4 equal"},
+		{[]string{"pumps", reordered, "--on", "id"}, 1, "", "4 equal; the order differs"},
+		{[]string{"pumps", edited, "--on", "id"}, 1, "added -:1\nchanged 1:2\nremoved 3:-\n", "1 added, 1 removed, 1 changed by id, 2 equal"},
+		{[]string{"pumps", edited}, 1, "added -:1\nadded -:2\nremoved 1:-\nremoved 3:-\n", "2 added, 2 removed, 0 changed, 2 equal"},
+		{[]string{"missing", same, "-q"}, 1, "added -:2\nadded -:3\nadded -:4\nadded -:5\n", ""}, // line 1 of CSV is the header
+	} {
+		code, stdout, stderr := dataset(t, store, append([]string{"diff"}, tt.args...)...)
+		var changes strings.Builder
+		for line := range strings.Lines(stdout) {
+			columns := strings.Split(line, "\t")
+			changes.WriteString(columns[0] + " " + columns[1] + ":" + columns[2] + "\n")
+		}
+		if diff := cmp.Diff(tt.changes, changes.String()); code != tt.code || !strings.Contains(stderr, tt.counts) || diff != "" {
+			t.Errorf("%q: exit code %d, want %d and %q\n%s(-want +got):\n%s", tt.args, code, tt.code, tt.counts, stderr, diff)
+		}
+	}
+}
+
+// match prints the first of several records, and names near misses if there is none.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	apptest.Put(t, store, "pumps", pumps)
+	lines := strings.SplitAfter(pumps, "\n")
+	messages := file(t, "messages.jsonl", `{"asset":{"id":"pump-8"}}`+"\n"+`{"asset":{"id":"PUMP-7"}}`+"\n"+`{}`+"\n"+`{"asset":{"id":"pump-7"}}`+"\n")
+	ids := file(t, "ids.jsonl", `{"id":"pump-7","of":{"name":"Pump 7"}}`)
+	for _, tt := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string // stderr: a part
+	}{
+		{[]string{"pumps", "id=pump-7"}, 0, lines[0], ""},
+		{[]string{"pumps", "id=pump-8", "floor=2"}, 0, lines[1], "1 record below match too; the first one wins"},
+		{[]string{"pumps", "id=pump-8", "floor=1"}, 1, "", ""},
+		{[]string{"pumps", "id=pump-9"}, 1, "", `nearly: line 3: id is "Pump-9", not "pump-9": another case`},
+		{[]string{"pumps", "floor=7"}, 1, "", ""},
+		{[]string{"pumps", `floor="2"`}, 1, "", `nearly: line 2: floor is 2, not "2": another type`},
+		{[]string{"pumps", "--message", messages, "--on", "asset.id=id"}, 1, lines[1] + "\n\n" + lines[0], "messages.jsonl:3: asset.id of the message is missing: it equals nothing"},
+		{[]string{"pumps", "--message", ids, "--on", "id"}, 0, lines[0], ""},
+		{[]string{"pumps", "--message", ids, "--on", "id", "--on", "of.name=name"}, 0, lines[0], ""},
+		{[]string{"missing", "id=1"}, 1, "", "try: sscli dataset load missing FILE"},
+		{[]string{"pumps"}, 2, "", "missing FIELD=VALUE or --message FILE"},
+		{[]string{"pumps", "id"}, 2, "", `"id": expected FIELD=VALUE`},
+		{[]string{"pumps", "id=1", "--on", "id"}, 2, "", "--on without --message"},
+		{[]string{"pumps", "--message", messages}, 2, "", "--message: expected --on FIELD for each field that is compared"},
+	} {
+		code, stdout, stderr := dataset(t, store, append([]string{"match"}, tt.args...)...)
+		if diff := cmp.Diff(tt.stdout, stdout); code != tt.code || diff != "" || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("%q: exit code %d, want %d and %q\n%s(-want +got):\n%s", tt.args, code, tt.code, tt.stderr, stderr, diff)
+		}
+	}
+}
