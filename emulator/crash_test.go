@@ -48,7 +48,23 @@ func TestCrashServer(t *testing.T) {
 func TestCrash(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "store.db")
-	w.rounds(*crashRounds, func() (string, func()) { return startCrashServer(t, file) })
+	w.rounds(*crashRounds, func() (string, func()) {
+		before := w.acknowledgements()
+		address, kill := startCrashServer(t, file)
+		return address, func() {
+			// On a slow machine, the first write of a round may take longer than the load lasts.
+			for begin := time.Now(); w.acknowledgements() == before && time.Since(begin) < patience; {
+				time.Sleep(time.Millisecond)
+			}
+			kill()
+		}
+	})
+}
+
+func (w *world) acknowledgements() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.acknowledged
 }
 
 func newWorld(t *testing.T) *world {

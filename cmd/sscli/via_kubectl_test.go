@@ -345,7 +345,7 @@ func TestViaLock(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, dir := startVia(t, "SSCLI_TIMEOUT=1s"), t.TempDir()
+			c, dir := startVia(t), t.TempDir()
 			lock := c.start("lock", "run", "l", "--ttl", "4s", "--", "sh", "-c", viaLocked, dir)
 			lock.expect("started")
 			breaks(c)

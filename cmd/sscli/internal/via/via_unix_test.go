@@ -280,14 +280,26 @@ func TestBrokenForward(t *testing.T) {
 func TestHangingKubectl(t *testing.T) {
 	c, _, o := start(t)
 	c.Write(t, "create.hang", "")
-	for range 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err := client.Dial(ctx, o)
-		cancel()
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "kubectl create token default") {
-			t.Errorf("%v, want a timeout of kubectl create token", err)
+	dial := func(ctx context.Context, want error) {
+		t.Helper()
+		if _, err := client.Dial(ctx, o); !errors.Is(err, want) || !strings.Contains(err.Error(), "kubectl create token default") {
+			t.Errorf("%v, want %v of kubectl create token", err, want)
 		}
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // ends the first attempt once kubectl is running
+		defer cancel()
+		for ctx.Err() == nil {
+			if pids, _ := c.Calls("create"); len(pids) > 0 {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	dial(ctx, context.Canceled)
+	limited, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	dial(limited, context.DeadlineExceeded)
 	if pids, _ := c.Calls("create"); len(pids) != 1 {
 		t.Errorf("%d calls, want 1", len(pids))
 	}
