@@ -21,8 +21,8 @@ type Options struct {
 	Name    string           // name of the backend in INFO: emulator or gateway
 	Now     func() time.Time // the store's clock; nil: time.Now
 
-	// Room returns the memory for Op.Room, for a key and a value of these lengths, in bytes. Required with
-	// a Local.
+	// Room returns the memory for Op.Room, for a key and a value of these lengths, in bytes. It is called
+	// without the Local's lock. Required with a Local.
 	Room func(key, size int) []byte
 	// Prefetch is called, while the Local is locked, with keys that the next commands are about to use.
 	// Nil: not called.

@@ -13,9 +13,9 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
-// Options configure a [Broker]. With the zero value, every client may connect without a login, and
-// may publish and subscribe to every topic except that $SYS is read-only, within the default limits.
-// Each function may be nil.
+// Options configure a [Broker]. With the zero value, every client may connect without a login,
+// subscribe to every topic, and publish to every topic outside $SYS, within the default limits. Each
+// function may be nil.
 type Options struct {
 	// Login decides on each CONNECT and each AUTH. It is called on the connection's goroutine,
 	// without the lock. If Login is nil, every client may connect, except one whose CONNECT has an

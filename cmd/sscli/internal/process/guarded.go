@@ -81,9 +81,9 @@ func (g *Guarded) Stop() {
 	g.send(order{Stop: true})
 }
 
-// Run runs the command, forwards signals to it, and waits for it to exit. Call Limit before Run. The error is
-// a *[StartError], [ErrLate], [ErrGuardDied], or a *[signals.Interrupted] if a signal came before
-// Run.
+// Run runs the command, forwards signals to it, and waits for it to exit. Call Limit before Run. The
+// error is a *[StartError], [ErrLate], [ErrGuardDied], or a *[signals.Interrupted] if a signal came
+// before Run.
 func (g *Guarded) Run(env []string) (End, error) {
 	defer signal.Stop(g.signals)
 	select {
