@@ -292,7 +292,7 @@ step 'completions are current' scripts/completions.sh --check
 step 'go test of servers, without race detector' go test -shuffle=on ./socket ./emulator/broker ./redis
 if [ "$(uname)" = Linux ]; then
 	step 'attacks, short form' scripts/hostile.sh -short
-	step 'soak, short form' scripts/soak.sh -d 15s
+	step 'soak, short form' scripts/hostile.sh -soak 15s
 else
 	skip 'attacks, short form' 'requires Linux'
 fi

@@ -21,18 +21,22 @@ type client struct {
 }
 
 type connectOptions struct {
-	id        string
-	expiry    uint32 // of the session, in seconds
-	keepAlive uint16 // seconds
-	will      []byte // payload of a will on the topic "will"; nil: no will
-	password  string // with the user name "user"; empty: no password
-	user      string // user name to send without a password; empty: none
+	id             string
+	resume         bool   // continue a session
+	expiry         uint32 // of the session, in seconds
+	receiveMaximum uint16 // 0: 65,535
+	will           []byte // payload of a will on the topic "will"; nil: no will
+	password       string // with the user name "user"; empty: no password
+	user           string // user name to send without a password; empty: none
 }
 
 // connectPacket returns the bytes of a CONNECT.
 func connectPacket(o connectOptions) []byte {
-	p := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: o.id, CleanStart: true, KeepAlive: o.keepAlive,
+	p := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: o.id, CleanStart: !o.resume,
 		Properties: &packets.Properties{SessionExpiryInterval: &o.expiry}}
+	if o.receiveMaximum > 0 {
+		p.Properties.ReceiveMaximum = &o.receiveMaximum
+	}
 	if o.will != nil {
 		p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, "will", o.will, &packets.Properties{}
 	}
@@ -77,21 +81,27 @@ func connectTo(t *target, o connectOptions) (*client, error) {
 }
 
 func (c *client) connect(o connectOptions) error {
-	if _, err := c.Write(connectPacket(o)); err != nil {
-		return err
+	_, err := c.Write(connectPacket(o))
+	if err == nil {
+		_, err = connected(c.in)
 	}
-	p, err := packets.ReadPacket(c.in)
+	return err
+}
+
+// connected reads a CONNACK that accepts the client, and reports whether the broker has a session.
+func connected(in io.Reader) (session bool, err error) {
+	p, err := packets.ReadPacket(in)
 	if err != nil {
-		return fmt.Errorf("CONNACK: %w", err)
+		return false, fmt.Errorf("CONNACK: %w", err)
 	}
 	ack, ok := p.Content.(*packets.Connack)
 	switch {
 	case !ok:
-		return fmt.Errorf("CONNACK: got %v", p)
+		return false, fmt.Errorf("CONNACK: got %v", p)
 	case ack.ReasonCode != 0:
-		return refusal(ack.ReasonCode)
+		return false, refusal(ack.ReasonCode)
 	}
-	return nil
+	return ack.SessionPresent, nil
 }
 
 // A refusal is the reason code of a CONNACK that refuses the client.
@@ -100,12 +110,30 @@ type refusal byte
 func (r refusal) Error() string { return fmt.Sprintf("CONNACK 0x%02x", byte(r)) }
 
 // connectToStore is connectTo for a client that receives the replies of the store.
-func connectToStore(t *target, id string) (*client, error) {
-	c, err := connectTo(t, connectOptions{id: id})
+func connectToStore(t *target, o connectOptions) (*client, error) {
+	c, err := connectTo(t, o)
 	if err != nil {
 		return nil, err
 	}
-	return c, c.subscribe(wire.ResponseTopic(id))
+	return c, c.subscribe(wire.ResponseTopic(o.id))
+}
+
+// ping sends a PING and waits for its answer.
+func (c *client) ping() error {
+	if _, err := c.Write([]byte{packets.PINGREQ << 4, 0}); err != nil {
+		return err
+	}
+	return c.await(packets.PINGRESP)
+}
+
+// await reads packets up to one of this type.
+func (c *client) await(kind byte) error {
+	for {
+		p, err := packets.ReadPacket(c.in)
+		if err != nil || p.Type == kind {
+			return err
+		}
+	}
 }
 
 // subscribe subscribes to filters with one packet, and waits for SUBACK.
@@ -113,12 +141,7 @@ func (c *client) subscribe(filters ...string) error {
 	if _, err := c.Write(subscribePacket(&packets.Properties{}, filters...)); err != nil {
 		return err
 	}
-	for {
-		p, err := packets.ReadPacket(c.in)
-		if err != nil || p.Type == packets.SUBACK {
-			return err
-		}
-	}
+	return c.await(packets.SUBACK)
 }
 
 // request sends a request to the store.

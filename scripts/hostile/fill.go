@@ -32,7 +32,7 @@ func fills() []attack {
 			return fmt.Sprintf("%d clients", alive), pause(ctx, 2*time.Second)
 		}},
 		{name: "12,000 KEYNOTIFYs of keys of 30 KB", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
 			}
@@ -119,7 +119,7 @@ func fills() []attack {
 			return fmt.Sprintf("%d wills", wills), pause(ctx, 2*time.Second)
 		}},
 		{name: "SETs of 1 MB, with --limit store=32MiB", memory: true, flags: []string{"--limit", "store=33554432"}, run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
 			}

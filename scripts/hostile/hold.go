@@ -36,7 +36,7 @@ func holds() []attack {
 			return answered(last, err)
 		}},
 		{name: "SET, notification, GET and PUBLISH of 200 MB by MQTT", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err == nil {
 				err = c.subscribe("topic")
 			}
@@ -67,7 +67,7 @@ func holds() []attack {
 			return fmt.Sprintf("three messages of %d MB", len(value)/1_000_000), nil
 		}},
 		{name: "a request of 40 million words", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
 			}
@@ -198,7 +198,7 @@ func holds() []attack {
 		{name: "1,000 clients with KEYNOTIFY of one key of 30 KB, ten SETs of 100 KB", run: func(_ context.Context, t *target) (string, error) {
 			key := bytes.Repeat([]byte("k"), 30_000)
 			watchers, err := inParallel(context.Background(), t.scale(1000), func(i int) error {
-				c, err := connectToStore(t, fmt.Sprint("watcher", i))
+				c, err := connectToStore(t, connectOptions{id: fmt.Sprint("watcher", i)})
 				if err != nil {
 					return err
 				}
@@ -211,7 +211,7 @@ func holds() []attack {
 			if err != nil {
 				return answered("", err)
 			}
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
 			}
@@ -228,7 +228,7 @@ func holds() []attack {
 		{name: "300,000 KEYNOTIFYs of five clients that then leave", run: func(ctx context.Context, t *target) (string, error) {
 			n := t.scale(60_000) // below the default Receive Maximum: the attacker sends no PUBACKs
 			if _, err := inParallel(ctx, 5, func(i int) error {
-				c, err := connectToStore(t, fmt.Sprint("watcher", i))
+				c, err := connectToStore(t, connectOptions{id: fmt.Sprint("watcher", i)})
 				if err != nil {
 					return err
 				}

@@ -1,21 +1,18 @@
-// Command hostile attacks a server as a client on its network could; see hostile.sh.
+// Command hostile attacks a server as a client on its network could, or checks the delivery
+// guarantees of the emulator's broker while clients break off; see hostile.sh.
 package main
 
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 const (
@@ -23,75 +20,71 @@ const (
 
 	memoryLimit = 64 * mib // value of serve --limit memory, for attacks on memory
 	allowance   = 64 * mib // how much memory the process may take beyond the limit and the stored values
-	slowestPing = 100      // milliseconds that a PING of an uninvolved client may take
-	shortPing   = 2000     // the same in a short run, which may share the machine with other programs
+	longestWait = 100      // milliseconds that a PING or GET of an uninvolved client may take
+	shortWait   = 2000     // the same in a short run, which may share the machine with other programs
 	longest     = 4 * time.Minute
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == bystanderWord {
+	if len(os.Args) == 3 && os.Args[1] == bystanderRole {
 		bystander(os.Args[2])
 		return
 	}
-	short := flag.Bool("short", false, "a tenth of each load, and more time for a PING")
+	if len(os.Args) == 2 && os.Args[1] == brokerRole {
+		broker()
+		return
+	}
+	short := flag.Bool("short", false, "a tenth of each load, and more time for an answer")
 	only := flag.String("only", "", "run only the attacks whose name contains `TEXT`")
-	sscli := flag.String("sscli", "", "program to attack (default: built from the current directory)")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	broken, err := run(ctx, *sscli, *only, *short)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "hostile:", err)
-		os.Exit(2)
-	}
-	if broken > 0 {
-		fmt.Fprintf(os.Stderr, "hostile: %d bounds are broken\n", broken)
-		os.Exit(1)
-	}
+	var s soak
+	flag.DurationVar(&s.duration, "soak", 0, "instead of attacks, let clients publish and break off for this time")
+	flag.IntVar(&s.clients, "clients", 200, "with -soak: how many clients")
+	flag.Float64Var(&s.rate, "rate", 5, "with -soak: messages a second of each client")
+	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "with -soak: seed of the random choices")
+	harness.Main(time.Hour, nil, func(ctx context.Context, b *harness.Bench) error {
+		if s.duration > 0 {
+			return s.run(ctx, b)
+		}
+		return run(ctx, b, *only, *short)
+	})
 }
 
 // run makes the attacks, each on a new server, and prints a row of a Markdown table for each. It
-// returns how many attacks broke a bound. It skips each attack whose name lacks the text in only.
-func run(ctx context.Context, sscli, only string, short bool) (broken int, err error) {
-	dir, err := os.MkdirTemp("", "hostile")
+// skips each attack whose name lacks the text in only.
+func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
+	if err := writeUsers(b.Dir); err != nil {
+		return err
+	}
+	idle, err := startTarget(ctx, b, nil)
 	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if sscli == "" {
-		sscli = filepath.Join(dir, "sscli")
-		if err := harness.Build(ctx, sscli, "./cmd/sscli"); err != nil {
-			return 0, err
-		}
-	}
-	if err := writeUsers(dir); err != nil {
-		return 0, err
-	}
-	idle, err := startTarget(ctx, sscli, dir, nil)
-	if err != nil {
-		return 0, err
+		return err
 	}
 	defer idle.stop()
-	fmt.Println("| attack | peak memory, MiB | slowest PING, ms | of an idle server meanwhile | what the attacker got | |")
+	fmt.Println("| attack | peak memory, MiB | slowest PING or GET, ms | of an idle server meanwhile | what the attacker got | |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- |")
+	broken := 0
 	for _, a := range attacks() {
 		if ctx.Err() != nil {
-			return broken, ctx.Err()
+			return ctx.Err()
 		}
 		if !strings.Contains(a.name, only) {
 			continue
 		}
-		row, err := a.attempt(ctx, sscli, dir, idle, short)
+		row, err := a.attempt(ctx, b, idle, short)
 		if err != nil {
-			return broken, fmt.Errorf("%s: %w", a.name, err)
+			return fmt.Errorf("%s: %w", a.name, err)
 		}
 		verdict := cmp.Or(strings.Join(row.broken, ", "), "held")
-		fmt.Printf("| %s | %s | %.1f | %.1f | %s | %s |\n", a.name, row.memory, row.ping, row.idle, row.got, verdict)
+		fmt.Printf("| %s | %s | %.1f | %.1f | %s | %s |\n", a.name, row.memory, row.answer, row.idle, row.got, verdict)
 		if len(row.broken) > 0 {
 			broken++
 		}
 	}
-	return broken, nil
+	if broken > 0 {
+		fmt.Fprintf(os.Stderr, "hostile: %d bounds are broken\n", broken)
+		b.Miss()
+	}
+	return nil
 }
 
 // An attack is what one or more clients of an attacker do to a server.
@@ -111,46 +104,46 @@ type attack struct {
 // A row is the result of an attack.
 type row struct {
 	memory string  // peak in MiB, and the bound if there is one
-	ping   float64 // the slowest PING of an uninvolved client, in milliseconds
+	answer float64 // the slowest answer to an uninvolved client, in milliseconds
 	idle   float64 // the same on a server that nobody attacks, which shows how busy the machine is
 	got    string
 	broken []string // bounds that did not hold
 }
 
-func (a attack) attempt(ctx context.Context, sscli, dir string, idle *target, short bool) (r row, err error) {
+func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, short bool) (r row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	flags := a.flags
 	if a.memory {
 		flags = append(flags, "--limit", fmt.Sprint("memory=", memoryLimit))
 	}
-	t, err := startTarget(ctx, sscli, dir, flags)
+	t, err := startTarget(ctx, b, flags)
 	if err != nil {
 		return r, err
 	}
 	t.short = short
 	defer t.stop()
-	attacked, err := startBystander(ctx, t)
+	attacked, _, err := startChild(ctx, bystanderRole, t.mqtt)
 	if err != nil {
 		return r, err
 	}
-	control, err := startBystander(ctx, idle)
+	control, _, err := startChild(ctx, bystanderRole, idle.mqtt)
 	if err != nil {
 		return r, err
 	}
 	r.got, err = a.run(ctx, t)
 	t.hangUp()
 	var gone error
-	r.ping, gone = attacked.end()
-	r.idle, _ = control.end()
+	r.answer, gone = slowest(attacked)
+	r.idle, _ = slowest(control)
 	if err != nil {
 		return r, err
 	}
 	if gone != nil {
 		r.broken = append(r.broken, "the uninvolved client: "+gone.Error())
 	}
-	if r.ping > slowestPing && !short || r.ping > shortPing {
-		r.broken = append(r.broken, "PING")
+	if r.answer > longestWait && !short || r.answer > shortWait {
+		r.broken = append(r.broken, "PING or GET")
 	}
 	peak, err := t.peak()
 	if err != nil {

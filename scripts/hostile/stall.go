@@ -24,7 +24,7 @@ func stalls() []attack {
 	letters := func(n int) []byte { return bytes.Repeat([]byte("a"), n) }
 	return []attack{
 		{name: "SCAN with a pattern of 1 KB on a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
 			}
@@ -66,7 +66,7 @@ func stalls() []attack {
 			return answered(w.do(patience, []byte("SET"), letters(60_000), []byte("1")))
 		}},
 		{name: "1,000 such SCANs in one write, four times", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, "attacker")
+			c, err := connectToStore(t, connectOptions{id: "attacker"})
 			if err != nil {
 				return "", err
 			}

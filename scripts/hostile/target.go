@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/eclipse/paho.golang/packets"
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // A target is a server under attack.
@@ -34,7 +33,8 @@ type target struct {
 	opened []net.Conn
 }
 
-func startTarget(ctx context.Context, sscli, dir string, flags []string) (*target, error) {
+// startTarget starts a server with flags in addition to those of every target. It runs in b.Dir.
+func startTarget(ctx context.Context, b *harness.Bench, flags []string) (*target, error) {
 	var ports [2]string
 	for i := range ports {
 		var err error
@@ -44,26 +44,9 @@ func startTarget(ctx context.Context, sscli, dir string, flags []string) (*targe
 	}
 	t := &target{mqtt: "127.0.0.1:" + ports[0], redis: "127.0.0.1:" + ports[1]}
 	words := append([]string{"serve", "-o", "human", "--listen", t.mqtt, "--redis", t.redis, "--notify-keyspace-events", "KEA"}, flags...)
-	t.cmd = exec.CommandContext(ctx, sscli, words...)
-	t.cmd.Dir = dir
-	t.cmd.Cancel = func() error { return t.cmd.Process.Signal(syscall.SIGTERM) }
-	t.cmd.WaitDelay = 20 * time.Second
-	t.cmd.Stderr = os.Stderr
-	out, err := t.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := t.cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if strings.HasPrefix(lines.Text(), "ready") {
-			go func() { _, _ = io.Copy(io.Discard, out) }() // ends with the server
-			return t, nil
-		}
-	}
-	return nil, errors.Join(errors.New("the server did not start"), t.cmd.Wait())
+	t.cmd = exec.CommandContext(ctx, b.SSCLI, words...)
+	t.cmd.Dir, t.cmd.Stderr = b.Dir, os.Stderr
+	return t, b.Start(t.cmd, "ready")
 }
 
 // scale returns n, or a tenth of n in a short run.
@@ -104,8 +87,7 @@ func (t *target) hangUp() {
 
 func (t *target) stop() {
 	t.hangUp()
-	_ = t.cmd.Process.Signal(syscall.SIGTERM)
-	_ = t.cmd.Wait() // an error is expected after the signal
+	harness.Stop(t.cmd)
 }
 
 // password is the password of the only user of a server with users. Servers without users ignore
@@ -121,85 +103,115 @@ func writeUsers(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "users"), append([]byte("user:"), hash...), 0o600)
 }
 
-// bystanderWord is the argument that makes this program the bystander: a client that takes no part
-// in the attack. The bystander is a separate process, so that the attacker does not delay it.
-const bystanderWord = "bystander"
-
-// A watcher is a running bystander.
-type watcher struct {
+// A child is this program, started again as a separate process with a role of its own.
+type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-func startBystander(ctx context.Context, t *target) (*watcher, error) {
+// startChild starts a child and waits for its first line. args are its role and its operands.
+func startChild(ctx context.Context, args ...string) (c *child, line string, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	w := &watcher{cmd: exec.CommandContext(ctx, self, bystanderWord, t.mqtt)}
-	w.cmd.Stderr = os.Stderr
-	if w.in, err = w.cmd.StdinPipe(); err != nil {
-		return nil, err
+	c = &child{cmd: exec.CommandContext(ctx, self, args...)}
+	c.cmd.Stderr = os.Stderr
+	if c.in, err = c.cmd.StdinPipe(); err != nil {
+		return nil, "", err
 	}
-	out, err := w.cmd.StdoutPipe()
+	out, err := c.cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if err := w.cmd.Start(); err != nil {
-		return nil, err
+	if err := c.cmd.Start(); err != nil {
+		return nil, "", err
 	}
-	w.out = bufio.NewScanner(out)
-	if !w.out.Scan() {
-		return nil, errors.Join(errors.New("the bystander did not start"), w.cmd.Wait())
-	}
-	return w, nil
+	c.out = bufio.NewScanner(out)
+	line, err = c.next()
+	return c, line, err
 }
 
-// end stops the bystander. It returns the slowest PING in milliseconds, and an error if the
+// next returns the next line that the child prints.
+func (c *child) next() (string, error) {
+	if c.out.Scan() {
+		return c.out.Text(), nil
+	}
+	return "", fmt.Errorf("%q ended: %w", c.cmd.Args[1], cmp.Or(c.end(), io.EOF))
+}
+
+// end closes the child's standard input, which tells it to end, and waits for its end.
+func (c *child) end() error {
+	c.in.Close()
+	return c.cmd.Wait()
+}
+
+// bystanderRole is a client that takes no part in the attack. It is a separate process, so that the
+// attacker does not delay it. Its operand is the address of the server.
+const bystanderRole = "bystander"
+
+// slowest ends a bystander and returns its slowest answer in milliseconds. The error is why the
 // bystander lost its connection.
-func (w *watcher) end() (slowest float64, err error) {
-	w.in.Close()
-	for w.out.Scan() {
-		word, rest, _ := strings.Cut(w.out.Text(), " ")
-		if word == "gone" {
-			err = errors.New(rest)
-			continue
-		}
-		slowest, _ = strconv.ParseFloat(rest, 64)
+func slowest(c *child) (ms float64, err error) {
+	c.in.Close()
+	line, err := c.next()
+	if err != nil {
+		return 0, err
 	}
-	return slowest, errors.Join(err, w.cmd.Wait())
+	number, gone, found := strings.Cut(line, " ")
+	if ms, err = strconv.ParseFloat(number, 64); found {
+		err = errors.New(gone)
+	}
+	return ms, errors.Join(err, c.end())
 }
 
-// bystander sends a PING 5 ms after each reply until standard input ends, and prints the time of
-// the slowest.
+// bystander sends a PING and a GET 5 ms after each answer until standard input ends. It prints the
+// time of the slowest answer, and after it the error that ended its connection.
 func bystander(address string) {
+	slowest, err := bystand(address)
+	line := fmt.Sprint(float64(slowest.Microseconds()) / 1000)
+	if err != nil {
+		line += " " + err.Error()
+	}
+	fmt.Println(line)
+}
+
+func bystand(address string) (slowest time.Duration, err error) {
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(ended)
 	}()
-	slowest := time.Duration(0)
-	conn, err := net.Dial("tcp", address)
-	c := &client{Conn: conn, in: bufio.NewReader(conn)}
+	c, err := connectToStore(&target{mqtt: address}, connectOptions{id: "bystander", password: password})
 	if err == nil {
-		err = c.connect(connectOptions{id: "bystander", password: password})
+		err = c.request([]byte("SET"), []byte("bystander"), []byte("value"))
+	}
+	if err == nil {
+		_, err = c.reply(patience)
 	}
 	fmt.Println("ready")
+	get := func() error {
+		if err := c.request([]byte("GET"), []byte("bystander")); err != nil {
+			return err
+		}
+		_, err := c.reply(time.Minute)
+		return err
+	}
 	for err == nil {
 		select {
 		case <-ended:
-			fmt.Println("slowest", float64(slowest.Microseconds())/1000)
-			return
+			return slowest, nil
 		case <-time.After(5 * time.Millisecond):
 		}
-		begin := time.Now()
-		_ = conn.SetDeadline(begin.Add(time.Minute))
-		if _, err = conn.Write([]byte{0xc0, 0}); err == nil {
-			_, err = packets.ReadPacket(c.in)
+		for _, ask := range []func() error{c.ping, get} {
+			begin := time.Now()
+			_ = c.SetDeadline(begin.Add(time.Minute))
+			if err = ask(); err != nil {
+				break
+			}
+			slowest = max(slowest, time.Since(begin))
 		}
-		slowest = max(slowest, time.Since(begin))
 	}
-	fmt.Println("gone", err)
-	fmt.Println("slowest", float64(slowest.Microseconds())/1000)
+	return slowest, err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // pahoSets does what batch does, but with paho's client: it runs the set commands on standard

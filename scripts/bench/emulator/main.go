@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // The goal for memory; minRate returns the goals for the rate.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // minSequential is the goal for sequential requests on a stock Mosquitto, relative to paho's

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // The goals. All but maxExpiry are relative to redis-server.

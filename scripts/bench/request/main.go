@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 type bench struct {

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 const ttl = 5 // seconds

@@ -19,7 +19,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // The goals.

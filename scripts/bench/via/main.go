@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // The goals.

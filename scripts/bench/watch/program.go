@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/scripts/bench/harness"
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 const (

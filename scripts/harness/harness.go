@@ -1,4 +1,4 @@
-// Package harness has the shared parts of the benchmarks: it builds the program under test, starts
+// Package harness has the shared parts of the benchmarks and the attacks: it builds the program under test, starts
 // servers on loopback and stops them, measures contenders in turn, and compares the
 // result with a goal.
 //
@@ -58,7 +58,7 @@ func Main(limit time.Duration, tools []string, run func(context.Context, *Bench)
 }
 
 func exit(err error) {
-	fmt.Fprintln(os.Stderr, "bench:", err)
+	fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
 	os.Exit(2)
 }
 

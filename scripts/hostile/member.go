@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +15,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// A client has one session, and publishes on one connection at a time.
-type client struct {
+// A member is a client of a soak. It has one session, and publishes on one connection at a time.
+type member struct {
 	fleet   *fleet
 	id      string
 	number  int
@@ -53,7 +52,7 @@ type record struct {
 	highest [3]int      // sequence, by the QoS at which the publisher sent
 }
 
-func (c *client) recordIn(all *map[int]*record, publisher int) *record {
+func (c *member) recordIn(all *map[int]*record, publisher int) *record {
 	if *all == nil {
 		*all = make(map[int]*record)
 	}
@@ -65,14 +64,14 @@ func (c *client) recordIn(all *map[int]*record, publisher int) *record {
 	return r
 }
 
-func (c *client) record(publisher int) *record { return c.recordIn(&c.seen, publisher) }
-func (c *client) shared(publisher int) *record { return c.recordIn(&c.seenShared, publisher) }
+func (c *member) record(publisher int) *record { return c.recordIn(&c.seen, publisher) }
+func (c *member) shared(publisher int) *record { return c.recordIn(&c.seenShared, publisher) }
 
-func (c *client) violation(format string, args ...any) {
+func (c *member) violation(format string, args ...any) {
 	c.violations = append(c.violations, c.id+": "+fmt.Sprintf(format, args...))
 }
 
-func (c *client) unfinished() int {
+func (c *member) unfinished() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.sent)
@@ -80,7 +79,7 @@ func (c *client) unfinished() int {
 
 // live repeatedly connects, publishes, and ends the connection in a random way. It returns when
 // stop is closed.
-func (c *client) live(stop <-chan struct{}) {
+func (c *member) live(stop <-chan struct{}) {
 	r := c.random
 	var old *line
 	for {
@@ -127,7 +126,7 @@ func (c *client) live(stop <-chan struct{}) {
 }
 
 // publishFor publishes to the client's own topic for d, or until l ends or stop is closed.
-func (c *client) publishFor(l *line, d time.Duration, stop <-chan struct{}) {
+func (c *member) publishFor(l *line, d time.Duration, stop <-chan struct{}) {
 	r := c.random
 	for end := time.After(d); ; {
 		select {
@@ -148,7 +147,7 @@ func (c *client) publishFor(l *line, d time.Duration, stop <-chan struct{}) {
 
 // A line is one connection.
 type line struct {
-	c       *client
+	c       *member
 	conn    net.Conn
 	done    chan struct{} // closed when the reader has ended
 	stopped chan struct{} // closed to stop the reader
@@ -157,22 +156,16 @@ type line struct {
 	reason  string        // how the broker ended the connection; set before done is closed
 }
 
-const patience = 20 * time.Second
-
 // connect opens a connection, and resends the unacknowledged messages. If first, it starts a new
 // session; otherwise it requires the old one.
-func (c *client) connect(first bool) (*line, error) {
+func (c *member) connect(first bool) (*line, error) {
 	conn, err := net.DialTimeout("tcp", c.address, patience)
 	if err != nil {
 		return nil, err
 	}
 	c.fleet.counts.connections.Add(1)
 	l := &line{c: c, conn: conn, done: make(chan struct{}), stopped: make(chan struct{}), pong: make(chan struct{})}
-	expiry, receiveMaximum := uint32(3600), uint16(1+len(c.id)*7%40)
-	hello := &packets.Connect{
-		ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: c.id, CleanStart: first, KeepAlive: 60,
-		Properties: &packets.Properties{SessionExpiryInterval: &expiry, ReceiveMaximum: &receiveMaximum},
-	}
+	hello := connectPacket(connectOptions{id: c.id, resume: !first, expiry: 3600, receiveMaximum: uint16(1 + len(c.id)*7%40)})
 	c.mu.Lock()
 	c.current = l
 	c.mu.Unlock()
@@ -181,15 +174,14 @@ func (c *client) connect(first bool) (*line, error) {
 	}
 	conn.SetReadDeadline(time.Now().Add(patience))
 	in := bufio.NewReaderSize(conn, 16<<10)
-	packet, err := packets.ReadPacket(in)
+	session, err := connected(in)
 	if err != nil {
-		return nil, fmt.Errorf("wait for CONNACK: %w", err)
+		return nil, err
+	}
+	if session == first {
+		return nil, fmt.Errorf("CONNACK: session present: %v", session)
 	}
 	conn.SetReadDeadline(time.Time{})
-	ack, ok := packet.Content.(*packets.Connack)
-	if !ok || ack.ReasonCode != 0 || ack.SessionPresent == first {
-		return nil, fmt.Errorf("instead of the session: %v", packet)
-	}
 	c.mu.Lock()
 	for _, p := range c.sent { // in the order of sending: MQTT 5, 4.6
 		if p.released {
@@ -204,28 +196,24 @@ func (c *client) connect(first bool) (*line, error) {
 	return l, nil
 }
 
-func (l *line) write(p io.WriterTo) error {
-	var b bytes.Buffer
-	if _, err := p.WriteTo(&b); err != nil {
-		return err
-	}
+func (l *line) write(packet []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.conn.SetWriteDeadline(time.Now().Add(patience))
-	_, err := l.conn.Write(b.Bytes())
+	_, err := l.conn.Write(packet)
 	return err
 }
 
 // send writes a packet. It ignores errors: the reader notices when the connection ends.
-func (l *line) send(p io.WriterTo) { _ = l.write(p) }
+func (l *line) send(p io.WriterTo) { _ = l.write(encoded(p)) }
 
-func topic(number int) string { return fmt.Sprintf("soak/%d", number) }
+func soakTopic(number int) string { return fmt.Sprintf("soak/%d", number) }
 
 // subscribe makes the session's subscriptions, and waits until the broker has them.
 func (l *line) subscribe() error {
 	p := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
 	for number, qos := range l.c.listens {
-		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: topic(number), QoS: qos})
+		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: soakTopic(number), QoS: qos})
 	}
 	l.send(p)
 	if l.c.shares { // an identifier marks the messages of this subscription
@@ -256,7 +244,7 @@ func (l *line) publish(qos byte, r *rand.Rand) {
 	if chance(r, 20) {
 		payload += strings.Repeat("x", r.IntN(20_000))
 	}
-	p := &packets.Publish{Topic: topic(c.number), QoS: qos, Retain: chance(r, 50), Payload: []byte(payload), Properties: &packets.Properties{}}
+	p := &packets.Publish{Topic: soakTopic(c.number), QoS: qos, Retain: chance(r, 50), Payload: []byte(payload), Properties: &packets.Properties{}}
 	if qos > 0 {
 		for p.PacketID == 0 {
 			c.nextID++
@@ -351,7 +339,7 @@ func (l *line) handle(packet *packets.ControlPacket) {
 
 // finish ends the exchange of a message that the client published. code is the reason code of the
 // broker's acknowledgement.
-func (c *client) finish(id uint16, code, qos byte) {
+func (c *member) finish(id uint16, code, qos byte) {
 	i := slices.IndexFunc(c.sent, func(p *publication) bool { return p.packet.PacketID == id })
 	if i < 0 {
 		return // the message was acknowledged twice, on two connections
@@ -371,7 +359,7 @@ func (c *client) finish(id uint16, code, qos byte) {
 
 // note checks a received message. For each publisher, topic and QoS, the first copies of messages
 // must arrive in the order in which they were published (MQTT 5, 4.6).
-func (c *client) note(p *packets.Publish) {
+func (c *member) note(p *packets.Publish) {
 	var publisher, sequence int
 	var qos byte
 	if _, err := fmt.Sscanf(string(p.Payload), "%d %d %d ", &publisher, &sequence, &qos); err != nil {
@@ -454,7 +442,7 @@ func (l *line) stall(d time.Duration, stop <-chan struct{}) {
 func (l *line) end() {
 	expiry := uint32(0)
 	l.c.mu.Lock()
-	l.send(&packets.Publish{Topic: topic(l.c.number), Retain: true, Properties: &packets.Properties{}}) // removes the retained message
+	l.send(&packets.Publish{Topic: soakTopic(l.c.number), Retain: true, Properties: &packets.Properties{}}) // removes the retained message
 	l.c.mu.Unlock()
 	l.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: &expiry}})
 	l.closed()

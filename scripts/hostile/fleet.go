@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A fleet is all clients and their total counts.
+// A fleet is all members of a soak and their total counts.
 type fleet struct {
-	clients []*client
+	members []*member
 	counts  counts
 }
 
@@ -23,7 +23,7 @@ func newFleet(n int, address string, rate float64, seed uint64) *fleet {
 	f := &fleet{}
 	for i := range n {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		c := &client{
+		c := &member{
 			fleet: f, id: fmt.Sprintf("soak-%d", i), number: i, address: address, rate: rate, random: r,
 			unreleased: make(map[uint16]bool), listens: make(map[int]byte), seen: make(map[int]*record),
 		}
@@ -31,15 +31,15 @@ func newFleet(n int, address string, rate float64, seed uint64) *fleet {
 			c.listens[r.IntN(n)] = byte(r.IntN(3))
 		}
 		c.shares = i < groupMembers
-		f.clients = append(f.clients, c)
+		f.members = append(f.members, c)
 	}
 	return f
 }
 
-// introduce connects and subscribes all clients before anything is published, so that no client
+// introduce connects and subscribes all members before anything is published, so that no member
 // misses a message because it subscribes too late.
 func (f *fleet) introduce() error {
-	return f.each(func(c *client) error {
+	return f.each(func(c *member) error {
 		l, err := c.connect(true)
 		if err != nil {
 			return err
@@ -52,11 +52,11 @@ func (f *fleet) introduce() error {
 	})
 }
 
-// each calls do for all clients concurrently. It returns the first error.
-func (f *fleet) each(do func(*client) error) error {
-	errs := make(chan error, len(f.clients))
+// each calls do for all members concurrently. It returns the first error.
+func (f *fleet) each(do func(*member) error) error {
+	errs := make(chan error, len(f.members))
 	var running sync.WaitGroup
-	for _, c := range f.clients {
+	for _, c := range f.members {
 		running.Go(func() {
 			if err := do(c); err != nil {
 				errs <- fmt.Errorf("%s: %w", c.id, err)
@@ -68,10 +68,10 @@ func (f *fleet) each(do func(*client) error) error {
 	return <-errs
 }
 
-// settle connects all clients and waits until all their messages are acknowledged and no more
+// settle connects all members and waits until all their messages are acknowledged and no more
 // messages arrive.
 func (f *fleet) settle() error {
-	err := f.each(func(c *client) error {
+	err := f.each(func(c *member) error {
 		l, err := c.connect(false)
 		c.last = l
 		return err
@@ -79,11 +79,11 @@ func (f *fleet) settle() error {
 	if err != nil {
 		return err
 	}
-	const quiet, patience = 3 * time.Second, 2 * time.Minute
+	const quiet, longest = 3 * time.Second, 2 * time.Minute
 	last, since := int64(-1), time.Now()
-	for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(longest); ; time.Sleep(100 * time.Millisecond) {
 		open := 0
-		for _, c := range f.clients {
+		for _, c := range f.members {
 			open += c.unfinished()
 		}
 		if now := f.counts.received.Load(); now != last {
@@ -100,7 +100,7 @@ func (f *fleet) settle() error {
 
 // leave ends all sessions.
 func (f *fleet) leave() {
-	for _, c := range f.clients {
+	for _, c := range f.members {
 		c.last.end()
 	}
 }
@@ -108,10 +108,10 @@ func (f *fleet) leave() {
 // check compares the received messages with the acknowledged ones and returns all violations.
 func (f *fleet) check() (violations []string) {
 	say := func(format string, args ...any) { violations = append(violations, fmt.Sprintf(format, args...)) }
-	for _, c := range f.clients {
+	for _, c := range f.members {
 		violations = append(violations, c.violations...)
 		for number, granted := range c.listens {
-			publisher, got := f.clients[number], c.record(number)
+			publisher, got := f.members[number], c.record(number)
 			for sequence, qos := range publisher.acknowledged {
 				times := got.times[sequence]
 				switch qos = min(qos, granted); {
@@ -123,10 +123,10 @@ func (f *fleet) check() (violations []string) {
 			}
 		}
 	}
-	for number, publisher := range f.clients {
+	for number, publisher := range f.members {
 		for sequence, qos := range publisher.acknowledged {
 			times := 0
-			for _, c := range f.clients[:min(groupMembers, len(f.clients))] {
+			for _, c := range f.members[:min(groupMembers, len(f.members))] {
 				times += c.shared(number).times[sequence]
 			}
 			switch {

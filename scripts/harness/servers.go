@@ -119,7 +119,8 @@ func (b *Bench) Redis(ctx context.Context) (Endpoint, error) {
 }
 
 // Start starts a server and waits until it prints a line that contains the text in ready. The
-// server is terminated at the end of the benchmark.
+// server is terminated by [Stop], or at the end of the benchmark. Start discards what the server
+// prints later, except for standard error if cmd.Stderr is set.
 func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -127,7 +128,10 @@ func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 	if err != nil {
 		return err
 	}
-	cmd.Stdout, cmd.Stderr = write, write
+	cmd.Stdout = write
+	if cmd.Stderr == nil {
+		cmd.Stderr = write
+	}
 	err = cmd.Start()
 	write.Close()
 	if err != nil {
@@ -149,6 +153,12 @@ func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 	}
 	read.Close()
 	return fmt.Errorf("%s ended: %s", cmd.Args[0], said.String())
+}
+
+// Stop terminates a server and waits for its end.
+func Stop(cmd *exec.Cmd) {
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = cmd.Wait()                          // an error is expected after the signal
 }
 
 // Resident returns the resident memory of the last server that was started, in MB.
