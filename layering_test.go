@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{module + "/repl/screentest", module + "/emulator/mosquitto", module + "/redis/redistest", rooms + "apptest", rooms + "via/viatest", rooms + "via/apiservertest", module + "/client/internal/testpeer", module + "/internal/pipenet", module + "/internal/systext"}
+	return []string{rooms + "apptest", rooms + "via/viatest", rooms + "via/apiservertest"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -47,7 +47,7 @@ func packages(t *testing.T) []goPackage {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		p.Tests = slices.Contains(forTests(), p.ImportPath)
+		p.Tests = under(p.ImportPath, module+"/internal/testkit") || slices.Contains(forTests(), p.ImportPath)
 		pkgs = append(pkgs, p)
 	}
 }
@@ -66,112 +66,108 @@ func isStd(path string) bool {
 // package, and those that it may import. Packages below cmd/sscli/internal are named by
 // their path below it.
 const arrows = `
-client/wire
-client/internal/idtable
-socket
-client/mqtt          client/internal/idtable socket
-client/wait
-internal/busyfile
-internal/textfile    internal/busyfile
-client               client/internal/idtable client/mqtt client/wait client/wire internal/textfile internal/busyfile
-observe
+internal/files
+internal/idtable
+internal/socket
+internal/mqtt        internal/idtable internal/socket
+internal/wait
+internal/wire
+client               internal/files internal/idtable internal/mqtt internal/wait internal/wire
 internal/admission
 internal/chunk
 internal/glob
 internal/neterr
-internal/ownerfile
-emulator/broker      internal/admission internal/chunk socket
-emulator/store       client/wire internal/chunk internal/glob observe
-emulator/disk        internal/ownerfile
-redis                internal/admission internal/chunk internal/glob observe socket
-emulator             client/mqtt client/wire emulator/broker emulator/disk emulator/store internal/admission internal/chunk internal/neterr observe redis
-format               observe
-repl                 format internal/ownerfile
+internal/broker      internal/socket internal/admission internal/chunk
+internal/disk        internal/files
+internal/observe
+internal/redis       internal/socket internal/admission internal/chunk internal/glob internal/observe
+internal/store       internal/wire internal/chunk internal/glob internal/observe
+emulator             internal/mqtt internal/wire internal/admission internal/chunk internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store
+format               internal/observe
+repl                 internal/files format
 
 ahead
-atomicfile           internal/ownerfile
-filelock
-process              signals
-passwd               internal/textfile
 signals
+process              signals
+passwd               internal/files
 suggest
 terminal             format signals
 screen               format terminal
-trace                client/mqtt client/wire format internal/ownerfile
-config               format atomicfile filelock suggest internal/textfile internal/busyfile
-certs                atomicfile config internal/textfile
+trace                internal/files internal/mqtt internal/wire format
+config               internal/files format suggest
+certs                internal/files config
 via                  client process config
 operand              repl
 help
-fault                client client/mqtt client/wire format process config signals suggest terminal via internal/neterr
+fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 tune
-usage                format config fault internal/textfile
-login                client format certs config fault via
+usage                internal/files format config fault
+login                client format config certs via fault
 outage               client format fault
-app                  client client/mqtt client/wait emulator format certs config fault login outage signals suggest terminal trace via
-fence                client client/wire format config fault internal/busyfile
-accounts             emulator atomicfile certs app config fault passwd internal/textfile internal/busyfile
-complete             client format app config operand
-bulkread             client client/mqtt client/wait ahead app fault outage tune
+app                  internal/mqtt internal/wait client emulator format signals suggest terminal trace config certs via fault login outage
+fence                internal/files internal/wire client format config fault
+accounts             internal/files emulator passwd config certs fault app
+complete             client format config operand app
+bulkread             internal/mqtt internal/wait client ahead fault tune outage app
 jsonfield            format
-records              fault format internal/textfile
+records              internal/files format fault
 dataset              format fault records
-dataflow             dataset suggest
-
-cmdline              repl app complete config fault help operand suggest format
-verb                 client client/wire format repl app bulkread complete fault fence operand usage
-directive            client/wait format repl app config fault usage
-lineinput            client repl fault internal/textfile
-command/call         client client/wire format repl app fault fence verb
-command/completion   app complete fault usage
-command/del          client format repl app config fault fence verb usage
-command/get          client format repl app atomicfile config fault verb usage
-command/keynotify    client client/wire repl command/call fault verb
-command/scan         client format repl app bulkread config fault suggest verb
-command/set          client client/wire format repl app config fault fence verb
-command/vdel         client format repl app config fault fence verb
-command/batch        client client/wait format repl app fault directive lineinput command/ping signals verb cmdline command/call command/del command/get command/keynotify command/scan command/set command/vdel operand tune usage internal/textfile
-command/export       client format atomicfile app complete config bulkread fault tune
-command/importcmd    client format app bulkread command/batch lineinput usage
-sources              client ahead format repl config fault lineinput records internal/textfile
-command/diff         client format app bulkread complete config fault jsonfield sources
-command/apply        client client/wire format app bulkread command/diff command/set config fault fence outage guard sources verb usage
-command/shell        client client/mqtt client/wire format repl app complete config fault directive signals suggest cmdline operand usage
+dataflow             suggest dataset
+cmdline              format repl suggest config operand help fault app complete
+verb                 internal/wire client format repl operand fault usage app fence complete bulkread
+directive            internal/wait format repl config fault usage app
+lineinput            internal/files client repl fault
+sources              internal/files client format repl ahead config fault records lineinput
 locklog              client format
-command/lock/trace   client format atomicfile app config fault locklog outage signals terminal usage internal/textfile
-command/lock/status  client format app bulkread config fault locklog outage signals usage
-command/lock         client format command/lock/trace process app config fault fence outage signals client/wire usage command/lock/status
-guard                client format app fault verb command/set tune
-command/edit         client client/wire format repl process app atomicfile complete config fault jsonfield command/lock terminal guard usage internal/busyfile
-command/datasetcmd/check client format app config dataflow dataset fault guard records suggest internal/textfile
-command/datasetcmd   client format app command/datasetcmd/check complete config dataset fault fence guard jsonfield records suggest tune usage
-command/watch        client format process app complete config fault jsonfield outage signals terminal tune usage
-command/explain      client client/wire format app complete config fault fence
-command/ping         client client/wait client/wire format app config fault usage
-command/serve        client client/mqtt client/wait client/wire emulator emulator/disk redis format atomicfile certs process accounts app config fault requestlog command/ping trace sources tune
-command/forward      client format atomicfile certs filelock process app config fault outage via
-command/pod          app config fault usage
+guard                client format fault tune app verb command/set
 kubectlplugin        fault
-command/gateway      client client/wait client/wire observe redis format certs process app config fault passwd requestlog
-command/top          client client/wait client/wire format app bulkread complete config fault screen signals terminal trace
-requestlog           client format observe app config fault
-command/doctor       client client/mqtt client/wire format app config fault trace via command/ping usage
-command/bench        client client/wait client/wire format app config fault usage
-command/hlc          client/wire format app fault usage
-command/contextcmd   client format app complete config fault usage
-topics               format config fault help
-command/version      format app usage
-command/man          app command/version fault cmdline help usage
-statestorecli        client format atomicfile app config fault verb operand
+requestlog           client internal/observe format config fault app
+topics               format config help fault
+statestorecli        internal/files client format config operand fault app verb
 
-cmd/sscli            format command/apply command/batch command/bench kubectlplugin process app command/contextcmd command/diff command/doctor command/edit command/export command/forward command/gateway command/hlc command/importcmd command/lock command/man command/ping command/serve command/shell signals statestorecli command/top topics verb command/version command/watch command/explain cmdline command/call command/completion command/del command/get command/keynotify command/pod command/scan command/set command/vdel command/datasetcmd
+command/set          internal/wire client format repl config fault app fence verb
+command/call         internal/wire client format repl fault app fence verb
+command/completion   fault usage app complete
+command/del          client format repl config fault usage app fence verb
+command/get          internal/files client format repl config fault usage app verb
+command/keynotify    internal/wire client repl fault verb command/call
+command/scan         client format repl suggest config fault app bulkread verb
+command/vdel         client format repl config fault app fence verb
+command/ping         internal/wait internal/wire client format config fault usage app
+command/batch        internal/files internal/wait client format repl signals operand fault tune usage app cmdline verb directive lineinput command/set command/call command/del command/get command/keynotify command/scan command/vdel command/ping
+command/export       internal/files client format config fault tune app complete bulkread
+command/importcmd    client format usage app bulkread lineinput command/batch
+command/diff         client format config fault app complete bulkread jsonfield sources
+command/apply        internal/wire client format config fault usage outage app fence bulkread verb sources guard command/set command/diff
+command/shell        internal/mqtt internal/wire client format repl signals suggest config operand fault usage app complete cmdline directive
+command/lock/trace   internal/files client format signals terminal config fault usage outage app locklog
+command/lock/status  client format signals config fault usage outage app bulkread locklog
+command/lock         internal/wire client format signals process config fault usage outage app fence command/lock/trace command/lock/status
+command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield guard command/lock
+command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow guard
+command/datasetcmd   client format suggest config fault tune usage app fence complete jsonfield records dataset guard command/datasetcmd/check
+command/watch        client format signals process terminal config fault tune usage outage app complete jsonfield
+command/explain      internal/wire client format config fault app fence complete
+command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault tune app accounts sources requestlog command/ping
+command/forward      internal/files client format process config certs via fault outage app
+command/pod          config fault usage app
+command/gateway      internal/wait internal/wire client internal/observe internal/redis format process passwd config certs fault app requestlog
+command/top          internal/wait internal/wire client format signals terminal screen trace config fault app complete bulkread
+command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
+command/bench        internal/wait internal/wire client format config fault usage app
+command/hlc          internal/wire format fault usage app
+command/contextcmd   client format config fault usage app complete
+command/version      format usage app
+command/man          help fault usage app cmdline command/version
+
+cmd/sscli            format signals process app cmdline verb kubectlplugin topics statestorecli command/set command/call command/completion command/del command/get command/keynotify command/scan command/vdel command/ping command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/forward command/pod command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/version command/man
 `
 
 const rooms = module + "/cmd/sscli/internal/"
 
 // full returns the import path of a package of arrows.
 func full(name string) string {
-	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "internal", "observe", "redis", "repl", "socket"}, first) {
+	if first, _, _ := strings.Cut(name, "/"); slices.Contains([]string{"client", "cmd", "emulator", "format", "internal", "repl"}, first) {
 		return module + "/" + name
 	}
 	return rooms + name
@@ -234,22 +230,22 @@ func TestLayers(t *testing.T) {
 	const (
 		cmd      = module + "/cmd/sscli"
 		client   = module + "/client"
-		wire     = module + "/client/wire"
-		mqtt     = module + "/client/mqtt"
+		wire     = module + "/internal/wire"
+		mqtt     = module + "/internal/mqtt"
 		emulator = module + "/emulator"
-		broker   = module + "/emulator/broker"
-		store    = module + "/emulator/store"
-		disk     = module + "/emulator/disk"
+		broker   = module + "/internal/broker"
+		store    = module + "/internal/store"
+		disk     = module + "/internal/disk"
 		format   = module + "/format"
-		redis    = module + "/redis"
-		idtable  = module + "/client/internal/idtable"
+		redis    = module + "/internal/redis"
+		idtable  = module + "/internal/idtable"
 		repl     = module + "/repl"
-		socket   = module + "/socket"
+		socket   = module + "/internal/socket"
 		glob     = module + "/internal/glob"
 		admit    = module + "/internal/admission"
 		chunk    = module + "/internal/chunk"
-		owner    = module + "/internal/ownerfile"
-		observe  = module + "/observe"
+		files    = module + "/internal/files"
+		observe  = module + "/internal/observe"
 		btree    = "github.com/tidwall/btree"
 		bbolt    = "go.etcd.io/bbolt"
 		cobra    = "github.com/spf13/cobra"
@@ -304,8 +300,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool {
 				return !isStd(i) && i != wire && i != chunk && i != glob && i != observe && i != btree
 			}},
-		{"disk stands on the standard library, ownerfile and bbolt", func(p string) bool { return p == disk }, direct,
-			func(i string) bool { return !isStd(i) && i != owner && !under(i, bbolt) }},
+		{"disk stands on the standard library, files and bbolt", func(p string) bool { return p == disk }, direct,
+			func(i string) bool { return !isStd(i) && i != files && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
 		{"broker stands on the standard library, admission, chunk, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
@@ -316,9 +312,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
-		{"repl stands on the standard library, format, ownerfile, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
+		{"repl stands on the standard library, format, files, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != format && i != owner && !under(i, jsonV2) && i != readline
+				return !isStd(i) && i != format && i != files && !under(i, jsonV2) && i != readline
 			}},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},

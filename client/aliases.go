@@ -1,8 +1,8 @@
 package client
 
 import (
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Version is a reading of a hybrid logical clock: the version of a key or, for a lock's key,

@@ -3,7 +3,7 @@ package client
 import (
 	"slices"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // CallResult is the answer to [Call].

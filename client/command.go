@@ -1,6 +1,6 @@
 package client
 
-import "github.com/sscli/sscli/client/wire"
+import "github.com/sscli/sscli/internal/wire"
 
 // A Command is a request as a value: a verb with its arguments. [Get], [Set], [Del],
 // [VDel], [Scan] and [Call] each return a Command.

@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // DelResult is the answer to [Del].

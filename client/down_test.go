@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A session says when and why it has no connection, and when it has one again.

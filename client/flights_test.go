@@ -12,7 +12,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/internal/testpeer"
+	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
 // A line is a network between a client and a broker on which everything the broker

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // GetResult is the answer to [Get].

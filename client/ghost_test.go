@@ -7,9 +7,9 @@ import (
 	"net"
 	"testing"
 
-	"github.com/sscli/sscli/client/internal/testpeer"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
 // holding is a TCP proxy that keeps back what the client says on one connection.

@@ -1,6 +1,6 @@
 package client
 
-import "github.com/sscli/sscli/client/wire"
+import "github.com/sscli/sscli/internal/wire"
 
 // keyNotifyResult is the answer to keyNotify and keyNotifyStop.
 type keyNotifyResult struct{ ReplyInfo }

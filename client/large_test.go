@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A value that is encoded in place, and whose memory is not copied, is the same as any other: also in

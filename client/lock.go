@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // LockOptions are the options of [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and

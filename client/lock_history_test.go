@@ -13,9 +13,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/sscli/sscli/client/wait"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wait"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A step is one request of a history, and stepResult what came of it. A request of

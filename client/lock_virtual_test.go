@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sscli/sscli/client/wait"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/pipenet"
+	"github.com/sscli/sscli/internal/testkit/pipenet"
+	"github.com/sscli/sscli/internal/wait"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // pipes is a network that works in virtual time and that a barrier can hold up.

@@ -9,7 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
-	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // LockStatus is the state of a lock, as far as it is known.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A claim is the outcome of one SET NEX of a lock.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // wallTick is how often a held lock checks the wall clock. A timer for the whole term would be

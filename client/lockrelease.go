@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // unconfirmed tracks the lock requests whose outcome is unknown: the store may have applied

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // dial connects and logs in with the current password or token, which it also returns. If early is

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // TestMain checks after all tests that no session left a goroutine behind.
@@ -36,7 +36,7 @@ func goroutines() string {
 	for deadline := time.Now().Add(2 * time.Second); ; runtime.Gosched() {
 		var left []string
 		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-			if strings.Contains(s, "created by github.com/sscli/sscli/client.") || strings.Contains(s, "created by github.com/sscli/sscli/client/mqtt.") {
+			if strings.Contains(s, "created by github.com/sscli/sscli/client.") || strings.Contains(s, "created by github.com/sscli/sscli/internal/mqtt.") {
 				left = append(left, s)
 			}
 		}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
 // attached is a Mosquitto with a store attached to it.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Once connects, sends one request, and disconnects. ctx limits the time for everything except the

@@ -24,10 +24,10 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/internal/testpeer"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
+	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
 // certificate makes a broker's, what trusts it, and a file that holds certificate and

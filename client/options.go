@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // DefaultTimeout is the time limit of a request whose context has no deadline, unless

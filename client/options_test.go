@@ -15,10 +15,10 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/internal/testpeer"
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/testpeer"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func TestInvalidOptions(t *testing.T) {

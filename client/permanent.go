@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // IsPermanent reports whether err keeps a session from reconnecting: the broker's reason would also

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sscli/sscli/client/wait"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wait"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Outcome is what is known about a write that got no usable answer.

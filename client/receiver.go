@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A receiver handles the messages of one connection. It wakes the goroutines that wait for them

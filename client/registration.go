@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A registration is the state of one watched key on the current connection: whether the store

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Result is the store's answer to a [Command]. Its type depends on the function that

@@ -11,9 +11,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/internal/busyfile"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // methodSAT is the authentication method of Kubernetes service-account tokens
@@ -50,7 +49,7 @@ func (e *TokenError) Unwrap() error { return e.Err }
 // Windows PowerShell writes it. The error is a *TokenError.
 func ReadToken(file string) ([]byte, error) {
 	var f *os.File
-	err := busyfile.Retry(func() (err error) {
+	err := files.RetryBusy(func() (err error) {
 		f, err = os.Open(file)
 		return err
 	})
@@ -65,7 +64,7 @@ func ReadToken(file string) ([]byte, error) {
 	if len(token) > math.MaxUint16 {
 		return nil, &TokenError{File: file, Err: fmt.Errorf("more than %d bytes, too long for a token", math.MaxUint16)}
 	}
-	if token, err = textfile.Decode(token); err != nil {
+	if token, err = files.DecodeText(token); err != nil {
 		return nil, &TokenError{File: file, Err: err}
 	}
 	token = bytes.TrimRight(token, " \t\r\n")

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/systext"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
 // jwt is a token that says when it was issued and when it expires; nobody here looks

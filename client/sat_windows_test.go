@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // TestReadReplacedToken reads a token file while another process replaces it.
@@ -26,7 +26,7 @@ func TestReadReplacedToken(t *testing.T) {
 			next := name + ".next"
 			err := os.WriteFile(next, []byte("token"), 0o600)
 			if err == nil {
-				err = busyfile.Retry(func() error { return os.Rename(next, name) })
+				err = files.RetryBusy(func() error { return os.Rename(next, name) })
 			}
 			if err != nil {
 				replaced <- err

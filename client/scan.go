@@ -6,7 +6,7 @@ import (
 	"errors"
 	"iter"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // ScanResult is the answer to [Scan]: one page of keys.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // scan returns all pages of a scan, or its error.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Condition says when a SET stores its value.

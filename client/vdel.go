@@ -3,7 +3,7 @@ package client
 import (
 	"context"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // VDelResult is the answer to [VDel]. If Found is true and Deleted is false, the key holds

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/internal/testpeer"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/testpeer"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A cutter is a TCP proxy that breaks its connections.

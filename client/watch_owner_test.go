@@ -13,9 +13,9 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // within fails unless f ends in a time, and returns its error.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A watcher manages the watches of a session: their connection, the registrations of their

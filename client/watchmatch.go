@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // DefaultRescan is how often a watch with a pattern looks for keys.

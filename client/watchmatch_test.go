@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // put sets a key of a store.

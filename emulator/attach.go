@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/store"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // An Attached is a state store that runs as an ordinary MQTT 5 client of another broker, for

@@ -10,12 +10,12 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/broker"
-	"github.com/sscli/sscli/emulator/mosquitto"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // TestAttachedData restarts a store that is attached to a broker and kept in a file, and ends

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Change is one modification of the store. Unlike a notification (protocol.md 2.6), it includes

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A server remembers the last 1024 changes, with values of all sizes.

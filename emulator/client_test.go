@@ -14,8 +14,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // patience is how long a test waits for what has to come.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/broker"
+	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A State holds the counts that a test can wait for with [Server.Await].

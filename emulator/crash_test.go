@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 var crashRounds = flag.Int("crash-rounds", 20, "rounds of TestCrash")

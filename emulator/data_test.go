@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/disk"
+	"github.com/sscli/sscli/internal/disk"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func newData(t *testing.T) emulator.Data {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/broker"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/chunk"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A request is one request that the server is processing. Its slices alias the packet and are valid

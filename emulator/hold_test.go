@@ -9,7 +9,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/redis/redistest"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
 // TestManyExpiries: when many keys expire in one moment, other clients need not wait until all of them

@@ -19,7 +19,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/redis/redistest"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
 // These tests are intruders: each tries to get what a login does not give it.

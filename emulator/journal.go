@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/emulator/disk"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/disk"
+	"github.com/sscli/sscli/internal/store"
 )
 
 // Data configures the data file in which a store keeps its keys. With the zero value, the store is in

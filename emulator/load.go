@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Seed is a key that Options.Load adds to a new server.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/emulator/broker"
 	"github.com/sscli/sscli/internal/admission"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/observe"
 )
 
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // TestLargeNotifications: a change with many watchers and a large value lets other clients use the

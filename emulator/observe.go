@@ -3,10 +3,10 @@ package emulator
 import (
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/emulator/broker"
-	"github.com/sscli/sscli/emulator/store"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/store"
 )
 
 // observed passes an event from the store to Options.Observe, unless the event belongs to a running Redis

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/observe"
 )
 
 // observations are lines of what a server told of.

@@ -14,10 +14,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/store"
-	"github.com/sscli/sscli/observe"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/redis"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // redisPort gives Redis clients access to the store. It is the backend of a [redis.Server].

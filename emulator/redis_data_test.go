@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/redis/redistest"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
 // TestRedisData: a Redis client hears of a change when the file has it, and not before:

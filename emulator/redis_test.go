@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/redis/redistest"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
 func startWithRedis(t testing.TB, o emulator.Options) (*emulator.Server, *redistest.Client) {

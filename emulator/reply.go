@@ -3,9 +3,9 @@ package emulator
 import (
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Aliases for types of other packages.

@@ -3,8 +3,8 @@ package emulator
 import (
 	"strings"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Request is one request to the store. It has the contents of a PUBLISH to wire.RequestTopic.

@@ -3,8 +3,8 @@ package emulator_test
 import (
 	"testing"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func TestRequestWords(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Rule allows users to read or write keys (protocol.md 7.6). If a server has rules, it refuses

@@ -15,12 +15,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/broker"
-	"github.com/sscli/sscli/emulator/store"
 	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/neterr"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Options configure a [Server]. With the zero value, the server listens on a free port of the

@@ -21,9 +21,9 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/store"
+	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func TestReplyPacket(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // identifiers fit on a line of 80 columns, but not beside each other.

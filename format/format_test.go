@@ -18,7 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/observe"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")

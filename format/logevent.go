@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/observe"
 )
 
 // LogEvent is a line of a server's log, for standard error.

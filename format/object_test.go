@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // sameAsTree checks that a result and its tree of fields are printed in the same way.

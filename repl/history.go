@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/ownerfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // maxHistory is the maximum number of entries in memory. A file with more than twice as many entries
@@ -72,7 +72,7 @@ func OpenHistory(path string) (*History, error) {
 // locked opens the history file and calls do. If the system has file locks, locked locks the file
 // against other shells during the call.
 func (h *History) locked(do func(*os.File) error) (err error) {
-	f, err := ownerfile.Open(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := files.OpenPrivate(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/sscli/sscli/repl/screentest"
+	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
 // The tests in this file type the same keys into chzyer/readline, with its defaults, and

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sscli/sscli/repl/screentest"
+	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
 // TestScreen draws random lines and changes the terminal's size in between. The line

@@ -289,7 +289,7 @@ else
 fi
 step 'completions are current' scripts/completions.sh --check
 # In a build for the race detector, package socket makes other system calls.
-step 'go test of servers, without race detector' go test -shuffle=on ./socket ./emulator/broker ./redis
+step 'go test of servers, without race detector' go test -shuffle=on ./internal/socket ./internal/broker ./internal/redis
 if [ "$(uname)" = Linux ]; then
 	step 'attacks, short form' scripts/hostile.sh -short
 	step 'soak, short form' scripts/hostile.sh -soak 15s

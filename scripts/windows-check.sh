@@ -4,7 +4,7 @@
 #
 #	scripts/windows-check.sh                            all packages
 #	scripts/windows-check.sh -short                     where Windows differs most, about three minutes
-#	scripts/windows-check.sh -run=Close ./client/mqtt   flags, and packages, of go test
+#	scripts/windows-check.sh -run=Close ./internal/mqtt   flags, and packages, of go test
 #	scripts/windows-check.sh -exec FILE.exe [ARG...]    a single program
 #	scripts/windows-check.sh -root                      only creates the root with Wine, and tries it
 #	scripts/windows-check.sh -built                     only says whether there is a root
@@ -87,7 +87,7 @@ tests() {
 scripts='apply|batch-load|client-certificate|config|context|edit|encodings|export|get|import|lock-steps|login|serve-load|serve-password|watch-command'
 
 # The packages left out test Unix, the source code or the examples.
-mapfile -t all < <(go list ./... | grep -v -e /scripts/ -e /examples -e '/sscli$' -e /emulator/mosquitto)
+mapfile -t all < <(go list ./... | grep -v -e /scripts/ -e /examples -e '/sscli$' -e /internal/testkit/)
 flags=() packages=()
 for arg; do
 	case $arg in ./*) packages+=("$arg") ;; *) flags+=("$arg") ;; esac
@@ -96,7 +96,7 @@ if [ ${#packages[@]} -gt 0 ]; then
 	tests "${packages[@]}" "${flags[@]}"
 elif [ "$*" = -short ]; then
 	mapfile -t packages < <(printf '%s\n' "${all[@]}" |
-		grep -E '/(internal/(atomicfile|busyfile|config|fence|neterr|ownerfile|process|sources|terminal|textfile)|client/mqtt)$')
+		grep -E '/internal/(config|fence|files|mqtt|neterr|process|sources|terminal)$')
 	tests "${packages[@]}"
 	tests -run '^(TestLockChaos|TestConsoleClosed|TestPrivateFiles)$' ./cmd/sscli -chaos-rounds=4
 	tests -run "^TestScript\$/^($scripts)\$" ./cmd/sscli

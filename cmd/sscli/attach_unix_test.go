@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/sscli/sscli/client/wire"
-	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // TestAttachRefused: a broker that refuses the replies of an attached store is reported,

@@ -18,9 +18,9 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/topics"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // BenchmarkBatch is the whole path of a line of a batch, from the input to the printed

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
 // scriptMosquitto runs a broker that nobody here wrote.

@@ -28,12 +28,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/systext"
+	"github.com/sscli/sscli/internal/testkit/systext"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")

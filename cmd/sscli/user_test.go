@@ -18,7 +18,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/repl/screentest"
+	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
 // A user sits at a terminal in which sscli runs, types, and looks at the screen.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/via/apiservertest"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // TestViaBroken: an error names the step, the cause and what to do, and nothing is sent.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/eclipse/paho.golang/paho"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Paho is a connection to the store through paho's client, for comparison with sscli's client.

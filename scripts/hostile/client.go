@@ -10,7 +10,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A client is an attacker's MQTT connection. It may break any rule of the protocol.

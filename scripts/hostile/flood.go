@@ -12,7 +12,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // floods returns the attacks with many connections, or with packets that no honest client sends.

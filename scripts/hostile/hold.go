@@ -11,7 +11,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // holds returns the attacks with single requests that are large, or that affect very many keys.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/eclipse/paho.golang/paho"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/scripts/harness"
 )
 

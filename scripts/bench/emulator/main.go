@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/scripts/harness"
 )
 

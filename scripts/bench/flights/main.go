@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/scripts/harness"
 )
 

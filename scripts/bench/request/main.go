@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/scripts/harness"
 )
 

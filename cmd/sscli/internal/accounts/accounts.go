@@ -17,12 +17,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Flags holds the values of the flags --sat-…, except --sat-tokens, which is in [Login]. These
@@ -166,7 +165,7 @@ func (f Flags) writeKey(issuer *emulator.Issuer) error {
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(string(f.Key), text, 0o600); err != nil {
+	if err := files.Write(string(f.Key), text, 0o600); err != nil {
 		return fault.Usagef("--sat-key: %w", err)
 	}
 	return nil
@@ -212,7 +211,7 @@ func (acc *Accounts) write(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(acc.out, []byte(token+"\n"), 0o600)
+	return files.Write(acc.out, []byte(token+"\n"), 0o600)
 }
 
 // File returns the name of the file that holds the token, or "" if there is none.
@@ -225,5 +224,5 @@ func (acc *Accounts) Close() error {
 	if acc.temp == "" {
 		return nil
 	}
-	return busyfile.Retry(func() error { return os.RemoveAll(acc.temp) })
+	return files.RetryBusy(func() error { return os.RemoveAll(acc.temp) })
 }

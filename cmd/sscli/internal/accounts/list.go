@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // readTokens reads a file that has one token per line; a token may be any text. It returns a
 // function that reports whether the file has a given token. A file without tokens is an error.
 func readTokens(name string) (check func(token []byte) bool, err error) {
-	text, err := textfile.ReadFile(name)
+	text, err := files.ReadText(name)
 	if err != nil {
 		return nil, err
 	}

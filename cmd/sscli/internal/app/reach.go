@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // Reach calls attempt, and repeats the call while the broker or its store cannot be reached. The

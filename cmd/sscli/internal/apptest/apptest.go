@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Run runs a command line of sscli, and returns its exit code and what it printed. The command line can

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func dial(t *testing.T, store *emulator.Server) *client.Session {

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // SelfSigned is a directory with the certificates of serve --self-signed: a CA (ca.crt, ca.key),
@@ -207,10 +207,10 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 		return signingCA{}, err
 	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := atomicfile.Write(s.path(name+".key"), private, 0o600); err != nil {
+	if err := files.Write(s.path(name+".key"), private, 0o600); err != nil {
 		return signingCA{}, err
 	}
-	if err := atomicfile.Write(s.path(name+".crt"), public, 0o644); err != nil {
+	if err := files.Write(s.path(name+".crt"), public, 0o644); err != nil {
 		return signingCA{}, err
 	}
 	cert, err := x509.ParseCertificate(der)

@@ -10,7 +10,7 @@ import (
 	"net"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
@@ -42,7 +42,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 	bad := func(flag string, err error) error {
 		return &config.Error{Source: s.Sources[flag], Why: err.Error()}
 	}
-	text, err := textfile.ReadFile(s.CertFile)
+	text, err := files.ReadText(s.CertFile)
 	if err != nil {
 		return nil, bad("cert-file", err)
 	}
@@ -50,7 +50,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 	if err != nil {
 		return nil, bad("cert-file", fmt.Errorf("%s: %w", s.CertFile, err))
 	}
-	if text, err = textfile.ReadFile(s.KeyFile); err != nil {
+	if text, err = files.ReadText(s.KeyFile); err != nil {
 		return nil, bad("key-file", err)
 	}
 	password, err := ReadSecret(s, "key-password-file", s.KeyPasswordFile)
@@ -72,7 +72,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 
 // ReadPool reads the CA certificates in a PEM file.
 func ReadPool(name string) (*x509.CertPool, error) {
-	pem, err := textfile.ReadFile(name)
+	pem, err := files.ReadText(name)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 	if file == "" {
 		return nil, nil
 	}
-	data, err := textfile.ReadFile(file)
+	data, err := files.ReadText(file)
 	if err != nil {
 		return nil, &config.Error{Source: s.Sources[flag], Why: err.Error()}
 	}
@@ -100,7 +100,7 @@ func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 
 // Certificate returns the first certificate in a PEM file.
 func Certificate(file string) (*x509.Certificate, error) {
-	text, err := textfile.ReadFile(file)
+	text, err := files.ReadText(file)
 	if err != nil {
 		return nil, err
 	}

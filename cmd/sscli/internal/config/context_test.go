@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/internal/systext"
+	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
 // contexts is the file that the tests resolve with.

@@ -16,11 +16,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
-	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/busyfile"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // A FileError means that a context file cannot be used.
@@ -109,7 +106,7 @@ func fileError(file string, err error) error {
 // decides where passwords are sent.
 func read(file string) (Contexts, error) {
 	var f *os.File
-	err := busyfile.Retry(func() (err error) {
+	err := files.RetryBusy(func() (err error) {
 		f, err = os.Open(file)
 		return err
 	})
@@ -126,7 +123,7 @@ func read(file string) (Contexts, error) {
 			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: "chmod 600 " + format.ShWord(file),
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(textfile.NewReader(f), maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(files.NewTextReader(f), maxFile+1))
 	if err != nil {
 		return Contexts{}, err
 	}
@@ -185,7 +182,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	}
 	text, err := render(c)
 	if err == nil {
-		err = atomicfile.Replace(target, text, 0o600)
+		err = files.Replace(target, text, 0o600)
 	}
 	return fileError(file, err)
 }
@@ -222,13 +219,13 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		err := filelock.Try(f)
+		err := files.TryLock(f)
 		if err == nil {
 			// Closing the file releases the lock. The file is not removed, because another
 			// process may be waiting for the lock.
 			return func() { f.Close() }, nil
 		}
-		if !errors.Is(err, filelock.ErrLocked) {
+		if !errors.Is(err, files.ErrLocked) {
 			return nil, errors.Join(err, f.Close())
 		}
 		select {

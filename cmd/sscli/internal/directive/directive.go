@@ -19,12 +19,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sscli/sscli/client/wait"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/repl"
 )
 

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Message returns the error in one line: what sscli did, and why it did not work. It says

@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
@@ -20,7 +18,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/neterr"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Row of the table of errors defines what sscli prints for one kind of error.

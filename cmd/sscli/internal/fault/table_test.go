@@ -17,14 +17,14 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/neterr"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func dialError(stage mqtt.Stage, err error) error {

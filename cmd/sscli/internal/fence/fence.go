@@ -26,11 +26,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A File holds the current token of a lock. Only this user can read it. Its methods may be called
@@ -83,12 +83,12 @@ func (f *File) replace(text string) error {
 	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
 		return err
 	}
-	return busyfile.Retry(func() error { return os.Rename(next, f.Path) })
+	return files.RetryBusy(func() error { return os.Rename(next, f.Path) })
 }
 
 // Remove removes the file and its directory.
 func (f *File) Remove() error {
-	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(f.Path)) })
+	return files.RetryBusy(func() error { return os.RemoveAll(filepath.Dir(f.Path)) })
 }
 
 // currentFence returns the current token of the innermost `lock run` around this process.
@@ -101,7 +101,7 @@ func currentFence() (wire.Version, error) {
 		}
 	}
 	var text []byte
-	err := busyfile.Retry(func() (err error) {
+	err := files.RetryBusy(func() (err error) {
 		text, err = os.ReadFile(path)
 		return err
 	})

@@ -3,8 +3,8 @@ package fence
 import (
 	"time"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // MaxAhead is the maximum time that a token may be ahead of the store's clock. The store refuses a

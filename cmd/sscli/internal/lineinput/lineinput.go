@@ -3,7 +3,7 @@
 // of JSON lines, the input may be a statestore.json, the file of Microsoft's development
 // environment for WASM modules.
 //
-// The input is UTF-8, or UTF-16 with a byte order mark; see package textfile.
+// The input is UTF-8, or UTF-16 with a byte order mark; see package files.
 //
 // [Read] sends the lines to a channel, and [Next] receives one unless a context ends first.
 // [Entries] returns an iterator over the keys and values of JSON lines.
@@ -19,7 +19,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -89,7 +89,7 @@ type reader struct {
 // newReader returns the reader for the form of source. The form depends on the options and, for JSON,
 // on the first byte of source that is not white space.
 func newReader(source io.Reader, o Options) reader {
-	source = textfile.NewReader(source)
+	source = files.NewTextReader(source)
 	if !o.JSON {
 		lines := repl.NewReader(source)
 		return reader{lines.Next, lines.Lines}
@@ -109,7 +109,7 @@ func readLine(in reader) Line {
 	line := Line{Number: got.Number, Text: got.Text, Words: got.Words, Err: err}
 	if bad, ok := errors.AsType[*repl.LineError](err); ok {
 		line.Number, line.Err = bad.Number, &fault.UsageError{Err: bad.Err}
-	} else if fault.IsA[*textfile.Error](err) {
+	} else if fault.IsA[*files.TextError](err) {
 		line.Err, line.End = &fault.UsageError{Err: err}, true
 	} else if err != nil && err != io.EOF {
 		line.Err, line.End = err, true

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/pipenet"
+	"github.com/sscli/sscli/internal/testkit/pipenet"
 )
 
 // A stage is a store in virtual time, and a trace of the lock build.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Users maps names to passwords, which are plain text or bcrypt hashes.
@@ -26,7 +26,7 @@ func Read(name string) (Users, error) {
 	}
 	defer f.Close()
 	u := make(Users)
-	lines := bufio.NewScanner(textfile.NewReader(f))
+	lines := bufio.NewScanner(files.NewTextReader(f))
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimRight(lines.Text(), "\r")
 		if line == "" || line[0] == '#' {

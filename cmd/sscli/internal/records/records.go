@@ -32,7 +32,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // A Record is a JSON object.
@@ -83,7 +83,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 	return func(give func(Record, error) bool) {
 		yield := func(r Record, err error) bool {
-			if bad, ok := errors.AsType[*textfile.Error](err); ok {
+			if bad, ok := errors.AsType[*files.TextError](err); ok {
 				err = &Error{Name: o.Name, Line: 1, Column: 1, Err: bad}
 			}
 			if wrong, ok := errors.AsType[*Error](err); ok {
@@ -95,7 +95,7 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 			readLines(bufio.NewReaderSize(source, 1<<16), o.Name, yield)
 			return
 		}
-		in := bufio.NewReaderSize(textfile.NewReader(source), 1<<16)
+		in := bufio.NewReaderSize(files.NewTextReader(source), 1<<16)
 		start, err := in.Peek(512) // fewer bytes if the source is shorter
 		if err != nil && err != io.EOF {
 			yield(Record{}, err)

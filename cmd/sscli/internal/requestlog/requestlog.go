@@ -27,7 +27,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/observe"
+	"github.com/sscli/sscli/internal/observe"
 )
 
 // Flags holds the flag --log-format.

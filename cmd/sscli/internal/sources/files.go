@@ -46,9 +46,9 @@ func keyOf(path string) string {
 	return key
 }
 
-// files returns a source for a list of files. If values is false, the source opens plain files but
+// fileList returns a source for a list of files. If values is false, the source opens plain files but
 // does not read them.
-func files(all []file) source {
+func fileList(all []file) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			for _, f := range all {
@@ -168,5 +168,5 @@ func directory(root, prefix string) (source, error) {
 	if err := walk(root); err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
-	return files(all), nil
+	return fileList(all), nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // maxManifest is the maximum size of a manifest in bytes. It is also the maximum size of a ConfigMap.
@@ -57,7 +57,7 @@ func manifest(name string) (source, error) {
 			all[i].name = config.Beside(name, f.name)
 		}
 	}
-	return files(all), nil
+	return fileList(all), nil
 }
 
 const manifestForm = "the word keys: and below it a list, such as - {key: a, value: 1}"
@@ -75,7 +75,7 @@ func parseManifest(text []byte) ([]file, error) {
 	if len(text) > maxManifest {
 		return nil, errors.New(": larger than 1 MiB: put large values into files")
 	}
-	text, err := textfile.Decode(text)
+	text, err := files.DecodeText(text)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf(": %w", err)

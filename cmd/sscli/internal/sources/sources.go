@@ -192,7 +192,7 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	case ".yaml", ".yml":
 		return manifest(name)
 	case ".csv":
-		return files([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}), nil
+		return fileList([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}), nil
 	}
 	return lines(name, func() (io.ReadCloser, error) { return os.Open(name) }), nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/systext"
+	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
 // tree writes files below a new directory, which is the working directory from then on.

@@ -17,12 +17,12 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Name is the name of Microsoft's tool.
@@ -102,7 +102,7 @@ func get(a *app.App) *cobra.Command {
 				case !found:
 					return nil, false, nil
 				case *file != "":
-					if err := atomicfile.Write(*file, value, 0o600); err != nil {
+					if err := files.Write(*file, value, 0o600); err != nil {
 						return nil, false, &fault.OutputError{Err: err, File: true}
 					}
 					return nil, true, nil

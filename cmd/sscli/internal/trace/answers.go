@@ -3,7 +3,7 @@ package trace
 import (
 	"sync"
 
-	"github.com/sscli/sscli/client/mqtt"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // Answers counts the replies to each request on a connection. The zero value is ready for use. Its

@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A KeyLog collects the packets on a connection that are about a key, as lines of text. Its methods

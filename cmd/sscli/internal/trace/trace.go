@@ -9,7 +9,7 @@
 // A [KeyLog] collects the lines about keys.
 //
 // Lines are always printable text, because bytes from the broker are escaped. Passwords and
-// tokens never appear, because client/mqtt keeps them out of its events.
+// tokens never appear, because package mqtt keeps them out of its events.
 package trace
 
 import (
@@ -21,10 +21,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/ownerfile"
+	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Open returns the function tap, which prints a line for each packet to w, and appends the line to the
@@ -37,7 +37,7 @@ func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err
 		to = append(to, w)
 	}
 	if name != "" {
-		if file, err = ownerfile.Open(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		if file, err = files.OpenPrivate(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 			return nil, nil, err
 		}
 		to = append(to, file)

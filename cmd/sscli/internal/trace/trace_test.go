@@ -6,8 +6,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // FuzzTraceLine: whatever the broker sends, the trace is one line of printable

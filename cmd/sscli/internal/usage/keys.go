@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // KeysFrom is the flag --keys-from of a command that accepts several keys.
@@ -42,7 +42,7 @@ func (k *KeysFrom) Keys(operands []string, read func(name, what string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if text, err = textfile.Decode(text); err != nil {
+	if text, err = files.DecodeText(text); err != nil {
 		return nil, fault.Usagef("--keys-from: %w", err)
 	}
 	keys, err := parseKeys(text)

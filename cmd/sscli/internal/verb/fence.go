@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // send sends the only command of a request. With --force-fence it overrides the key's fencing

@@ -32,7 +32,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -40,6 +39,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A keeper repeats the round of a plan at an interval. It begins the next round early if a watched

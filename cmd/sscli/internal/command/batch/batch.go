@@ -32,7 +32,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -170,7 +170,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 		return nil
 	}
 	name := format.Path(file.Name())
-	again := func() io.Reader { return textfile.NewReader(io.NewSectionReader(file, 0, math.MaxInt64)) }
+	again := func() io.Reader { return files.NewTextReader(io.NewSectionReader(file, 0, math.MaxInt64)) }
 	first := make([]byte, 1)
 	if n, _ := io.ReadFull(again(), first); n == 1 && first[0] == '{' && !b.flags.load {
 		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: "sscli import " + format.ShWord(file.Name())}

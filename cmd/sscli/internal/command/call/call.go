@@ -3,12 +3,12 @@ package call
 
 import (
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 

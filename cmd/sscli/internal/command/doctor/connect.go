@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // connect makes the connection that all later checks use. Each stage of connecting is a check.

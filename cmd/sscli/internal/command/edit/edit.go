@@ -21,9 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -34,7 +32,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // New returns the command `sscli edit`.
@@ -202,7 +201,7 @@ func (e *editRun) writeFile() error {
 		ext = ".json" // editors choose syntax colors by the extension
 	}
 	e.file = filepath.Join(dir, "value-"+name[:min(len(name), maxName)]+ext)
-	if err := atomicfile.Write(e.file, e.doc.text, 0o600); err != nil {
+	if err := files.Write(e.file, e.doc.text, 0o600); err != nil {
 		return errors.Join(err, os.RemoveAll(dir))
 	}
 	return nil
@@ -211,7 +210,7 @@ func (e *editRun) writeFile() error {
 // removeFile removes the file with its directory. On Windows it retries, because a virus scanner may
 // hold the file open for a moment.
 func (e *editRun) removeFile() error {
-	return busyfile.Retry(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
+	return files.RetryBusy(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
 }
 
 // keepFile adds the name of the file to err. If the text in the file is unchanged, keepFile removes

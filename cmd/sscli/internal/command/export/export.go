@@ -16,13 +16,13 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // New returns the command `sscli export`.
@@ -111,7 +111,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 		if err := a.Settings.Broker(); err != nil {
 			return err // before replacing the file
 		}
-		f, createErr := atomicfile.Create(file, 0o600)
+		f, createErr := files.Create(file, 0o600)
 		if createErr != nil {
 			return &fault.OutputError{Err: createErr, File: true}
 		}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/filelock"
+	"github.com/sscli/sscli/internal/files"
 )
 
 const directoryPrefix = "sscli-forward-"
@@ -69,7 +69,7 @@ func lockDirectory(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = filelock.Try(lock); errors.Is(err, filelock.ErrLocked) || err == nil && !hasName(lock) {
+	if err = files.TryLock(lock); errors.Is(err, files.ErrLocked) || err == nil && !hasName(lock) {
 		err = errTaken
 	}
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/sscli/sscli/internal/busyfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // isOwn returns true, because each user of Windows has their own directory for temporary files.
@@ -27,7 +27,7 @@ func openLock(path string) (*os.File, error) {
 func (d *directory) remove() error {
 	var entries []os.DirEntry
 	// Reading fails while another forward has the directory open.
-	err := busyfile.Retry(func() (err error) {
+	err := files.RetryBusy(func() (err error) {
 		entries, err = os.ReadDir(d.path)
 		return err
 	})

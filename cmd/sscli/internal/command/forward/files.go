@@ -9,14 +9,14 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
+	"github.com/sscli/sscli/internal/files"
 )
 
-// files writes the CA and the token to files that other commands read.
-type files struct {
+// secrets writes the CA and the token to files that other commands read.
+type secrets struct {
 	a          *app.App
 	dir        string
 	token      func(context.Context) ([]byte, error) // nil if no token comes from the cluster
@@ -26,21 +26,21 @@ type files struct {
 
 // writeCA writes the broker's CA to a file, and returns the file's name. If the CA does not come from
 // the cluster, writeCA returns s.CAFile, which may be empty.
-func (f *files) writeCA(ctx context.Context, way *via.Way, s config.Settings) (string, error) {
+func (f *secrets) writeCA(ctx context.Context, way *via.Way, s config.Settings) (string, error) {
 	text, err := way.CA(ctx)
 	if err != nil || text == nil {
 		return s.CAFile, err
 	}
 	name := filepath.Join(f.dir, "ca.crt")
-	return name, atomicfile.Write(name, text, 0o600)
+	return name, files.Write(name, text, 0o600)
 }
 
-func (f *files) tokenFile() string { return filepath.Join(f.dir, "token") }
+func (f *secrets) tokenFile() string { return filepath.Join(f.dir, "token") }
 
 // writeToken writes a current token to a file, unless the file already has this token, and returns the
 // file's name. If the token does not come from the cluster, writeToken returns s.SATFile, which may be
 // empty.
-func (f *files) writeToken(ctx context.Context, s config.Settings) (string, error) {
+func (f *secrets) writeToken(ctx context.Context, s config.Settings) (string, error) {
 	if f.token == nil {
 		return s.SATFile, nil
 	}
@@ -49,7 +49,7 @@ func (f *files) writeToken(ctx context.Context, s config.Settings) (string, erro
 		return "", err
 	}
 	if !bytes.Equal(token, f.written) {
-		if err := atomicfile.Write(f.tokenFile(), append(bytes.Clone(token), '\n'), 0o600); err != nil {
+		if err := files.Write(f.tokenFile(), append(bytes.Clone(token), '\n'), 0o600); err != nil {
 			return "", err
 		}
 		f.written = token
@@ -58,7 +58,7 @@ func (f *files) writeToken(ctx context.Context, s config.Settings) (string, erro
 }
 
 // refresh replaces the token in the file before the token expires, until ctx ends.
-func (f *files) refresh(ctx context.Context) {
+func (f *secrets) refresh(ctx context.Context) {
 	if f.token == nil {
 		return
 	}

@@ -91,7 +91,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	if err := way.Open(limited); err != nil {
 		return err
 	}
-	f := &files{a: a, dir: dir.path, token: o.ReadToken}
+	f := &secrets{a: a, dir: dir.path, token: o.ReadToken}
 	if s.CAFile, err = f.writeCA(limited, way, s); err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/internal/redis"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // maxInflight is the maximum number of requests in flight for one Redis client.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wait"
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // probeKey is the key that keepConnected reads to reconnect. It need not exist, and the user need not

@@ -26,8 +26,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/observe"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/redis"
 )
 
 type flags struct {

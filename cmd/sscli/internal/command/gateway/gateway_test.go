@@ -11,7 +11,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/mosquitto"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
 const timeout = 10 * time.Second

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/mosquitto"
-	"github.com/sscli/sscli/redis"
-	"github.com/sscli/sscli/redis/redistest"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/redis"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
 // patience is how long a test waits for what must come.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/internal/redis"
 )
 
 // limited returns options with a budget of the given size in bytes.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/internal/redis"
 )
 
 // A keyWatch is the watch of one key, for clients that subscribed to that key by name.

@@ -6,12 +6,12 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -60,7 +60,7 @@ export.`,
 			req.Result = func(c *client.Command, result client.Result) (format.Result, bool, error) {
 				r := result.(client.GetResult)
 				if r.Found && file != "" {
-					if err := atomicfile.Write(string(file), r.Value, 0o600); err != nil {
+					if err := files.Write(string(file), r.Value, 0o600); err != nil {
 						return nil, false, &fault.OutputError{Err: err, File: true}
 					}
 				}

@@ -5,10 +5,10 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 

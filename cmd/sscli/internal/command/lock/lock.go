@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/status"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/trace"
@@ -30,6 +29,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // New returns the command `sscli lock`.

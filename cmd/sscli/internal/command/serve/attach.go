@@ -12,9 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
-	"github.com/sscli/sscli/client/wait"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
@@ -23,6 +20,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wait"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // checkAttach returns a usage error if --attach is combined with a command, with --load, or with a

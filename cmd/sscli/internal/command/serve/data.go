@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/emulator/disk"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/disk"
 )
 
 type dataFlags struct {

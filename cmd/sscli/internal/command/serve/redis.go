@@ -6,7 +6,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/redis"
+	"github.com/sscli/sscli/internal/redis"
 )
 
 type redisFlags struct {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -26,6 +25,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 type serveFlags struct {
@@ -312,7 +312,7 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 	for _, secret := range []struct{ flag, file string }{
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
-		if atomicfile.Exposed(secret.file) {
+		if files.Exposed(secret.file) {
 			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Path(secret.file)), "chmod 600 "+format.ShWord(secret.file))
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/mqtt"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A connection has the session that all lines of a shell share, and the settings that every line begins

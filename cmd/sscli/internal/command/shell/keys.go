@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A keyMemory remembers keys for completion.

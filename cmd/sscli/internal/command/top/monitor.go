@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/client/wait"
-	"github.com/sscli/sscli/client/wire"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -20,6 +18,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
+	"github.com/sscli/sscli/internal/wait"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A monitor runs top. Only the goroutine of loop uses the model and the maps, except for the fields

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
-	"github.com/sscli/sscli/repl/screentest"
+	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
 // TestPanic: after a panic of the main goroutine, or of another one, the terminal is restored before

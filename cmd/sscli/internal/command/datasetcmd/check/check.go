@@ -24,7 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // New returns the command `sscli dataset check`.
@@ -110,7 +110,7 @@ func (c *checker) readFiles() error {
 		if err != nil {
 			return &fault.UsageError{Err: err}
 		}
-		if text, err = textfile.Decode(text); err != nil {
+		if text, err = files.DecodeText(text); err != nil {
 			return fault.Usagef("%s: %w", format.Path(name), err)
 		}
 		f := dataflow.Read(text)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/atomicfile"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
@@ -30,7 +29,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/textfile"
+	"github.com/sscli/sscli/internal/files"
 )
 
 type flags struct {
@@ -226,7 +225,7 @@ func (t *tracer) read(ctx context.Context) error {
 		defer file.Close()
 		in = file
 	}
-	lines := bufio.NewReader(textfile.NewReader(in))
+	lines := bufio.NewReader(files.NewTextReader(in))
 	for n := 1; ctx.Err() == nil; n++ {
 		line, err := lines.ReadBytes('\n')
 		if len(line) == 0 && errors.Is(err, io.EOF) {
@@ -393,7 +392,7 @@ func (t *tracer) draw(err error) error {
 	if t.f.svg == "" {
 		return err
 	}
-	if written := atomicfile.Write(string(t.f.svg), t.chart.Timeline().SVG(), 0o666); written != nil {
+	if written := files.Write(string(t.f.svg), t.chart.Timeline().SVG(), 0o666); written != nil {
 		return &fault.OutputError{Err: written, File: true}
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/systext"
+	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
 // recording is the output of watch -o json: job-1 holds the lock for 15 s, and renews it once.

@@ -1,0 +1,91 @@
+package broker_test
+
+import (
+	"testing"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/internal/broker"
+)
+
+// TestSessionsLeftBehind: a user who leaves many sessions behind cannot lock others out.
+func TestSessionsLeftBehind(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
+		return broker.Verdict{Username: l.Username}
+	}})
+	as := func(user string) func(*packets.Connect) {
+		return func(c *packets.Connect) { c.UsernameFlag, c.Username = true, user }
+	}
+	sessions := 0
+	leave := func(id, user string) {
+		t.Helper()
+		connect(t, s, id, lasting, as(user)).conn.Close()
+		sessions++
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Sessions == min(sessions, 4) })
+	}
+	leave("owner", "ann")
+	leave("1", "mallory")
+	leave("2", "mallory")
+	leave("3", "mallory")
+	leave("4", "mallory") // ends 1
+	resume(t, s, "owner", lasting, as("ann"))
+	resume(t, s, "2", lasting, as("mallory"))
+	connect(t, s, "new", as("bob")) // ends 3
+	resume(t, s, "4", lasting, as("mallory"))
+	d := dial(t, s, "late")
+	d.send(d.connection(as("bob")))
+	d.ended("CONNACK 0x97")
+}
+
+// TestSessionsOfConnectedClients: a user with very many connected clients cannot end the sessions that
+// others have left.
+func TestSessionsOfConnectedClients(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
+		return broker.Verdict{Username: l.Username}
+	}})
+	as := func(user string) func(*packets.Connect) {
+		return func(c *packets.Connect) { c.UsernameFlag, c.Username = true, user }
+	}
+	for _, id := range []string{"ann1", "ann2"} {
+		connect(t, s, id, lasting, as("ann")).conn.Close()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
+	}
+	for _, id := range []string{"1", "2"} {
+		connect(t, s, id, as("mallory"))
+	}
+	d := dial(t, s, "3")
+	d.send(d.connection(as("mallory")))
+	d.ended("CONNACK 0x97")
+	connect(t, s, "ann3", as("ann")) // ends ann1
+	resume(t, s, "ann2", lasting, as("ann"))
+}
+
+// TestSessionsAfterReauthentication: after a re-authentication, a session counts for its new user and
+// no longer for the old one.
+func TestSessionsAfterReauthentication(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
+		return broker.Verdict{Username: string(l.Data)}
+	}})
+	as := func(user string) func(*packets.Connect) {
+		return func(c *packets.Connect) { c.Properties.AuthMethod, c.Properties.AuthData = "NAME", []byte(user) }
+	}
+	gone := func(sessions int) {
+		t.Helper()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Sessions == sessions })
+	}
+	connect(t, s, "owner", lasting, as("ann")).conn.Close()
+	gone(1)
+	for range 4 {
+		c := connect(t, s, "changing", as("ann"))
+		c.send(&packets.Auth{ReasonCode: packets.AuthReauthenticate, Properties: &packets.Properties{AuthMethod: "NAME", AuthData: []byte("bob")}})
+		c.expect("AUTH 0x00 NAME ")
+		c.conn.Close()
+		gone(1)
+	}
+	for i, id := range []string{"1", "2", "3"} {
+		connect(t, s, id, lasting, as("mallory")).conn.Close()
+		gone(i + 2)
+	}
+	connect(t, s, "new", as("cid")) // ends 1
+	resume(t, s, "owner", lasting, as("ann"))
+}

@@ -1,0 +1,577 @@
+package broker_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/internal/broker"
+)
+
+// TestQoS: each QoS in both directions, and the lower of the two [MQTT-3.8.4-8].
+func TestQoS(t *testing.T) {
+	s := start(t, broker.Options{})
+	pub := connect(t, s, "pub")
+	for granted := range byte(3) {
+		sub := connect(t, s, "sub")
+		sub.subscribe("t", granted)
+		for qos := range byte(3) {
+			pub.publish("t", qos, "x", 0)
+			sub.expect(fmt.Sprintf("t q%d: x", min(qos, granted)))
+		}
+		sub.nothing()
+		sub.conn.Close()
+	}
+}
+
+// TestQoS2: a message is passed on once, however often it comes before PUBREL
+// [MQTT-4.3.3-10], and its id is free after that.
+func TestQoS2(t *testing.T) {
+	s := start(t, broker.Options{})
+	sub, pub := connect(t, s, "sub"), connect(t, s, "pub", lasting)
+	sub.subscribe("t", 0)
+	p := pub.message("t", 2, "x")
+	pub.send(p)
+	pub.expect("PUBREC 1 0x00")
+	p.Duplicate = true
+	pub.send(p)
+	pub.expect("PUBREC 1 0x00")
+	// Also in another connection of the session [MQTT-4.1.0-1].
+	pub = resume(t, s, "pub")
+	pub.send(p)
+	pub.expect("PUBREC 1 0x00")
+	for _, code := range []string{"0x00", "0x92"} { // the second is for nothing
+		pub.send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
+		pub.expect("PUBCOMP 1 " + code)
+	}
+	p.Duplicate = false
+	pub.send(p)
+	pub.expect("PUBREC 1 0x00")
+	sub.expect("t q0: x", "t q0: x")
+	sub.nothing()
+
+	pub.send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
+	pub.expect("PUBCOMP 1 0x00")
+
+	// The other direction: a PUBREC that refuses ends the exchange [MQTT-4.3.3-4].
+	sub.subscribe("u", 2)
+	pub.publish("u", 2, "y", 0)
+	got := sub.receive().Content.(*packets.Publish)
+	sub.send(&packets.Pubrec{PacketID: got.PacketID, ReasonCode: 0x87, Properties: &packets.Properties{}})
+	sub.nothing()
+	sub.send(&packets.Pubrec{PacketID: got.PacketID, Properties: &packets.Properties{}})
+	sub.expect(fmt.Sprintf("PUBREL %d 0x92", got.PacketID))
+}
+
+// TestProperties: a message's properties reach its subscribers unchanged [MQTT-3.3.2-4],
+// [MQTT-3.3.2-15], [MQTT-3.3.2-16], [MQTT-3.3.2-17], [MQTT-3.3.2-20]; a Topic Alias does
+// not [MQTT-3.3.2-7].
+func TestProperties(t *testing.T) {
+	s := start(t, broker.Options{})
+	sub, pub := connect(t, s, "sub"), connect(t, s, "pub")
+	sub.subscribe("t", 0)
+	want := &packets.Properties{
+		PayloadFormat: pointer(byte(1)), ContentType: "text", ResponseTopic: "back", CorrelationData: []byte("\x00\xff"),
+		User: []packets.User{{Key: "b", Value: "2"}, {Key: "a", Value: "1"}, {Key: "b", Value: ""}},
+	}
+	sent := *want
+	sent.TopicAlias, sent.MessageExpiry = pointer(uint16(3)), pointer(uint32(50))
+	pub.send(&packets.Publish{Topic: "t", Payload: []byte("x"), Properties: &sent})
+	want.MessageExpiry = sent.MessageExpiry
+	if diff := cmp.Diff(want, sub.receive().Content.(*packets.Publish).Properties); diff != "" {
+		t.Errorf("properties (-want +got):\n%s", diff)
+	}
+}
+
+// TestTopicAliases: the client's (MQTT 5, 3.3.2.3.4), and the broker's,
+// which keeps to the client's maximum [MQTT-3.1.2-26], [MQTT-3.3.2-12].
+func TestTopicAliases(t *testing.T) {
+	s := start(t, broker.Options{})
+	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.TopicAliasMaximum = pointer(uint16(2)) })
+	sub.subscribe("#", 0)
+	plain := connect(t, s, "plain")
+	plain.subscribe("#", 0)
+	pub := connect(t, s, "pub")
+	alias := func(topic string, n uint16) {
+		pub.send(pub.message(topic, 0, "x", func(p *packets.Publish) { p.Properties.TopicAlias = &n }))
+	}
+	known := map[uint16]string{}
+	for _, step := range []struct {
+		topic string
+		alias uint16
+		want  string
+	}{{"a", 1, "a"}, {"", 1, "a"}, {"b", 2, "b"}, {"", 1, "a"}, {"c", 1, "c"}, {"", 1, "c"}, {"", 2, "b"}, {"a", 3, "a"}} {
+		alias(step.topic, step.alias)
+		plain.expect(step.want + " q0: x")
+		p := sub.receive().Content.(*packets.Publish)
+		n := p.Properties.TopicAlias
+		if n == nil || *n == 0 || *n > 2 {
+			t.Fatalf("alias %v", n)
+		}
+		if p.Topic != "" {
+			known[*n] = p.Topic
+		}
+		if known[*n] != step.want {
+			t.Errorf("%v: got %q by alias %d", step, known[*n], *n)
+		}
+	}
+	if len(known) != 2 {
+		t.Error("not all aliases are used")
+	}
+}
+
+// TestReceiveMaximum: no more messages with QoS 1 and 2 than that are on their way
+// [MQTT-3.3.4-9], others go by [MQTT-3.3.4-10], and the order stays [MQTT-4.6.0-6].
+func TestReceiveMaximum(t *testing.T) {
+	s := start(t, broker.Options{})
+	sub, pub := connect(t, s, "sub", receiveMaximum(2)), connect(t, s, "pub")
+	sub.subscribe("t/+", 2)
+	for i := range 6 {
+		pub.publish("t/x", byte(1+i%2), fmt.Sprint(i), 0)
+	}
+	pub.publish("t/y", 0, "free", 0)
+	first, second := sub.receive(), sub.receive()
+	sub.expect("t/y q0: free")
+	sub.nothing()
+	if got := sub.describe(first) + sub.describe(second); got != "t/x q1: 0t/x q2: 1" {
+		t.Fatalf("got %s", got)
+	}
+	sub.acknowledge(first)
+	third := sub.receive()
+	sub.nothing()
+	sub.acknowledge(second) // PUBREC does not make room, PUBCOMP does: 4.9
+	fourth := sub.receive()
+	sub.nothing()
+	if got := sub.describe(third) + sub.describe(fourth); got != "t/x q1: 2t/x q2: 3" {
+		t.Fatalf("got %s", got)
+	}
+	sub.acknowledge(third)
+	sub.expect("t/x q1: 4")
+	sub.acknowledge(fourth)
+	sub.expect("t/x q2: 5")
+	sub.nothing()
+}
+
+// TestReceiveMaximumOfBroker: the client's send quota begins anew with each connection, and
+// PUBCOMP for a message of an earlier one does not make it larger (4.9).
+func TestReceiveMaximumOfBroker(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 2}})
+	send := func(c *client, id uint16) {
+		c.send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
+	}
+	release := func(c *client, id uint16) {
+		c.send(&packets.Pubrel{PacketID: id, Properties: &packets.Properties{}})
+		c.expect(fmt.Sprintf("PUBCOMP %d 0x00", id))
+	}
+	c := connect(t, s, "c", lasting)
+	for id := range uint16(2) {
+		send(c, id+1)
+		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+1))
+	}
+	c.conn.Close()
+	c = resume(t, s, "c")
+	send(c, 3)
+	c.expect("PUBREC 3 0x10")
+	send(c, 4)
+	c.expect("PUBREC 4 0x10")
+	release(c, 3)
+	send(c, 5)
+	c.expect("PUBREC 5 0x10")
+	release(c, 1) // the broker cannot tell that it is an old one, nor can the client
+	release(c, 4)
+	release(c, 5)
+	release(c, 2)
+	for id := range uint16(2) {
+		send(c, id+6)
+		c.expect(fmt.Sprintf("PUBREC %d 0x10", id+6))
+	}
+	send(c, 8)
+	c.ended("DISCONNECT 0x93")
+}
+
+// TestMaximumPacketSize: what is larger than the client takes is as if it had been
+// delivered [MQTT-3.1.2-24], [MQTT-3.1.2-25].
+func TestMaximumPacketSize(t *testing.T) {
+	s := start(t, broker.Options{})
+	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) }, receiveMaximum(1))
+	pub := connect(t, s, "pub")
+	sub.subscribe("t", 1)
+	fits := func(n int) bool { // a PUBLISH of n bytes of payload
+		return 2+3+2+1+n <= 100
+	}
+	for n := 85; n < 100; n++ {
+		pub.publish("t", 1, strings.Repeat("x", n), 0)
+		if fits(n) {
+			sub.expect("t q1: " + strings.Repeat("x", n))
+		}
+	}
+	// Those that wait for others are measured too.
+	pub.publish("t", 1, "1", 0)
+	pub.publish("t", 1, strings.Repeat("x", 93), 0)
+	pub.publish("t", 1, strings.Repeat("x", 120), 0)
+	pub.publish("t", 1, "2", 0)
+	sub.expect("t q1: 1", "t q1: 2")
+	sub.nothing()
+	// What is sent again is measured by the new connection, and makes room if it is too large.
+	away := connect(t, s, "away", lasting)
+	away.subscribe("u", 2)
+	for qos := range byte(2) {
+		pub.publish("u", qos+1, strings.Repeat("x", 120), 0)
+		away.read()
+	}
+	away.conn.Close()
+	away = resume(t, s, "away", receiveMaximum(1), func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) })
+	pub.publish("u", 1, "1", 0)
+	away.expect("u q1: 1")
+	away.nothing()
+	away.conn.Close()
+	away = resume(t, s, "away")
+	away.nothing()
+}
+
+// TestMessageExpiry: what is left of it is passed on [MQTT-3.3.2-6], and what is over is
+// not sent [MQTT-3.3.2-5].
+func TestMessageExpiry(t *testing.T) {
+	s := start(t, broker.Options{})
+	pub := connect(t, s, "pub")
+	sub := connect(t, s, "sub", lasting)
+	sub.subscribe("t", 1)
+	sub.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	for _, seconds := range []uint32{10, 11, 100} {
+		pub.publish("t", 1, fmt.Sprint(seconds), 0, expiry(seconds))
+	}
+	pub.publish("t", 1, "none", 0)
+	pub.publish("t", 1, "retained", 0, expiry(100), retain)
+	s.advance(10 * time.Second)
+	sub = resume(t, s, "sub")
+	for _, want := range []struct {
+		payload string
+		left    uint32
+	}{{"11", 1}, {"100", 90}, {"none", 0}, {"retained", 90}} {
+		p := sub.receive().Content.(*packets.Publish)
+		var left uint32
+		if e := p.Properties.MessageExpiry; e != nil {
+			left = *e
+		}
+		if string(p.Payload) != want.payload || left != want.left || p.Duplicate {
+			t.Errorf("got %s with %d s, DUP %t; want %v", p.Payload, left, p.Duplicate, want)
+		}
+	}
+	s.advance(89 * time.Second)
+	late := connect(t, s, "late")
+	late.subscribe("t", 0)
+	if p := late.receive().Content.(*packets.Publish); *p.Properties.MessageExpiry != 1 {
+		t.Errorf("%d s are left of the retained message", *p.Properties.MessageExpiry)
+	}
+	s.advance(time.Second)
+	late = connect(t, s, "later")
+	late.subscribe("t", 0)
+	late.nothing()
+}
+
+// TestRedelivery: what was not acknowledged is sent again, with DUP [MQTT-3.3.1-1], in
+// the original order [MQTT-4.4.0-1], [MQTT-4.6.0-1]; PUBREL too.
+func TestRedelivery(t *testing.T) {
+	s := start(t, broker.Options{})
+	pub := connect(t, s, "pub")
+	sub := connect(t, s, "sub", lasting, receiveMaximum(5))
+	sub.subscribe("t", 2)
+	for i := range 8 {
+		pub.publish("t", byte(1+i%2), fmt.Sprint(i), 0)
+	}
+	ids := map[string]uint16{}
+	for i := range 5 {
+		p := sub.receive().Content.(*packets.Publish)
+		ids[string(p.Payload)] = p.PacketID
+		if string(p.Payload) != fmt.Sprint(i) || p.Duplicate {
+			t.Fatalf("got %s, DUP %t", p.Payload, p.Duplicate)
+		}
+	}
+	sub.send(&packets.Puback{PacketID: ids["2"], Properties: &packets.Properties{}})
+	if p := sub.receive().Content.(*packets.Publish); string(p.Payload) != "5" {
+		t.Fatalf("got %s", p.Payload)
+	}
+	sub.send(&packets.Pubrec{PacketID: ids["1"], Properties: &packets.Properties{}})
+	sub.expect(fmt.Sprintf("PUBREL %d 0x00", ids["1"]))
+	sub.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	pub.publish("t", 1, "8", 0)
+
+	sub = resume(t, s, "sub")
+	again := func(payload, qos string, duplicate bool) {
+		t.Helper()
+		packet := sub.receive()
+		p, ok := packet.Content.(*packets.Publish)
+		if !ok || string(p.Payload) != payload || fmt.Sprint(p.QoS) != qos || p.Duplicate != duplicate {
+			t.Fatalf("got %s, want %s with QoS %s, DUP %t", sub.describe(packet), payload, qos, duplicate)
+		}
+		if id, sent := ids[payload]; sent && id != p.PacketID {
+			t.Errorf("%s has packet id %d, had %d", payload, p.PacketID, id)
+		}
+	}
+	again("0", "1", true)
+	sub.expect(fmt.Sprintf("PUBREL %d 0x00", ids["1"]))
+	sub.send(&packets.Pubcomp{PacketID: ids["1"], Properties: &packets.Properties{}})
+	again("3", "2", true)
+	again("4", "1", true)
+	again("5", "2", true)
+	again("6", "1", false)
+	again("7", "2", false)
+	again("8", "1", false)
+	sub.nothing()
+}
+
+// TestKeptMessages: messages kept for an absent client come in order [MQTT-4.6.0-5], and a
+// publisher is told when there is no room.
+func TestKeptMessages(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{Queue: 200}})
+	pub := connect(t, s, "pub")
+	sub := connect(t, s, "sub", lasting)
+	sub.subscribe("t/#", 2)
+	sub.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	for i := range 200 {
+		pub.publish(fmt.Sprintf("t/%d", i%3), byte(1+i%2), fmt.Sprint(i), 0)
+		pub.publish("t/0", 0, "not kept", 0)
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	pub.publish("t", 2, "too much", 0x97)
+	sub = resume(t, s, "sub")
+	for i := range 200 {
+		sub.expect(fmt.Sprintf("t/%d q%d: %d", i%3, 1+i%2, i))
+	}
+	sub.nothing()
+	sub.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	for i := range 200 { // those that expire make room
+		pub.publish("t", 1, "short", 0, expiry(uint32(5+i%2*10)))
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	s.advance(5 * time.Second)
+	for range 100 {
+		pub.publish("t", 1, "in their place", 0)
+	}
+	pub.publish("t", 1, "too much", 0x97)
+	sub = resume(t, s, "sub")
+	for range 100 {
+		sub.expect("t q1: short")
+	}
+	for range 100 {
+		sub.expect("t q1: in their place")
+	}
+	sub.nothing()
+	pub.publish("t", 1, "there is room", 0)
+	sub.expect("t q1: there is room")
+}
+
+// TestSlowClient: the outbox of a client that does not acknowledge has a limit, and it is
+// told.
+func TestSlowClient(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 10}})
+	sub, pub := connect(t, s, "sub", receiveMaximum(1)), connect(t, s, "pub")
+	sub.subscribe("t", 1)
+	pub.publish("t", 1, "0", 0)
+	sub.receive() // so it is not in the outbox any more
+	for i := range 10 {
+		pub.publish("t", 1, fmt.Sprint(i+1), 0)
+	}
+	pub.publish("t", 1, "11", 0)
+	sub.ended("DISCONNECT 0x97")
+	pub.publish("t", 1, "12", 0x10)
+}
+
+// TestClientThatDoesNotRead: nor does one that only writes fill the memory.
+func TestClientThatDoesNotRead(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 100, OutboxBytes: 1 << 20}})
+	c := connect(t, s, "c")
+	c.subscribe("t", 0)
+	p := c.message("t", 0, strings.Repeat("x", 1<<19))
+	c.conn.SetWriteDeadline(time.Now().Add(patience))
+	for {
+		if _, err := p.WriteTo(c.conn); err != nil {
+			break
+		}
+	}
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Connections == 0 })
+}
+
+// TestHandler: what it takes reaches nobody else, in any form.
+func TestHandler(t *testing.T) {
+	var b *broker.Broker
+	var later []uint16
+	s := start(t, broker.Options{
+		Topic: "ask",
+		Handle: func(c *broker.Client, p *broker.Publish) byte {
+			switch string(p.Payload) {
+			case "later":
+				later = append(later, p.ID)
+				return broker.Later
+			case "now":
+				for _, id := range later {
+					c.Ack(id, 0x83)
+				}
+			case "unlocked":
+				b.Unlock()
+				b.Lock()
+			case "leave":
+				c.Disconnect(0x98)
+			case "cut":
+				c.Cut()
+			}
+			var props []byte
+			for name, value := range p.User() {
+				props = broker.AppendUser(props, value, name)
+			}
+			props = broker.AppendCorrelation(props, p.Correlation)
+			props = broker.AppendContentType(props, "answer")
+			if d := b.Publish(p.ResponseTopic, broker.Message{QoS: 1, Properties: props, Payload: append(bytes.ToUpper(p.Payload), fmt.Sprint(p.QoS, p.Retain, p.Expiry)...)}); d.Sent != 1 {
+				t.Errorf("%s: %+v", p.Payload, d)
+			}
+			return 0
+		},
+	}, func(started *broker.Broker) { b = started })
+	spy := connect(t, s, "spy")
+	spy.subscribe("#", 2)
+	c := connect(t, s, "c", func(p *packets.Connect) {
+		p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS, p.WillProperties = true, "ask", []byte("will"), 1, &packets.Properties{}
+	})
+	with := func(p *packets.Publish) {
+		p.Retain = true
+		p.Properties.ResponseTopic, p.Properties.CorrelationData = "back", []byte("1")
+		p.Properties.User = []packets.User{{Key: "k", Value: "v"}}
+		p.Properties.MessageExpiry = pointer(uint32(7))
+	}
+	c.publish("ask", 1, "one", 0, with)
+	answer := spy.receive()
+	want := &packets.Properties{ContentType: "answer", CorrelationData: []byte("1"), User: []packets.User{{Key: "v", Value: "k"}}}
+	if p := answer.Content.(*packets.Publish); spy.describe(answer) != "back q1: ONE1 true 7s" || cmp.Diff(want, p.Properties) != "" {
+		t.Errorf("got %s %v", spy.describe(answer), p.Properties)
+	}
+	spy.acknowledge(answer)
+	late := c.message("ask", 1, "later", with)
+	c.send(late)
+	now := c.message("ask", 1, "now", with)
+	c.send(now)
+	c.expect(fmt.Sprintf("PUBACK %d 0x83", late.PacketID), fmt.Sprintf("PUBACK %d 0x00", now.PacketID))
+	c.publish("ask", 2, "two", 0, with)
+	c.publish("ask", 0, "unlocked", 0, with)
+	spy.expect("back q1: NOW1 true 7s", "back q1: TWO2 true 7s", "back q1: UNLOCKED0 true 7s")
+	c.send(c.message("ask", 1, "leave", with))
+	spy.expect("back q1: LEAVE1 true 7s")
+	c.ended("DISCONNECT 0x98")
+	c = connect(t, s, "c")
+	c.subscribe("ask", 0)
+	c.send(c.message("ask", 1, "cut", with))
+	spy.expect("back q1: CUT1 true 7s")
+	c.ended()
+	spy.nothing()
+}
+
+// TestSend: a message to one client, subscribed or not, is not kept for it.
+func TestSend(t *testing.T) {
+	var client *broker.Client
+	s := start(t, broker.Options{Connected: func(c *broker.Client) { client = c }})
+	send := func(topic, payload string) bool {
+		s.Lock()
+		defer s.Unlock()
+		return client.Send(topic, broker.Message{QoS: 1, Payload: []byte(payload)})
+	}
+	c := connect(t, s, "c", lasting, receiveMaximum(1), func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(1000)) })
+	for i := range 3 {
+		if !send("t", fmt.Sprint(i)) {
+			t.Error("too large")
+		}
+	}
+	if send("t", strings.Repeat("x", 1000)) || send(strings.Repeat("t", 70000), "") {
+		t.Error("not too large")
+	}
+	c.expect("t q1: 0")
+	c.receive()
+	c.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
+	send("t", "nobody is there")
+	c = resume(t, s, "c")
+	c.nothing()
+	send("t", "3")
+	c.expect("t q1: 3")
+}
+
+// TestPublishFromDisconnected: while Publish delivers a message, it may disconnect a client, whose
+// Disconnected may publish and send other messages. Each message arrives as it was.
+func TestPublishFromDisconnected(t *testing.T) {
+	var s *server
+	gone := false
+	s = start(t, broker.Options{
+		Limits: broker.Limits{Outbox: 64},
+		Disconnected: func(c *broker.Client) {
+			if gone || c.ID != "slow" {
+				return
+			}
+			gone = true
+			s.Publish([]byte("t"), broker.Message{QoS: 1, Payload: []byte("gone")})
+			s.Client("reader").Send("u", broker.Message{Payload: []byte("sent")})
+		},
+	})
+	slow := connect(t, s, "slow", receiveMaximum(1))
+	slow.subscribe("t", 1)
+	reader := connect(t, s, "reader")
+	reader.subscribe("t", 1)
+	for i := 0; !gone; i++ { // slow acknowledges nothing: the first is sent, and the others wait
+		payload := fmt.Sprint(i)
+		s.Lock()
+		s.Publish([]byte("t"), broker.Message{QoS: 1, Payload: []byte(payload)})
+		s.Unlock()
+		want := []string{"t q1: " + payload}
+		if gone {
+			want = append(want, "t q1: gone", "u q0: sent")
+		}
+		reader.expectAll(want...)
+	}
+}
+
+// TestPublishWhileTakenOver: the broker remembers a message with QoS 2 that it was handling when the
+// connection ended, so that a resent copy is not published again [MQTT-4.3.3-10]. A refused message is
+// handled again.
+func TestPublishWhileTakenOver(t *testing.T) {
+	for code, want := range map[byte]int32{broker.Success: 1, broker.Later: 1, broker.QuotaExceeded: 2} {
+		t.Run(fmt.Sprintf("0x%02x", code), func(t *testing.T) {
+			t.Parallel()
+			var b *broker.Broker
+			var handled atomic.Int32
+			entered, left, proceed := make(chan struct{}, 2), make(chan struct{}, 2), make(chan struct{})
+			s := start(t, broker.Options{Topic: "t", Handle: func(*broker.Client, *broker.Publish) byte {
+				handled.Add(1)
+				b.Unlock()
+				entered <- struct{}{}
+				<-proceed
+				b.Lock()
+				left <- struct{}{} // with the lock held until the message is handled
+				return code
+			}}, func(made *broker.Broker) { b = made })
+			c := connect(t, s, "c", lasting)
+			m := c.message("t", 2, "m")
+			c.send(m)
+			<-entered
+			d := resume(t, s, "c")
+			close(proceed)
+			<-left
+			m.Duplicate = true
+			d.send(m)
+			answer := code
+			if code == broker.Later {
+				answer = broker.Success
+			}
+			d.expect(fmt.Sprintf("PUBREC %d 0x%02x", m.PacketID, answer))
+			if n := handled.Load(); n != want {
+				t.Errorf("handled %d times, want %d", n, want)
+			}
+		})
+	}
+}

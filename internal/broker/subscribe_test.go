@@ -1,0 +1,428 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sscli/sscli/internal/broker"
+)
+
+// TestFilters: MQTT 5, 4.7, by the standard's own examples; [MQTT-4.7.1-1],
+// [MQTT-4.7.1-2], [MQTT-4.7.2-1], [MQTT-4.7.3-4].
+func TestFilters(t *testing.T) {
+	s := start(t, broker.Options{})
+	c := connect(t, s, "c")
+	topics := []string{
+		"sport/tennis/player1", "sport/tennis/player1/ranking", "sport/tennis/player1/score/wimbledon", "sport", "sport/",
+		"/finance", "finance", "/", "$x/monitor/Clients", "$x", "ACCOUNTS", "Accounts", "a b", "a//b", "\U0001F600/é", strings.Repeat("x/", 300),
+	}
+	for filter, want := range map[string][]string{
+		"sport/tennis/player1/#":        {"sport/tennis/player1", "sport/tennis/player1/ranking", "sport/tennis/player1/score/wimbledon"},
+		"sport/#":                       {"sport/tennis/player1", "sport/tennis/player1/ranking", "sport/tennis/player1/score/wimbledon", "sport", "sport/"},
+		"sport/tennis/+":                {"sport/tennis/player1"},
+		"sport/+":                       {"sport/"},
+		"+/tennis/#":                    {"sport/tennis/player1", "sport/tennis/player1/ranking", "sport/tennis/player1/score/wimbledon"},
+		"sport/+/player1":               {"sport/tennis/player1"},
+		"+/+":                           {"sport/", "/finance", "/", "\U0001F600/é"},
+		"/+":                            {"/finance", "/"},
+		"+":                             {"sport", "finance", "ACCOUNTS", "Accounts", "a b"},
+		"+/monitor/Clients":             nil,
+		"$x/#":                          {"$x/monitor/Clients", "$x"},
+		"$x/monitor/+":                  {"$x/monitor/Clients"},
+		"a/+/b":                         {"a//b"},
+		"ACCOUNTS":                      {"ACCOUNTS"},
+		"\U0001F600/é":                  {"\U0001F600/é"},
+		"#":                             slices.DeleteFunc(slices.Clone(topics), func(topic string) bool { return topic[0] == '$' }),
+		strings.Repeat("x/", 200) + "#": {strings.Repeat("x/", 300)},
+	} {
+		c.subscribe(filter, 0)
+		for _, topic := range topics {
+			c.send(c.message(topic, 0, ""))
+		}
+		for _, topic := range want {
+			c.expect(topic + " q0: ")
+		}
+		c.nothing()
+		c.unsubscribe(filter)
+	}
+	for _, filter := range []string{"sport/tennis#", "sport/tennis/#/ranking", "sport+", "+sport", "##", "#/", "$share/g", "$share//t", "$share/g/", "$share/g+/t", "$share/#/t", "$share/g/a#"} {
+		c.subscription(filter, 0)
+		c.expect("SUBACK 143")
+	}
+	c.subscription(strings.Repeat("/", 1000), 0)
+	c.expect("SUBACK 151")
+}
+
+func (c *client) unsubscribe(filters ...string) {
+	c.t.Helper()
+	c.send(&packets.Unsubscribe{PacketID: c.packetID(), Topics: filters, Properties: &packets.Properties{}})
+	c.expect("UNSUBACK " + strings.TrimSuffix(strings.Repeat("0 ", len(filters)), " "))
+}
+
+// TestOverlappingSubscriptions: one copy, at the highest QoS [MQTT-3.3.4-2], with all
+// identifiers [MQTT-3.3.4-3], [MQTT-3.3.4-4], [MQTT-3.3.4-5].
+func TestOverlappingSubscriptions(t *testing.T) {
+	s := start(t, broker.Options{})
+	c := connect(t, s, "c")
+	c.subscribe("a/#", 2, identifier(3))
+	c.subscribe("a/b", 1, identifier(2_000_000))
+	c.subscribe("+/b", 0)
+	c.subscribe("a/+", 0, identifier(3))
+	c.subscribe("x", 0, identifier(9))
+	for _, want := range []string{"a/b q2 ids [3 2000000]: ", "a/b q2 ids [7]: "} {
+		c.send(c.message("a/b", 2, ""))
+		c.expectAll(fmt.Sprintf("PUBREC %d 0x00", c.next), want)
+		c.send(&packets.Pubrel{PacketID: c.next, Properties: &packets.Properties{}})
+		c.expect(fmt.Sprintf("PUBCOMP %d 0x00", c.next))
+		// The same filter replaces [MQTT-3.8.4-3].
+		c.subscribe("a/#", 2, identifier(7))
+		c.subscribe("a/b", 1)
+		c.subscribe("a/+", 0)
+	}
+}
+
+// TestUnsubscribe: [MQTT-3.10.4-1] to [MQTT-3.10.4-6].
+func TestUnsubscribe(t *testing.T) {
+	s := start(t, broker.Options{})
+	c := connect(t, s, "c")
+	for _, filter := range []string{"a", "b", "$share/g/c", "+/#"} {
+		c.subscribe(filter, 1)
+	}
+	c.send(&packets.Unsubscribe{PacketID: 77, Topics: []string{"a", "c", "$share/g/c", "#", "+/#"}, Properties: &packets.Properties{}})
+	if ack := c.receive().Content.(*packets.Unsuback); ack.PacketID != 77 || codes(ack.Reasons) != "0 17 0 17 0" {
+		t.Errorf("UNSUBACK %v", ack)
+	}
+	for _, topic := range []string{"a", "c", "x"} {
+		c.send(c.message(topic, 0, ""))
+	}
+	c.send(c.message("b", 0, "still"))
+	c.expect("b q0: still")
+	c.unsubscribe("b")
+	s.await(t, func(st broker.Stats) bool { return st.Subscriptions == 0 })
+}
+
+// TestNoLocal: [MQTT-3.8.3-3].
+func TestNoLocal(t *testing.T) {
+	s := start(t, broker.Options{})
+	c, d := connect(t, s, "c"), connect(t, s, "d")
+	noLocal := func(p *packets.Subscribe) { p.Subscriptions[0].NoLocal = true }
+	c.subscribe("t", 0, noLocal)
+	d.subscribe("t", 0, noLocal)
+	d.subscribe("+", 0)
+	c.send(c.message("t", 0, "c"))
+	c.nothing()
+	d.expect("t q0: c")
+	d.send(d.message("t", 0, "d"))
+	c.expect("t q0: d")
+	d.expect("t q0: d") // by the other subscription
+	d.nothing()
+	// Messages of the broker's owner are nobody's own.
+	s.Lock()
+	s.Publish([]byte("t"), broker.Message{Payload: []byte("o")})
+	s.Unlock()
+	c.expect("t q0: o")
+}
+
+// TestRetained: MQTT 5, 3.3.1.3 and 3.8.3.1.
+func TestRetained(t *testing.T) {
+	s := start(t, broker.Options{})
+	pub := connect(t, s, "pub")
+	live := connect(t, s, "live")
+	live.subscribe("r/#", 2)
+	pub.publish("r/1", 2, "old", 0, retain)
+	pub.publish("r/1", 1, "one", 0, retain) // replaces [MQTT-3.3.1-5]
+	pub.publish("r/2", 0, "two", 0, retain)
+	pub.publish("r/1", 0, "not retained", 0) // [MQTT-3.3.1-8]
+	pub.publish("r", 2, "parent", 0, retain)
+	// Who is subscribed already sees that it is retained only if it asked for that
+	// [MQTT-3.3.1-12], [MQTT-3.3.1-13].
+	live.expect("r/1 q2: old", "r/1 q1: one", "r/2 q0: two", "r/1 q0: not retained", "r q2: parent")
+
+	handling := func(n byte) func(*packets.Subscribe) {
+		return func(p *packets.Subscribe) { p.Subscriptions[0].RetainHandling = n }
+	}
+	c := connect(t, s, "c")
+	c.subscribe("r/+", 1, handling(2)) // [MQTT-3.3.1-11]
+	c.nothing()
+	c.subscribe("r/+", 1, handling(1)) // [MQTT-3.3.1-10]: there was a subscription
+	c.nothing()
+	c.subscribe("r/+", 1, handling(0), identifier(5)) // [MQTT-3.3.1-9]
+	c.expect("r/1 q1 retained ids [5]: one", "r/2 q0 retained ids [5]: two")
+	c.subscribe("#", 2, handling(1), func(p *packets.Subscribe) { p.Subscriptions[0].RetainAsPublished = true })
+	c.expect("r/1 q1 retained: one", "r/2 q0 retained: two", "r q2 retained: parent")
+	c.subscribe("$share/g/r/+", 1) // none to a shared subscription: 4.8.2
+	c.nothing()
+	c.unsubscribe("$share/g/r/+")
+	pub.publish("r/1", 1, "", 0, retain) // removes [MQTT-3.3.1-6], [MQTT-3.3.1-7]
+	c.expect("r/1 q1 retained ids [5]: ")
+	pub.publish("r/3", 1, "again", 0, retain)
+	c.expect("r/3 q1 retained ids [5]: again")
+	d := connect(t, s, "d")
+	d.subscribe("r/#", 0)
+	d.expect("r/2 q0 retained: two", "r q0 retained: parent", "r/3 q0 retained: again")
+	d.nothing()
+	s.await(t, func(st broker.Stats) bool { return st.Retained == 3 })
+}
+
+// TestRetainedLimits: there is room for so many, and what expired makes room.
+func TestRetainedLimits(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxRetained: 2, MaxRetainedBytes: 2000}})
+	c := connect(t, s, "c")
+	c.publish("a", 1, "1", 0x10, retain)
+	c.publish("$b", 1, "2", 0x10, retain, expiry(10))
+	c.publish("c", 1, "3", 0x97, retain)
+	c.publish("c", 2, "3", 0x97, retain)
+	c.publish("a", 1, "replaced", 0x10, retain)
+	c.publish("a", 1, strings.Repeat("x", 2000), 0x97, retain)
+	s.advance(10 * time.Second)
+	c.publish("c", 1, "3", 0x10, retain)
+	c.publish("a", 1, "", 0x10, retain)
+	c.publish("d", 1, "4", 0x10, retain)
+	c.subscribe("#", 0)
+	c.expect("c q0 retained: 3", "d q0 retained: 4")
+	c.publish(strings.Repeat("/", 1000), 1, "5", 0x97, retain)
+}
+
+// TestWill: [MQTT-3.1.2-8], [MQTT-3.1.2-10], [MQTT-3.14.4-3], [MQTT-3.1.3-9] and the
+// properties of 3.1.3.2.
+func TestWill(t *testing.T) {
+	s := start(t, broker.Options{})
+	watch := connect(t, s, "watch")
+	watch.subscribe("w/#", 2)
+	will := func(name string, delay uint32) func(*packets.Connect) {
+		return func(p *packets.Connect) {
+			p.WillFlag, p.WillTopic, p.WillMessage, p.WillQOS, p.WillRetain = true, "w/"+name, []byte(p.ClientID), 1, true
+			p.WillProperties = &packets.Properties{WillDelayInterval: &delay}
+			p.Properties.SessionExpiryInterval = pointer(uint32(100))
+		}
+	}
+	gone := func(c *client) {
+		c.conn.Close()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	}
+	// paho's encoder leaves properties of wills out: here are all of them.
+	c := dial(t, s, "lost")
+	c.raw("\x10\x43\x00\x04MQTT\x05\x2e\x00\x3c\x00\x00\x04lost" +
+		"\x24\x18\x00\x00\x00\x00\x01\x01\x26\x00\x01k\x00\x01v\x02\x00\x00\x00\x09\x03\x00\x01c\x08\x00\x01r\x09\x00\x01d\x26\x00\x00\x00\x00" +
+		"\x00\x05w/now\x00\x04lost")
+	c.expect("CONNACK 0x00")
+	gone(c)
+	p := watch.receive().Content.(*packets.Publish)
+	want := &packets.Publish{Topic: "w/now", QoS: 1, PacketID: p.PacketID, Payload: []byte("lost"), Properties: &packets.Properties{
+		PayloadFormat: pointer(byte(1)), MessageExpiry: pointer(uint32(9)), ContentType: "c", ResponseTopic: "r", CorrelationData: []byte("d"),
+		User: []packets.User{{Key: "k", Value: "v"}, {}},
+	}}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("will (-want +got):\n%s", diff)
+	}
+	watch.subscribe("w/now", 0)
+	watch.expect("w/now q0 retained: lost")
+
+	c = connect(t, s, "clean", will("none", 0))
+	c.send(&packets.Disconnect{Properties: &packets.Properties{}})
+	c.ended()
+	c = connect(t, s, "asked", will("asked", 0))
+	c.send(&packets.Disconnect{ReasonCode: 0x04, Properties: &packets.Properties{}})
+	c.ended()
+	watch.expect("w/asked q1: asked")
+	c = connect(t, s, "wrong", will("wrong", 0))
+	c.raw("\x00\x00")
+	c.ended("DISCONNECT 0x82")
+	watch.expect("w/wrong q1: wrong")
+
+	gone(connect(t, s, "late", will("late", 10)))
+	s.advance(9 * time.Second)
+	watch.nothing()
+	s.advance(time.Second)
+	watch.expect("w/late q1: late")
+
+	gone(connect(t, s, "back", will("back", 10)))
+	s.advance(9 * time.Second)
+	c = resume(t, s, "back", will("not yet", 0)) // nor is the new will sent at the time of the old one
+	s.advance(20 * time.Second)
+	watch.nothing()
+	gone(c)
+	watch.expect("w/not yet q1: back")
+
+	gone(connect(t, s, "anew", will("anew", 10)))
+	c = connect(t, s, "anew") // which ends the session
+	watch.expect("w/anew q1: anew")
+	gone(c)
+
+	gone(connect(t, s, "short", will("short", 1000)))
+	s.advance(99 * time.Second)
+	watch.nothing()
+	s.advance(time.Second) // the end of the session
+	watch.expect("w/short q1: short")
+
+	connect(t, s, "taken", will("taken", 0))
+	connect(t, s, "taken")
+	watch.expect("w/taken q1: taken")
+}
+
+// TestShared: MQTT 5, 4.8.2. Each message goes to one member of each group.
+func TestShared(t *testing.T) {
+	s := start(t, broker.Options{})
+	pub := connect(t, s, "pub")
+	a, b, other, plain := connect(t, s, "a"), connect(t, s, "b"), connect(t, s, "other"), connect(t, s, "plain")
+	a.subscribe("$share/g/t/+", 2, identifier(4))
+	b.subscribe("$share/g/t/+", 0)
+	other.subscribe("$share/h/t/+", 1)
+	plain.subscribe("t/1", 1)
+	for i := range 4 {
+		pub.publish("t/1", 1, fmt.Sprint(i), 0)
+		other.expect(fmt.Sprintf("t/1 q1: %d", i))
+		plain.expect(fmt.Sprintf("t/1 q1: %d", i))
+	}
+	a.expect("t/1 q1 ids [4]: 0", "t/1 q1 ids [4]: 2")
+	b.expect("t/1 q0: 1", "t/1 q0: 3") // with the QoS that each has [MQTT-4.8.2-3]
+	a.nothing()
+	b.nothing()
+	a.unsubscribe("$share/g/t/+")
+	b.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 4 })
+	pub.publish("t/2", 1, "h", 0)
+	other.expect("t/2 q1: h")
+	other.unsubscribe("$share/h/t/+")
+	pub.publish("t/2", 1, "nobody", 0x10)
+}
+
+// TestSharedRoom: a member that has no room is passed over.
+func TestSharedRoom(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{Queue: 1}})
+	pub := connect(t, s, "pub")
+	busy, free := connect(t, s, "busy", receiveMaximum(1)), connect(t, s, "free")
+	away := connect(t, s, "away", lasting)
+	for _, c := range []*client{busy, free, away} {
+		c.subscribe("$share/g/t", 1)
+	}
+	away.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 3 })
+	for i := range 4 {
+		pub.publish("t", 1, fmt.Sprint(i), 0)
+	}
+	busy.read()
+	free.expect("t q1: 1", "t q1: 2", "t q1: 3")
+	free.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 2 })
+	pub.publish("t", 1, "4", 0) // waits for busy
+	busy.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	// What busy had goes to the one that is left: "0" is kept, there is no room for "4".
+	pub.publish("t", 1, "5", 0x97)
+	away = resume(t, s, "away")
+	away.expect("t q1: 0")
+	away.nothing()
+	pub.publish("t", 1, "6", 0)
+	away.expect("t q1: 6")
+}
+
+// TestSharedMemberLeaves: what a member did not acknowledge goes to another when its
+// session ends, but what was sent with QoS 2 does not [MQTT-4.8.2-4], [MQTT-4.8.2-5].
+func TestSharedMemberLeaves(t *testing.T) {
+	s := start(t, broker.Options{})
+	pub := connect(t, s, "pub")
+	for _, keeps := range []bool{false, true} {
+		leaver := connect(t, s, "leaver", receiveMaximum(4), func(p *packets.Connect) {
+			if keeps {
+				lasting(p)
+			}
+		})
+		leaver.subscribe("$share/g/t", 2)
+		for i := range 6 {
+			pub.publish("t", byte(1+i%2), fmt.Sprint(i), 0)
+		}
+		for range 4 {
+			leaver.read()
+		}
+		leaver.send(&packets.Puback{PacketID: 1, Properties: &packets.Properties{}})
+		leaver.read()
+		stayer := connect(t, s, "stayer")
+		stayer.subscribe("$share/g/t", 1)
+		leaver.conn.Close()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 2 })
+		if keeps { // until the session ends
+			stayer.nothing()
+			s.advance(time.Hour)
+		}
+		stayer.expect("t q1: 2", "t q1: 4", "t q1: 5")
+		stayer.nothing()
+		stayer.conn.Close()
+		s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
+	}
+	s.await(t, func(st broker.Stats) bool { return st.Subscriptions == 0 && st.Sessions == 1 })
+}
+
+// TestSubscriptionLimit: a client cannot subscribe without end.
+func TestSubscriptionLimit(t *testing.T) {
+	s := start(t, broker.Options{Limits: broker.Limits{MaxSubscriptions: 2, MaxSessions: 1}})
+	c := connect(t, s, "c")
+	c.subscribe("a", 0)
+	c.subscribe("b", 0)
+	c.subscription("c", 0)
+	c.expect("SUBACK 151")
+	c.subscribe("b", 1)
+	c.unsubscribe("a")
+	c.subscribe("c", 0)
+	d := dial(t, s, "d")
+	d.send(d.connection())
+	d.ended("CONNACK 0x97")
+}
+
+// TestSys: the broker's own figures, every 10 s while somebody is subscribed.
+func TestSys(t *testing.T) {
+	s := start(t, broker.Options{Version: "1.2"})
+	other := connect(t, s, "other", lasting)
+	other.subscribe("a", 0)
+	other.publish("r", 1, "x", 0x10, retain)
+	other.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
+	c := connect(t, s, "c")
+	c.subscribe("#", 0)
+	c.expect("r q0 retained: x")
+	c.nothing()
+	s.advance(25 * time.Second)
+	c.subscribe("$SYS/#", 0)
+	read := func(flags string) map[string]string {
+		t.Helper()
+		values := map[string]string{}
+		for range 11 {
+			text := c.describe(c.receive())
+			topic, value, _ := strings.Cut(text, " q0"+flags+": ")
+			values[strings.TrimPrefix(topic, "$SYS/broker/")] = value
+		}
+		return values
+	}
+	first := read(" retained")
+	for topic, want := range map[string]string{
+		"version": "1.2", "uptime": "25 seconds", "clients/connected": "1", "clients/disconnected": "1", "clients/total": "2",
+		"subscriptions/count": "3", "retained messages/count": "1", "messages/received": "1",
+	} {
+		if first[topic] != want {
+			t.Errorf("%s is %q, want %q", topic, first[topic], want)
+		}
+	}
+	c.nothing()
+	s.advance(10 * time.Second)
+	second := read("")
+	for _, topic := range []string{"uptime", "messages/sent", "bytes/sent", "bytes/received"} {
+		if second[topic] == first[topic] || second[topic] == "" {
+			t.Errorf("%s stays %q", topic, first[topic])
+		}
+	}
+	c.nothing()
+	s.advance(10 * time.Second)
+	if third := read(""); third["uptime"] != "45 seconds" {
+		t.Errorf("uptime is %q", third["uptime"])
+	}
+	c.nothing()
+	c.unsubscribe("$SYS/#")
+	s.advance(time.Minute)
+	c.nothing()
+}

@@ -1,0 +1,202 @@
+package broker_test
+
+import (
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/testkit/pipenet"
+)
+
+// pipes is a listener without a network, for virtual time.
+type pipes struct{ *pipenet.Listener }
+
+func (p pipes) dial(t *testing.T, id string) *client {
+	t.Helper()
+	conn, err := p.Dial(t.Context(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{t: t, conn: conn, id: id, releasing: make(map[uint16]bool)}
+}
+
+// inVirtualTime runs a test with a broker whose time passes when all wait.
+func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server, pipes)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pipes{pipenet.Listen()}
+		s := newServer(o, p.Addr())
+		s.Serve(p)
+		test(t, s, p)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestKeepAlive: one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
+// and any packet counts.
+func TestKeepAlive(t *testing.T) {
+	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p pipes) {
+		start := time.Now()
+		c := p.dial(t, "c")
+		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
+		time.Sleep(14 * time.Second)
+		c.send(&packets.Pingreq{})
+		c.expect("PINGRESP")
+		time.Sleep(14 * time.Second)
+		c.publish("t", 1, "", 0x10)
+		c.conn.SetReadDeadline(time.Time{})
+		packet, err := packets.ReadPacket(c.conn)
+		if err != nil || c.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 43*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		c.conn.Close()
+		// Without one, the broker's own counts; a client of MQTT 3.1.1 cannot be told.
+		d, e := p.dial(t, "d"), p.dial(t, "e")
+		d.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		e.raw("\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01e")
+		e.bytes("\x20\x02\x00\x00")
+		time.Sleep(149 * time.Second)
+		d.nothing()
+		start = time.Now()
+		d.conn.SetReadDeadline(time.Time{})
+		if packet, err := packets.ReadPacket(d.conn); err != nil || d.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 150*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		time.Sleep(24 * time.Hour)
+		e.raw("\xc0\x00")
+		e.bytes("\xd0\x00")
+		d.conn.Close()
+		e.conn.Close()
+	})
+}
+
+// TestKeepAliveOfPackets: bytes of a packet that does not end are no packet [MQTT-3.1.2-22].
+func TestKeepAliveOfPackets(t *testing.T) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
+		start := time.Now()
+		c := p.dial(t, "c")
+		c.hello(func(p *packets.Connect) { p.KeepAlive = 10 })
+		c.raw("\x30\x7f")
+		for range 14 {
+			time.Sleep(time.Second)
+			c.raw("x")
+		}
+		c.conn.SetReadDeadline(time.Time{})
+		packet, err := packets.ReadPacket(c.conn)
+		if err != nil || c.describe(packet) != "DISCONNECT 0x8d" || time.Since(start) != 15*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		c.conn.Close()
+	})
+}
+
+// halves is a connection whose two directions end separately, as in TCP.
+type halves struct {
+	net.Conn // to read
+	out      net.Conn
+	closed   *atomic.Value // the time
+}
+
+func (h halves) Write(p []byte) (int, error)        { return h.out.Write(p) }
+func (h halves) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
+func (h halves) CloseWrite() error                  { return h.out.Close() }
+
+func (h halves) Close() error {
+	h.closed.CompareAndSwap(nil, time.Now())
+	return errors.Join(h.out.Close(), h.Conn.Close())
+}
+
+// TestLinger: a client that is still sending when it is disconnected has time to find out
+// why (MQTT 5, 4.13), but not for ever.
+func TestLinger(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bytes int // one each 150 ms
+		want  time.Duration
+	}{
+		"silent":       {0, 200 * time.Millisecond},
+		"sends more":   {10, 1700 * time.Millisecond},
+		"sends always": {100, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
+				ourIn, theirOut := net.Pipe()
+				theirIn, ourOut := net.Pipe()
+				var closed atomic.Value
+				if err := p.Connect(t.Context(), halves{theirIn, theirOut, &closed}); err != nil {
+					t.Fatal(err)
+				}
+				ours := halves{ourIn, ourOut, new(atomic.Value)}
+				defer ours.Close()
+				c := &client{t: t, conn: ours, id: "c"}
+				c.hello()
+				start := time.Now()
+				c.raw("\x00\x00")
+				c.ended("DISCONNECT 0x82")
+				for range tt.bytes {
+					time.Sleep(150 * time.Millisecond)
+					if _, err := ours.Write([]byte("x")); err != nil {
+						break
+					}
+				}
+				time.Sleep(time.Second)
+				if took := closed.Load().(time.Time).Sub(start); took != tt.want {
+					t.Errorf("closed after %v, want %v", took, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestConnectTimeout: a connection that says nothing does not stay (MQTT 5, 3.1.4).
+func TestConnectTimeout(t *testing.T) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
+		start := time.Now()
+		c := p.dial(t, "c")
+		c.raw("\x10")
+		if _, err := c.conn.Read(make([]byte, 1)); err == nil || time.Since(start) != 30*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// TestTimers: what comes due does so by itself.
+func TestTimers(t *testing.T) {
+	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p pipes) {
+		watch := p.dial(t, "watch")
+		watch.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
+		watch.subscribe("w", 0)
+		c := p.dial(t, "c")
+		c.hello(func(p *packets.Connect) {
+			p.WillFlag, p.WillTopic, p.WillProperties = true, "w", &packets.Properties{WillDelayInterval: pointer(uint32(20))}
+			p.Properties.SessionExpiryInterval = pointer(uint32(60))
+		})
+		c.conn.Close()
+		synctest.Wait()
+		start := time.Now()
+		watch.conn.SetReadDeadline(time.Time{})
+		if packet, err := packets.ReadPacket(watch.conn); err != nil || watch.describe(packet) != "w q0: " || time.Since(start) != 20*time.Second {
+			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
+		}
+		sessions := func() int {
+			s.Lock()
+			defer s.Unlock()
+			return s.Stats().Sessions
+		}
+		time.Sleep(39 * time.Second)
+		synctest.Wait()
+		before := sessions()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if after := sessions(); before != 2 || after != 1 {
+			t.Errorf("%d sessions, then %d", before, after)
+		}
+		watch.conn.Close()
+	})
+}

@@ -1,0 +1,13 @@
+//go:build !windows
+
+package files
+
+import (
+	"io/fs"
+	"os"
+)
+
+// Open is [os.OpenFile].
+func OpenPrivate(name string, flag int, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, mode)
+}

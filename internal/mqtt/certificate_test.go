@@ -1,0 +1,144 @@
+package mqtt_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/mosquitto"
+)
+
+// client is a certificate that a client may log in with.
+func (c *ca) client() tls.Certificate {
+	cert, key := c.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "device"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+// listenerTLS is the configuration of a Mosquitto listener with a certificate.
+func listenerTLS(t *testing.T, authority *ca) string {
+	t.Helper()
+	cert := authority.server().Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey.(*ecdsa.PrivateKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "certfile " + writePEM(t, "CERTIFICATE", cert.Certificate[0]) + "\nkeyfile " + writePEM(t, "PRIVATE KEY", key) + "\n"
+}
+
+// mutualTLS runs a test against brokers that want a client certificate of that
+// authority, with each version of TLS.
+func mutualTLS(t *testing.T, authority *ca, test func(t *testing.T, address string, namesAuthorities bool, config *tls.Config)) {
+	t.Helper()
+	versions := func(t *testing.T, address string, namesAuthorities bool) {
+		for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
+			t.Run(name, func(t *testing.T) {
+				config := trust(t, authority)
+				config.MinVersion, config.MaxVersion = version, version
+				test(t, address, namesAuthorities, config)
+			})
+		}
+	}
+	t.Run("emulator", func(t *testing.T) {
+		config := authority.server()
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		config.ClientCAs.AddCert(authority.cert)
+		versions(t, emulator.Start(t, emulator.Options{TLS: config}).Addr().String(), true)
+	})
+	t.Run("mosquitto", func(t *testing.T) {
+		broker := mosquitto.Start(t, "", mosquitto.Anonymous+"\n"+listenerTLS(t, authority)+
+			"cafile "+writePEM(t, "CERTIFICATE", authority.cert.Raw)+"\nrequire_certificate true")
+		versions(t, broker.Addresses[0], false)
+	})
+}
+
+func TestClientCertificate(t *testing.T) {
+	authority, foreign := newCA(t), newCA(t)
+	good := authority.client()
+	mutualTLS(t, authority, func(t *testing.T, address string, namesAuthorities bool, config *tls.Config) {
+		stage := mqtt.StageConnect // TLS 1.3 tells the client only after the handshake
+		if config.MaxVersion == tls.VersionTLS12 {
+			stage = mqtt.StageTLS
+		}
+		fails := func(config *tls.Config, given bool) {
+			t.Helper()
+			for range 20 { // the alert and the reset race
+				_, err := mqtt.Dial(within(t), mqtt.Options{Address: address, TLS: config, ClientID: "c", Subscribe: []string{"t"}})
+				dialError, ok := errors.AsType[*mqtt.DialError](err)
+				refused, typed := errors.AsType[*mqtt.ClientCertificateError](err)
+				if !ok || dialError.Stage != stage || !typed || refused.Given != given {
+					t.Errorf("given %t: %v", given, err)
+				}
+			}
+		}
+		works := func(config *tls.Config) {
+			t.Helper()
+			conn := dial(t, address, mqtt.Options{TLS: config})
+			if err := conn.Subscribe(within(t), "t"); err != nil {
+				t.Error(err)
+			}
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		fails(config, false)
+
+		// One of a foreign authority is sent to a broker that does not name its own,
+		// and by a client that insists.
+		foreigner := foreign.client()
+		insists := config.Clone()
+		insists.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &foreigner, nil }
+		fails(insists, true)
+		config.Certificates = []tls.Certificate{foreigner}
+		fails(config, !namesAuthorities)
+		_, err := mqtt.Dial(within(t), mqtt.Options{Address: address, TLS: config, ClientID: "c", Subscribe: []string{"t"}})
+		refused, _ := errors.AsType[*mqtt.ClientCertificateError](err)
+		text := fmt.Sprintf("the client certificate was not sent, because it is issued by %q, and the broker asked for one of %q", foreign.cert.Subject, authority.cert.Subject)
+		if refused == nil || (refused.Unfit != nil) != namesAuthorities || namesAuthorities && !strings.Contains(err.Error(), text) {
+			t.Errorf("%v, want %q", err, text)
+		}
+
+		config.Certificates = []tls.Certificate{good, foreigner}
+		if namesAuthorities {
+			config.Certificates = []tls.Certificate{foreigner, good}
+		}
+		works(config)
+		insists.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &good, nil }
+		works(insists)
+	})
+}
+
+// TestClientCertificateIsNotBlamed: what a broker says itself is the reason.
+func TestClientCertificateIsNotBlamed(t *testing.T) {
+	authority := newCA(t)
+	config := authority.server()
+	config.ClientAuth = tls.RequestClientCert
+	server := emulator.Start(t, emulator.Options{TLS: config, Users: map[string]string{}})
+	_, err := mqtt.Dial(within(t), mqtt.Options{Address: server.Addr().String(), TLS: trust(t, authority), ClientID: "c"})
+	if code, _ := mqtt.ReasonCode(err); code != mqtt.ReasonBadLogin || has[*mqtt.ClientCertificateError](err) {
+		t.Errorf("%v", err)
+	}
+	if text := fmt.Sprint(&mqtt.ClientCertificateError{Err: mqtt.ErrBrokerClosed}); text != "the broker asked for a client certificate and got none: the broker closed the connection" {
+		t.Error(text)
+	}
+}
+
+// TestClientCertificateWebSocket: the refusal comes with the upgrade then.
+func TestClientCertificateWebSocket(t *testing.T) {
+	authority := newCA(t)
+	config := authority.server()
+	config.ClientAuth = tls.RequireAnyClientCert
+	server := emulator.Start(t, emulator.Options{TLS: config, WebSocket: "127.0.0.1:0"})
+	for range 20 {
+		_, err := mqtt.Dial(within(t), mqtt.Options{Address: server.WebSocketAddr().String(), TLS: trust(t, authority), WebSocket: "/mqtt"})
+		if dialError, ok := errors.AsType[*mqtt.DialError](err); !ok || dialError.Stage != mqtt.StageWebSocket || !has[*mqtt.ClientCertificateError](err) {
+			t.Errorf("%v", err)
+		}
+	}
+}

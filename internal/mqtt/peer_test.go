@@ -1,0 +1,163 @@
+package mqtt_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/testpeer"
+)
+
+// TestMain checks after all tests that no connection left a goroutine behind,
+// neither closed, nor lost, nor never come about.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if left := goroutines(); code == 0 && left != "" {
+		fmt.Fprintf(os.Stderr, "goroutines are left:\n%s\n", left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// goroutines returns the stacks of the connections' goroutines. One that has told
+// the WaitGroup that it ends is given the time to.
+func goroutines() string {
+	stacks := make([]byte, 1<<20)
+	for deadline := time.Now().Add(2 * time.Second); ; runtime.Gosched() {
+		var left []string
+		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+			if strings.Contains(s, "created by github.com/sscli/sscli/internal/mqtt.(*Conn)") {
+				left = append(left, s)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return strings.Join(left, "\n\n")
+		}
+	}
+}
+
+// A peer is a hostile, or merely odd, broker: it sends the bytes that a test gives
+// it. What a decent broker does is tested with the emulator.
+type peer struct {
+	net.Conn
+	t *testing.T
+}
+
+// hostile runs script for the first connection to the address that it returns, and
+// hangs up after it.
+func hostile(t *testing.T, script func(*peer)) string {
+	t.Helper()
+	return testpeer.Serve(t, func(n int, nc net.Conn) {
+		if n == 0 {
+			script(&peer{nc, t})
+			return
+		}
+		<-t.Context().Done()
+	})
+}
+
+// read returns the next packet, which must be of that type. Otherwise the script
+// ends.
+func (p *peer) read(packet byte) *packets.ControlPacket {
+	cp, err := packets.ReadPacket(p)
+	if err != nil {
+		if p.t.Context().Err() == nil {
+			p.t.Errorf("the peer waits for packet type %d: %v", packet, err)
+		}
+		runtime.Goexit()
+	}
+	if cp.Type != packet {
+		p.t.Errorf("the peer got %s, want packet type %d", cp.PacketType(), packet)
+		runtime.Goexit()
+	}
+	return cp
+}
+
+// send writes bytes, in one write. That the other side has hung up is no surprise.
+func (p *peer) send(wire ...string) {
+	io.WriteString(p, strings.Join(wire, ""))
+}
+
+// silence reads until the other side has hung up.
+func (p *peer) silence() {
+	io.Copy(io.Discard, p)
+}
+
+// accept grants the login; the properties are of CONNACK.
+func (p *peer) accept(properties ...string) {
+	p.read(packets.CONNECT)
+	p.send(connack(0, properties...))
+}
+
+func connack(code byte, properties ...string) string {
+	all := strings.Join(properties, "")
+	return string([]byte{0x20, byte(3 + len(all)), 0, code, byte(len(all))}) + all
+}
+
+func puback(id uint16, code byte) string {
+	return string([]byte{0x40, 3, byte(id >> 8), byte(id), code})
+}
+
+func publish(topic, payload string, id uint16) string {
+	var b bytes.Buffer
+	cp := (&packets.Publish{Topic: topic, Payload: []byte(payload), QoS: 1, PacketID: id, Properties: &packets.Properties{}}).ToControlPacket()
+	if id == 0 {
+		cp.Content.(*packets.Publish).QoS = 0
+	}
+	cp.WriteTo(&b)
+	// paho writes the type into the flags, too.
+	wire := b.Bytes()
+	wire[0] = 0x30 | wire[0]&0x0F
+	return string(wire)
+}
+
+// within is the context of what has to come soon.
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func dial(t *testing.T, address string, o mqtt.Options) *mqtt.Conn {
+	t.Helper()
+	o.Address = address
+	if o.ClientID == "" {
+		o.ClientID = t.Name()
+	}
+	conn, err := mqtt.Dial(within(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// wait returns what comes on a channel, or fails.
+func wait[T any](t *testing.T, what string, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-within(t).Done():
+		t.Fatalf("%s did not come", what)
+		panic("unreachable")
+	}
+}
+
+// lost returns how the connection ended.
+func lost(t *testing.T, conn *mqtt.Conn) error {
+	t.Helper()
+	wait(t, "the end of the connection", conn.Done())
+	return conn.Err()
+}

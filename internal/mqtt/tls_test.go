@@ -1,0 +1,167 @@
+package mqtt_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/neterr"
+)
+
+// A ca is a certificate authority that lasts for a test.
+type ca struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newCA(t *testing.T) *ca {
+	t.Helper()
+	c := &ca{t: t}
+	c.cert, c.key = c.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "test CA " + rand.Text()}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	return c
+}
+
+// sign issues a certificate, the first one for itself.
+func (c *ca) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	c.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, by := c.cert, c.key
+	if parent == nil {
+		parent, by = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return cert, key
+}
+
+// server is the configuration of a broker on the loopback address.
+func (c *ca) server() *tls.Config {
+	cert, key := c.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "broker"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"broker.test"},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	})
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
+}
+
+// trust is the configuration of a client that trusts that authority only, or none.
+func trust(t *testing.T, c *ca) *tls.Config {
+	t.Helper()
+	config := &tls.Config{RootCAs: x509.NewCertPool()}
+	if c != nil {
+		config.RootCAs.AddCert(c.cert)
+	}
+	return config
+}
+
+func TestTLS(t *testing.T) {
+	authority := newCA(t)
+	server := emulator.Start(t, emulator.Options{TLS: authority.server()})
+	messages := make(chan mqtt.Message, 1)
+	conn := dial(t, server.Addr().String(), mqtt.Options{
+		TLS: trust(t, authority), Subscribe: []string{"t"}, OnMessage: func(m mqtt.Message) { messages <- m },
+	})
+	acked := make(chan error, 1)
+	if err := conn.Publish(t.Context(), mqtt.Message{Topic: "t", Payload: []byte("hello")}, func(err error) { acked <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, "the acknowledgement", acked); err != nil {
+		t.Error(err)
+	}
+	if m := wait(t, "the message", messages); string(m.Payload) != "hello" {
+		t.Errorf("%+v", m)
+	}
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNoConnection holds the stage and the cause of connections that do not get as
+// far as MQTT.
+func TestNoConnection(t *testing.T) {
+	authority := newCA(t)
+	secure := emulator.Start(t, emulator.Options{TLS: authority.server()}).Addr().String()
+	plain := emulator.Start(t).Addr().String()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	wrongName := trust(t, authority)
+	wrongName.ServerName = "elsewhere.test"
+	clientCert := authority.server()
+	clientCert.ClientAuth = tls.RequireAnyClientCert
+	mutual := emulator.Start(t, emulator.Options{TLS: clientCert}).Addr().String()
+
+	for _, test := range []struct {
+		name  string
+		o     mqtt.Options
+		stage mqtt.Stage
+		is    func(error) bool
+	}{
+		{"unknown CA", mqtt.Options{Address: secure, TLS: trust(t, nil)}, mqtt.StageTLS, has[x509.UnknownAuthorityError]},
+		{"wrong host name", mqtt.Options{Address: secure, TLS: wrongName}, mqtt.StageTLS, has[x509.HostnameError]},
+		{"TLS to a port without", mqtt.Options{Address: plain, TLS: trust(t, authority)}, mqtt.StageTLS, is(mqtt.ErrBrokerClosed)},
+		{"TLS to HTTP", mqtt.Options{Address: hostile(t, func(p *peer) {
+			io.ReadFull(p, make([]byte, 5))
+			p.send("HTTP/1.1 400 Bad Request\r\n\r\n")
+			p.silence()
+		}), TLS: trust(t, authority)}, mqtt.StageTLS, has[tls.RecordHeaderError]},
+		// Go's servers answer with nothing, OpenSSL's with an alert, which is a MalformedError.
+		{"plain to a TLS port", mqtt.Options{Address: secure}, mqtt.StageConnect, is(mqtt.ErrBrokerClosed)},
+		// TLS 1.3 tells the client only after the handshake.
+		{"without a client certificate", mqtt.Options{Address: mutual, TLS: trust(t, authority)}, mqtt.StageConnect, has[*mqtt.ClientCertificateError]},
+		{"no such name", mqtt.Options{Address: "broker.invalid:1883"}, mqtt.StageLookup, has[*net.DNSError]},
+		{"refused", mqtt.Options{Address: closed.Addr().String()}, mqtt.StageTCP, is(neterr.Refused)},
+		{"no port", mqtt.Options{Address: "127.0.0.1"}, mqtt.StageTCP, has[*net.AddrError]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.o.ClientID = "c"
+			_, err := mqtt.Dial(within(t), test.o)
+			dialError, ok := errors.AsType[*mqtt.DialError](err)
+			if !ok || dialError.Stage != test.stage || !test.is(err) {
+				t.Errorf("%v (%T)", err, errors.Unwrap(err))
+			}
+		})
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := mqtt.Dial(ctx, mqtt.Options{Address: plain, ClientID: "c"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want context.Canceled", err)
+	}
+}
+
+func has[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}

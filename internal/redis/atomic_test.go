@@ -1,0 +1,92 @@
+package redis_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/redistest"
+)
+
+// TestLongTransactions: what a transaction, and an MSET, may do in one step is bounded, because
+// other clients wait.
+func TestLongTransactions(t *testing.T) {
+	_, c := start(t, emulator.Options{})
+	pairs := func(n int) []string {
+		words := []string{"MSET"}
+		for i := range n {
+			words = append(words, fmt.Sprint(i), "v")
+		}
+		return words
+	}
+	c.Expect(t, "-ERR more than 16383 keys cannot be set in one step\r\n", pairs(16_384)...)
+	for _, prefix := range []string{"", "a", "b", "c"} {
+		words := pairs(16_383)
+		for i := 1; i < len(words); i += 2 {
+			words[i] = prefix + words[i]
+		}
+		c.Expect(t, "+OK\r\n", words...)
+	}
+
+	c.Expect(t, "+OK\r\n", "MULTI")
+	for _, command := range []string{"KEYS *x", "DBSIZE", "KEYS *x", "SCAN 0 COUNT 10000", "FLUSHALL", "SET a b"} {
+		c.Expect(t, "+QUEUED\r\n", strings.Fields(command)...)
+	}
+	const refused = "-ERR the transaction would look at more than 100000 keys\r\n"
+	c.Expect(t, "*6\r\n*0\r\n:65532\r\n"+refused+refused+refused+"+OK\r\n", "EXEC")
+	c.Expect(t, ":65533\r\n", "DBSIZE")
+
+	c.Expect(t, "+OK\r\n", "MULTI")
+	c.Expect(t, "+QUEUED\r\n", pairs(16_383)...)
+	c.Expect(t, "-ERR the transaction is too large\r\n", "SET", "a", "b")
+	c.Expect(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	c.Expect(t, ":16383\r\n", append([]string{"DEL"}, keysOf(pairs(16_383))...)...)
+}
+
+// TestLargeTransactions: the bytes that a transaction writes are bounded, because other clients wait
+// until it ends.
+func TestLargeTransactions(t *testing.T) {
+	_, c := start(t, emulator.Options{})
+	const refused = "-ERR the transaction would write more than 8 MiB of values\r\n"
+	value := strings.Repeat("v", 3_000_000)
+	c.Expect(t, "+OK\r\n", "SET", "k", value)
+	for _, command := range []string{
+		"APPEND k x", "SETRANGE k 0 x", "SETBIT j 90000000 1", "COPY k j REPLACE", "EXPIRE k 1000", "SETRANGE j 9000000 x",
+	} {
+		c.Expect(t, "+OK\r\n", "SET", "j", value)
+		c.Expect(t, "+OK\r\n", "MULTI")
+		for range 6 {
+			c.Expect(t, "+QUEUED\r\n", strings.Fields(command)...)
+		}
+		c.Expect(t, "+QUEUED\r\n", "PING")
+		if got := c.Do(t, "EXEC"); !strings.HasSuffix(got, refused+refused+refused+"+PONG\r\n") {
+			t.Errorf("%s: got %.200q", command, got)
+		}
+	}
+}
+
+func keysOf(mset []string) (keys []string) {
+	for i := 1; i < len(mset); i += 2 {
+		keys = append(keys, mset[i])
+	}
+	return keys
+}
+
+// TestManyForeignPatterns: patterns that cannot match cost time too, so a client with more of them than
+// may delay others is disconnected.
+func TestManyForeignPatterns(t *testing.T) {
+	s, c := start(t, emulator.Options{})
+	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	words := []string{"PSUBSCRIBE"}
+	for i := range 70_000 {
+		words = append(words, fmt.Sprintf("p%d*", i))
+	}
+	if err := sub.Send(words...); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.HasPrefix(c.Do(t, "PUBSUB", "NUMPAT"), ":70000") {
+	}
+	c.Expect(t, ":0\r\n", "PUBLISH", "other", "x")
+	sub.Closed(t)
+}

@@ -1,0 +1,388 @@
+package redis
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/socket"
+)
+
+// A conn is the connection of a client. Only the goroutine that reads the client's requests may use
+// fields that change, unless a field's comment says otherwise.
+type conn struct {
+	s       *Server
+	nc      net.Conn
+	socket  *socket.Conn // nil: not a plain TCP connection
+	id      int64
+	who     Caller // other goroutines read it with Server.mu held
+	since   time.Time
+	in      requestReader
+	parsed  [][][]byte // requests that parse has parsed
+	sizes   []int      // sizes of the requests in parsed, in bytes
+	running int        // index of the running request in parsed
+	out     *output    // used by all goroutines
+
+	certified     string    // user that the connection itself authenticates, for example by a certificate; empty: none
+	onlyUser      string    // the only user that may log in, from the certificate; empty: any
+	authenticated bool      // logged in, or no login is needed; other goroutines read it with Server.mu held
+	name          string    // other goroutines read it with Server.mu held
+	library       [2]string // name and version from CLIENT SETINFO; other goroutines read it with Server.mu held
+	resp3         bool
+	pushes        atomic.Bool // copy of resp3 for other goroutines
+	last          bool        // close the connection after the replies
+
+	w        []byte // replies that are not in out yet
+	mark     int    // offset in w of the running command's replies
+	sentHead []byte // beginning of the running command's reply if a part of it was sent; otherwise nil
+	muted    bool   // replies are dropped
+	muteFrom int    // offset in w from which replies are dropped
+	unmuted  []byte // messages that arrived between dropped replies
+	partial  bool   // the last reply in out is incomplete
+	replyOff bool   // CLIENT REPLY OFF
+	skip     int    // 2 during CLIENT REPLY SKIP, 1 during the next command; otherwise 0
+
+	pipeline pipeline        // used with a remote store only
+	window   *window         // shared by the commands of the pipeline
+	turn     <-chan struct{} // see awaitTurn
+
+	locked      bool      // this connection has locked the Local
+	lockedSince time.Time // when this connection locked the Local
+	holding     int       // number of commands that ran since lockedSince
+
+	multi       bool // a transaction has begun
+	executing   bool // EXEC is running
+	dropped     bool // the replies to the running transaction were dropped, see dropTransaction
+	abort       bool // EXEC must fail, because a command was not queued
+	queue       []queued
+	queuedBytes int
+	queuedArgs  int
+	looked      int                 // number of keys that the running transaction has examined, see look
+	rooms       []room              // memory for values that the running command stores
+	hasLarge    bool                // this connection has locked Server.large
+	large       []largeReply        // large values in the reply of the running command
+	written     int                 // bytes of the values that the running transaction has written
+	watched     map[string]struct{} // keys of WATCH; guarded by the Local's lock
+	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
+	waiting     atomic.Int64        // number of queued commands, for other goroutines; -1: no transaction
+
+	op      [1]Op  // reused by doInPlace
+	version []byte // version in the latest reply of a remote store, for Options.Observe
+
+	ticket    *admission.Ticket
+	input     charge // memory charged to an authenticated client, see chargeInput
+	nameBytes int    // estimated memory of the subscriptions and watched keys, in bytes
+	found     int    // capacity of the reply that KEYS is building, in bytes
+
+	subs [kinds]subscribed // other goroutines read them with Server.mu held
+
+	noEvict, noTouch atomic.Bool
+	active           atomic.Int64            // when the client last sent something, in nanoseconds since Server.started
+	lastCommand      atomic.Pointer[command] // the latest command; other goroutines read it for CLIENT LIST
+}
+
+// While it runs a pipeline, a connection unlocks the Local after about maxHolding commands or the time
+// maxHold, whichever comes first, so that other clients get a turn.
+const (
+	maxHolding = 256
+	maxHold    = 2 * time.Millisecond
+)
+
+// worthPrefetch is the minimum number of parsed requests whose keys are prefetched.
+const worthPrefetch = 8
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), subs: [kinds]subscribed{{}, {}, {}}}
+	c.waiting.Store(-1)
+	c.active.Store(int64(time.Since(s.started)))
+	return c
+}
+
+// serve reads and runs requests until the connection ends.
+func (c *conn) serve() error {
+	var from io.Reader = c.nc
+	if c.socket != nil {
+		from = c.socket
+	}
+	for {
+		c.forget()
+		if !c.chargeInput(c.in.needs()) {
+			c.awaitPipeline()
+			c.fail(errMemory)
+			c.finish()
+			return errMemory
+		}
+		if err := c.in.fill(from); err != nil {
+			c.s.endSubscriptions(c) // immediately, because the rest of the pipeline may take long
+			c.awaitPipeline()
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return err
+		}
+		c.active.Store(int64(time.Since(c.s.started)))
+		err := c.runAll()
+		c.unlock()
+		if c.last || err != nil {
+			c.s.endSubscriptions(c) // before the client can see that its connection is closed
+			c.finish()
+			return err
+		}
+		if !c.flush() {
+			return nil
+		}
+	}
+}
+
+// runAll runs the requests that have been read. It stops early if the connection is closed.
+func (c *conn) runAll() error {
+	for {
+		err := c.parse()
+		for i, args := range c.parsed {
+			c.running = i
+			if c.last || c.out.closed.Load() {
+				return nil
+			}
+			if c.s.local == nil && c.runInPipeline(args) {
+				continue
+			}
+			c.run(args)
+			if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
+				c.yield()
+				if c.out.length() >= fullOutput && !c.flush() {
+					return nil
+				}
+			}
+		}
+		switch {
+		case err == errIncomplete || c.last || c.out.closed.Load():
+			return nil
+		case err != nil:
+			c.awaitPipeline()
+			c.mark = len(c.w)
+			c.fail(err)
+			return err
+		}
+	}
+}
+
+// forget drops the requests that have run, so that they no longer occupy memory.
+func (c *conn) forget() {
+	c.in.reuse()
+	clear(c.parsed)
+	c.parsed, c.sizes = c.parsed[:0], c.sizes[:0]
+	c.op[0] = Op{}
+}
+
+// parse parses up to maxHolding of the requests that have been read. With a remote store, it parses only
+// one request. Before the login, it also parses only one, because different limits may apply to the next
+// request. If parse has parsed at least worthPrefetch requests, it prefetches their first arguments,
+// which usually are keys.
+func (c *conn) parse() (err error) {
+	c.in.unauthenticated = !c.authenticated
+	c.forget()
+	limit := maxHolding
+	if c.s.local == nil || !c.authenticated {
+		limit = 1
+	}
+	for err == nil && len(c.parsed) < limit {
+		var args [][]byte
+		if args, err = c.in.next(); err == nil {
+			c.parsed = append(c.parsed, args)
+			c.sizes = append(c.sizes, c.in.size)
+		}
+	}
+	if len(c.parsed) < worthPrefetch || c.s.opts.Prefetch == nil {
+		return err
+	}
+	c.lock()
+	keys := c.s.keys[:0]
+	for _, args := range c.parsed {
+		if len(args) > 1 {
+			keys = append(keys, args[1])
+		}
+	}
+	c.s.opts.Prefetch(keys)
+	clear(keys)
+	c.s.keys = keys
+	return err
+}
+
+// inputSizes returns three sizes in bytes: the running request, all requests in the buffer, and the
+// free part of the buffer.
+func (c *conn) inputSizes() (request, all, free int) {
+	all, free = c.in.fullness()
+	for i, size := range c.sizes {
+		if i == c.running {
+			request = size
+		}
+		all, free = all+size, free-size
+	}
+	return request, all, free
+}
+
+// lock locks the Local, if there is one, until unlock is called.
+func (c *conn) lock() {
+	if !c.locked && c.s.local != nil {
+		c.s.local.Lock()
+		c.locked, c.lockedSince, c.s.active = true, time.Now(), c
+	}
+}
+
+// unlock commits the replies, and then unlocks the Local if this connection has locked it. So the
+// replies precede the messages about later changes.
+func (c *conn) unlock() {
+	c.commit()
+	if c.locked {
+		c.s.active = nil
+		c.locked, c.holding = false, 0
+		c.s.local.Unlock()
+	}
+}
+
+// yield unlocks the Local and lets other goroutines run. Without Gosched, a goroutine that waits for
+// the Local would become runnable, but on a busy machine it would run only after Go's scheduler has
+// preempted this goroutine, 10 to 20 ms later.
+func (c *conn) yield() {
+	c.unlock()
+	runtime.Gosched()
+}
+
+// run runs one request.
+func (c *conn) run(args [][]byte) {
+	c.mark = len(c.w)
+	if c.replyOff || c.skip == 1 {
+		c.mute()
+	}
+	c.dispatch(args)
+	c.unmute()
+	if c.skip > 0 {
+		c.skip--
+	}
+	c.s.commands.Add(1)
+}
+
+// mute makes the connection drop all later replies, including the remaining replies of a running
+// transaction.
+func (c *conn) mute() {
+	if !c.muted {
+		c.muted, c.muteFrom = true, len(c.w)
+	}
+}
+
+// unmute makes the connection send replies again. It removes the dropped replies from c.w, but keeps the
+// messages that arrived between them.
+func (c *conn) unmute() {
+	if c.muted {
+		c.w = append(c.w[:c.muteFrom], c.unmuted...)
+		c.unmuted, c.muted = c.unmuted[:0], false
+	}
+}
+
+// dispatch runs, queues or refuses a request.
+func (c *conn) dispatch(args [][]byte) {
+	switch {
+	case equalFold(args[0], "quit"):
+		c.ok()
+		c.last = true
+		return
+	case equalFold(args[0], "post") || equalFold(args[0], "host:"): // from a browser, perhaps for a malicious web page
+		c.s.log.Warn("closing a connection that speaks HTTP", "client", c.who.ID)
+		c.last = true
+		return
+	}
+	cmd, unknownSub := c.s.table.lookup(args)
+	if err := c.refusal(cmd, unknownSub, args); err != nil {
+		c.abort = c.abort || c.multi
+		if cmd != nil && cmd.name == "exec" && c.s.local != nil {
+			c.discard()
+			err = &Error{Code: "EXECABORT", Text: "Transaction discarded because of: " + err.(*Error).Text}
+		}
+		c.fail(err)
+		c.observe(cmd, args, time.Time{})
+		return
+	}
+	if c.lastCommand.Load() != cmd {
+		c.lastCommand.Store(cmd)
+	}
+	if c.multi && cmd.flags&atOnce == 0 {
+		if err := c.enqueue(cmd, args); err != nil {
+			c.fail(err)
+		}
+		return
+	}
+	c.execute(cmd, args)
+}
+
+// refusal returns the error for a request that must be neither run nor queued. It returns nil for any other
+// request. The checks are in the order of Redis. The last two checks are only for a remote store.
+func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
+	switch {
+	case cmd == nil:
+		return unknownCommand(args)
+	case unknownSub:
+		return unknownSubcommand(cmd, args[1])
+	case !cmd.accepts(args):
+		return wrongArguments(cmd.fullName())
+	case !c.authenticated && cmd.flags&noAuth == 0:
+		return errNoAuth
+	case cmd.flags&needsAll != 0 && !c.mayAll():
+		return notPermitted(cmd)
+	case !c.resp3 && cmd.flags&whileSubscribed == 0 && c.subscriptions() > 0:
+		return &Error{Text: "Can't execute '" + cmd.fullName() + "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"}
+	case c.s.local == nil && cmd.flags&needsExpiry != 0:
+		return errNoExpiry
+	case c.s.local == nil && cmd.flags&needsLocal != 0:
+		return notAtomic(string(bytes.ToUpper([]byte(cmd.name))))
+	}
+	return nil
+}
+
+// execute runs a command. It locks the Local if the command uses the store, and runs the command again
+// if it returns errChanged.
+func (c *conn) execute(cmd *command, args [][]byte) {
+	var began time.Time
+	if c.s.opts.Observe != nil {
+		began = time.Now()
+	}
+	if cmd.flags&usesStore != 0 {
+		c.copyLarge(cmd, args)
+		c.lock()
+		c.holding++
+	}
+	err := cmd.run(c, args)
+	for err == errChanged {
+		c.rooms = nil
+		c.copyLarge(cmd, args)
+		c.lock()
+		err = cmd.run(c, args)
+	}
+	c.unlockLarge()
+	if err != nil {
+		c.last = c.last || c.sentHead != nil // a part of the reply was sent, and its rest will not follow
+		c.fail(err)
+	}
+	c.observe(cmd, args, began)
+	if len(c.large) > 0 && !c.executing {
+		c.sendLarge()
+	}
+	c.sentHead = nil
+}
+
+// time returns the time on the store's clock.
+func (c *conn) time() time.Time { return c.s.opts.Now() }
+
+// now returns the time in milliseconds since the Unix epoch.
+func (c *conn) now() int64 { return c.time().UnixMilli() }
+
+func equalFold(b []byte, lower string) bool {
+	return len(b) == len(lower) && bytes.EqualFold(b, []byte(lower))
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,100 @@
+package redis_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/redis"
+	"github.com/sscli/sscli/internal/testkit/redistest"
+)
+
+// TestLargeValues: commands do to large values what they do to small ones.
+func TestLargeValues(t *testing.T) {
+	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
+	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	sub.Do(t, "SUBSCRIBE", "__keyevent@0__:append")
+	const n = redis.LargeValue
+	value := bytes.Repeat([]byte("0123456789abcdef"), n/16)
+	bulk := func(v []byte) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(v), v) }
+	expect := func(want string, words ...string) {
+		t.Helper()
+		if got := c.Do(t, words...); got != want {
+			t.Fatalf("%.60q: got %d bytes, %.60q…, want %d, %.60q…", words, len(got), got, len(want), want)
+		}
+	}
+	expect("+OK\r\n", "SET", "k", string(value))
+	expect(bulk(value), "GET", "k")
+	expect(fmt.Sprintf(":%d\r\n", n+3), "APPEND", "k", "end")
+	value = append(value, "end"...)
+	expect(fmt.Sprintf(":%d\r\n", n+1000+1), "SETRANGE", "k", fmt.Sprint(n+1000), "x")
+	value = append(append(value, make([]byte, 1000-3)...), 'x')
+	expect(":0\r\n", "SETBIT", "k", "1", "1")
+	value[0] |= 0x40
+	expect(":1\r\n", "EXPIRE", "k", "1000")
+	expect(":1000\r\n", "TTL", "k")
+	expect(bulk(value), "GETEX", "k", "PERSIST")
+	expect(":-1\r\n", "TTL", "k")
+	expect(":1\r\n", "COPY", "k", "j")
+	expect("+OK\r\n", "RENAME", "j", "i")
+	expect("*3\r\n"+bulk(value)+"$-1\r\n"+bulk(value), "MGET", "k", "j", "i")
+	expect(bulk(value[1:n+1]), "GETRANGE", "k", "1", fmt.Sprint(n))
+	expect(bulk(value), "GETSET", "i", string(value[:n]))
+	expect(bulk(value[:n]), "GETDEL", "i")
+	expect("$-1\r\n", "SET", "k", "small", "NX")
+	expect("+OK\r\n", "MSET", "a", string(value), "b", "2", "c", string(value[1:]))
+	expect("*3\r\n"+bulk(value)+"$1\r\n2\r\n"+bulk(value[1:]), "MGET", "a", "b", "c")
+	expect("+OK\r\n", "SET", "a", "small")
+	expect(":5\r\n", "STRLEN", "a")
+
+	// A new value does not change the one that is being read.
+	slow := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	if err := slow.Send("GET", "k"); err != nil {
+		t.Fatal(err)
+	}
+	expect("+OK\r\n", "SET", "k", strings.Repeat("-", len(value)))
+	got, err := slow.Frame()
+	if err != nil || string(got) != bulk(value) && string(got) != bulk(bytes.Repeat([]byte("-"), len(value))) {
+		t.Errorf("a slow reader got another value, %v", err)
+	}
+}
+
+// TestConcurrentEdits: edits of a large value are atomic, though other clients use the store while a new
+// value is made.
+func TestConcurrentEdits(t *testing.T) {
+	s, c := start(t, emulator.Options{})
+	c.Expect(t, "+OK\r\n", "SET", "k", strings.Repeat("v", redis.LargeValue))
+	const clients, each = 4, 25
+	var editing sync.WaitGroup
+	for range clients {
+		other := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		editing.Go(func() {
+			for i := range each {
+				words := []string{"APPEND", "k", "x"}
+				if i%5 == 4 {
+					words = []string{"EXPIRE", "k", "1000"} // changes the version and not the value
+				}
+				if err := other.Send(words...); err != nil {
+					t.Error(err)
+				}
+				if reply, err := other.Frame(); err != nil || reply[0] != ':' {
+					t.Errorf("%.60q, %v", reply, err)
+				}
+			}
+		})
+	}
+	editing.Wait()
+	c.Expect(t, fmt.Sprintf(":%d\r\n", redis.LargeValue+clients*each*4/5), "STRLEN", "k")
+}
+
+// TestRefusedEdits: an edit that the store refuses says so.
+func TestRefusedEdits(t *testing.T) {
+	_, c := start(t, emulator.Options{MaxStored: 4 << 20})
+	for _, words := range [][]string{{"SETBIT", "k", "80000000", "1"}, {"SETRANGE", "k", "10000000", "x"}, {"SETRANGE", "k", "1000000", strings.Repeat("x", 4<<20)}} {
+		c.Expect(t, "-ERR the quota has been exceeded\r\n", words...)
+	}
+	c.Expect(t, ":0\r\n", "EXISTS", "k")
+}

@@ -1,0 +1,33 @@
+package redis_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/redistest"
+)
+
+// TestLongMutedCommand: a command whose reply is skipped may let other clients in while it runs. The
+// replies before it and after it arrive whole.
+func TestLongMutedCommand(t *testing.T) {
+	_, c := start(t, emulator.Options{})
+	mset := []string{"MSET"}
+	for i := range 60_000 {
+		mset = append(mset, fmt.Sprint(i), "v")
+		if len(mset) > 10_000 {
+			c.Expect(t, "+OK\r\n", mset...)
+			mset = mset[:1]
+		}
+	}
+	before := make([]byte, 10_000)
+	c.Expect(t, "+OK\r\n", "SET", "k", string(before))
+	all := append(redistest.Request("GET", "k"), redistest.Request("CLIENT", "REPLY", "SKIP")...)
+	all = append(append(all, redistest.Request("FLUSHALL")...), redistest.Request("PING")...)
+	go func() { _, _ = c.Conn.Write(all) }() // the replies would show an error
+	for _, want := range []string{"$10000\r\n" + string(before) + "\r\n", "+PONG\r\n"} {
+		if got, err := c.Frame(); err != nil || string(got) != want {
+			t.Fatalf("got %.60q, %v, want %.60q", got, err, want)
+		}
+	}
+}

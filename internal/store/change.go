@@ -1,0 +1,209 @@
+package store
+
+import (
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/internal/chunk"
+	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// A Cause is the reason for a change. Notifications do not include the cause (protocol.md 2.6).
+type Cause string
+
+// The causes of changes by requests and by expiry. Callers of [Store.Apply] may define other causes.
+const (
+	CauseSet     Cause = "set"
+	CauseSetPX   Cause = "set px" // with an expiry
+	CauseDel     Cause = "del"
+	CauseVDel    Cause = "vdel"
+	CauseExpired Cause = "expired"
+)
+
+// A Change is one modification of the store.
+type Change struct {
+	Entry    Entry // the key's new state; for a deletion, its last state
+	Deleted  bool
+	New      bool // the key did not exist before
+	Cause    Cause
+	ClientID string // the client that made the change; "" for an expiry
+	Version  []byte // version of the new value or of the deletion
+	Time     time.Time
+
+	Kept    bool  // what Options.Keep returned for the new state
+	WasKept bool  // what Options.Keep returned for the previous state
+	Clock   int64 // wall clock of the store's HLC, in milliseconds; no version so far has a later wall clock
+}
+
+// A Write changes a key without a request, see [Store.Apply].
+type Write struct {
+	ClientID, Username string
+	Cause              Cause
+
+	Key     []byte
+	Value   []byte
+	Room    []byte    // nil, or memory from [Room] that ends with Value; the store takes ownership
+	Expires time.Time // rounded up to the microsecond; zero: never
+	Persist bool
+	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
+	Delete  bool // remove the key; Value, Expires, Persist and Mark are ignored
+}
+
+// Apply changes a key, under the same rules as a request, and queues the notifications. It returns
+// "", or the text of the refusal if the key is empty, too long or fenced, if the client is not
+// authorized, or if a quota would be exceeded. Deleting a missing key succeeds and changes nothing.
+func (s *Store) Apply(w Write) (refusal string) {
+	s.Expire()
+	switch {
+	case len(w.Key) == 0:
+		return wire.TextEmptyKey
+	case len(w.Key) > maxKey:
+		return textLongKey
+	case !s.Allowed(w.ClientID, w.Username, w.Key, true):
+		return wire.TextNotAuthorized
+	}
+	r := s.index.find(w.Key)
+	if text := s.checkFence(hlc{}, r); text != "" {
+		return text
+	}
+	var version []byte
+	n := len(s.queued(0))
+	switch {
+	case w.Delete && r == 0:
+		return ""
+	case w.Delete:
+		version = s.remove(r, w.Cause, w.ClientID, hlc{})
+	case s.full(r, len(w.Key)+len(w.Value)):
+		return wire.TextQuota
+	default:
+		e := s.put(r, w, nil, hlc{})
+		s.notifySet(e)
+		version = e.Version()
+	}
+	s.observeChange(observe.Apply, w.ClientID, w.Username, w.Key, version, n)
+	return ""
+}
+
+// LargeValue is the minimum length of a large value, in bytes. The store never changes the memory of
+// a large value, so that callers may read it while other requests are processed.
+const LargeValue = 1 << 20
+
+// Room returns memory for a large value of size bytes. The caller copies the value to the end of the
+// memory, so that the store need not copy the value while other requests wait. key and fence are the
+// lengths of the key and the fencing token.
+func Room(key, fence, size int) []byte {
+	const header, version = headerSize + 8, 255 // maximum lengths
+	return make([]byte, header+key+version+fence+size)
+}
+
+// RoomFor returns memory for Request.Room, which ends with a copy of the large value of a SET. It returns nil
+// for any other request.
+func RoomFor(r *Request) []byte {
+	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
+		return nil
+	}
+	words, err := wire.ParseRequest(r.Payload)
+	if err != nil || len(words) < 3 || !strings.EqualFold(string(words[0]), wire.VerbSet) || len(words[2]) < LargeValue {
+		return nil
+	}
+	room := Room(len(words[1]), len(r.Fence), len(words[2]))
+	chunk.Copy(room[len(room)-len(words[2]):], words[2])
+	return room
+}
+
+// Compared returns the two values that a VDEL or a SET with NEX compares: the key's value (old) and the
+// request's value. ok is false unless both values are large and have the same length. The caller may
+// compare them while other requests are processed, and pass the result in Request.Compared. A SET without
+// NEX ignores Request.Compared.
+func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
+	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
+		return nil, nil, false
+	}
+	words, err := wire.ParseRequest(r.Payload)
+	if err != nil || len(words) < 3 || len(words[2]) < LargeValue {
+		return nil, nil, false
+	}
+	e, found := s.Lookup(words[1])
+	if !found || len(e.Value()) != len(words[2]) {
+		return nil, nil, false
+	}
+	return e.Value(), words[2], true
+}
+
+// recordOverhead is the estimated memory that a key needs in addition to its name and value, in bytes:
+// half of it in the record, half in the index.
+const recordOverhead = 128
+
+// full reports whether there is no room for a key and value of size bytes in total. r is the key's
+// present record, or 0 for a new key. A write that does not grow an existing record never exceeds
+// the quota of bytes.
+func (s *Store) full(r ref, size int) bool {
+	x := s.index
+	if r == 0 && s.CheckQuota(1) != "" || x.arena.exhausted() {
+		return true
+	}
+	if r != 0 {
+		size -= len(x.arena.bytes(r))
+	} else {
+		size += recordOverhead
+	}
+	return s.opts.MaxBytes > 0 && size > 0 && s.Bytes()+size > s.opts.MaxBytes
+}
+
+// Bytes returns the estimated memory of all keys and values, in bytes, including the records and the index.
+func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
+
+// put sets a key's state and gives the key a new version. seen is the request's timestamp; the version
+// is greater than seen. r is the key's present record, or 0 for a new key. If fence is empty, the key
+// keeps its present fence.
+func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
+	version := s.nextVersion(seen)
+	flags, wasKept := w.Mark<<markShift, false
+	if r != 0 {
+		old := s.index.entry(r)
+		wasKept = old.kept()
+		if len(fence) == 0 {
+			fence = old.Fence()
+		}
+	}
+	if w.Persist {
+		flags |= flagPersist
+	}
+	if s.opts.Keep != nil && s.opts.Keep(w.Key, w.Persist) {
+		flags |= flagKept
+	}
+	e := s.index.entry(s.index.put(r, w.Key, version, fence, w.Value, deadline(w.Expires), flags, w.Room))
+	s.changed(Change{Entry: e, New: r == 0, Cause: w.Cause, ClientID: w.ClientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
+	return e
+}
+
+// remove removes a key, notifies its watchers, and returns the version of the deletion: the
+// deleted value's version (protocol.md 1.8, 3.6) or, with Variants.DeleteNewVersion, a new version.
+func (s *Store) remove(r ref, cause Cause, clientID string, seen hlc) []byte {
+	e := s.index.entry(r)
+	version := e.Version()
+	if s.opts.Variants.DeleteNewVersion {
+		version = s.nextVersion(seen)
+	}
+	s.changed(Change{Entry: e, Deleted: true, Cause: cause, ClientID: clientID, Version: version, WasKept: e.kept()})
+	s.notifyDelete(e, cause, version)
+	s.index.remove(r)
+	return version
+}
+
+func (s *Store) changed(c Change) {
+	if s.opts.Changed != nil {
+		c.Time, c.Clock = s.now, s.clock.wall
+		s.change = c
+		s.opts.Changed(&s.change)
+	}
+}
+
+// nextVersion returns a new version as text. The version is greater than the timestamp seen and all
+// earlier versions of the store (protocol.md 3.2, 3.4).
+func (s *Store) nextVersion(seen hlc) []byte {
+	s.clock.next(s.millis, seen)
+	s.version = s.clock.appendText(s.version[:0], s.opts.Node, s.opts.Variants.PaddedVersions)
+	return s.version
+}

@@ -1,0 +1,54 @@
+package store
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/sscli/sscli/internal/observe"
+)
+
+// Expire reads the clock, removes the keys that have expired and queues notifications of their
+// deletion (protocol.md 2.6, 2.7). Fenced keys expire too (protocol.md 4 row 17).
+func (s *Store) Expire() {
+	for s.ExpireSome() {
+	}
+}
+
+// maxExpired is the maximum number of keys that one call to ExpireSome removes, which takes about a
+// millisecond.
+const maxExpired = 1000
+
+// ExpireSome is like Expire, but removes at most 1,000 keys. It reports whether more keys may have
+// expired.
+func (s *Store) ExpireSome() (more bool) {
+	if now := s.opts.Now(); now != s.now { // requests that arrived together have the same time
+		s.now, s.millis, s.micros = now, now.UnixMilli(), now.UnixMicro()
+	}
+	for range maxExpired {
+		r := s.index.next()
+		if r == 0 || !s.index.entry(r).due(s.micros) {
+			return false
+		}
+		s.expire(r)
+	}
+	return true
+}
+
+func (s *Store) expire(r ref) {
+	if s.opts.Observe == nil {
+		s.remove(r, CauseExpired, "", hlc{})
+		return
+	}
+	key, n := bytes.Clone(s.index.entry(r).Key()), len(s.queued(0))
+	version := s.remove(r, CauseExpired, "", hlc{})
+	s.observeChange(observe.Expire, "", "", key, version, n)
+}
+
+// NextExpiry returns when the next key expires, on the store's clock, and whether any key has an expiry.
+func (s *Store) NextExpiry() (time.Time, bool) {
+	r := s.index.next()
+	if r == 0 {
+		return time.Time{}, false
+	}
+	return s.index.entry(r).Expires(), true
+}
