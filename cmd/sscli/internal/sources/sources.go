@@ -73,6 +73,7 @@ func digestOf(text []byte) digest {
 // A Set holds the keys of all sources.
 type Set struct {
 	sources []source
+	empty   []string // the names of sources that hold no key
 	keys    map[digest]struct{}
 	last    map[string]int               // for each key with several entries, the number of its last entry, from 1
 	first   []string                     // the first keys that have a value, at most MaxFirst
@@ -99,27 +100,42 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 		set.sources = append(set.sources, s)
 	}
 	n := 0
-	for e, err := range set.all(ctx, false) {
-		if err != nil {
-			return nil, err
+	for i, source := range set.sources {
+		empty := true
+		for e, err := range source(ctx, false) {
+			if err != nil {
+				return nil, err
+			}
+			n++
+			empty = empty && !e.Found
+			set.add(e, n)
 		}
-		n++
-		known := len(set.keys)
-		set.keys[digestOf([]byte(e.Key))] = struct{}{}
-		switch {
-		case len(set.keys) == known:
-			set.last[e.Key] = n
-		case e.Found && len(set.first) < MaxFirst:
-			set.first = append(set.first, e.Key)
-		}
-		if e.Options != (client.SetOptions{}) {
-			set.options[e.Key] = e.Options
-		} else {
-			delete(set.options, e.Key)
+		if empty {
+			set.empty = append(set.empty, names[i])
 		}
 	}
 	return set, nil
 }
+
+// add records the nth entry.
+func (s *Set) add(e Entry, n int) {
+	known := len(s.keys)
+	s.keys[digestOf([]byte(e.Key))] = struct{}{}
+	switch {
+	case len(s.keys) == known:
+		s.last[e.Key] = n
+	case e.Found && len(s.first) < MaxFirst:
+		s.first = append(s.first, e.Key)
+	}
+	if e.Options != (client.SetOptions{}) {
+		s.options[e.Key] = e.Options
+	} else {
+		delete(s.options, e.Key)
+	}
+}
+
+// Empty returns the names of the sources that hold no key with a value.
+func (s *Set) Empty() []string { return s.empty }
 
 // Len returns the number of keys.
 func (s *Set) Len() int { return len(s.keys) }

@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,10 +24,12 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/format"
 )
 
 type flags struct {
 	prefix, prune, every config.Text
+	pruneAll             bool
 	dryRun, diff         bool
 	set                  set.Flags // for --fence
 }
@@ -61,14 +64,16 @@ that is a conflict: apply leaves the key alone, and the exit code is 1.
 
 --prune PATTERN deletes the keys that match PATTERN and are not in the sources, if they
 still hold the value that was read. It asks first; --yes confirms in advance. Beware of
-locks, which are keys too.
+locks, which are keys too. A source without a key, such as an empty directory or the output
+of a command that ended early, prunes nothing: it is an error, unless --prune-all is set.
 
 --dry-run writes nothing, and prints create, change, delete or unchanged. --diff prints
 how each key differs, as sscli diff does, from the store (old) to the sources (new).
 
 --every INTERVAL repeats this until it is interrupted: each time, apply reads the sources
 again and prints a line for each change. It watches up to ` + fmt.Sprint(sources.MaxFirst) + ` of the keys. When one of them
-changes, or after a lost connection, it does not wait for the interval.
+changes, or after a lost connection, it does not wait for the interval. While a source that
+held keys is empty or cannot be read, as a volume that is not mounted, nothing is written.
 
 The store says neither when a key expires nor whether it persists. So a key that holds its
 value is unchanged, even if its ttl or persist differs from the source.`,
@@ -82,6 +87,7 @@ value is unchanged, even if its ttl or persist differs from the source.`,
 	fs := cmd.Flags()
 	fs.Var(&f.prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	fs.Var(&f.prune, "prune", "delete the keys that match `PATTERN` and are not in the sources")
+	fs.BoolVar(&f.pruneAll, "prune-all", false, "prune even if a source holds no key")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
 	fs.BoolVar(&f.diff, "diff", false, "print how each key differs")
 	fs.Var(&f.every, "every", "repeat at this `INTERVAL`, and at once when a watched key changes")
@@ -97,7 +103,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 	if err != nil {
 		return err
 	}
-	p := plan{app: a, flags: f, names: names}
+	p := plan{app: a, flags: f, names: names, held: make(map[string]bool)}
 	if err := p.open(ctx); err != nil {
 		return err
 	}
@@ -130,6 +136,8 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 		}
 	}
 	switch {
+	case f.pruneAll && f.prune == "":
+		return 0, fault.Usagef("--prune-all without --prune: expected --prune PATTERN as well")
 	case every > 0 && f.dryRun:
 		return 0, fault.Usagef("--every together with --dry-run: use only one of them")
 	case every > 0 && f.prune != "" && !a.Settings.Yes:
@@ -149,11 +157,14 @@ type plan struct {
 	session *client.Session
 	timeout time.Duration
 
+	held map[string]bool // the sources that held keys once
+
 	stdin []byte       // standard input, if it is a source; nil before it is read
 	set   *sources.Set // the keys of the sources, as of the last open
 }
 
-// open reads the sources. It reads standard input only once, for all rounds.
+// open reads the sources. It reads standard input only once, for all rounds. It returns an error if a
+// source holds no key, and used to hold keys or decides what is pruned.
 func (p *plan) open(ctx context.Context) error {
 	read := func(ctx context.Context) (text []byte, err error) {
 		if p.stdin == nil {
@@ -164,10 +175,32 @@ func (p *plan) open(ctx context.Context) error {
 		return p.stdin, err
 	}
 	set, err := sources.Open(ctx, p.names, sources.Options{Prefix: string(p.flags.prefix), Stdin: read})
-	if err == nil {
-		p.set = set
+	if err != nil {
+		return err
 	}
-	return err
+	for _, name := range set.Empty() {
+		shown := format.Path(name)
+		if name == "-" {
+			shown = "standard input"
+		}
+		switch {
+		case p.flags.pruneAll:
+		case p.flags.prune != "":
+			return &fault.UsageError{
+				Err:  fmt.Errorf("%s holds no key, so --prune would delete too much: nothing was written", shown),
+				Hint: "a source with keys; --prune-all to prune nevertheless",
+			}
+		case p.held[name]:
+			return fault.Usagef("%s holds no key any more: nothing was written", shown)
+		case p.set == nil:
+			p.app.Warn(shown+" holds no key", "")
+		}
+	}
+	for _, name := range p.names {
+		p.held[name] = p.held[name] || !slices.Contains(set.Empty(), name)
+	}
+	p.set = set
+	return nil
 }
 
 // newRound returns a round. If timed is true, the results of the round show the time, and unchanged

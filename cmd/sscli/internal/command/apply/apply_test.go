@@ -213,3 +213,43 @@ func TestLostAnswers(t *testing.T) {
 		t.Errorf("again: exit code %d: %s%s", code, stdout, stderr)
 	}
 }
+
+// TestPruneByNothing: a source that holds no key deletes nothing, also next to a source with keys,
+// unless --prune-all says so.
+func TestPruneByNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"dotfiles/.git/config": "x", "dotfiles/.env": "x", "nested/a/.keep": "", "list.yaml": "keys: []\n", "zero.jsonl": "",
+		"blank.jsonl": "\n \n", "missing.jsonl": `{"key":"gone","found":false}`, "array.json": "[]", "full.yaml": "keys: [{key: q/a, value: 1}]\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := map[string]string{"q/a": "1", "q/b": "2"}
+	for _, source := range []string{"-", "dotfiles", "nested", "list.yaml", "zero.jsonl", "blank.jsonl", "missing.jsonl", "array.json", "full.yaml dotfiles", "zero.jsonl full.yaml"} {
+		store := emulator.Start(t)
+		for key, value := range before {
+			apptest.Put(t, store, key, value)
+		}
+		args := []string{"apply", "--prune", "q/*", "--yes"}
+		for name := range strings.FieldsSeq(source) {
+			if name != "-" {
+				name = filepath.Join(dir, name)
+			}
+			args = append(args, name)
+		}
+		code, stdout, stderr := run(t, store, args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, "no key") || !cmp.Equal(before, apptest.Contents(store)) {
+			t.Errorf("%s: exit code %d, the store has %q\n%s%s", source, code, apptest.Contents(store), stdout, stderr)
+		}
+		if code, _, stderr := run(t, store, append(args, "--prune-all")...); code != 0 || apptest.Contents(store)["q/b"] != "" {
+			t.Errorf("%s --prune-all: exit code %d, the store has %q\n%s", source, code, apptest.Contents(store), stderr)
+		}
+	}
+}

@@ -1,11 +1,13 @@
 package apply_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -148,5 +151,94 @@ func TestEvery(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(stderr)
+	}
+}
+
+// stderrOf starts a command that runs until the end of the test, and returns the lines of its stderr.
+func stderrOf(t *testing.T, args ...string) *bufio.Scanner {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = cmdline.Run(ctx, apptest.NewApp(commands(), nil, stdout, w), args)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		_ = r.Close()
+		<-done
+		_, _ = w.Close(), stdout.Close()
+	})
+	return bufio.NewScanner(r)
+}
+
+// TestEveryEmptySource: a source that becomes empty or unreadable, as a volume that is unmounted, changes
+// nothing, and each round says so. When its keys are back, so are the rounds.
+func TestEveryEmptySource(t *testing.T) {
+	t.Parallel()
+	for _, prune := range []bool{true, false} {
+		dir := t.TempDir()
+		defaults, volume, away := filepath.Join(dir, "defaults.yaml"), filepath.Join(dir, "volume"), filepath.Join(dir, "away")
+		write := func(name, text string) {
+			t.Helper()
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		rename := func(from, to string) {
+			t.Helper()
+			if err := os.Rename(from, to); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(defaults, "keys: [{key: a, value: default}]\n")
+		if err := os.Mkdir(volume, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(filepath.Join(volume, "a"), "mine")
+		write(filepath.Join(volume, "b"), "mine")
+		server := emulator.Start(t)
+		args := []string{"apply", defaults, volume, "--every", "10ms", "-u", server.URL()}
+		if prune {
+			args = append(args, "--prune", "*", "--yes")
+		}
+		lines := stderrOf(t, args...)
+		says := func(text string) { // twice, because each round says it
+			t.Helper()
+			for n := 0; n < 2; {
+				if !lines.Scan() {
+					t.Fatalf("stderr ended before %q", text)
+				}
+				if strings.Contains(lines.Text(), text) {
+					n++
+				}
+			}
+		}
+		want := map[string]string{"a": "mine", "b": "mine"}
+		await(t, server, want)
+		rename(volume, away)
+		says("volume")
+		if err := os.Mkdir(volume, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		says("holds no key")
+		if diff := cmp.Diff(want, apptest.Contents(server)); diff != "" {
+			t.Errorf("prune %v: the store (-want +got):\n%s", prune, diff)
+		}
+		if err := os.Remove(volume); err != nil {
+			t.Fatal(err)
+		}
+		write(filepath.Join(away, "a"), "changed")
+		rename(away, volume)
+		want["a"] = "changed"
+		await(t, server, want)
 	}
 }
