@@ -1,15 +1,15 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/completion"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/del"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
@@ -17,20 +17,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/forward"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/gateway"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/get"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/hlc"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/keynotify"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/pod"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/top"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/vdel"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -39,14 +35,9 @@ import (
 // table returns the command table, from which the parser, the shell, help, completion and the manual
 // pages are built. In each group of help, the most used commands come first.
 func table() []app.Command {
-	return []app.Command{
-		{Name: "get", New: verb.Command(get.New)},
-		{Name: "set", New: verb.Command(set.New)},
-		{Name: "del", New: verb.Command(del.New)},
+	return slices.Concat(rows(verbs.Store()), []app.Command{
 		{Name: "watch", New: watch.New},
-		{Name: "scan", New: verb.Command(scan.New)},
 		{Name: "lock", New: lock.New},
-		{Name: "vdel", New: verb.Command(vdel.New)},
 		{Name: "edit", New: edit.New},
 		{Name: "export", New: export.New},
 		{Name: "import", New: importcmd.New},
@@ -59,9 +50,8 @@ func table() []app.Command {
 		{Name: "doctor", New: doctor.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
-		{Name: "call", New: verb.Command(call.New)},
-		{Name: "keynotify", New: verb.Command(keynotify.New)},
 		{Name: "bench", New: bench.New},
+	}, rows(verbs.Diagnostics()), []app.Command{
 
 		{Name: "serve", New: serve.New},
 		{Name: "forward", New: forward.New},
@@ -74,5 +64,13 @@ func table() []app.Command {
 		{Name: "completion", New: completion.New},
 		{Name: "man", New: man.New},
 		{Name: "version", New: version.New},
+	})
+}
+
+// rows returns the rows of verbs.
+func rows(verbs []func() verb.Verb) (rows []app.Command) {
+	for _, v := range verbs {
+		rows = append(rows, app.Command{Name: v().Name(), New: verb.Command(v)})
 	}
+	return rows
 }

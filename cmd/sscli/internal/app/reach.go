@@ -7,7 +7,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/internal/wait"
 )
 
@@ -17,7 +16,7 @@ import (
 // may have sent a write. It reports on standard error that it is trying again.
 func (a *App) Reach(ctx context.Context, budget time.Duration, attempt func(reached func()) error) error {
 	const firstPause, maxPause = 100 * time.Millisecond, 2 * time.Second
-	away := outage.Reporter{Notify: a.Notify}
+	away := Outage{Notify: a.Notify}
 	began := time.Now()
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		there := false

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/login"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
@@ -95,7 +94,7 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if a.Settings.TLS {
 		err = &fault.OverTLSError{Err: err}
 	}
-	f = fault.Of(login.Describe(err, a.Settings, a.CanAsk()))
+	f = fault.Of(describeLogin(err, a.Settings, a.CanAsk()))
 	f.Line = a.Line
 	f.Hint = a.possible(f.Hint)
 	if a.Shell != nil {

@@ -27,7 +27,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/ahead"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 )
 
@@ -121,7 +120,7 @@ type Store struct {
 	oneCore bool // Each uses one core
 
 	mu     sync.Mutex
-	outage outage.Reporter
+	outage app.Outage
 	ended  time.Time     // when the last outage ended
 	pause  time.Duration // pause before the next attempt
 }
@@ -131,7 +130,7 @@ type Store struct {
 func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
 	return &Store{
 		Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), oneCore: !a.Settings.Embedded,
-		outage: outage.Reporter{Notify: a.Notify},
+		outage: app.Outage{Notify: a.Notify},
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -159,7 +158,7 @@ func TestBreaks(t *testing.T) {
 		return emulator.Action{}
 	})
 	a, messages := newApp(t)
-	got, err := all(t, &Store{outage: outage.Reporter{Notify: a.Notify}, Session: dial(t, store), RetryFor: 20 * time.Second}, Scan("*"))
+	got, err := all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: dial(t, store), RetryFor: 20 * time.Second}, Scan("*"))
 	troubles, ends := 0, int32(0)
 	for line := range strings.Lines(messages.String()) {
 		switch {
@@ -206,7 +205,7 @@ func TestStaysAway(t *testing.T) {
 			return emulator.Action{}
 		})
 		a, _ := newApp(t)
-		_, err := all(t, &Store{outage: outage.Reporter{Notify: a.Notify}, Session: dial(t, store), RetryFor: 50 * time.Millisecond}, Scan("*"))
+		_, err := all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: dial(t, store), RetryFor: 50 * time.Millisecond}, Scan("*"))
 		if !IsConnection(err) {
 			t.Errorf("%s: %v, want an error about the connection", verb, err)
 		}
@@ -228,7 +227,7 @@ func TestLostAnswers(t *testing.T) {
 	var n atomic.Int32
 	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%23 == 0} })
 	a, messages := newApp(t)
-	got, err := all(t, &Store{outage: outage.Reporter{Notify: a.Notify}, Session: s, RetryFor: 20 * time.Second}, Scan("*"))
+	got, err := all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: s, RetryFor: 20 * time.Second}, Scan("*"))
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v: got %d keys, want %d", err, len(got), len(want))
 	}
@@ -237,7 +236,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() == want[7]} })
 	began := time.Now()
-	got, err = all(t, &Store{outage: outage.Reporter{Notify: a.Notify}, Session: s, RetryFor: retryFor}, Scan("*"))
+	got, err = all(t, &Store{outage: app.Outage{Notify: a.Notify}, Session: s, RetryFor: retryFor}, Scan("*"))
 	if took := time.Since(began); !isLost(err) || len(got) != 7 || took < retryFor {
 		t.Errorf("%v after %v: got %d keys, want a timeout after %v and 7 keys", err, took, len(got), retryFor)
 	}

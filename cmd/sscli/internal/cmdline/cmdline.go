@@ -151,7 +151,7 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 	Prepare(a, root)
 }
 
-// Prepare prepares a command and its subcommands to run. It strips the marks that package operand put
+// Prepare prepares a command and its subcommands to run. It strips the marks that package usage put
 // on their operands. A command that only groups others returns a usage error if no subcommand
 // follows.
 func Prepare(a *app.App, cmd *cobra.Command) {

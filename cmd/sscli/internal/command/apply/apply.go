@@ -18,12 +18,11 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
@@ -31,7 +30,7 @@ type flags struct {
 	prefix, prune, every config.Text
 	pruneAll             bool
 	dryRun, diff         bool
-	set                  set.Flags // for --fence
+	set                  verb.SetFlags // for --fence
 }
 
 // New returns the command `sscli apply`.
@@ -118,7 +117,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 			r := p.newRound(false)
 			return r.run(ctx)
 		}
-		k := keeper{plan: &p, every: every, outage: outage.Reporter{Notify: a.Notify}}
+		k := keeper{plan: &p, every: every, outage: app.Outage{Notify: a.Notify}}
 		return k.run(ctx)
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -23,15 +23,15 @@ type keeper struct {
 	*plan
 	every time.Duration
 
-	outage    outage.Reporter
-	unwatched bool                   // the user was warned that no keys are watched
-	states    map[string]guard.State // the state in which the last round left each watched key, without the version
-	dirty     map[string]struct{}    // keys that may differ from states; "" stands for the unwatched keys
+	outage    app.Outage
+	unwatched bool                  // the user was warned that no keys are watched
+	states    map[string]verb.State // the state in which the last round left each watched key, without the version
+	dirty     map[string]struct{}   // keys that may differ from states; "" stands for the unwatched keys
 }
 
 // stateOf returns the state of a key without its version, because an event may lack the version.
-func stateOf(found bool, value []byte) guard.State {
-	return guard.StateOf(client.GetResult{Found: found, Value: value})
+func stateOf(found bool, value []byte) verb.State {
+	return verb.StateOf(client.GetResult{Found: found, Value: value})
 }
 
 const (
@@ -111,7 +111,7 @@ func isOutage(err error) bool {
 // returns nil if no keys remain. Even a few watched keys are enough to notice that the store was
 // emptied.
 func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
-	k.states, k.dirty = make(map[string]guard.State), make(map[string]struct{})
+	k.states, k.dirty = make(map[string]verb.State), make(map[string]struct{})
 	var keys []string
 	for _, key := range k.set.First() {
 		if len(key) <= wire.MaxNotifyKey(k.session.ClientID()) {

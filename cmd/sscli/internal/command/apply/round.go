@@ -15,7 +15,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -302,7 +301,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	if err := r.app.Flush(); err != nil {
 		return now, err
 	}
-	now, err = guard.Read(ctx, r.session, it.key, r.timeout)
+	now, err = verb.ReadKey(ctx, r.session, it.key, r.timeout)
 	switch {
 	case err != nil:
 		return now, err

@@ -5,19 +5,19 @@ import (
 	"errors"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
 // LoadOptions are the options of [Load].
 type LoadOptions struct {
-	Name      string    // name of the command, for questions and hints
-	Set       set.Flags // apply to every key
-	Inflight  int       // maximum number of lines in flight, at least 1
-	From      int       // number of the first line to run, from 1
-	KeepGoing bool      // continue after an error
-	Newer     bool      // count overwritten values that were newer than the line's version
+	Name      string        // name of the command, for questions and hints
+	Set       verb.SetFlags // apply to every key
+	Inflight  int           // maximum number of lines in flight, at least 1
+	From      int           // number of the first line to run, from 1
+	KeepGoing bool          // continue after an error
+	Newer     bool          // count overwritten values that were newer than the line's version
 }
 
 // Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but

@@ -11,14 +11,8 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/del"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/get"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/keynotify"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/scan"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/vdel"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
@@ -37,15 +31,15 @@ type lineVerb struct {
 
 // lineVerbs returns the verbs of a batch by name and alias.
 func (b *batch) lineVerbs() map[string]*lineVerb {
-	verbs := make(map[string]*lineVerb)
-	for _, newVerb := range []func() verb.Verb{get.New, set.New, del.New, vdel.New, scan.New, call.New, keynotify.New} {
+	known := make(map[string]*lineVerb)
+	for _, newVerb := range slices.Concat(verbs.Store(), verbs.Diagnostics()) {
 		v := &lineVerb{newVerb: newVerb, plain: newVerb()}
 		b.flagsOf(v.plain)
 		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
-			verbs[name] = v
+			known[name] = v
 		}
 	}
-	return verbs
+	return known
 }
 
 // A task is a parsed line: a request of a verb, or a function that runs the line.
@@ -76,7 +70,7 @@ func (b *batch) parse(line lineinput.Line) (t task, err error) {
 		if b.flags.Newer {
 			t.version, _ = client.ParseVersion(e.Version) // zero if the line has no version
 		}
-		t.req = set.Request(e.Key, string(e.Value), b.set)
+		t.req = verb.SetRequest(e.Key, string(e.Value), b.set)
 		return t, t.req.Check(b.app.Output)
 	}
 	return b.parseWords(line.Words)

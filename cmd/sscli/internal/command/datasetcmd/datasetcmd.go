@@ -20,8 +20,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
@@ -123,7 +123,7 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 	}
 	err = a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		a.RememberKey(key)
-		r, err := guard.Read(ctx, s, key, o.Timeout)
+		r, err := verb.ReadKey(ctx, s, key, o.Timeout)
 		value, found = r.Value, r.Found
 		return err
 	})

@@ -13,11 +13,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
@@ -163,11 +163,11 @@ func (l *loader) readFile(ctx context.Context) error {
 // store compares the records with the value of the key and prints the plan. It then writes the key,
 // unless --dry-run is set or the write would change nothing.
 func (l *loader) store(ctx context.Context, s *client.Session, o client.Options) error {
-	before, err := guard.Read(ctx, s, l.key, o.Timeout)
+	before, err := verb.ReadKey(ctx, s, l.key, o.Timeout)
 	if err != nil {
 		return err
 	}
-	state := guard.StateOf(before)
+	state := verb.StateOf(before)
 	plan := l.plan(before, s.MaxPacketSize())
 	before.Value = nil
 	tune.FreeMemory(len(l.value))
@@ -192,11 +192,11 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 		l.app.Inform("unchanged, nothing was written")
 		return nil
 	}
-	w := guard.Write{
+	w := verb.Replacement{
 		App: l.app, Session: s, Timeout: o.Timeout, Key: l.key, Before: state, Force: l.fence.Force,
 		Fence: l.fence.Options,
 		Changed: func(now client.GetResult) error {
-			refused := guard.NotWritten(l.key, now, "while it was compared")
+			refused := verb.NotWritten(l.key, now, "while it was compared")
 			refused.Hint = "the same command again: it compares with the new value"
 			return refused
 		},

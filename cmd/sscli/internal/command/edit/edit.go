@@ -26,11 +26,11 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/wire"
@@ -159,7 +159,7 @@ type editRun struct {
 }
 
 func (e *editRun) run(ctx context.Context) (err error) {
-	if e.before, err = guard.Read(ctx, e.session, e.key, e.options.Timeout); err != nil {
+	if e.before, err = verb.ReadKey(ctx, e.session, e.key, e.options.Timeout); err != nil {
 		return err
 	}
 	var ok bool
@@ -292,8 +292,8 @@ func (e *editRun) askAbout(ctx context.Context, bad error) (again bool, err erro
 }
 
 func (e *editRun) store(ctx context.Context, value []byte) error {
-	w := guard.Write{
-		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: guard.StateOf(e.before),
+	w := verb.Replacement{
+		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: verb.StateOf(e.before),
 		Changed: func(now client.GetResult) error { return e.conflict(now, value) },
 	}
 	if e.lock != nil {
@@ -313,5 +313,5 @@ func (e *editRun) conflict(now client.GetResult, value []byte) error {
 	if now.Found {
 		e.app.Say(format.EditConflict{Key: e.key, Theirs: now.Value, Ours: value, Fields: jsonfield.Changes(now.Value, value)})
 	}
-	return guard.NotWritten(e.key, now, "while you edited")
+	return verb.NotWritten(e.key, now, "while you edited")
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/format"
 )
@@ -84,7 +83,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	if err != nil {
 		return fault.Usagef("--listen %s: %w", format.Escape(listen), err)
 	}
-	fwd := &forwarder{outage: outage.Reporter{Notify: a.Notify}, dial: o.Dial, listener: l, timeout: cmp.Or(s.Timeout, client.DefaultTimeout)}
+	fwd := &forwarder{outage: app.Outage{Notify: a.Notify}, dial: o.Dial, listener: l, timeout: cmp.Or(s.Timeout, client.DefaultTimeout)}
 	defer func() { err = errors.Join(err, fwd.close()) }()
 	limited, cancel := context.WithTimeout(ctx, fwd.timeout)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
 // A forwarder accepts connections on a listener and forwards each to the broker in the cluster.
@@ -20,7 +20,7 @@ type forwarder struct {
 	cancel context.CancelFunc // cancels attempts to connect to the broker; nil before start
 	wg     sync.WaitGroup
 	mu     sync.Mutex
-	outage outage.Reporter
+	outage app.Outage
 	conns  map[net.Conn]bool // open connections; nil once the forwarder is closed
 }
 

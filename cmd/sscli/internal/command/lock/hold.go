@@ -14,7 +14,6 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -144,14 +143,14 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 // slow standard error does not delay renewals or deadlines.
 type reporter struct {
 	app     *app.App
-	failure string          // what happens if the lock is not renewed in time
-	prints  chan func()     // functions that print a message, for run
-	outage  outage.Reporter // only run uses it
-	lock    *client.Lock    // set before run
+	failure string       // what happens if the lock is not renewed in time
+	prints  chan func()  // functions that print a message, for run
+	outage  app.Outage   // only run uses it
+	lock    *client.Lock // set before run
 }
 
 func newReporter(a *app.App, failure string) *reporter {
-	return &reporter{app: a, failure: failure, prints: make(chan func(), 16), outage: outage.Reporter{Notify: a.Notify}}
+	return &reporter{app: a, failure: failure, prints: make(chan func(), 16), outage: app.Outage{Notify: a.Notify}}
 }
 
 // print makes run call f, which prints a message. It drops f if too many messages are waiting.
@@ -178,7 +177,7 @@ func (r *reporter) retrying() string {
 // run prints messages until over is closed. During an outage, it also prints from time to time how long
 // the outage has lasted, until the lock is lost.
 func (r *reporter) run(over <-chan struct{}) {
-	tick := time.NewTicker(outage.Interval)
+	tick := time.NewTicker(app.OutageInterval)
 	defer tick.Stop()
 	for {
 		select {

@@ -25,7 +25,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -131,7 +130,7 @@ func reportWaiting(a *app.App, o *client.LockOptions) {
 		}
 		a.Inform(waitingFor(s, time.Since(began)))
 	}
-	away := outage.Reporter{Notify: a.Notify}
+	away := app.Outage{Notify: a.Notify}
 	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
 }
 

@@ -27,7 +27,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
@@ -193,7 +192,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
 	a.RememberKey(keys...)
-	v := viewer{app: a, outage: outage.Reporter{Notify: a.Notify}, f: f, field: field, until: until, command: command}
+	v := viewer{app: a, outage: app.Outage{Notify: a.Notify}, f: f, field: field, until: until, command: command}
 	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		return v.watch(ctx, s, keys, options, forDur)
 	})
@@ -247,7 +246,7 @@ type viewer struct {
 	runner  *process.Runner
 	changes int
 	refused error // why the store refused to watch a key; the first such error
-	outage  outage.Reporter
+	outage  app.Outage
 	result  format.Event // reused for each event
 }
 

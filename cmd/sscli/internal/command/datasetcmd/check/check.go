@@ -20,9 +20,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/dataflow"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/guard"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
@@ -274,7 +274,7 @@ func (c *checker) fromStore(s *client.Session, o client.Options) source {
 		if err := client.Get(key).Check(); err != nil {
 			return nil, err.Error(), nil
 		}
-		r, err := guard.Read(ctx, s, key, o.Timeout)
+		r, err := verb.ReadKey(ctx, s, key, o.Timeout)
 		if err != nil || !r.Found {
 			return nil, hint, err
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -285,7 +284,7 @@ func observeLocks(ctx context.Context, a *app.App, s *client.Session, names []st
 	for _, name := range names {
 		observers[name] = locklog.NewObserver()
 	}
-	away := outage.Reporter{Notify: a.Notify}
+	away := app.Outage{Notify: a.Notify}
 	for {
 		e, err := away.Next(limited, w, a.Flush)
 		if errors.Is(err, errObserved) {

@@ -24,7 +24,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
-	"github.com/sscli/sscli/cmd/sscli/internal/outage"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -118,7 +117,7 @@ func (f *flags) check() (err error) {
 
 // run prints what happens to the locks and, when the trace ends, the chart.
 func run(ctx context.Context, a *app.App, f flags) error {
-	t := &tracer{app: a, f: f, outage: outage.Reporter{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
+	t := &tracer{app: a, f: f, outage: app.Outage{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
 		t.chart = &locklog.Chart{}
 	}
@@ -144,7 +143,7 @@ type tracer struct {
 	began   bool           // there was a statement
 	ended   time.Time      // end of the recording; zero for a watch
 	changes int
-	outage  outage.Reporter
+	outage  app.Outage
 	refused error  // why the store refused to watch a key; the first such error
 	endLine func() // clears the live line; nil if there is none
 

@@ -1,19 +1,17 @@
-// Package keynotify is the hidden command `sscli keynotify`, for tests of the protocol.
-package keynotify
+package verbs
 
 import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/call"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the hidden verb `keynotify`. The store drops the registration when the connection ends.
-func New() verb.Verb {
+// KeyNotify returns the hidden verb `keynotify`. The store drops the registration when the connection ends.
+func KeyNotify() verb.Verb {
 	return verb.Verb{
 		Use:     "keynotify KEY [STOP]",
 		Short:   "Send KEYNOTIFY and print the reply",
@@ -27,7 +25,7 @@ func New() verb.Verb {
 			if len(operands) == 2 {
 				words = append(words, wire.OptionStop)
 			}
-			return call.Request(words, client.WriteOptions{}), nil
+			return callRequest(words, client.WriteOptions{}), nil
 		},
 	}
 }

@@ -1,5 +1,4 @@
-// Package call is the command `sscli call`, which sends any request and prints the reply.
-package call
+package verbs
 
 import (
 	"github.com/sscli/sscli/client"
@@ -12,8 +11,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the verb `call`.
-func New() verb.Verb {
+// Call returns the verb `call`.
+func Call() verb.Verb {
 	var fence fence.Flags
 	return verb.Verb{
 		Use:   "call ARG...",
@@ -33,15 +32,15 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 			if err != nil {
 				return verb.Request{}, err
 			}
-			req := Request(repl.Texts(operands), options)
+			req := callRequest(repl.Texts(operands), options)
 			req.Force = fence.Force
 			return req, nil
 		},
 	}
 }
 
-// Request returns a request with the given words. The printed result is the store's reply.
-func Request(words []string, options client.WriteOptions) verb.Request {
+// callRequest returns a request with the given words. The printed result is the store's reply.
+func callRequest(words []string, options client.WriteOptions) verb.Request {
 	return verb.Request{
 		Commands: []client.Command{client.Call(words, options)},
 		Alone:    true,

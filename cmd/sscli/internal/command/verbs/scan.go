@@ -1,5 +1,4 @@
-// Package scan is the command `sscli scan`, which lists keys.
-package scan
+package verbs
 
 import (
 	"context"
@@ -27,8 +26,8 @@ type scanFlags struct {
 	sort    config.Text // age, size, key, or empty for the order of the store
 }
 
-// New returns the verb `scan`.
-func New() verb.Verb {
+// Scan returns the verb `scan`.
+func Scan() verb.Verb {
 	f := scanFlags{pattern: "*", limit: -1}
 	return verb.Verb{
 		Use:     "scan [PATTERN]",

@@ -1,6 +1,4 @@
-// Package set is the command `sscli set`, which stores a value. Other packages that store values use
-// its [Flags] and [Request].
-package set
+package verb
 
 import (
 	"fmt"
@@ -15,44 +13,20 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the verb `set`.
-func New() verb.Verb {
-	var f Flags
-	return verb.Verb{
-		Use:     "set KEY VALUE [NX|NEX] [PX MS]",
-		Aliases: []string{"put"},
-		Short:   "Store a value",
-		Long: `Store a value. The exit code is 1 if the condition is not met.
-
-NX stores the value only if the key does not exist. NEX also stores it if the key already
-holds exactly this value. PX makes the key expire after MS milliseconds. Write these
-options after the operands, as the protocol does, or as flags.
-
-If VALUE is a lone -, set reads it from standard input: every byte, including a final
-newline.`,
-		Example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
-		Keys:    1,
-		Flags:   f.Bind,
-		Parse:   f.parse,
-		Writes:  verb.Always,
-	}
-}
-
-// Flags are the flags of `set`. Other commands that write keys have some of them.
-type Flags struct {
+// SetFlags are the flags of `set`. Other commands that write keys have some of them.
+type SetFlags struct {
 	fence.Flags
 	nx, nex, persist bool
 	px, ttl, file    config.Text
 }
 
 // Bind defines the flags in fs.
-func (f *Flags) Bind(fs *pflag.FlagSet) {
+func (f *SetFlags) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.nx, "nx", false, "store only if the key does not exist")
 	fs.BoolVar(&f.nex, "nex", false, "store only if the key does not exist or holds this value")
 	fs.Var(&f.px, "px", "make the key expire after `MS` milliseconds")
@@ -62,34 +36,35 @@ func (f *Flags) Bind(fs *pflag.FlagSet) {
 	f.Flags.Bind(fs)
 }
 
-func (f *Flags) parse(operands []repl.Word, in verb.Source) (verb.Request, error) {
+// Parse parses the operands of `set`; see Verb.Parse.
+func (f *SetFlags) Parse(operands []repl.Word, in Source) (Request, error) {
 	if len(operands) == 0 {
-		return verb.Request{}, fault.Usagef("missing KEY and VALUE")
+		return Request{}, fault.Usagef("missing KEY and VALUE")
 	}
 	key := operands[0].Text
-	value, rest, err := verb.Value(operands[1:], string(f.file), in)
+	value, rest, err := Value(operands[1:], string(f.file), in)
 	if err != nil {
-		return verb.Request{}, err
+		return Request{}, err
 	}
 	if len(rest) > 0 {
 		more := *f // the operands add options for this request only
 		f = &more
 		if err := f.words(rest); err != nil {
-			return verb.Request{}, err
+			return Request{}, err
 		}
 	}
 	options, err := f.Options()
 	if err != nil {
-		return verb.Request{}, err
+		return Request{}, err
 	}
-	req := Request(key, value, options)
+	req := SetRequest(key, value, options)
 	req.Force = f.Force
 	return req, nil
 }
 
-// Request returns the request that sets a key to a value.
-func Request(key, value string, options client.SetOptions) verb.Request {
-	req := verb.Request{Commands: []client.Command{client.SetText(key, value, options)}, Result: resultNX}
+// SetRequest returns the request that sets a key to a value.
+func SetRequest(key, value string, options client.SetOptions) Request {
+	req := Request{Commands: []client.Command{client.SetText(key, value, options)}, Result: resultNX}
 	if options.Condition == client.NEX {
 		req.Result = resultNEX
 	}
@@ -97,15 +72,15 @@ func Request(key, value string, options client.SetOptions) verb.Request {
 }
 
 func resultNX(c *client.Command, reply client.Result) (format.Result, bool, error) {
-	return result(c, reply, "exists")
+	return setResult(c, reply, "exists")
 }
 
 func resultNEX(c *client.Command, reply client.Result) (format.Result, bool, error) {
-	return result(c, reply, "differs")
+	return setResult(c, reply, "differs")
 }
 
-// result converts the reply to a command for printing. If the value was not stored, reason says why.
-func result(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
+// setResult converts the reply to a command for printing. If the value was not stored, reason says why.
+func setResult(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
 	r := reply.(client.SetResult)
 	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
 	if !r.Applied {
@@ -115,7 +90,7 @@ func result(c *client.Command, reply client.Result, reason string) (format.Resul
 }
 
 // words parses the options after the value, such as NX and PX 1000.
-func (f *Flags) words(rest []repl.Word) error {
+func (f *SetFlags) words(rest []repl.Word) error {
 	for len(rest) > 0 {
 		switch word := rest[0].Text; strings.ToUpper(word) {
 		case wire.OptionNX:
@@ -150,7 +125,7 @@ func (f *Flags) words(rest []repl.Word) error {
 }
 
 // Options checks the flags, and returns them as options. The error is a usage error.
-func (f *Flags) Options() (client.SetOptions, error) {
+func (f *SetFlags) Options() (client.SetOptions, error) {
 	options := client.SetOptions{Persist: f.persist}
 	var err error
 	switch {

@@ -1,4 +1,4 @@
-package outage
+package app
 
 import (
 	"bytes"
@@ -20,14 +20,14 @@ func TestOutage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Reporter{Notify: func(n format.Note) { _ = faults.Print(n) }}
+		o := Outage{Notify: func(n format.Note) { _ = faults.Print(n) }}
 		o.Over(", all is well") // it was not away
 		o.Still("waiting")
 		for range 25 { // seconds
 			o.Trouble(errors.New("connection refused"), "trying again")
 			time.Sleep(time.Second)
 		}
-		time.Sleep(Interval)
+		time.Sleep(OutageInterval)
 		o.note(nil)
 		o.note(errors.New("no such host"))
 		o.Still("waiting")
@@ -47,7 +47,7 @@ func TestOutage(t *testing.T) {
 		if got := strings.ReplaceAll(out.String(), "sscli: ", ""); got != strings.Join(want, "\n")+"\n" {
 			t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
 		}
-		o = Reporter{} // reports to nobody
+		o = Outage{} // reports to nobody
 		o.Trouble(errors.New("connection refused"), "trying again")
 		o.Over("")
 	})

@@ -1,6 +1,6 @@
 // Package outage reports on standard error when the broker becomes unreachable, and when it answers
 // again.
-package outage
+package app
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 )
 
 // Interval is the minimum time between two warnings about the same outage.
-const Interval = 10 * time.Second
+const OutageInterval = 10 * time.Second
 
 // A Reporter informs the user about outages. It prints a line when the broker becomes unreachable, then
 // at most one line per Interval with the duration so far, and a line when the broker answers again.
 // Each line has a timestamp, for logs. A new Reporter assumes that the broker answers. One goroutine at
 // a time may use a Reporter.
-type Reporter struct {
+type Outage struct {
 	Notify func(format.Note) // prints a line; nil = nothing is printed
 
 	began   time.Time // zero while the broker answers
@@ -29,14 +29,14 @@ type Reporter struct {
 }
 
 // Away reports whether the broker is unreachable.
-func (r *Reporter) Away() bool { return !r.began.IsZero() }
+func (r *Outage) Away() bool { return !r.began.IsZero() }
 
 // Began returns when the outage began, or the zero time if there is none.
-func (r *Reporter) Began() time.Time { return r.began }
+func (r *Outage) Began() time.Time { return r.began }
 
 // Trouble begins an outage or, during an outage, replaces its error. It prints a line if one is due.
 // doing says what sscli does next, such as "trying again".
-func (r *Reporter) Trouble(err error, doing string) {
+func (r *Outage) Trouble(err error, doing string) {
 	r.why = fault.Message(err)
 	if r.Away() {
 		r.Still(doing)
@@ -48,7 +48,7 @@ func (r *Reporter) Trouble(err error, doing string) {
 
 // note replaces the outage's error with a newer one, which the next line shows. It does nothing if
 // err is nil or there is no outage.
-func (r *Reporter) note(err error) {
+func (r *Outage) note(err error) {
 	if err != nil && r.Away() {
 		r.why = fault.Message(err)
 	}
@@ -56,24 +56,24 @@ func (r *Reporter) note(err error) {
 
 // Still prints how long the outage has lasted, if there is one and a line is due. doing is as for
 // Trouble.
-func (r *Reporter) Still(doing string) {
-	if r.Away() && time.Since(r.printed) >= Interval {
+func (r *Outage) Still(doing string) {
+	if r.Away() && time.Since(r.printed) >= OutageInterval {
 		r.print(format.Warning, fmt.Sprintf("the broker has not answered for %v: %s; %s", r.Lasted(), r.why, doing))
 	}
 }
 
 // Over ends the outage, if there is one, and prints that the broker answers again. more is text to
 // append to the line.
-func (r *Reporter) Over(more string) {
+func (r *Outage) Over(more string) {
 	if !r.Away() {
 		return
 	}
 	r.print(format.Notice, fmt.Sprintf("the broker answers again after %v%s", r.Lasted(), more))
-	*r = Reporter{Notify: r.Notify}
+	*r = Outage{Notify: r.Notify}
 }
 
 // Report calls Trouble for an error, and Over if err is nil.
-func (r *Reporter) Report(err error, doing string) {
+func (r *Outage) Report(err error, doing string) {
 	if err == nil {
 		r.Over("")
 		return
@@ -87,7 +87,7 @@ const reconnecting = "connecting again"
 // Next returns the next event of a watch. While it waits, it prints how long an outage has lasted. It
 // also prints when the connection is lost, and when all keys are watched again. Before these two
 // messages, it calls flush, which prints queued results.
-func (r *Reporter) Next(ctx context.Context, w *client.Watch, flush func() error) (client.Event, error) {
+func (r *Outage) Next(ctx context.Context, w *client.Watch, flush func() error) (client.Event, error) {
 	e, err := r.next(ctx, w)
 	if err != nil {
 		return e, err
@@ -103,9 +103,9 @@ func (r *Reporter) Next(ctx context.Context, w *client.Watch, flush func() error
 	return e, err
 }
 
-func (r *Reporter) next(ctx context.Context, w *client.Watch) (client.Event, error) {
+func (r *Outage) next(ctx context.Context, w *client.Watch) (client.Event, error) {
 	for r.Away() {
-		limited, cancel := context.WithTimeoutCause(ctx, Interval, errStillAway)
+		limited, cancel := context.WithTimeoutCause(ctx, OutageInterval, errStillAway)
 		e, err := w.Next(limited)
 		cancel()
 		if !errors.Is(err, errStillAway) {
@@ -120,7 +120,7 @@ func (r *Reporter) next(ctx context.Context, w *client.Watch) (client.Event, err
 var errStillAway = errors.New("the broker is still away")
 
 // Lasted returns the duration of the present outage, rounded for a message.
-func (r *Reporter) Lasted() time.Duration {
+func (r *Outage) Lasted() time.Duration {
 	d := time.Since(r.began)
 	if d < time.Second {
 		return d.Round(time.Millisecond)
@@ -128,7 +128,7 @@ func (r *Reporter) Lasted() time.Duration {
 	return d.Round(time.Second)
 }
 
-func (r *Reporter) print(level format.Level, message string) {
+func (r *Outage) print(level format.Level, message string) {
 	r.printed = time.Now()
 	if r.Notify != nil {
 		r.Notify(format.Note{Level: level, Message: message, Time: r.printed})

@@ -1,5 +1,4 @@
-// Package del is the command `sscli del`, which deletes keys.
-package del
+package verbs
 
 import (
 	"github.com/spf13/pflag"
@@ -15,8 +14,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the verb `del`.
-func New() verb.Verb {
+// Del returns the verb `del`.
+func Del() verb.Verb {
 	var fence fence.Flags
 	var keysFrom usage.KeysFrom
 	var match config.Text
@@ -62,15 +61,15 @@ prints the keys, as scan does, and deletes nothing. --match needs a broker that 
 			if fence.Force && len(keys) > 1 {
 				return verb.Request{}, fault.Usagef("--force-fence with %d keys: expected one key", len(keys))
 			}
-			req := request(keys, options, len(keys) > 1 || keysFrom.Given())
+			req := delRequest(keys, options, len(keys) > 1 || keysFrom.Given())
 			req.Force = fence.Force && len(keys) == 1
 			return req, nil
 		},
 	}
 }
 
-// request returns the request that deletes keys. If many is true, each result is printed with its key.
-func request(keys []string, options client.WriteOptions, many bool) verb.Request {
+// delRequest returns the request that deletes keys. If many is true, each result is printed with its key.
+func delRequest(keys []string, options client.WriteOptions, many bool) verb.Request {
 	var req verb.Request
 	for _, key := range keys {
 		req.Commands = append(req.Commands, client.Del(key, options))

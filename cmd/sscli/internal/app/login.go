@@ -1,5 +1,5 @@
 // Package login describes the credentials of a login that the broker refused.
-package login
+package app
 
 import (
 	"strings"
@@ -16,7 +16,7 @@ import (
 // Describe adds the credentials that were sent, and in most cases a hint, to the error of a refused
 // login. It returns other errors unchanged. canAsk means that sscli can ask the user for a
 // password.
-func Describe(err error, s config.Settings, canAsk bool) error {
+func describeLogin(err error, s config.Settings, canAsk bool) error {
 	kind := fault.Of(err).Kind
 	switch kind {
 	case "login", "auth_method", "refused_login", "reauth", "token_expired":

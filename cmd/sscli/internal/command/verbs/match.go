@@ -1,4 +1,4 @@
-package del
+package verbs
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ func (m matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 		}
 		return a.Flush()
 	}
-	req := request(keys, m.options, true)
+	req := delRequest(keys, m.options, true)
 	if err := req.Check(a.Output); err != nil {
 		return err
 	}

@@ -1,5 +1,4 @@
-// Package vdel is the command `sscli vdel`, which deletes a key if it holds a given value.
-package vdel
+package verbs
 
 import (
 	"github.com/spf13/pflag"
@@ -14,8 +13,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the verb `vdel`.
-func New() verb.Verb {
+// Vdel returns the verb `vdel`.
+func Vdel() verb.Verb {
 	var fence fence.Flags
 	var file config.Text
 	return verb.Verb{

@@ -10,7 +10,7 @@
 //
 // There is one gap: if another client writes an existing key between the second read and the write,
 // its value is overwritten without notice, unless a fencing token protects the key.
-package guard
+package verb
 
 import (
 	"context"
@@ -20,15 +20,13 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/set"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/tune"
-	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
 // Read reads a key. It fails if there is no reply within timeout.
-func Read(ctx context.Context, s *client.Session, key string, timeout time.Duration) (client.GetResult, error) {
+func ReadKey(ctx context.Context, s *client.Session, key string, timeout time.Duration) (client.GetResult, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r, err := s.Get(limited, key)
@@ -57,7 +55,7 @@ func (s State) is(other State) bool {
 }
 
 // A Write sets one key, if the state of the key is still Before.
-type Write struct {
+type Replacement struct {
 	App     *app.App
 	Session *client.Session
 	Timeout time.Duration // for each request
@@ -76,8 +74,8 @@ type Write struct {
 
 // Set sets the key to a value and prints the result. If the key changed, Set writes nothing and
 // returns the error of w.Changed. The caller must leave o.Condition empty.
-func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error {
-	now, err := Read(ctx, w.Session, w.Key, w.Timeout)
+func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions) error {
+	now, err := ReadKey(ctx, w.Session, w.Key, w.Timeout)
 	if err != nil {
 		return err
 	}
@@ -94,7 +92,7 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 			return err
 		}
 	}
-	req := set.Request(w.Key, value, o)
+	req := SetRequest(w.Key, value, o)
 	if err := req.Check(w.App.Output); err != nil {
 		return err
 	}
@@ -104,13 +102,13 @@ func (w Write) Set(ctx context.Context, value string, o client.SetOptions) error
 		if reply.(client.SetResult).Applied {
 			return result(c, reply)
 		}
-		now, err := Read(ctx, w.Session, w.Key, w.Timeout)
+		now, err := ReadKey(ctx, w.Session, w.Key, w.Timeout)
 		if err == nil {
 			err = w.Changed(now)
 		}
 		return nil, false, err
 	}
-	return verb.DoOver(ctx, w.App, w.Session, req, w.Timeout)
+	return DoOver(ctx, w.App, w.Session, req, w.Timeout)
 }
 
 // NotWritten returns the error for a key that changed and was therefore not written. now is the

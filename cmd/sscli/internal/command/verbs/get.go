@@ -1,5 +1,4 @@
-// Package get is the command `sscli get`, which prints values and their versions.
-package get
+package verbs
 
 import (
 	"github.com/spf13/pflag"
@@ -15,8 +14,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// New returns the verb `get`.
-func New() verb.Verb {
+// Get returns the verb `get`.
+func Get() verb.Verb {
 	var file config.Text
 	var versionOnly, lines bool
 	var keysFrom usage.KeysFrom

@@ -1,4 +1,4 @@
-package guard
+package verb
 
 import (
 	"strings"
@@ -36,12 +36,12 @@ func TestChanged(t *testing.T) {
 			}
 		},
 	} {
-		before, err := Read(t.Context(), s, key, time.Minute)
+		before, err := ReadKey(t.Context(), s, key, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		change()
-		w := Write{Session: s, Timeout: time.Minute, Key: key, Before: StateOf(before)}
+		w := Replacement{Session: s, Timeout: time.Minute, Key: key, Before: StateOf(before)}
 		w.Changed = func(now client.GetResult) error { return NotWritten(key, now, "meanwhile") }
 		err = w.Set(t.Context(), "mine", client.SetOptions{})
 		if err == nil || !strings.HasPrefix(err.Error(), key+" ") || !strings.HasSuffix(err.Error(), " meanwhile, nothing was written") {
