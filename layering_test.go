@@ -86,81 +86,64 @@ emulator             internal/mqtt internal/wire internal/admission internal/chu
 format               internal/observe
 repl                 internal/files format
 
-ahead
 signals
 process              signals
-passwd               internal/files
 suggest
 terminal             format signals
-screen               format terminal
 trace                internal/files internal/mqtt internal/wire format
 config               internal/files format suggest
 certs                internal/files config
 via                  client process config
-operand              repl
-help
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
-tune
-usage                internal/files format config fault
-login                client format config certs via fault
-outage               client format fault
-app                  internal/mqtt internal/wait client emulator format signals suggest terminal trace config certs via fault login outage
+help                 format config fault
+usage                internal/files format repl config fault
+app                  internal/mqtt internal/wait client internal/observe emulator format signals suggest terminal trace config certs via fault
 fence                internal/files internal/wire client format config fault
-accounts             internal/files emulator passwd config certs fault app
-complete             client format config operand app
-bulkread             internal/mqtt internal/wait client ahead fault tune outage app
+accounts             internal/files emulator config certs fault app
+complete             client format config usage app
+bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
 records              internal/files format fault
 dataset              format fault records
 dataflow             suggest dataset
-cmdline              format repl suggest config operand help fault app complete
-verb                 internal/wire client format repl operand fault usage app fence complete bulkread
+cmdline              format repl suggest config fault help usage app complete
+verb                 internal/wire client format repl config fault usage app fence complete bulkread
 directive            internal/wait format repl config fault usage app
 lineinput            internal/files client repl fault
-sources              internal/files client format repl ahead config fault records lineinput
+sources              internal/files client format repl config fault bulkread records lineinput
 locklog              client format
-guard                client format fault tune app verb command/set
-kubectlplugin        fault
-requestlog           client internal/observe format config fault app
-topics               format config help fault
-statestorecli        internal/files client format config operand fault app verb
+statestorecli        internal/files client format config fault usage app verb
 
-command/set          internal/wire client format repl config fault app fence verb
-command/call         internal/wire client format repl fault app fence verb
 command/completion   fault usage app complete
-command/del          client format repl config fault usage app fence verb
-command/get          internal/files client format repl config fault usage app verb
-command/keynotify    internal/wire client repl fault verb command/call
-command/scan         client format repl suggest config fault app bulkread verb
-command/vdel         client format repl config fault app fence verb
 command/ping         internal/wait internal/wire client format config fault usage app
-command/batch        internal/files internal/wait client format repl signals operand fault tune usage app cmdline verb directive lineinput command/set command/call command/del command/get command/keynotify command/scan command/vdel command/ping
-command/export       internal/files client format config fault tune app complete bulkread
+command/verbs        internal/files internal/wire client format repl suggest config fault usage app fence bulkread verb
+command/batch        internal/files internal/wait client format repl signals fault usage app cmdline verb directive lineinput command/ping command/verbs
+command/export       internal/files client format config fault app complete bulkread
 command/importcmd    client format usage app bulkread lineinput command/batch
 command/diff         client format config fault app complete bulkread jsonfield sources
-command/apply        internal/wire client format config fault usage outage app fence bulkread verb sources guard command/set command/diff
-command/shell        internal/mqtt internal/wire client format repl signals suggest config operand fault usage app complete cmdline directive
-command/lock/trace   internal/files client format signals terminal config fault usage outage app locklog
-command/lock/status  client format signals config fault usage outage app bulkread locklog
-command/lock         internal/wire client format signals process config fault usage outage app fence command/lock/trace command/lock/status
-command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield guard command/lock
-command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow guard
-command/datasetcmd   client format suggest config fault tune usage app fence complete jsonfield records dataset guard command/datasetcmd/check
-command/watch        client format signals process terminal config fault tune usage outage app complete jsonfield
+command/apply        internal/wire client format config fault usage app fence bulkread verb sources command/diff
+command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive
+command/lock/trace   internal/files client format signals terminal config fault usage app locklog
+command/lock/status  client format signals config fault usage app bulkread locklog
+command/lock         internal/wire client format signals process config fault usage app fence command/lock/trace command/lock/status
+command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield verb command/lock
+command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow verb
+command/datasetcmd   client format suggest config fault usage app fence complete jsonfield records dataset verb command/datasetcmd/check
+command/watch        client format signals process terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format config fault app fence complete
-command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault tune app accounts sources requestlog command/ping
-command/forward      internal/files client format process config certs via fault outage app
+command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault app accounts sources command/ping
+command/forward      internal/files client format process config certs via fault app
 command/pod          config fault usage app
-command/gateway      internal/wait internal/wire client internal/observe internal/redis format process passwd config certs fault app requestlog
-command/top          internal/wait internal/wire client format signals terminal screen trace config fault app complete bulkread
+command/gateway      internal/wait internal/wire client internal/observe internal/redis format process config certs fault app accounts
+command/top          internal/wait internal/wire client format signals terminal trace config fault app complete bulkread
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
 command/contextcmd   client format config fault usage app complete
 command/version      format usage app
-command/man          help fault usage app cmdline command/version
+command/man          fault help usage app cmdline command/version
 
-cmd/sscli            format signals process app cmdline verb kubectlplugin topics statestorecli command/set command/call command/completion command/del command/get command/keynotify command/scan command/vdel command/ping command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/forward command/pod command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/version command/man
+cmd/sscli            format signals process help app cmdline verb statestorecli command/completion command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/forward command/pod command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/version command/man
 `
 
 const rooms = module + "/cmd/sscli/internal/"

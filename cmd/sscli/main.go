@@ -13,11 +13,10 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
-	"github.com/sscli/sscli/cmd/sscli/internal/kubectlplugin"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/statestorecli"
-	"github.com/sscli/sscli/cmd/sscli/internal/topics"
 	"github.com/sscli/sscli/format"
 )
 
@@ -64,7 +63,7 @@ func run(name string, args []string) int {
 }
 
 func newApp() *app.App {
-	return &app.App{Commands: table(), Topics: topics.All,
+	return &app.App{Commands: table(), Topics: help.Topics,
 		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
@@ -74,9 +73,9 @@ func runLine(ctx context.Context, a *app.App, name string, args []string) error 
 	switch strings.TrimSuffix(filepath.Base(name), ".exe") {
 	case statestorecli.Name:
 		return cmdline.RunRoot(ctx, a, statestorecli.New(a), args)
-	case kubectlplugin.Name:
+	case cmdline.PluginName:
 		var err error
-		if args, a.Env, err = kubectlplugin.Setup(args, a.Env); err != nil {
+		if args, a.Env, err = cmdline.SetupPlugin(args, a.Env); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -38,7 +37,7 @@ func (f Login) Apply(o *emulator.Options) error {
 		o.Rules = append(o.Rules, rule)
 	}
 	if f.Users != "" {
-		users, err := passwd.Read(string(f.Users))
+		users, err := ReadUsers(string(f.Users))
 		if err != nil {
 			return &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}

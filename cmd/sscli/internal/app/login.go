@@ -1,4 +1,3 @@
-// Package login describes the credentials of a login that the broker refused.
 package app
 
 import (

@@ -1,5 +1,3 @@
-// Package outage reports on standard error when the broker becomes unreachable, and when it answers
-// again.
 package app
 
 import (

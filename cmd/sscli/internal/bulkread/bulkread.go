@@ -24,10 +24,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/ahead"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 )
 
 // An Entry is a key and what the store held when the key was read.
@@ -62,7 +60,7 @@ type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 func Scan(pattern string) Keys {
 	return func(ctx context.Context, s *Store, add func(Entry) error) error {
 		pages := func(ctx context.Context) iter.Seq2[client.ScanResult, error] { return s.Pages(ctx, pattern) }
-		for page, err := range ahead.Seq(ctx, 1, pages) {
+		for page, err := range Ahead(ctx, 1, pages) {
 			if err != nil {
 				return s.named(fault.DescribeScan(client.Scan(pattern, nil), err))
 			}
@@ -156,7 +154,7 @@ type request struct {
 // flush or from reading.
 func (s *Store) Each(ctx context.Context, keys Keys, flush func() error, do func(Entry) error) (err error) {
 	if s.oneCore {
-		defer tune.OneCore()()
+		defer app.OneCore()()
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	queue := make(chan request, Window+1) // has room for all GETs in flight, and for an error from keys

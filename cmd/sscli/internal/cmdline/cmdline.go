@@ -7,7 +7,7 @@
 //	os.Exit(a.Report(err))
 //
 // Cobra parses the words. This package adds support for operands that begin with a minus
-// (package operand), `sscli -` as short for `sscli batch -`, errors that suggest the command the
+// (package usage), `sscli -` as short for `sscli batch -`, errors that suggest the command the
 // user probably meant, and an error for -h HOST, which is redis-cli's flag for the host. If the first
 // word names a command, only that command is built, because building all of them takes a
 // fifth of the start-up time.
@@ -25,7 +25,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -95,7 +95,7 @@ fencing tokens.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := operand.UnprotectFlags(cmd.Flags()); err != nil {
+			if err := usage.UnprotectFlags(cmd.Flags()); err != nil {
 				return fault.Usagef("%w", err)
 			}
 			if version || isOffline(cmd) {
@@ -122,7 +122,7 @@ fencing tokens.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); len(args) > 0 && (cmd == root || cmd.HasSubCommands()) {
-			return unknownCommand(a, cmd, operand.Unprotect(args)) // probably the cause of the flag error
+			return unknownCommand(a, cmd, usage.Unprotect(args)) // probably the cause of the flag error
 		}
 		return flagUsage(cmd, err)
 	})
@@ -168,10 +168,10 @@ func Prepare(a *app.App, cmd *cobra.Command) {
 		cmd.RunE = func(*cobra.Command, []string) error { return nil }
 	}
 	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error { return check(cmd, operand.Unprotect(args)) }
+		cmd.Args = func(cmd *cobra.Command, args []string) error { return check(cmd, usage.Unprotect(args)) }
 	}
 	if run := cmd.RunE; run != nil {
-		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, operand.Unprotect(args)) }
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, usage.Unprotect(args)) }
 	}
 }
 
@@ -213,9 +213,9 @@ func RunLine(cmd *cobra.Command, operands []repl.Word) func(context.Context) err
 		cmd.CompletionOptions.DisableDefaultCmd = true
 		cmd.SetHelpCommand(&cobra.Command{Hidden: true})
 		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-			return fault.Usagef("%s: %s", cmd.Name(), operand.FlagError(err))
+			return fault.Usagef("%s: %s", cmd.Name(), usage.FlagError(err))
 		})
-		cmd.SetArgs(operand.Protect(operands))
+		cmd.SetArgs(usage.Protect(operands))
 		return cmd.ExecuteContext(ctx)
 	}
 }

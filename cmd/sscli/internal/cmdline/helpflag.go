@@ -9,8 +9,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
 // checkHelp returns an error for -h HOST, which is redis-cli's flag for the host. Otherwise
@@ -22,7 +22,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 		return nil
 	}
 	if w.host != "" && !isCommand(root, w.host) {
-		host := operand.Unprotect([]string{w.host})[0]
+		host := usage.Unprotect([]string{w.host})[0]
 		return &fault.UsageError{Err: fmt.Errorf("%.64q after -h: -h shows help; the host is -H", host), Hint: "-H " + host}
 	}
 	// root.Find treats -h as a switch only in commands that already define the flag, so define it in
@@ -40,7 +40,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	cmd.InheritedFlags() // adds the inherited flags to cmd.Flags
 	if w := readWords(cmd.Flags(), rest); w.first < len(w.args) {
 		names := slices.DeleteFunc(w.args[w.first:], func(word string) bool { return strings.HasPrefix(word, "-") })
-		return unknownCommand(a, cmd, operand.Unprotect(names))
+		return unknownCommand(a, cmd, usage.Unprotect(names))
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -83,7 +83,7 @@ func available(cmd *cobra.Command) (names []string) {
 // flagUsage converts an error of the flag parser to a usage error. For an unknown flag, the hint is a
 // flag with a similar name or, for another tool's flag, the flag of sscli that does the same.
 func flagUsage(cmd *cobra.Command, err error) error {
-	usage := &fault.UsageError{Err: errors.New(operand.FlagError(err))}
+	usage := &fault.UsageError{Err: errors.New(usage.FlagError(err))}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usage
@@ -115,13 +115,13 @@ type unknownFlagError struct {
 
 // adviseFlag replaces the hint about an unknown flag if a user of another tool would mean a different
 // command of sscli by that flag. args holds the words of the command line.
-func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.UsageError) {
-	unknown, ok := usage.Err.(*unknownFlagError)
+func adviseFlag(a *app.App, cmd *cobra.Command, args []string, problem *fault.UsageError) {
+	unknown, ok := problem.Err.(*unknownFlagError)
 	if !ok {
 		return
 	}
 	path := strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "sscli"))
-	words := operand.Unprotect(readWords(cmd.Flags(), args).operands)
+	words := usage.Unprotect(readWords(cmd.Flags(), args).operands)
 	i := slices.IndexFunc(words, func(w string) bool {
 		return len(path) > 0 && (strings.EqualFold(w, path[0]) || cmd.HasAlias(w))
 	})
@@ -130,6 +130,6 @@ func adviseFlag(a *app.App, cmd *cobra.Command, args []string, usage *fault.Usag
 	}
 	meant := suggest.FlagMeaning(strings.Join(path, " "), unknown.flag, words[i+len(path):], shown(a))
 	if meant.Hint != "" {
-		usage.Hint = meant.Hint
+		problem.Hint = meant.Hint
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -42,7 +42,7 @@ func scanArgs(flags *pflag.FlagSet, args []string) words {
 	for i, arg := range args {
 		plain[i].Text = arg
 	}
-	return readWords(flags, operand.Protect(plain))
+	return readWords(flags, usage.Protect(plain))
 }
 
 // readWords scans protected arguments. The first word that is neither a flag nor a flag's value may

@@ -25,7 +25,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -229,7 +229,7 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 		if a.Shell == nil {
 			found, all = scannedKeys(a, cmd, part)
 		} else {
-			words := operand.Unprotect(append(slices.Clone(args), part))
+			words := usage.Unprotect(append(slices.Clone(args), part))
 			args, part = words[:len(args)], words[len(args)]
 			found, all = known(a.Shell, part)
 		}

@@ -2,7 +2,8 @@
 // flags, wrapped to the width of the terminal.
 //
 // [Install] makes a command and its subcommands print their help with this package. The manual and the
-// help topics use [Groups], [Rows], [FlagRows], [UseLine] and [OwnFlags].
+// help topics use [Groups], [Rows], [FlagRows], [UseLine] and [OwnFlags]. [Topics] returns the pages
+// that are not about a command, such as `sscli help exit-codes`.
 package help
 
 import (

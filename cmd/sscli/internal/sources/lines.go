@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/ahead"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/format"
@@ -89,7 +89,7 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			if !values {
 				checked = checkedLines{}
 				entries := func(ctx context.Context) iter.Seq2[lineinput.Entry, error] { return lineinput.Entries(ctx, in, 1) }
-				for e, err := range ahead.Seq(ctx, parsedAhead, entries) {
+				for e, err := range bulkread.Ahead(ctx, parsedAhead, entries) {
 					l := checked.add(check(e.Entry))
 					if !yield(Entry{Key: l.key, Found: e.Found}, inSource(name, err)) || err != nil {
 						return

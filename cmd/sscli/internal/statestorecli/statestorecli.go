@@ -19,7 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -44,7 +44,7 @@ func New(a *app.App) *cobra.Command {
 			if len(args) > 0 && cmd.HasParent() {
 				return fault.Usagef("%.64q: %s takes no operand", args[0], cmd.CommandPath())
 			}
-			if err := operand.UnprotectFlags(cmd.Flags()); err != nil {
+			if err := usage.UnprotectFlags(cmd.Flags()); err != nil {
 				return fault.Usagef("%w", err)
 			}
 			a.Settings = config.Settings{
@@ -64,7 +64,7 @@ func New(a *app.App) *cobra.Command {
 			return fault.Usagef("missing command: expected get, set or delete")
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", operand.FlagError(err)) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fault.Usagef("%s", usage.FlagError(err)) })
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
 	root.CompletionOptions.DisableDefaultCmd = true

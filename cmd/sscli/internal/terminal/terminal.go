@@ -4,8 +4,8 @@
 //
 // [Ask] and [AskSecret] open the terminal itself, so they work even if the standard streams are
 // redirected. [ReadAll] reads standard input. A [Stream] makes printers for standard output and
-// standard error. A [Line] is redrawn below the other output. [Keys] reads single keys, for a program
-// that draws the whole screen. Ask, AskSecret, ReadFile and ReadAll return when their context ends.
+// standard error. A [Line] is redrawn below the other output. A [Screen] draws lines on
+// the whole terminal, and its [Keys] read single keys, for commands such as `sscli top`. Ask, AskSecret, ReadFile and ReadAll return when their context ends.
 package terminal
 
 import (

@@ -1,5 +1,10 @@
 // Package usage checks the operands and the flags that several commands share. Its own errors are
 // usage errors.
+//
+// It also protects operands that begin with a minus from flag parsers. The -5 in `set temp -5` is an
+// operand, and so is a quoted word in a line of sscli's shell or of a batch. [Protect] marks such words
+// before a flag parser gets them. [Unprotect] and [UnprotectFlags] remove the marks from the parser's
+// results, so that a command sees the words that the user wrote.
 package usage
 
 import (

@@ -36,7 +36,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -91,7 +90,7 @@ func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				ctx := cmd.Context()
 				in := func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) }
-				req, err := v.Parse(operand.Words(cmd.Flags().Args()), in)
+				req, err := v.Parse(usage.Words(cmd.Flags().Args()), in)
 				if err != nil {
 					return err
 				}

@@ -28,7 +28,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -154,9 +153,9 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		b.session, b.timeout = s, o.Timeout
-		defer tune.CollectLess()()
+		defer app.CollectLess()()
 		if !a.Settings.Embedded {
-			defer tune.OneCore()()
+			defer app.OneCore()()
 		}
 		return b.run(ctx, source)
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -161,7 +161,7 @@ func (b *batch) flagsOf(v verb.Verb) *pflag.FlagSet {
 
 // parseFlags separates flags from operands. It returns a verb with these flags set, and the operands.
 func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []repl.Word, error) {
-	flag := slices.IndexFunc(words, operand.IsFlag)
+	flag := slices.IndexFunc(words, usage.IsFlag)
 	if flag < 0 {
 		return &known.plain, words, nil
 	}
@@ -170,14 +170,14 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []re
 		return &v, nil, fault.Usagef("%s: unknown flag: %.64s", v.Name(), words[flag].Text)
 	}
 	fs := b.flagsOf(v)
-	err := fs.Parse(operand.Protect(words))
+	err := fs.Parse(usage.Protect(words))
 	if err == nil {
-		err = operand.UnprotectFlags(fs)
+		err = usage.UnprotectFlags(fs)
 	}
 	if err != nil {
-		return &v, nil, fault.Usagef("%s: %s", v.Name(), operand.FlagError(err))
+		return &v, nil, fault.Usagef("%s: %s", v.Name(), usage.FlagError(err))
 	}
-	return &v, operand.Words(fs.Args()), nil
+	return &v, usage.Words(fs.Args()), nil
 }
 
 // writes reports whether the command on a line writes to the store.

@@ -13,7 +13,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -60,7 +59,7 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 		return err
 	}
 	defer source.Close()
-	defer tune.SaveMemory(size)()
+	defer app.SaveMemory(size)()
 	old, _, err := read(ctx, a, key)
 	if err != nil {
 		return err

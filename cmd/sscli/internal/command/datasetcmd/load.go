@@ -15,7 +15,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -105,8 +104,8 @@ func (l *loader) run(ctx context.Context) error {
 			return err
 		}
 	}
-	defer tune.SaveMemory(len(l.value))()
-	tune.FreeMemory(len(l.value))
+	defer app.SaveMemory(len(l.value))()
+	app.FreeMemory(len(l.value))
 	l.app.RememberKey(l.key)
 	return l.app.WithSession(ctx, func(s *client.Session, o client.Options) error { return l.store(ctx, s, o) })
 }
@@ -170,7 +169,7 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 	state := verb.StateOf(before)
 	plan := l.plan(before, s.MaxPacketSize())
 	before.Value = nil
-	tune.FreeMemory(len(l.value))
+	app.FreeMemory(len(l.value))
 	if l.dryRun {
 		err = l.app.Emit(plan)
 	} else {

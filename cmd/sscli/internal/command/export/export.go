@@ -20,7 +20,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
@@ -132,7 +131,7 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 		}
 	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		defer tune.CollectLess()()
+		defer app.CollectLess()()
 		defer a.Progress(e.toFile, e.progress)()
 		return e.run(ctx, bulkread.NewStore(a, s, o.Timeout), keys)
 	})

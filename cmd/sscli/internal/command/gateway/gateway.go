@@ -18,13 +18,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
-	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/redis"
@@ -36,7 +35,7 @@ type flags struct {
 	watch               []string
 	notify              string
 	insecure            bool
-	log                 requestlog.Flags
+	log                 app.LogFlags
 }
 
 // New returns the command `sscli gateway`.
@@ -102,7 +101,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 		return listen, o, nil, fault.Usagef("--watch: the key is empty")
 	}
 	if f.users != "" {
-		users, err := passwd.Read(string(f.users))
+		users, err := accounts.ReadUsers(string(f.users))
 		if err != nil {
 			return listen, o, nil, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
@@ -177,7 +176,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 	}
 	ready.Paste = []string{"redis-cli -u " + ready.URL}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {
-		b, err := open(ctx, s, co.Timeout, requestlog.Logger(a), f.watch, o)
+		b, err := open(ctx, s, co.Timeout, a.Logger(), f.watch, o)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -105,7 +104,7 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 	}
 	if log != nil {
 		engine.Observe = log.Observe
-		served.Observe, served.Log = log.Observe, requestlog.Logger(a)
+		served.Observe, served.Log = log.Observe, a.Logger()
 	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	attached, err := emulator.Attach(limited, attachOptions(ctx, o), engine, served.Data)

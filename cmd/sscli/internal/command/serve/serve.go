@@ -21,8 +21,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
-	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -43,7 +41,7 @@ type serveFlags struct {
 	attach                      bool
 	data                        dataFlags
 	load                        []string
-	log                         requestlog.Flags
+	log                         app.LogFlags
 }
 
 const long = `Run an MQTT 5 broker with a state store, for development and tests. serve prints the
@@ -249,7 +247,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	if log != nil {
-		o.Observe, o.Log = log.Observe, requestlog.Logger(a)
+		o.Observe, o.Log = log.Observe, a.Logger()
 	}
 	if o.Load, err = f.seeds(ctx, a); err != nil {
 		return err
@@ -277,7 +275,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return &fault.UsageError{Err: err, Hint: hint}
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	defer tune.BoundMemory(func() int { return cmp.Or(o.Limits.MaxBytes, 1<<30) + server.State().Stored*9/8 })()
+	defer boundMemory(func() int { return cmp.Or(o.Limits.MaxBytes, 1<<30) + server.State().Stored*9/8 })()
 	f.warnExposed(a, tokens.File())
 	if err := tokens.Start(a, server.Now); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -67,7 +67,7 @@ func (s *shell) completeCommand(words []repl.Word, part repl.Word) []repl.Candid
 	var out bytes.Buffer
 	root.SetOut(&out)
 	root.SetErr(&bytes.Buffer{})
-	args := operand.Protect(append(slices.Clone(words), part))
+	args := usage.Protect(append(slices.Clone(words), part))
 	if !part.Quoted {
 		args[len(words)] = part.Text // part may be the beginning of a flag
 	}

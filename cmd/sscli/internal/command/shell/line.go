@@ -18,8 +18,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/operand"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
 )
@@ -157,11 +157,11 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	line := s.newLine()
 	s.line = line
 	root := newLineRoot(line)
-	args := operand.Protect(words)
+	args := usage.Protect(words)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {
-		s.conn.locks.add(operand.Unprotect(cmd.Flags().Args())[0])
+		s.conn.locks.add(usage.Unprotect(cmd.Flags().Args())[0])
 	}
 	path := strings.Fields(cmd.CommandPath())
 	// These commands run for as long as the user wants, so their duration is of no interest.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/screen"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 // A model is the state of the screen: the known keys, and the order, filter and selection that the
@@ -253,7 +253,7 @@ func (m *model) shown(now time.Time) []*row {
 }
 
 // handleKey handles a key press, and reports whether the user quits.
-func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
+func (m *model) handleKey(k terminal.Key, now time.Time) (quits bool) {
 	switch {
 	case m.filtering:
 		m.editFilter(k)
@@ -265,7 +265,7 @@ func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
 		m.help = true
 	case m.isOpen:
 		switch k {
-		case screen.KeyEscape, screen.KeyEnter, screen.KeyBackspace, 'q':
+		case terminal.KeyEscape, terminal.KeyEnter, terminal.KeyBackspace, 'q':
 			m.isOpen = false
 		}
 		m.scroll = max(m.scroll+m.distance(k), 0) // viewOpen applies the upper limit
@@ -275,15 +275,15 @@ func (m *model) handleKey(k screen.Key, now time.Time) (quits bool) {
 	return false
 }
 
-func (m *model) editFilter(k screen.Key) {
+func (m *model) editFilter(k terminal.Key) {
 	switch {
-	case k == screen.KeyEnter:
+	case k == terminal.KeyEnter:
 		m.filtering = false
-	case k == screen.KeyEscape:
+	case k == terminal.KeyEscape:
 		m.filtering, m.filter = false, ""
-	case k == screen.KeyClear:
+	case k == terminal.KeyClear:
 		m.filter = ""
-	case k == screen.KeyBackspace:
+	case k == terminal.KeyBackspace:
 		runes := []rune(m.filter)
 		m.filter = string(runes[:max(len(runes)-1, 0)])
 	case k >= 0:
@@ -291,13 +291,13 @@ func (m *model) editFilter(k screen.Key) {
 	}
 }
 
-func (m *model) handleTableKey(k screen.Key, now time.Time) {
+func (m *model) handleTableKey(k terminal.Key, now time.Time) {
 	switch k {
-	case screen.KeyEnter:
+	case terminal.KeyEnter:
 		if r := m.rows[m.selected]; r != nil {
 			m.open, m.isOpen, m.scroll = r.key, true, 0
 		}
-	case screen.KeyEscape:
+	case terminal.KeyEscape:
 		m.filter = ""
 	case '/':
 		m.filtering = true
@@ -314,20 +314,20 @@ func (m *model) handleTableKey(k screen.Key, now time.Time) {
 
 // distance returns the number of lines by which a key press moves the selection or the details down. A
 // negative number means up.
-func (m *model) distance(k screen.Key) int {
+func (m *model) distance(k terminal.Key) int {
 	const toEnd = 1 << 30
 	switch k {
-	case screen.KeyUp, 'k':
+	case terminal.KeyUp, 'k':
 		return -1
-	case screen.KeyDown, 'j':
+	case terminal.KeyDown, 'j':
 		return 1
-	case screen.KeyPageUp:
+	case terminal.KeyPageUp:
 		return -max(m.page, 1)
-	case screen.KeyPageDown, ' ':
+	case terminal.KeyPageDown, ' ':
 		return max(m.page, 1)
-	case screen.KeyHome, 'g':
+	case terminal.KeyHome, 'g':
 		return -toEnd
-	case screen.KeyEnd, 'G':
+	case terminal.KeyEnd, 'G':
 		return toEnd
 	}
 	return 0

@@ -14,7 +14,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/screen"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
@@ -59,7 +58,7 @@ func (l *monitor) run(ctx context.Context, a *app.App) (err error) {
 		l.end(nil)
 		l.running.Wait()
 	}()
-	s, err := screen.Open(a.Stdout, a.UsesColor())
+	s, err := terminal.OpenScreen(a.Stdout, a.UsesColor())
 	if err != nil {
 		if s != nil {
 			err = errors.Join(err, s.Close())
@@ -125,7 +124,7 @@ const frameInterval = 100 * time.Millisecond
 
 // loop draws the screen and calls the functions passed to change, until ctx ends. It returns the cause
 // of ctx.
-func (l *monitor) loop(ctx context.Context, s *screen.Screen) error {
+func (l *monitor) loop(ctx context.Context, s *terminal.Screen) error {
 	tick := time.NewTicker(frameInterval)
 	defer tick.Stop()
 	drawn := time.Now()
@@ -162,16 +161,16 @@ func (l *monitor) check(err error) {
 }
 
 // typed handles input from the keyboard.
-func (l *monitor) typed(s *screen.Screen, b []byte) {
-	var keys []screen.Key
-	keys, l.pending = screen.ParseKeys(append(l.pending, b...))
+func (l *monitor) typed(s *terminal.Screen, b []byte) {
+	var keys []terminal.Key
+	keys, l.pending = terminal.ParseKeys(append(l.pending, b...))
 	for _, k := range keys {
 		switch k {
-		case screen.KeyInterrupt:
+		case terminal.KeyInterrupt:
 			l.end(&signals.Interrupted{Signal: syscall.SIGINT})
-		case screen.KeySuspend:
+		case terminal.KeySuspend:
 			l.check(s.Suspend())
-		case screen.KeyRedraw:
+		case terminal.KeyRedraw:
 			s.Redraw()
 		default:
 			if l.model.handleKey(k, time.Now()) {
@@ -182,7 +181,7 @@ func (l *monitor) typed(s *screen.Screen, b []byte) {
 }
 
 // draw draws the model, including the newest packets.
-func (l *monitor) draw(s *screen.Screen) {
+func (l *monitor) draw(s *terminal.Screen) {
 	for _, p := range l.packets.Drain() {
 		if r := l.model.rows[p.Key]; r != nil {
 			r.packets = keepLast(append(r.packets, p.Text), maxPackets)
@@ -195,7 +194,7 @@ func (l *monitor) draw(s *screen.Screen) {
 		}
 	}
 	now := time.Now()
-	l.check(s.Draw(func(width, height int) []screen.Line { return l.model.view(width, height, now) }))
+	l.check(s.Draw(func(width, height int) []terminal.ScreenLine { return l.model.view(width, height, now) }))
 }
 
 // scan looks for new keys at each interval, until ctx ends. It returns early if the broker has no SCAN.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/screen"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -18,13 +18,13 @@ const (
 )
 
 // view returns at most height lines for the screen, each at most width columns wide.
-func (m *model) view(width, height int, now time.Time) []screen.Line {
+func (m *model) view(width, height int, now time.Time) []terminal.ScreenLine {
 	if width < minWidth || height < minHeight {
-		return cut([]screen.Line{{Text: "too small"}}, width, height)
+		return cut([]terminal.ScreenLine{{Text: "too small"}}, width, height)
 	}
 	head := m.head(width, now)
 	body := height - len(head) - 1
-	var lines []screen.Line
+	var lines []terminal.ScreenLine
 	switch {
 	case m.help:
 		lines = textLines(help)
@@ -35,12 +35,12 @@ func (m *model) view(width, height int, now time.Time) []screen.Line {
 	}
 	lines = append(head, lines[:min(len(lines), body)]...)
 	for len(lines) < height-1 {
-		lines = append(lines, screen.Line{})
+		lines = append(lines, terminal.ScreenLine{})
 	}
 	return cut(append(lines, m.foot()), width, height)
 }
 
-func cut(lines []screen.Line, width, height int) []screen.Line {
+func cut(lines []terminal.ScreenLine, width, height int) []terminal.ScreenLine {
 	lines = lines[:min(len(lines), max(height, 0))]
 	for i := range lines {
 		lines[i].Text = format.Cut(lines[i].Text, max(width, 0))
@@ -49,7 +49,7 @@ func cut(lines []screen.Line, width, height int) []screen.Line {
 }
 
 // head returns the first lines of the screen: the title, and a problem if there is one.
-func (m *model) head(width int, now time.Time) []screen.Line {
+func (m *model) head(width int, now time.Time) []terminal.ScreenLine {
 	text := format.Count(len(m.rows), "key")
 	if m.filter != "" {
 		text = fmt.Sprintf("%d of %s", len(m.shown(now)), text)
@@ -68,7 +68,7 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 			break
 		}
 	}
-	lines := []screen.Line{{Text: brief, Style: screen.Bold}}
+	lines := []terminal.ScreenLine{{Text: brief, Style: terminal.Bold}}
 	problem := ""
 	switch {
 	case m.outage != "":
@@ -81,17 +81,17 @@ func (m *model) head(width int, now time.Time) []screen.Line {
 		problem = format.Count(m.unwatched, "more key") + " not shown: name a pattern or raise --limit"
 	}
 	if problem != "" {
-		lines = append(lines, screen.Line{Text: problem, Style: screen.Alert})
+		lines = append(lines, terminal.ScreenLine{Text: problem, Style: terminal.Alert})
 	}
 	return lines
 }
 
 // foot returns the last line of the screen, which says what the user can press.
-func (m *model) foot() screen.Line {
+func (m *model) foot() terminal.ScreenLine {
 	text := "q quit  / filter  s sort  Enter  ? help"
 	switch {
 	case m.filtering:
-		return screen.Line{Text: "filter: " + format.Escape(m.filter) + "_   Enter keeps it, Esc clears it"}
+		return terminal.ScreenLine{Text: "filter: " + format.Escape(m.filter) + "_   Enter keeps it, Esc clears it"}
 	case m.help:
 		text = "press any key to go back"
 	case m.isOpen:
@@ -99,7 +99,7 @@ func (m *model) foot() screen.Line {
 	case m.filter != "":
 		text = "filter: " + format.Escape(m.filter) + "   Esc clears it  ? help  q quit"
 	}
-	return screen.Line{Text: text, Style: screen.Faint}
+	return terminal.ScreenLine{Text: text, Style: terminal.Faint}
 }
 
 const help = `
@@ -121,9 +121,9 @@ LEASE   A value that is written again is
 `
 
 // textLines splits a text into lines, and replaces tabs with spaces.
-func textLines(text string) (lines []screen.Line) {
+func textLines(text string) (lines []terminal.ScreenLine) {
 	for line := range strings.Lines(text) {
-		lines = append(lines, screen.Line{Text: strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")})
+		lines = append(lines, terminal.ScreenLine{Text: strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")})
 	}
 	return lines
 }
@@ -159,7 +159,7 @@ func newLayout(width int, rows []*row) layout {
 // row joins the cells of a line, and aligns the age and the rate to the right.
 func (l layout) row(key, value, age, rate, lease string) string {
 	spaces := strings.Repeat(" ", gap)
-	text := screen.Pad(format.CutMiddle(key, l.key), l.key) + spaces + screen.Pad(value, l.value) + spaces + screen.PadLeft(age, ageWidth) + spaces + screen.PadLeft(rate, rateWidth)
+	text := terminal.Pad(format.CutMiddle(key, l.key), l.key) + spaces + terminal.Pad(value, l.value) + spaces + terminal.PadLeft(age, ageWidth) + spaces + terminal.PadLeft(rate, rateWidth)
 	if l.lease > 0 {
 		text += spaces + lease
 	}
@@ -167,7 +167,7 @@ func (l layout) row(key, value, age, rate, lease string) string {
 }
 
 // viewTable returns the titles, and the rows around the selected row that fit in height lines.
-func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
+func (m *model) viewTable(width, height int, now time.Time) []terminal.ScreenLine {
 	rows := m.shown(now)
 	m.page = max(height-1, 1)
 	if len(rows) == 0 {
@@ -178,7 +178,7 @@ func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
 		case m.interval > 0 && m.scanned.IsZero() && m.scanErr == "":
 			text = "looking for keys"
 		}
-		return []screen.Line{{}, {Text: text}}
+		return []terminal.ScreenLine{{}, {Text: text}}
 	}
 	at := m.indexOfSelected(rows)
 	m.selected = rows[at].key
@@ -191,16 +191,16 @@ func (m *model) viewTable(width, height int, now time.Time) []screen.Line {
 	} else {
 		titles[m.order] += "v"
 	}
-	lines := []screen.Line{{Text: l.row(titles[byKey], "VALUE", titles[byAge], titles[byRate], "LEASE"), Style: screen.Faint}}
+	lines := []terminal.ScreenLine{{Text: l.row(titles[byKey], "VALUE", titles[byAge], titles[byRate], "LEASE"), Style: terminal.Faint}}
 	for i, r := range visible {
-		drawn := screen.Line{Text: l.row(format.Word(r.key), r.shownValue(), r.age(now), r.rate(now), r.bar(now))}
+		drawn := terminal.ScreenLine{Text: l.row(format.Word(r.key), r.shownValue(), r.age(now), r.rate(now), r.bar(now))}
 		switch {
 		case m.first+i == at:
-			drawn.Text, drawn.Style = screen.Pad(drawn.Text, width), screen.Inverse
+			drawn.Text, drawn.Style = terminal.Pad(drawn.Text, width), terminal.Inverse
 		case r.err != "":
-			drawn.Style = screen.Alert
+			drawn.Style = terminal.Alert
 		case r.read && !r.found:
-			drawn.Style = screen.Faint
+			drawn.Style = terminal.Faint
 		}
 		lines = append(lines, drawn)
 	}
@@ -272,10 +272,10 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
+func (m *model) viewOpen(width, height int, now time.Time) []terminal.ScreenLine {
 	r := m.rows[m.open]
 	if r == nil {
-		return []screen.Line{{Text: "the key is no longer shown"}}
+		return []terminal.ScreenLine{{Text: "the key is no longer shown"}}
 	}
 	lines := r.details(width, now)
 	m.page = max(height-1, 1)
@@ -287,15 +287,17 @@ func (m *model) viewOpen(width, height int, now time.Time) []screen.Line {
 // value again, so larger values would be slow.
 const maxValue = 256 << 10
 
-func (r *row) details(width int, now time.Time) []screen.Line {
-	lines := []screen.Line{{Text: format.Word(r.key), Style: screen.Bold}}
-	add := func(text string) { lines = append(lines, screen.Wrap(text, width)...) }
-	title := func(text string) { lines = append(lines, screen.Line{}, screen.Line{Text: text, Style: screen.Faint}) }
+func (r *row) details(width int, now time.Time) []terminal.ScreenLine {
+	lines := []terminal.ScreenLine{{Text: format.Word(r.key), Style: terminal.Bold}}
+	add := func(text string) { lines = append(lines, terminal.Wrap(text, width)...) }
+	title := func(text string) {
+		lines = append(lines, terminal.ScreenLine{}, terminal.ScreenLine{Text: text, Style: terminal.Faint})
+	}
 	switch {
 	case r.err != "":
 		add(r.shownValue())
 		for i := range lines[1:] {
-			lines[1+i].Style = screen.Alert
+			lines[1+i].Style = terminal.Alert
 		}
 	case !r.read:
 		add("not read yet")

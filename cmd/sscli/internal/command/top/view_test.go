@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/screen"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
@@ -72,13 +72,13 @@ func TestViews(t *testing.T) {
 		}
 		fmt.Fprintf(&all, "== %s, %d columns\n", name, width)
 		for _, l := range m.view(width, height, now) {
-			mark := [...]string{screen.Plain: " ", screen.Bold: "*", screen.Faint: "-", screen.Inverse: ">", screen.Alert: "!"}[l.Style]
+			mark := [...]string{terminal.Plain: " ", terminal.Bold: "*", terminal.Faint: "-", terminal.Inverse: ">", terminal.Alert: "!"}[l.Style]
 			all.WriteString(strings.TrimRight(mark+l.Text, " ") + "\n")
 		}
 	}
 	keys := func(typed string) func(*model, time.Time) {
 		return func(m *model, now time.Time) {
-			parsed, _ := screen.ParseKeys([]byte(typed))
+			parsed, _ := terminal.ParseKeys([]byte(typed))
 			for _, k := range parsed {
 				m.view(80, 14, now)
 				m.handleKey(k, now)
@@ -132,8 +132,8 @@ func FuzzView(f *testing.F) {
 		m.handleEvent(client.Event{Kind: client.EventDown, Time: now, Err: errors.New(name)})
 		m.selected = name
 		m.rows[name].packets = []string{format.Escape(value)}
-		keys, _ := screen.ParseKeys([]byte(typed))
-		for _, k := range append([]screen.Key{screen.KeyOther}, keys...) {
+		keys, _ := terminal.ParseKeys([]byte(typed))
+		for _, k := range append([]terminal.Key{terminal.KeyOther}, keys...) {
 			m.handleKey(k, now)
 			lines := m.view(int(width), int(height), now)
 			if len(lines) > int(height) || height >= minHeight && width >= minWidth && len(lines) != int(height) {
@@ -170,7 +170,7 @@ func TestSortAndFilter(t *testing.T) {
 		{"\x1b", "binary,counter,gone,lock,long,missing,secret,thermostat/1,two words,wide 漢字"},
 		{"/q\r/\x15漢\r", "wide 漢字"},
 	} {
-		keys, _ := screen.ParseKeys([]byte(step.keys))
+		keys, _ := terminal.ParseKeys([]byte(step.keys))
 		for _, k := range keys {
 			if m.handleKey(k, now) {
 				t.Errorf("%q quits", step.keys)
@@ -189,7 +189,7 @@ func TestSelection(t *testing.T) {
 		m.handleEvent(event(client.EventInitial, fmt.Sprintf("k%03d", i), "v", begin()))
 	}
 	typed := func(s string) {
-		keys, _ := screen.ParseKeys([]byte(s))
+		keys, _ := terminal.ParseKeys([]byte(s))
 		for _, k := range keys {
 			m.handleKey(k, begin())
 		}
@@ -199,7 +199,7 @@ func TestSelection(t *testing.T) {
 		lines := m.view(80, 14, begin())
 		n := 0
 		for _, l := range lines {
-			if l.Style == screen.Inverse {
+			if l.Style == terminal.Inverse {
 				n++
 				if !strings.HasPrefix(l.Text, key) {
 					t.Errorf("selected is %q, want %s", l.Text, key)

@@ -30,7 +30,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -215,7 +214,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 			ctx, cancel = context.WithTimeoutCause(ctx, forDur, endFor)
 			defer cancel()
 		}
-		defer tune.CollectLess()()
+		defer app.CollectLess()()
 		var rows []format.Row
 		v.runner = process.NewRunner()
 		defer v.runner.Close()

@@ -1,12 +1,4 @@
-// Package screen draws lines on the whole terminal and reads single keys, for full-screen
-// commands such as `sscli top`.
-//
-//	s, err := screen.Open(os.Stdout, true)
-//	defer s.Close()
-//	err = s.Draw(func(width, height int) []screen.Line { … })
-//
-// [ParseKeys] turns the bytes from [Screen.Read] into keys.
-package screen
+package terminal
 
 import (
 	"bytes"
@@ -18,12 +10,11 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
 
 // A Line is a row of the screen. Its text must be printable and no wider than the screen.
-type Line struct {
+type ScreenLine struct {
 	Text  string
 	Style Style
 }
@@ -43,11 +34,11 @@ const (
 // A Screen is the alternate screen of a terminal. While it is open, keys do not echo and do not
 // send signals, and nothing else may print on the terminal.
 type Screen struct {
-	*terminal.Keys
+	*Keys
 	out   *os.File
 	color bool
 
-	drawn         []Line // the lines that the terminal shows; nil = unknown
+	drawn         []ScreenLine // the lines that the terminal shows; nil = unknown
 	width, height int
 }
 
@@ -63,8 +54,8 @@ const (
 
 // Open opens the terminal that sscli was started from, to read keys, and draws on out. If Open returns
 // a Screen, the caller must close it, even if Open also returns an error.
-func Open(out *os.File, color bool) (*Screen, error) {
-	keys, err := terminal.OpenKeys()
+func OpenScreen(out *os.File, color bool) (*Screen, error) {
+	keys, err := OpenKeys()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +88,7 @@ func (s *Screen) Suspend() error {
 	if err := s.leave(); err != nil {
 		return err
 	}
-	terminal.Stop()
+	Stop()
 	return s.Enter()
 }
 
@@ -106,7 +97,7 @@ func (s *Screen) Redraw() { s.drawn = nil }
 
 // Draw calls view with the size of the terminal and shows the lines that view returns. It writes only
 // the lines that have changed.
-func (s *Screen) Draw(view func(width, height int) []Line) error {
+func (s *Screen) Draw(view func(width, height int) []ScreenLine) error {
 	width, height, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		width, height = 80, 24
@@ -128,7 +119,7 @@ func (s *Screen) Draw(view func(width, height int) []Line) error {
 	if len(lines) < len(s.drawn) {
 		fmt.Fprintf(&b, "\x1b[%d;1H"+eraseBelow, len(lines)+1)
 	}
-	s.drawn = append([]Line{}, lines...)
+	s.drawn = append([]ScreenLine{}, lines...)
 	if b.Len() == 0 {
 		return nil
 	}
@@ -137,7 +128,7 @@ func (s *Screen) Draw(view func(width, height int) []Line) error {
 }
 
 // styled returns the text of a line with the control sequences of its style.
-func (s *Screen) styled(l Line) string {
+func (s *Screen) styled(l ScreenLine) string {
 	style := [...]string{Plain: "", Bold: "\x1b[1m", Faint: "\x1b[2m", Inverse: "\x1b[7m", Alert: "\x1b[1m"}[l.Style]
 	if l.Style == Alert && s.color {
 		style = "\x1b[33m"
@@ -150,12 +141,12 @@ func (s *Screen) styled(l Line) string {
 
 // Wrap breaks a text into lines of at most width columns. All lines after the first are indented by 4
 // columns, unless width is too small for this.
-func Wrap(text string, width int) []Line {
+func Wrap(text string, width int) []ScreenLine {
 	indent := strings.Repeat(" ", 4)
 	if width < 2*len(indent) {
 		indent = ""
 	}
-	var lines []Line
+	var lines []ScreenLine
 	for text != "" || lines == nil {
 		end, columns := len(text), 0
 		for i, c := range text {
@@ -164,7 +155,7 @@ func Wrap(text string, width int) []Line {
 				break
 			}
 		}
-		lines = append(lines, Line{Text: text[:end]})
+		lines = append(lines, ScreenLine{Text: text[:end]})
 		if text = text[end:]; text != "" {
 			text = indent + strings.TrimLeft(text, " ")
 		}

@@ -1,10 +1,4 @@
-// Package operand protects operands that begin with a minus from flag parsers.
-//
-// The -5 in `set temp -5` is an operand, and so is a quoted word in a line of sscli's shell or of a
-// batch. [Protect] marks such words before a flag parser gets them. [Unprotect] and
-// [UnprotectFlags] remove the marks from the parser's results, so that a command sees the words
-// that the user wrote.
-package operand
+package usage
 
 import (
 	"errors"

@@ -1,6 +1,4 @@
-// Package topics holds the topics of `sscli help`, such as `sscli help exit-codes`: help pages
-// that are not about a command.
-package topics
+package help
 
 import (
 	"fmt"
@@ -13,12 +11,11 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/format"
 )
 
 // All returns the topics, in the order in which help shows them.
-func All() []*cobra.Command {
+func Topics() []*cobra.Command {
 	topic := func(name, short, text string) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Long: text}
 	}
@@ -48,7 +45,7 @@ variables.
 		for i, name := range section.Flags {
 			flags[i] = fs.Lookup(name)
 		}
-		b.WriteString("\n" + section.Heading + "\n" + help.Rows(help.FlagRows(flags), help.Width))
+		b.WriteString("\n" + section.Heading + "\n" + Rows(FlagRows(flags), Width))
 	}
 	b.WriteString(`
 The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
@@ -66,7 +63,7 @@ func exitCodesHelp() string {
 	for _, c := range fault.Codes() {
 		rows = append(rows, [2]string{c.Code, c.Meaning})
 	}
-	b.WriteString(help.Rows(rows, help.Width) + "\nIf the reply to a write is lost, sscli reads the key back. After a plain set or del the exit\ncode is 0, with a warning, if the key holds the value or is gone. It is 124 if the key's\nversion shows that a set was not applied. Otherwise it is 11: set with NX, NEX, PX or a\nfencing token, del with a fencing token, and vdel never end with 0 then.")
+	b.WriteString(Rows(rows, Width) + "\nIf the reply to a write is lost, sscli reads the key back. After a plain set or del the exit\ncode is 0, with a warning, if the key holds the value or is gone. It is 124 if the key's\nversion shows that a set was not applied. Otherwise it is 11: set with NX, NEX, PX or a\nfencing token, del with a fencing token, and vdel never end with 0 then.")
 	return b.String()
 }
 
@@ -96,7 +93,7 @@ func outputHelp() string {
 			rows = append(rows, [2]string{op.By, op.Name + ": " + op.Fields})
 		}
 	}
-	return outputForms + "\n\nEach result has an op and these fields:\n\n" + help.Rows(rows, help.Width)
+	return outputForms + "\n\nEach result has an op and these fields:\n\n" + Rows(rows, Width)
 }
 
 // outputForms is the beginning of the text that outputHelp returns.

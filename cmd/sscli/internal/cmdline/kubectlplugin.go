@@ -1,9 +1,4 @@
-// Package kubectlplugin makes sscli a plugin of kubectl: `kubectl sscli get a` runs the program
-// kubectl-sscli, which is sscli under that name.
-//
-// The plugin connects with --via kubectl unless the user names another broker. Before the command,
-// the plugin accepts kubectl's flags --context, --namespace (-n) and --kubeconfig.
-package kubectlplugin
+package cmdline
 
 import (
 	"os"
@@ -12,14 +7,15 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// Name is the name under which kubectl starts the plugin, without .exe.
-const Name = "kubectl-sscli"
+// PluginName is the name under which kubectl starts sscli as its plugin, without .exe: `kubectl sscli get
+// a` runs the program kubectl-sscli. It connects with --via kubectl unless the user names another broker.
+const PluginName = "kubectl-sscli"
 
-// Setup removes kubectl's flags from the beginning of args. It returns the remaining arguments, and
+// SetupPlugin removes --context, --namespace (-n) and --kubeconfig from the beginning of args. It returns the remaining arguments, and
 // a function to use in place of env, which passes the flags on as SSCLI_VIA. If --kubeconfig is
-// given, Setup sets KUBECONFIG in the environment of this process, so that every kubectl inherits
+// given, SetupPlugin sets KUBECONFIG in the environment of this process, so that every kubectl inherits
 // it.
-func Setup(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
+func SetupPlugin(args []string, env func(string) (string, bool)) ([]string, func(string) (string, bool), error) {
 	var kubeContext, namespace, kubeconfig string
 	flags := map[string]*string{"--context": &kubeContext, "--namespace": &namespace, "-n": &namespace, "--kubeconfig": &kubeconfig}
 	for len(args) > 0 {

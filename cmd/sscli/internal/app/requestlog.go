@@ -1,21 +1,4 @@
-// Package requestlog is the log of `serve -v` and `gateway -v`: a line on standard error for
-// each request, as the store saw it.
-//
-//	var f requestlog.Flags
-//	f.Bind(cmd.Flags())
-//	…
-//	log, err := f.Open(a)
-//	if err != nil {
-//		return err
-//	}
-//	if log != nil {
-//		options.Observe = log.Observe
-//	}
-//
-// [Flags.Open] returns nil unless the user asks for a log, so that a server without a log spends no
-// time on logging. The server waits until each line is written: no line is lost, but a slow reader of the
-// log slows the server down. Lines contain no passwords. Keys and values are escaped.
-package requestlog
+package app
 
 import (
 	"sync"
@@ -23,32 +6,35 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/observe"
 )
 
-// Flags holds the flag --log-format.
-type Flags struct{ form config.Text }
+// LogFlags holds the flag --log-format of servers.
+type LogFlags struct{ form config.Text }
 
 // Bind adds the flag to fs.
-func (f *Flags) Bind(fs *pflag.FlagSet) {
+func (f *LogFlags) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.form, "log-format", "`FORM` of the lines of -v: text, or json with one object per line; implies -v")
 }
 
-// A Log writes a line for each request. Its methods may be called concurrently.
-type Log struct {
+// A RequestLog is the log of `serve -v` and `gateway -v`: a line on standard error for each request,
+// as the store saw it. The server waits until each line is written: no line is lost, but a slow
+// reader of the log slows the server down. Lines contain no passwords; keys and values are escaped.
+// Its methods may be called concurrently.
+type RequestLog struct {
 	detailed bool // whether -vv was given
 
 	mu  sync.Mutex
 	out *format.Printer
 }
 
-// Open returns the log, or nil if the user did not ask for one. The form of the log, such as JSON, then
+// Open returns the log, or nil if the user did not ask for one: a server without a log spends no time
+// on logging. The form of the log, such as JSON, then
 // also applies to all other messages on standard error.
-func (f Flags) Open(a *app.App) (*Log, error) {
+func (f LogFlags) Open(a *App) (*RequestLog, error) {
 	level := a.Settings.Verbose
 	form := a.Output
 	switch {
@@ -68,12 +54,12 @@ func (f Flags) Open(a *app.App) (*Log, error) {
 	if a.Faults, err = a.Diagnostics(form); err != nil {
 		return nil, err
 	}
-	return &Log{detailed: level > 1, out: out}, nil
+	return &RequestLog{detailed: level > 1, out: out}, nil
 }
 
 // Observe writes a line for an event. It omits events whose Op is [observe.Apply] and, without -vv,
 // minor events. It ignores write errors, because there is no place left to report them.
-func (l *Log) Observe(e observe.Event) {
+func (l *RequestLog) Observe(e observe.Event) {
 	if e.Op == observe.Apply || e.Minor && !l.detailed {
 		return
 	}

@@ -1,4 +1,4 @@
-package requestlog_test
+package app_test
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/requestlog"
 )
 
 func TestLogger(t *testing.T) {
@@ -32,7 +31,7 @@ func TestLogger(t *testing.T) {
 		if err := a.SetOutput("raw"); err != nil {
 			t.Fatal(err)
 		}
-		log := requestlog.Logger(a)
+		log := a.Logger()
 		log.WithGroup("group").With("id", "x y").WithGroup("").Debug("hello")
 		log.Info("up again", "after", "2s", "nothing", nil)
 		log.Warn("lost", "error", errors.New("no route"), "key", "a")

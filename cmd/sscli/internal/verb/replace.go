@@ -1,15 +1,3 @@
-// Package guard writes a key only if the key has not changed since it was read. The store has no
-// compare-and-set, so [Write.Set] reads the key again right before it writes, and creates a missing
-// key with NX.
-//
-//	before, err := guard.Read(ctx, session, key, timeout)
-//	…
-//	w := guard.Write{App: a, Session: s, Timeout: timeout, Key: key, Before: guard.StateOf(before)}
-//	w.Changed = func(now client.GetResult) error { … }
-//	err = w.Set(ctx, value, client.SetOptions{})
-//
-// There is one gap: if another client writes an existing key between the second read and the write,
-// its value is overwritten without notice, unless a fencing token protects the key.
 package verb
 
 import (
@@ -21,11 +9,10 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/tune"
 	"github.com/sscli/sscli/format"
 )
 
-// Read reads a key. It fails if there is no reply within timeout.
+// ReadKey reads a key. It fails if there is no reply within timeout.
 func ReadKey(ctx context.Context, s *client.Session, key string, timeout time.Duration) (client.GetResult, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -54,7 +41,11 @@ func (s State) is(other State) bool {
 	return s.Found == other.Found && s.version.Equal(other.version) && s.sum == other.sum
 }
 
-// A Write sets one key, if the state of the key is still Before.
+// A Replacement sets one key if the key has not changed since it was read: if its state is still Before.
+// The store has no compare-and-set, so [Replacement.Set] reads the key again right before it writes, and
+// creates a missing key with NX. One gap is left: if another client writes an existing key between the
+// second read and the write, its value is overwritten without notice, unless a fencing token protects
+// the key.
 type Replacement struct {
 	App     *app.App
 	Session *client.Session
@@ -83,7 +74,7 @@ func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions)
 		return w.Changed(now)
 	}
 	now.Value = nil
-	tune.FreeMemory(len(value))
+	app.FreeMemory(len(value))
 	if !now.Found {
 		o.Condition = client.NX // another client may create the key before this write
 	}

@@ -1,4 +1,4 @@
-package passwd_test
+package accounts_test
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/passwd"
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 )
 
 func TestCheck(t *testing.T) {
@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u, err := passwd.Read(name)
+	u, err := accounts.ReadUsers(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestCheck(t *testing.T) {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := passwd.Read(name); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "password") {
+		if _, err := accounts.ReadUsers(name); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "password") {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -68,7 +68,7 @@ func TestUnknownUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := passwd.Users{"ann": string(hash), "bob": "plain"}
+	users := accounts.Users{"ann": string(hash), "bob": "plain"}
 	fastest := func(name string) time.Duration {
 		least := time.Hour
 		for range 2 {

@@ -1,17 +1,15 @@
-package requestlog
+package app
 
 import (
 	"bytes"
 	"context"
 	"log/slog"
 	"strings"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
-// Logger returns a logger for servers. It prints warnings and errors with [app.App.Warn], and other
-// records with [app.App.Inform]. It prints debug records only with -vv.
-func Logger(a *app.App) *slog.Logger {
+// Logger returns a logger for servers. It prints warnings and errors with [App.Warn], and other
+// records with [App.Inform]. It prints debug records only with -vv.
+func (a *App) Logger() *slog.Logger {
 	h := &logHandler{app: a}
 	h.with = func(out *bytes.Buffer) slog.Handler {
 		return slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: onlyAttrs})
@@ -30,7 +28,7 @@ func onlyAttrs(groups []string, a slog.Attr) slog.Attr {
 
 // A logHandler prints a record as its message, followed by the attributes as NAME=VALUE.
 type logHandler struct {
-	app  *app.App
+	app  *App
 	with func(out *bytes.Buffer) slog.Handler // returns a handler that writes attributes to out
 }
 

@@ -1,5 +1,4 @@
-// Package passwd reads password files, and checks logins against them.
-package passwd
+package accounts
 
 import (
 	"bufio"
@@ -19,7 +18,7 @@ type Users map[string]string
 
 // Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that begin
 // with #. An error about a line has the line number, and contains no password.
-func Read(name string) (Users, error) {
+func ReadUsers(name string) (Users, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package kubectlplugin
+package cmdline
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func TestSetup(t *testing.T) {
 		{"", "", "", "kubectl"},
 	} {
 		key, value, _ := strings.Cut(c.env, "=")
-		rest, env, err := Setup(strings.Fields(c.args), func(name string) (string, bool) {
+		rest, env, err := SetupPlugin(strings.Fields(c.args), func(name string) (string, bool) {
 			if name != key {
 				return "", false
 			}
@@ -38,12 +38,12 @@ func TestSetup(t *testing.T) {
 		}
 	}
 	for _, args := range []string{"-n", "--context=", "--kubeconfig"} {
-		if _, _, err := Setup([]string{args}, os.LookupEnv); err == nil {
+		if _, _, err := SetupPlugin([]string{args}, os.LookupEnv); err == nil {
 			t.Errorf("%s is taken", args)
 		}
 	}
 	t.Setenv("KUBECONFIG", "before")
-	if _, _, err := Setup([]string{"--kubeconfig", "file", "get"}, os.LookupEnv); err != nil || os.Getenv("KUBECONFIG") != "file" {
+	if _, _, err := SetupPlugin([]string{"--kubeconfig", "file", "get"}, os.LookupEnv); err != nil || os.Getenv("KUBECONFIG") != "file" {
 		t.Errorf("KUBECONFIG=%s, %v", os.Getenv("KUBECONFIG"), err)
 	}
 }

@@ -1,4 +1,4 @@
-package screen
+package terminal
 
 import (
 	"os"
@@ -28,9 +28,9 @@ func TestDraw(t *testing.T) {
 		{[]string{"a"}, "\x1b[2;1H\x1b[J"},
 		{[]string{"a", "b"}, "\x1b[2;1H\x1b[Kb"},
 	} {
-		err := s.Draw(func(int, int) (lines []Line) {
+		err := s.Draw(func(int, int) (lines []ScreenLine) {
 			for _, text := range step.lines {
-				lines = append(lines, Line{Text: text})
+				lines = append(lines, ScreenLine{Text: text})
 			}
 			return lines
 		})

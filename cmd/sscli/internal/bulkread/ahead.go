@@ -1,5 +1,4 @@
-// Package ahead lets the producer of a sequence and its consumer work at the same time.
-package ahead
+package bulkread
 
 import (
 	"context"
@@ -7,11 +6,11 @@ import (
 	"sync"
 )
 
-// Seq returns a sequence with the elements of seq, which runs in its own goroutine. The caller gets
+// Ahead returns a sequence with the elements of seq, which runs in its own goroutine. The caller gets
 // the elements in batches of size: while it handles a batch, seq prepares the next one. When the
-// caller leaves its loop, Seq cancels the context that it passed to seq, and waits until seq has
+// caller leaves its loop, Ahead cancels the context that it passed to seq, and waits until seq has
 // ended.
-func Seq[V any](ctx context.Context, size int, seq func(context.Context) iter.Seq2[V, error]) iter.Seq2[V, error] {
+func Ahead[V any](ctx context.Context, size int, seq func(context.Context) iter.Seq2[V, error]) iter.Seq2[V, error] {
 	type element struct {
 		value V
 		err   error

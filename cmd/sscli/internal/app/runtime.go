@@ -1,10 +1,8 @@
-// Package tune adapts Go's scheduler and garbage collector to what a command does.
-package tune
+package app
 
 import (
 	"runtime"
 	"runtime/debug"
-	"time"
 )
 
 // CollectLess makes garbage collections half as frequent until restore is called. It is for commands
@@ -22,31 +20,6 @@ func CollectLess() (restore func()) {
 func OneCore() (restore func()) {
 	before := runtime.GOMAXPROCS(1)
 	return func() { runtime.GOMAXPROCS(before) }
-}
-
-// collectorMemory is the amount of garbage, in bytes, that may remain uncollected while clients use all
-// the memory that the limits of a server allow.
-const collectorMemory = 36 << 20
-
-// BoundMemory makes the garbage collector keep the process's memory near the number of bytes that bound
-// returns. It calls bound every second, until stop is called. Without BoundMemory, the limits of a
-// server apply only to live memory.
-func BoundMemory(bound func() int) (stop func()) {
-	const interval = time.Second
-	ended := make(chan struct{})
-	go func() {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			debug.SetMemoryLimit(int64(bound()) + collectorMemory)
-			select {
-			case <-tick.C:
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return func() { close(ended) }
 }
 
 // large is the minimum size of a value, in bytes, for which SaveMemory and FreeMemory have an effect.
