@@ -34,7 +34,7 @@ func TestScriptOnMosquitto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	params := scriptParams(true)
+	params := scriptParams(t, true)
 	dir := t.TempDir()
 	var cut, left []string
 	for _, file := range files {

@@ -46,24 +46,31 @@ func TestMain(m *testing.M) {
 	if process.GuardMain() || lockChild() {
 		return
 	}
-	// As main does, for the commands that tests run in this process.
+	// As main does, for the commands that tests and workers run in this process.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
+	if os.Args[0] == workerName {
+		workerMain()
+	}
 	if os.Getenv(originalPath) == "" {
 		_ = os.Setenv(originalPath, os.Getenv("PATH")) // cannot fail
 	}
 	programs := map[string]func(){"sscli": main, "statestore-cli": main, "kubectl-sscli": main, "kubectl": func() { os.Exit(viatest.Main()) }}
-	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram && signal.Ignored(syscall.SIGHUP) {
-		// Programs that tests start must not inherit what nohup(1) ignores. What is caught here
-		// has its default effect there.
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram {
+		// Programs that tests start must not inherit what nohup(1), or a background job of a script,
+		// ignores. What is caught here has its default effect there.
+		for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+			if signal.Ignored(s) {
+				signal.Notify(make(chan os.Signal, 1), s)
+			}
+		}
 	}
 	testscript.Main(m, programs)
 }
 
-// TestScript runs what users type, with the real binary. Beside testscript's own
-// commands there are these:
+// TestScript runs what users type. Beside testscript's own commands there are these:
 //
-//	code N PROGRAM ARG...             run it and demand this exit code
+//	code N sscli ARG...               run it in a worker (see workers) and demand this exit code
+//	code N PROGRAM ARG...             run it in a process and demand this exit code
 //	signal SIG STATE N PROGRAM ARG... the same, with a signal in that state of the emulator
 //	emulator OPTION...                start an emulator and name it in SSCLI_URL, see emulatorOptions
 //	silent-listener [HEX]             the same with a server that never says a word, or only these bytes once it hears one
@@ -78,14 +85,15 @@ func TestMain(m *testing.M) {
 // run has names there, and on stdout and stderr: V1, V2, … are versions in the order
 // of their appearance.
 func TestScript(t *testing.T) {
-	params := scriptParams(false)
+	params := scriptParams(t, false)
 	params.Dir, params.UpdateScripts = "testdata/script", *update
 	testscript.Run(t, params)
 }
 
 // scriptParams are for scripts whose emulators are servers, or stores attached to a
 // Mosquitto.
-func scriptParams(attached bool) testscript.Params {
+func scriptParams(t *testing.T, attached bool) testscript.Params {
+	workers := newWorkers(t)
 	return testscript.Params{
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -98,7 +106,7 @@ func scriptParams(attached bool) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TERM", "dumb")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each sscli of a race test takes a second more
-			env.Values[scriptKey{}] = &script{names: make(map[string]string), attached: attached}
+			env.Values[scriptKey{}] = &script{names: make(map[string]string), attached: attached, workers: workers}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -117,6 +125,7 @@ func scriptParams(attached bool) testscript.Params {
 
 // A script is what the commands of one script share.
 type script struct {
+	workers  *workers
 	attached bool              // emulators are stores attached to a Mosquitto
 	server   *emulator.Server  // the last, if it is one
 	names    map[string]string // version to V1, V2, …
@@ -137,26 +146,36 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 
 // run runs command and notes it as typed.
 func (s *script) run(ts *testscript.TestScript, want int, typed, command []string) {
-	err := ts.Exec(command[0], command[1:]...)
-	got := 0
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		got = exit.ExitCode()
-		if status, ok := exit.Sys().(interface {
-			Signaled() bool
-			Signal() syscall.Signal
-		}); ok && status.Signaled() {
-			got = 128 + int(status.Signal())
-		}
-	} else if err != nil {
-		ts.Fatalf("%v", err)
-	}
-	stdout, stderr := s.scrub(ts, ts.ReadFile("stdout")), s.scrub(ts, ts.ReadFile("stderr"))
+	stdout, stderr, got := s.execute(ts, command)
+	stdout, stderr = s.scrub(ts, stdout), s.scrub(ts, stderr)
 	fmt.Fprint(ts.Stdout(), stdout)
 	fmt.Fprint(ts.Stderr(), stderr)
 	s.note(ts, typed, stdout, stderr, got)
 	if got != want && !*update { // an update shows it all; the next run demands it
 		ts.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(typed, " "), got, want, stdout, stderr)
 	}
+}
+
+// execute runs command in a worker if it can, else in a process.
+func (s *script) execute(ts *testscript.TestScript, command []string) (stdout, stderr string, code int) {
+	if inWorker(ts, command) {
+		r, err := s.workers.run(commandLine{Dir: ts.MkAbs("."), Env: scriptEnv(ts), Args: command})
+		ts.Check(err)
+		return r.Stdout, r.Stderr, r.Code
+	}
+	err := ts.Exec(command[0], command[1:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+		if status, ok := exit.Sys().(interface {
+			Signaled() bool
+			Signal() syscall.Signal
+		}); ok && status.Signaled() {
+			code = 128 + int(status.Signal())
+		}
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	return ts.ReadFile("stdout"), ts.ReadFile("stderr"), code
 }
 
 // note adds to the file session.
