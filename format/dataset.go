@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -221,7 +222,7 @@ func (p DatasetPlan) lines() []string {
 	}
 	return []string{
 		fmt.Sprintf("%s, %s; the broker accepts packets of %s", Count(p.Records, "record"), Count(p.Bytes, "byte"), Size(int64(p.MaxPacket))),
-		"fields: " + strings.Join(columns, "; "),
+		"fields: " + cmp.Or(strings.Join(columns, "; "), "none"),
 		difference,
 	}
 }

@@ -71,7 +71,7 @@ type csvReader struct {
 }
 
 func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
-	c := &csvReader{Reader: csv.NewReader(in), name: o.Name}
+	c := &csvReader{Reader: csv.NewReader(&lineEnds{source: in}), name: o.Name}
 	c.ReuseRecord = true
 	switch {
 	case o.Comma != 0:

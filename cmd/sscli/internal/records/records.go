@@ -32,6 +32,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
 
@@ -127,6 +128,12 @@ func (o Options) format(start []byte) Format {
 		return JSON
 	}
 	return CSV
+}
+
+// NoRecords returns the error for a source without records. Such a data set is only written if the user
+// says so, because a file that is not what it seems must not replace records by nothing.
+func NoRecords(name string) error {
+	return fault.Usagef("%s has no records: expected at least one", format.Path(name))
 }
 
 // Value returns the records of a source as canonical JSON Lines, and the number of records. size is

@@ -115,6 +115,10 @@ func TestReadCSV(t *testing.T) {
 		{"semicolons", "a;b\n1;2\n", "x.csv:1:1: one column \"a;b\": expected cells between commas\n", Options{}},
 		{"separator", "a;b\n1;2\n", "2 {\"a\":1,\"b\":2}\n", Options{Comma: ';'}},
 		{"lines in a cell", "a,b\n\"x\ny\",1\n2,3\n", "2 {\"a\":\"x\\ny\",\"b\":1}\n4 {\"a\":2,\"b\":3}\n", Options{}},
+		{"lines that end in CR", "a,b\r1,\"x\ry\"\r\"2\",z\r", "2 {\"a\":1,\"b\":\"x\\ry\"}\n3 {\"a\":2,\"b\":\"z\"}\n", Options{}},
+		{"line ends in a cell", "a\r\n\"x\r\n\ry\n\"\r\n", "2 {\"a\":\"x\\r\\n\\ry\\n\"}\n", Options{}},
+		{"CR, CRLF, LF", "a\r1\r\n2\n3\r\r\n4", "2 {\"a\":1}\n3 {\"a\":2}\n4 {\"a\":3}\n6 {\"a\":4}\n", Options{}},
+		{"error after CR", "a,b\r1,2\r3\r", "2 {\"a\":1,\"b\":2}\nx.csv:3:1: another number of cells than the header, which has 2\n", Options{}},
 		{"not UTF-8", "a,b\n1,\xe9\n", "x.csv:2:3: column \"b\": not UTF-8\n", Options{}},
 		{"byte order mark", "\xef\xbb\xbfa\n1\n", "2 {\"a\":1}\n", Options{}},
 	} {
@@ -210,7 +214,7 @@ func byName(t *testing.T, value []byte) (fields []map[string]string) {
 // of their fields may be another one, if the first records leave some out.
 func FuzzCSV(f *testing.F) {
 	for _, text := range []string{
-		"id,n,ok,z\n007,1.50,true,\n\"a, b\",-3,TRUE,\"say \"\"x\"\"\"\n", "a\n\n\"\"\n1\n", "a,b\n\"x\r\ny\",\n", "a\r\n\" \"\r\n", "é\n1e5\n",
+		"id,n,ok,z\n007,1.50,true,\n\"a, b\",-3,TRUE,\"say \"\"x\"\"\"\n", "a,b\r1,\"\r\n\r\"\r", "a\n\n\"\"\n1\n", "a,b\n\"x\r\ny\",\n", "a\r\n\" \"\r\n", "é\n1e5\n",
 	} {
 		f.Add([]byte(text), false)
 		f.Add([]byte(text), true)
@@ -224,6 +228,15 @@ func FuzzCSV(f *testing.F) {
 		if err != nil {
 			return
 		}
+		for _, end := range []string{"\r", "\r\n"} { // other line ends, the same records
+			if bytes.ContainsAny(text, "\"\r") {
+				break
+			}
+			other := bytes.ReplaceAll(text, []byte("\n"), []byte(end))
+			if got, _, err := Value(bytes.NewReader(other), o, 0); err != nil || !bytes.Equal(got, value) {
+				t.Errorf("%q has the records %q, and with %q %q, %v", text, value, end, got, err)
+			}
+		}
 		columns, err := Columns(of(value, Options{Stored: true}))
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +248,7 @@ func FuzzCSV(f *testing.F) {
 		if err := WriteCSV(&out, columns, of(value, Options{Stored: true})); err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := Value(bytes.NewReader(out.Bytes()), o, 0)
+		again, _, err := Value(iotest.OneByteReader(bytes.NewReader(out.Bytes())), o, 0)
 		if diff := cmp.Diff(byName(t, value), byName(t, again)); err != nil || diff != "" {
 			t.Errorf("%q has the records %q, written as %q, read as %q, %v", text, value, out.Bytes(), again, err)
 		}

@@ -17,12 +17,13 @@ import (
 
 // A file is a key whose value comes from a file, or from the text of a manifest.
 type file struct {
-	key     string
-	name    string // name of the file; empty = the field text is the value
-	text    string
-	dataset bool // whether to convert the file's records to JSON Lines
-	options client.SetOptions
-	where   string // where the key is defined, for errors
+	key        string
+	name       string // name of the file; empty = the field text is the value
+	text       string
+	dataset    bool // whether to convert the file's records to JSON Lines
+	mayBeEmpty bool // whether the data set may have no records
+	options    client.SetOptions
+	where      string // where the key is defined, for errors
 }
 
 // newFile returns the file for a key. name is the path of the file that holds the value.
@@ -48,11 +49,12 @@ func keyOf(path string) string {
 
 // fileList returns a source for a list of files. If values is false, the source opens plain files but
 // does not read them.
-func fileList(all []file) source {
+func fileList(all []file, o Options) source {
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			for _, f := range all {
 				value, err := []byte(nil), context.Cause(ctx)
+				f.mayBeEmpty = o.AllowEmpty
 				if err == nil {
 					value, err = f.content(values)
 				}
@@ -104,18 +106,21 @@ func (f file) records() ([]byte, error) {
 	if info, err := in.Stat(); err == nil {
 		size = int(min(info.Size(), maxHint))
 	}
-	value, _, err := records.Value(in, records.Options{Name: f.name}, size)
+	value, n, err := records.Value(in, records.Options{Name: f.name}, size)
+	if err == nil && n == 0 && !f.mayBeEmpty {
+		err = records.NoRecords(f.name)
+	}
 	return value, err
 }
 
 // maxHint limits the memory, in bytes, that is allocated for a file before it is read.
 const maxHint = 1 << 30
 
-// directory returns a source for the files below a directory. A file's key is prefix, followed by the
+// directory returns a source for the files below a directory. A file's key is o.Prefix, followed by the
 // file's path below root as keyOf converts it. Files and directories whose names begin with a dot are
 // left out, and on Windows also hidden ones. Symbolic links are followed, because Kubernetes mounts a
 // ConfigMap as links to files in a directory whose name begins with a dot.
-func directory(root, prefix string) (source, error) {
+func directory(root string, o Options) (source, error) {
 	var all []file
 	seen := make(map[string]string) // the path of the file for each key
 	var above []os.FileInfo
@@ -156,7 +161,7 @@ func directory(root, prefix string) (source, error) {
 			if err != nil {
 				return err
 			}
-			f := newFile(prefix+keyOf(below), path)
+			f := newFile(o.Prefix+keyOf(below), path)
 			if other := seen[f.key]; other != "" {
 				return fmt.Errorf("%s and %s: both are the key %s", format.Path(other), format.Path(path), format.BriefWord(f.key))
 			}
@@ -168,5 +173,5 @@ func directory(root, prefix string) (source, error) {
 	if err := walk(root); err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
-	return fileList(all), nil
+	return fileList(all, o), nil
 }

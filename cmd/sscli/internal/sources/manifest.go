@@ -37,7 +37,7 @@ const maxManifest = 1 << 20
 //	    dataset: sites.csv
 //
 // Names of files are relative to the manifest's directory.
-func manifest(name string) (source, error) {
+func manifest(name string, o Options) (source, error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return nil, &fault.UsageError{Err: err}
@@ -57,7 +57,7 @@ func manifest(name string) (source, error) {
 			all[i].name = config.Beside(name, f.name)
 		}
 	}
-	return fileList(all), nil
+	return fileList(all, o), nil
 }
 
 const manifestForm = "the word keys: and below it a list, such as - {key: a, value: 1}"

@@ -57,6 +57,8 @@ type Entry struct {
 type Options struct {
 	Prefix string                                    // put before keys that are derived from names of files
 	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil = "-" is an error
+
+	AllowEmpty bool // accept data sets without records
 }
 
 // A digest identifies a key or a value by its hash. Later passes over lines compare the digest of the
@@ -200,15 +202,15 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	case err != nil:
 		return nil, &fault.UsageError{Err: err}
 	case info.IsDir():
-		return directory(name, o.Prefix)
+		return directory(name, o)
 	case !info.Mode().IsRegular(): // opening a pipe would wait for its writer
 		return nil, fault.Usagef("%s: expected a directory, or a regular file, which is read twice", format.Path(name))
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":
-		return manifest(name)
+		return manifest(name, o)
 	case ".csv":
-		return fileList([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}), nil
+		return fileList([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}, o), nil
 	}
 	return lines(name, func() (io.ReadCloser, error) { return os.Open(name) }), nil
 }

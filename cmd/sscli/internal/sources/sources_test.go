@@ -89,6 +89,11 @@ func TestSources(t *testing.T) {
 		"empty/.keep":       "",
 		"nameless.yaml":     "keys:\n- key: ''\n  value: 1\n",
 		"records/set.jsonl": "{\"a\":1}\n",
+		"old/mac.csv":       "id,floor\rA,7\r",
+		"bare/a.csv":        "id,floor\n",
+		"zero/a.csv":        "",
+		"blank/a.jsonl":     "\n",
+		"list.yaml":         "keys:\n- {key: a, dataset: bare/a.csv}\n",
 	})
 	for _, tt := range []struct {
 		prefix string
@@ -103,6 +108,11 @@ func TestSources(t *testing.T) {
 		{"x/", "site.yaml", []string{`b="21.50" persist`, `logo="\x89PNG" 1m30s`, `sites="{\"id\":\"A\",\"floor\":7}\n"`, `text="{\"a\": 1}\n"`}},
 		{"", "site.yaml export.jsonl", []string{`logo="\x89PNG" 1m30s`, `sites="{\"id\":\"A\",\"floor\":7}\n"`, `text="{\"a\": 1}\n"`, `b="2"`, `a="3"`, `c missing`}},
 		{"", "empty", nil},
+		{"", "old", []string{`mac="{\"id\":\"A\",\"floor\":7}\n"`}},
+		{"", "bare", []string{format.Path(filepath.FromSlash("bare/a.csv")) + " has no records: expected at least one"}},
+		{"", "zero/a.csv", []string{"zero/a.csv has no records: expected at least one"}},
+		{"", "blank", []string{format.Path(filepath.FromSlash("blank/a.jsonl")) + " has no records: expected at least one"}},
+		{"", "list.yaml", []string{"bare/a.csv has no records: expected at least one"}},
 
 		{"", "no-such-file", []string{"open no-such-file: no such file or directory"}},
 		{"", "twice", []string{format.Path(filepath.FromSlash("twice/a.csv")) + " and " + format.Path(filepath.FromSlash("twice/a.jsonl")) + ": both are the key a"}},

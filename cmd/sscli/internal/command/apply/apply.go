@@ -28,7 +28,7 @@ import (
 
 type flags struct {
 	prefix, prune, every config.Text
-	pruneAll             bool
+	pruneAll, allowEmpty bool
 	dryRun, diff         bool
 	set                  verb.SetFlags // for --fence
 }
@@ -87,6 +87,7 @@ value is unchanged, even if its ttl or persist differs from the source.`,
 	fs.Var(&f.prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	fs.Var(&f.prune, "prune", "delete the keys that match `PATTERN` and are not in the sources")
 	fs.BoolVar(&f.pruneAll, "prune-all", false, "prune even if a source holds no key")
+	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept data sets without records")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
 	fs.BoolVar(&f.diff, "diff", false, "print how each key differs")
 	fs.Var(&f.every, "every", "repeat at this `INTERVAL`, and at once when a watched key changes")
@@ -173,7 +174,7 @@ func (p *plan) open(ctx context.Context) error {
 		}
 		return p.stdin, err
 	}
-	set, err := sources.Open(ctx, p.names, sources.Options{Prefix: string(p.flags.prefix), Stdin: read})
+	set, err := sources.Open(ctx, p.names, sources.Options{Prefix: string(p.flags.prefix), Stdin: read, AllowEmpty: p.flags.allowEmpty})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ earlier record.
 
 The store cannot compare and set. load reads the key again right before it writes, and
 writes nothing if another client has changed the key (exit code 1). If the key holds these
-records already, nothing is written. After an error in the file nothing is sent.`,
+records already, nothing is written. After an error in the file nothing is sent, and a file
+without records is an error, unless --allow-empty is set.`,
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset load device-metadata devices.csv --types '*=string' --dry-run
   jq -c '.sites[]' export.json | sscli dataset load sites -`,
@@ -55,6 +56,7 @@ records already, nothing is written. After an error in the file nothing is sent.
 	fs := cmd.Flags()
 	fs.Var(&on, "on", "the `FIELD` that the data flow compares; load pairs records by it")
 	l.reader.bind(fs)
+	fs.BoolVar(&l.allowEmpty, "allow-empty", false, "accept a file without records, and write an empty value")
 	fs.BoolVar(&l.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	fs.BoolVar(&l.persist, "persist", false, "ask the broker to keep the entry on disk")
 	l.fence.Bind(fs)
@@ -74,13 +76,14 @@ func keyThenFile(a *app.App) cobra.CompletionFunc {
 
 // A loader sets a key to the records of a file.
 type loader struct {
-	app     *app.App
-	key     string
-	file    string
-	reader  readFlags
-	fence   fence.Flags
-	persist bool
-	dryRun  bool
+	app        *app.App
+	key        string
+	file       string
+	reader     readFlags
+	fence      fence.Flags
+	persist    bool
+	dryRun     bool
+	allowEmpty bool
 
 	survey dataset.Survey
 	value  string // the records of the file, as JSON Lines
@@ -137,11 +140,11 @@ func (l *loader) readFile(ctx context.Context) error {
 		value.Write(r.JSON)
 		value.WriteByte('\n')
 	}
-	if l.survey.Records == 0 {
-		return &fault.UsageError{Err: fmt.Errorf("%s has no records: expected at least one", format.Path(l.file)), Hint: "sscli del " + format.ShWord(l.key) + " deletes the data set"}
+	if l.survey.Records == 0 && !l.allowEmpty {
+		return records.NoRecords(l.file)
 	}
 	l.survey.Done()
-	if l.survey.On != nil && l.survey.Without.Count == l.survey.Records {
+	if l.survey.On != nil && l.survey.Records > 0 && l.survey.Without.Count == l.survey.Records {
 		var names []string
 		for _, f := range l.survey.Fields {
 			names = append(names, dataset.Path{f.Name}.String())

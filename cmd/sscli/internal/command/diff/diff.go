@@ -110,7 +110,7 @@ type differ struct {
 
 func (d *differ) withSource(ctx context.Context, name, prefix string) (err error) {
 	stdin := func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
-	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin})
+	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin, AllowEmpty: true})
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
 			usage.Hint = "sscli diff --to " + format.ShWord(name)
