@@ -121,7 +121,7 @@ command/batch        internal/files internal/wait client format repl signals fau
 command/export       internal/files client format config fault app complete bulkread
 command/importcmd    client format usage app bulkread lineinput command/batch
 command/diff         client format config fault app complete bulkread jsonfield sources
-command/apply        internal/wire client format config fault usage app fence bulkread verb sources command/diff
+command/apply        internal/wire client format config fault usage app bulkread verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive
 command/lock/trace   internal/files client format signals terminal config fault usage app locklog
 command/lock/status  client format signals config fault usage app bulkread locklog

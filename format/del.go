@@ -8,19 +8,22 @@ type Del struct {
 	Key     string
 	Deleted bool
 	Differs bool // vdel only: the key was not deleted, because its value differs
+	Changed bool // del --match only: the key was not deleted, because another client wrote it after it was read
 	Version Version
 	RTT     time.Duration // 0: not measured
 	Many    bool          // one of several results: show the key
 }
 
-// answer returns the number in the store's reply (1: deleted, 0: missing, -1: the value differs), and
-// why the key was not deleted.
+// answer returns the number in the store's reply (1: deleted, 0: missing, -1: differs or changed), and why
+// the key was not deleted.
 func (d Del) answer() (n int64, reason string) {
 	switch {
 	case d.Deleted:
 		return 1, ""
 	case d.Differs:
 		return -1, "differs"
+	case d.Changed:
+		return -1, "changed"
 	}
 	return 0, "missing"
 }

@@ -226,6 +226,7 @@ func samples() map[string][]Result {
 			Del{Op: "del", Key: "a", Deleted: true, Version: stored(), RTT: rtt},
 			Del{Op: "del", Key: "a", RTT: rtt},
 			Del{Op: "vdel", Key: "a", Differs: true},
+			Del{Op: "del", Key: "b", Changed: true, Many: true},
 			Del{Op: "vdel", Key: "a", Deleted: true, Version: stored(), RTT: rtt},
 			Del{Op: "del", Key: "\xfe", Deleted: true, Many: true},
 		},

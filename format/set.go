@@ -39,6 +39,8 @@ func meaning(reason string) string {
 		return "the key holds another value"
 	case "missing":
 		return "the key is missing"
+	case "changed":
+		return "another client changed the key"
 	}
 	return Escape(reason)
 }

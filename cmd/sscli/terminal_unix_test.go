@@ -18,9 +18,11 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
@@ -271,6 +273,40 @@ func TestConfirmMatch(t *testing.T) {
 		s.typeIn(c.answer)
 		if code := s.end(); code != c.code || store.State().Keys != c.left {
 			t.Errorf("%q: exit code %d, %d keys left: %s", c.answer, code, store.State().Keys, s.screen())
+		}
+	}
+}
+
+// TestConfirmDeletesWhatWasShown: a key that another client writes, or deletes and creates again, while
+// the user reads the question stays.
+func TestConfirmDeletesWhatWasShown(t *testing.T) {
+	t.Parallel()
+	source := filepath.Join(t.TempDir(), "source")
+	if err := os.WriteFile(source, []byte(`{"key":"keep","value":"1"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"del", "--match", "tmp/*"},
+		{"apply", source, "--prune", "tmp/*"},
+	} {
+		store := emulator.Start(t)
+		for _, key := range []string{"tmp/again", "tmp/gone", "tmp/new", "tmp/same", "keep"} {
+			apptest.Put(t, store, key, "1")
+		}
+		s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, args...)
+		s.await("Continue? [y/N] ")
+		apptest.Remove(store, "tmp/again")
+		apptest.Put(t, store, "tmp/again", "1")
+		apptest.Remove(store, "tmp/gone")
+		apptest.Put(t, store, "tmp/new", "2")
+		apptest.Put(t, store, "tmp/late", "1")
+		s.typeIn("y\n")
+		if code := s.end(); code != 1 {
+			t.Errorf("%q: exit code %d, want 1: %s", args, code, s.screen())
+		}
+		want := map[string]string{"keep": "1", "tmp/again": "1", "tmp/new": "2", "tmp/late": "1"}
+		if diff := cmp.Diff(want, apptest.Contents(store)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s\n%s", args, diff, s.screen())
 		}
 	}
 }

@@ -23,22 +23,20 @@ func ReadKey(ctx context.Context, s *client.Session, key string, timeout time.Du
 	return r, nil
 }
 
-// A State identifies the content of a key at the time it was read, by the version and a digest of the
-// value.
+// A State identifies the content of a key at the time it was read, by a digest of the version and the
+// value. States are equal if the key was not written in between.
 type State struct {
-	Found   bool
-	version client.Version
-	sum     [sha256.Size]byte
+	Found bool
+	sum   [16]byte
 }
 
 // StateOf returns the state of a key from the result of reading it.
 func StateOf(r client.GetResult) State {
-	return State{Found: r.Found, version: r.Version, sum: sha256.Sum256(r.Value)}
-}
-
-// is reports whether two states are the same.
-func (s State) is(other State) bool {
-	return s.Found == other.Found && s.version.Equal(other.version) && s.sum == other.sum
+	h := sha256.New()
+	wall, counter, node := r.Version.Parts()
+	fmt.Fprintf(h, "%d:%d:%q ", wall, counter, node)
+	h.Write(r.Value)
+	return State{Found: r.Found, sum: [16]byte(h.Sum(nil))}
 }
 
 // A Replacement sets one key if the key has not changed since it was read: if its state is still Before.
@@ -70,7 +68,7 @@ func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions)
 	if err != nil {
 		return err
 	}
-	if !w.Before.is(StateOf(now)) {
+	if w.Before != StateOf(now) {
 		return w.Changed(now)
 	}
 	now.Value = nil

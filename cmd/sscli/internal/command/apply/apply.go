@@ -61,10 +61,11 @@ The store cannot compare and set, so apply writes each key right after it has re
 key, and creates a missing key with NX. If another client has created the key in between,
 that is a conflict: apply leaves the key alone, and the exit code is 1.
 
---prune PATTERN deletes the keys that match PATTERN and are not in the sources, if they
-still hold the value that was read. It asks first; --yes confirms in advance. Beware of
-locks, which are keys too. A source without a key, such as an empty directory or the output
-of a command that ended early, prunes nothing: it is an error, unless --prune-all is set.
+--prune PATTERN deletes the keys that match PATTERN and are not in the sources. It reads
+them, asks, and leaves those alone that were written since. --yes confirms in advance.
+Beware of locks, which are keys too. A source without a key, such as an empty directory or
+the output of a command that ended early, prunes nothing: it is an error, unless
+--prune-all is set.
 
 --dry-run writes nothing, and prints create, change, delete or unchanged. --diff prints
 how each key differs, as sscli diff does, from the store (old) to the sources (new).

@@ -14,7 +14,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -29,10 +28,9 @@ type round struct {
 	// state.
 	onState func(key string, now client.GetResult)
 
-	pipe    *client.Pipeline
-	write   client.WriteOptions
-	stale   []string // the keys to prune
-	pending []*item  // keys without a printed result, in the order of the sources
+	writes  *verb.Writes
+	options client.WriteOptions
+	stale   verb.Seen // the keys to prune
 	sum     format.ApplySummary
 	read    atomic.Int64 // number of keys read; the progress goroutine reads it too
 	refused error        // the first error about a single key
@@ -53,9 +51,8 @@ type item struct {
 	was     client.GetResult // what the key held when it was read
 	want    client.GetResult // what the key should hold; if not Found, the round deletes the key
 	action  string           // one of the constants above; empty for a key not read or already gone
-	command client.Command   // the write; not used for an unchanged key
+	command client.Command   // the write; not used for an unchanged key or a conflict
 
-	f *client.InFlight // nil if nothing was sent
 	verb.Answer
 }
 
@@ -65,8 +62,8 @@ func (r *round) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.write = options.WriteOptions
-	r.pipe = r.session.Pipeline(bulkread.Window)
+	r.options = options.WriteOptions
+	r.writes = verb.NewWrites(r.session, r.timeout)
 	store := bulkread.NewStore(r.app, r.session, r.timeout)
 	if r.flags.prune != "" {
 		if err := r.findStale(ctx, store); err != nil {
@@ -74,9 +71,13 @@ func (r *round) run(ctx context.Context) (err error) {
 		}
 	}
 	end := r.app.Progress(r.timed, func() string { return fmt.Sprintf("%d of %d keys", r.read.Load(), r.set.Len()) })
-	err = r.each(ctx, store, diff.Keys(r.set), r.compare)
+	err = r.finishAll(ctx, store.Each(ctx, diff.Keys(r.set), r.flush, func(now bulkread.Entry) error {
+		return r.add(ctx, now, r.compare(now))
+	}))
 	if err == nil && len(r.stale) > 0 {
-		err = r.each(ctx, store, r.staleKeys, r.remove)
+		err = r.finishAll(ctx, r.stale.Again(ctx, store, r.flush, func(now bulkread.Entry, same bool) error {
+			return r.add(ctx, now, r.remove(now, same))
+		}))
 	}
 	end()
 	r.sum.Elapsed = time.Since(r.began)
@@ -86,14 +87,12 @@ func (r *round) run(ctx context.Context) (err error) {
 	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
 
-func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
-	seen := make(map[string]bool)
-	err := bulkread.Scan(string(r.flags.prune))(ctx, store, func(e bulkread.Entry) error {
-		if !r.set.Has(e.Key) && !seen[e.Key] {
-			seen[e.Key] = true
-			r.stale = append(r.stale, e.Key)
-		}
-		return nil
+// findStale reads the keys to prune, and asks the user about them. They are deleted later, as they are
+// now.
+func (r *round) findStale(ctx context.Context, store *bulkread.Store) (err error) {
+	r.stale, err = verb.Look(ctx, store, string(r.flags.prune), r.set.Has, func(err error) {
+		r.sum.Refused++
+		r.app.Refuse(&r.refused, err)
 	})
 	if err != nil || len(r.stale) == 0 || r.flags.dryRun {
 		return err
@@ -101,12 +100,12 @@ func (r *round) findStale(ctx context.Context, store *bulkread.Store) error {
 	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
 }
 
-// brief returns the first few keys as text.
-func brief(keys []string) string {
+// brief returns the names of the first few keys as text.
+func brief(keys verb.Seen) string {
 	const maxShown = 5
 	var words []string
-	for _, key := range keys[:min(maxShown, len(keys))] {
-		words = append(words, format.BriefWord(key))
+	for i := range min(maxShown, len(keys)) {
+		words = append(words, format.BriefWord(keys.Name(i)))
 	}
 	if len(keys) > maxShown {
 		words = append(words, "…")
@@ -114,37 +113,15 @@ func brief(keys []string) string {
 	return strings.Join(words, ", ")
 }
 
-// staleKeys is a [bulkread.Keys] of the keys to prune.
-func (r *round) staleKeys(_ context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
-	for _, key := range r.stale {
-		if err := add(bulkread.Entry{Key: key}); err != nil {
-			return err
-		}
-	}
-	return nil
+// flush sends the queued writes and prints the queued results.
+func (r *round) flush() error {
+	r.writes.Flush()
+	return r.app.Flush()
 }
 
-// each reads keys, calls do with the Entry of each key that it could read, and carries out the items
-// that do returns. A nil item means that there is nothing to do.
-func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.Keys, do func(bulkread.Entry) *item) error {
-	flush := func() error {
-		r.pipe.Flush()
-		return r.app.Flush()
-	}
-	err := store.Each(ctx, keys, flush, func(now bulkread.Entry) error {
-		r.read.Add(1)
-		if now.Err != nil {
-			return r.add(ctx, &item{key: now.Key, Answer: verb.Answer{Err: now.Err}})
-		}
-		if it := do(now); it != nil {
-			return r.add(ctx, it)
-		}
-		return nil
-	})
-	for len(r.pending) > 0 { // after an error, still report every write that was sent
-		err = cmp.Or(err, r.finishFirst(ctx))
-	}
-	return cmp.Or(err, r.app.Flush())
+// finishAll waits for all writes and prints their results, even after an error.
+func (r *round) finishAll(ctx context.Context, err error) error {
+	return cmp.Or(r.writes.Finish(ctx, err), r.app.Flush())
 }
 
 // compare returns the item for a key of the sources. It returns nil if the source has no value, because
@@ -152,7 +129,7 @@ func (r *round) each(ctx context.Context, store *bulkread.Store, keys bulkread.K
 func (r *round) compare(now bulkread.Entry) *item {
 	it := &item{key: now.Key, was: now.GetResult, want: now.Old.GetResult, action: changed}
 	o := r.set.Options(now.Key)
-	o.WriteOptions = r.write
+	o.WriteOptions = r.options
 	switch {
 	case !it.want.Found:
 		return nil
@@ -167,68 +144,37 @@ func (r *round) compare(now bulkread.Entry) *item {
 	return it
 }
 
-// remove returns the item that deletes a key to prune, or nil if the key is already gone.
-func (r *round) remove(now bulkread.Entry) *item {
-	if !now.Found {
+// remove returns the item that deletes a key to prune, or nil if the key is already gone. same reports
+// whether the key is as it was when the user was asked.
+func (r *round) remove(now bulkread.Entry, same bool) *item {
+	switch {
+	case !now.Found:
+		return nil
+	case !same && !r.flags.dryRun:
+		r.app.Warn(verb.LeftAlone(now.Key, now.GetResult), "")
+		return &item{key: now.Key, was: now.GetResult, want: now.GetResult, action: conflict}
+	}
+	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.options)}
+}
+
+// add reports a key that could not be read, or queues the write of its item. A nil item means that there
+// is nothing to do.
+func (r *round) add(ctx context.Context, now bulkread.Entry, it *item) error {
+	r.read.Add(1)
+	switch {
+	case now.Err != nil:
+		it = &item{key: now.Key}
+	case it == nil:
 		return nil
 	}
-	return &item{key: now.Key, was: now.GetResult, action: deleted, command: client.VDel(now.Key, now.Value, r.write)}
-}
-
-// add queues the write of an item. Then it finishes pending items, in order, as long as the first of
-// them has its result or too many are pending.
-func (r *round) add(ctx context.Context, it *item) error {
-	if it.Err == nil && it.action != unchanged {
-		it.Err = fence.Check(it.command)
+	finish := func(answer verb.Answer) error {
+		it.Answer = answer
+		return r.finish(ctx, it)
 	}
-	if it.Err == nil && it.action != unchanged && !r.flags.dryRun {
-		it.f, it.Err = r.pipe.Queue(ctx, it.command)
-		switch {
-		case ctx.Err() != nil && it.f == nil:
-			return context.Cause(ctx)
-		case it.Err != nil && !bulkread.IsAboutKey(it.Err):
-			return fault.Describe(it.command, it.Err)
-		case it.Err != nil:
-			it.Err = fault.Describe(it.command, it.Err)
-		}
+	if now.Err != nil || it.action == unchanged || it.action == conflict || r.flags.dryRun {
+		return r.writes.Skip(ctx, verb.Answer{Err: now.Err}, finish)
 	}
-	r.pending = append(r.pending, it)
-	for len(r.pending) > 0 && (r.pending[0].f == nil || r.pending[0].f.Over() || len(r.pending) > bulkread.Window) {
-		if err := r.finishFirst(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// finishFirst waits for the first pending item and prints its result. If finishFirst returns an error,
-// the round ends.
-func (r *round) finishFirst(ctx context.Context) error {
-	it := r.pending[0]
-	if it.f != nil && it.Reply == nil && it.Err == nil {
-		if it.Reply, it.Err = it.f.Wait(); it.Lost() != nil {
-			r.recoverLost(ctx)
-		}
-	}
-	r.pending[0] = nil
-	r.pending = r.pending[1:]
-	if it.f != nil && it.Err != nil {
-		it.Err = fault.Describe(it.command, it.Err)
-	}
-	return r.finish(ctx, it)
-}
-
-// recoverLost waits for all pending writes, and finds out whether those without a reply were applied.
-// If one reply is lost, others usually are too, and reading back all keys together is faster.
-func (r *round) recoverLost(ctx context.Context) {
-	var answers []*verb.Answer
-	for _, it := range r.pending {
-		if it.f != nil && it.Reply == nil {
-			it.Reply, it.Err = it.f.Wait()
-			answers = append(answers, &it.Answer)
-		}
-	}
-	verb.Recover(ctx, answers, r.timeout, r.session.ReadBack)
+	return r.writes.Add(ctx, it.command, finish)
 }
 
 func (r *round) finish(ctx context.Context, it *item) error {
@@ -311,11 +257,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 		}
 	default:
 		it.action = conflict
-		holds := "it is missing now"
-		if now.Found {
-			holds = "it holds " + format.Brief(string(now.Value))
-		}
-		r.app.Warn(fmt.Sprintf("%s was left alone, because another client changed it after it was read: %s", format.BriefWord(it.key), holds), "")
+		r.app.Warn(verb.LeftAlone(it.key, now), "")
 	}
 	return now, nil
 }

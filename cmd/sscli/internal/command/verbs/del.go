@@ -26,10 +26,11 @@ func Del() verb.Verb {
 		Short:   "Delete keys",
 		Long: `Delete keys, one request for each. The exit code is 1 if a key is missing.
 
---match PATTERN lists the keys that match, as sscli scan does, and deletes them after you
-confirm (--yes confirms in advance). A key that another client deletes first is not
-reported as missing, and a key created after the scan is left alone. With --dry-run, del
-prints the keys, as scan does, and deletes nothing. --match needs a broker that has SCAN.`,
+--match PATTERN lists and reads the keys that match, as sscli scan does, and deletes them
+after you confirm (--yes confirms in advance). A key that another client writes after it
+was read is left alone, and the exit code is 1. So is a key that cannot be read. A key
+that another client deletes first is not reported as missing. With --dry-run, del prints
+the keys, as scan does, and deletes nothing. --match needs a broker that has SCAN.`,
 		Example: "  sscli del setpoint\n  sscli del door --fence 001696374425000:00001:StateStore\n" +
 			"  sscli del --match 'tmp/*' --dry-run\n  sscli del --keys-from keys.txt",
 		Flags: func(fs *pflag.FlagSet) {
@@ -48,7 +49,7 @@ prints the keys, as scan does, and deletes nothing. --match needs a broker that 
 				if len(operands) > 0 || keysFrom.Given() || fence.Force {
 					return verb.Request{}, fault.Usagef("--match together with KEY, --keys-from or --force-fence: use only one of them")
 				}
-				m := matcher{pattern: string(match), dryRun: dryRun, options: options}
+				m := &matcher{pattern: string(match), dryRun: dryRun, options: options}
 				return verb.Request{Commands: []client.Command{client.Scan(m.pattern, nil)}, Run: m.run}, nil
 			}
 			if dryRun {

@@ -4,62 +4,101 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
-// A matcher deletes the keys that match a pattern.
+// A matcher deletes the keys that match a pattern, as they were when it read them.
 type matcher struct {
 	pattern string
 	dryRun  bool
 	options client.WriteOptions
+
+	app     *app.App
+	changed bool  // another client wrote one of the keys after it was read
+	refused error // the first error about a single key
 }
 
 // run finds the matching keys. With m.dryRun it prints them; otherwise it asks the user, and deletes
 // them.
-func (m matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
-	var keys []string
-	for page, err := range s.Scan(ctx, m.pattern) {
-		if err != nil {
-			return fault.DescribeScan(client.Scan(m.pattern, nil), err)
-		}
-		keys = append(keys, page.Keys...)
-	}
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
-	if len(keys) == 0 {
+func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
+	m.app = a
+	timeout := cmp.Or(a.Settings.Timeout, client.DefaultTimeout)
+	store := bulkread.NewStore(a, s, timeout)
+	keys, err := verb.Look(ctx, store, m.pattern, nil, func(err error) { a.Refuse(&m.refused, err) })
+	switch n := len(keys); {
+	case err != nil:
+		return err
+	case n == 0 && m.refused == nil:
 		a.Inform("no key matches " + format.Brief(m.pattern))
 		return nil
-	}
-	if m.dryRun {
-		for _, key := range keys {
-			if err := a.Queue(format.Key{Key: key}); err != nil {
+	case n == 0:
+		return m.refused
+	case m.dryRun:
+		for i := range n {
+			if err := a.Queue(format.Key{Key: keys.Name(i)}); err != nil {
 				return err
 			}
 		}
-		return a.Flush()
+		return cmp.Or(a.Flush(), m.refused)
+	case n == 1:
+		err = a.ConfirmAlways(ctx, fmt.Sprintf("del %s, the only match of %s", format.Brief(keys.Name(0)), format.Brief(m.pattern)))
+	default:
+		err = a.ConfirmAlways(ctx, fmt.Sprintf("del %d keys that match %s, %s to %s", n, format.Brief(m.pattern), format.Brief(keys.Name(0)), format.Brief(keys.Name(n-1))))
 	}
-	req := delRequest(keys, m.options, true)
-	if err := req.Check(a.Output); err != nil {
-		return err
-	}
-	what := fmt.Sprintf("del %s, the only match of %s", format.Brief(keys[0]), format.Brief(m.pattern))
-	if n := len(keys); n > 1 {
-		what = fmt.Sprintf("del %d keys that match %s, %s to %s", n, format.Brief(m.pattern), format.Brief(keys[0]), format.Brief(keys[n-1]))
-	}
-	if err := a.ConfirmAlways(ctx, what); err != nil {
+	if err != nil {
 		return err
 	}
 	a.Signals.Arm()
-	result := req.Result
-	req.Result = func(c *client.Command, r client.Result) (format.Result, bool, error) {
-		shown, _, err := result(c, r)
-		return shown, true, err // the exit code is 0 even if another client has deleted the key first
+	writes := verb.NewWrites(s, timeout)
+	flush := func() error {
+		writes.Flush()
+		return a.Flush()
 	}
-	return verb.DoOver(ctx, a, s, req, cmp.Or(a.Settings.Timeout, client.DefaultTimeout))
+	err = writes.Finish(ctx, keys.Again(ctx, store, flush, func(now bulkread.Entry, same bool) error {
+		result := format.Del{Op: "del", Key: now.Key, Many: true}
+		if now.Err == nil && now.Found && same {
+			return writes.Add(ctx, client.VDel(now.Key, now.Value, m.options), func(answer verb.Answer) error {
+				return m.finish(result, now, answer)
+			})
+		}
+		return writes.Skip(ctx, verb.Answer{Err: now.Err}, func(answer verb.Answer) error {
+			result.Changed = now.Found
+			return m.finish(result, now, answer)
+		})
+	}))
+	return cmp.Or(err, a.Flush(), m.refused, fault.NoIf(m.changed))
+}
+
+// finish prints the result for a key. A key that another client deleted first counts as deleted: the exit
+// code is 0.
+func (m *matcher) finish(result format.Del, now bulkread.Entry, answer verb.Answer) error {
+	if answer.Warning != "" {
+		m.app.Warn(answer.Warning, "")
+	}
+	if answer.Err != nil {
+		if err := m.app.Flush(); err != nil { // print earlier results before the error
+			return err
+		}
+		m.app.Refuse(&m.refused, answer.Err)
+		return nil
+	}
+	if reply, ok := answer.Reply.(client.VDelResult); ok {
+		m.app.WarnOf(reply.Info())
+		result.Deleted, result.Changed = reply.Deleted, reply.Found && !reply.Deleted
+		result.Version, result.RTT = app.Version(reply.Version), reply.RTT
+	}
+	if result.Changed {
+		m.changed = true
+		if err := m.app.Flush(); err != nil {
+			return err
+		}
+		m.app.Warn(format.BriefWord(now.Key)+" was left alone, because another client changed it after it was read", "")
+	}
+	return m.app.Queue(result)
 }
