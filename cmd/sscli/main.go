@@ -28,21 +28,13 @@ var (
 )
 
 func main() {
-	_ = growStack()
 	if process.GuardMain() {
 		return
 	}
+	if code, ok := process.InitMain(); ok {
+		os.Exit(code)
+	}
 	os.Exit(run(os.Args[0], os.Args[1:]))
-}
-
-// growStack grows the goroutine's stack to at least 16 KiB at once, which makes a start faster.
-// Otherwise the stack doubles several times in deep calls, and each time the runtime reads the
-// tables of all functions on the stack.
-//
-//go:noinline
-func growStack() byte {
-	var frame [12 << 10]byte
-	return frame[len(os.Args)]
 }
 
 // run runs the command line and returns the exit code. If a signal ended the command, run re-raises

@@ -28,13 +28,17 @@ func passPipes(guard *exec.Cmd, orders, events *os.File) error {
 }
 
 // executable returns a path that runs this program. On Linux, the path works even if the program's file
-// was replaced.
+// was replaced, unless /proc is not mounted.
 func executable() (string, error) {
 	const self = "/proc/self/exe"
 	if _, err := os.Stat(self); err == nil {
 		return self, nil
 	}
-	return os.Executable()
+	path, err := os.Executable()
+	if err != nil {
+		path, err = exec.LookPath(os.Args[0])
+	}
+	return path, err
 }
 
 // A control is the job control of a Guarded command.

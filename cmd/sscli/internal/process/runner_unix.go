@@ -35,11 +35,15 @@ func NewRunner() *Runner {
 // ended it. Meanwhile, Run forwards the signals that sscli gets.
 // Processes that the command leaves behind keep running. The error is a *[StartError].
 func (r *Runner) Run(c Command) (int, error) {
-	name := c.Args[0]
-	path, err := find(name)
+	path, err := find(c.Args[0])
 	if err != nil {
 		return 0, err
 	}
+	return r.run(path, c)
+}
+
+func (r *Runner) run(path string, c Command) (int, error) {
+	name := c.Args[0]
 	// Catch signals before the command starts, so that none is lost.
 	catch(r.signals, forwarded()...)
 	signal.Notify(r.children, unix.SIGCHLD)
@@ -68,6 +72,7 @@ func (r *Runner) Run(c Command) (int, error) {
 		// when the command starts.
 		signal.Notify(r.stops, unix.SIGTTOU)
 	}
+	var err error
 	j.pid, err = syscall.ForkExec(path, c.Args, &syscall.ProcAttr{Env: env, Files: []uintptr{stdin.Fd(), 1, 2}, Sys: attr})
 	// While the command has the terminal, sscli is in the background. With SIGTTOU ignored, sscli
 	// can still write to the terminal and take it back.
@@ -79,16 +84,25 @@ func (r *Runner) Run(c Command) (int, error) {
 	j.sendSignal = func(s syscall.Signal) { _ = unix.Kill(-j.pid, s) } // fails if the group has ended
 	// Only this goroutine signals the command and waits for it, so no signal is sent after the
 	// wait, when j.pid may belong to another process.
+	waitFor := j.pid
+	if os.Getpid() == initPid {
+		waitFor = -1 // also for the orphans of the container
+	}
 	for {
 		select {
 		case s := <-j.signals:
 			j.forward(s)
+			continue
 		case <-r.children:
+		}
+		for more := true; more; {
 			var status syscall.WaitStatus
-			switch pid, err := wait(j.pid, &status); {
+			switch pid, err := wait(waitFor, &status); {
 			case err != nil:
 				return 0, &StartError{name, CodeSetup, err}
-			case pid == 0: // SIGCHLD for another child
+			case pid == 0: // SIGCHLD for another child, or for one that was reaped before
+				more = false
+			case pid != j.pid: // an orphan
 			case status.Stopped():
 				j.suspend(status.StopSignal())
 			default:

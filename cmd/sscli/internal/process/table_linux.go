@@ -26,14 +26,28 @@ func adoptOrphans(on bool) {
 // dieWithParent makes the kernel kill the command when its guard is killed.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// hasParent reports whether pid is a child of parent. The child may be a zombie.
+// hasTable reports whether the process table of /proc has the process ids that this process sees. It
+// has not if /proc is not mounted, or in a PID namespace with the /proc of another one.
+func hasTable() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+}
+
+// hasParent reports whether pid is a child of parent. The child may be a zombie. Without a process table
+// it returns true.
 func hasParent(pid, parent int) bool {
+	if !hasTable() {
+		return true
+	}
 	p, ok := readProcess(pid)
 	return ok && p.parent == parent
 }
 
 // listProcesses reads the process table. It leaves out processes that it cannot read.
 func listProcesses() []process {
+	if !hasTable() {
+		return nil
+	}
 	names, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil

@@ -41,8 +41,12 @@ func (e *Interrupted) Error() string {
 func (e *Interrupted) ExitCode() int { return 128 + int(e.Signal) }
 
 // Reraise ends the process with the signal, so that the calling shell sees that a signal ended the
-// process.
+// process. It returns in the first process of a container, for which signals have no default action; the
+// caller must then exit with ExitCode.
 func (e *Interrupted) Reraise() {
+	if os.Getpid() == 1 {
+		return
+	}
 	signal.Reset(e.Signal)
 	if p, err := os.FindProcess(os.Getpid()); err == nil && p.Signal(e.Signal) == nil {
 		select {} // until the signal ends the process
