@@ -93,6 +93,7 @@ func (h *holding) haunt(t *testing.T, down, up net.Conn) {
 // attempt and takes the connection over. The session connects again; when somebody else
 // takes it over it does not.
 func TestOwnGhost(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	proxy := startHolding(t, store.Addr().String(), 1, -1)
 	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})
@@ -124,6 +125,7 @@ func TestOwnGhost(t *testing.T) {
 
 // TestOwnGhostWhileConnecting: the same, before the next attempt has its SUBACK.
 func TestOwnGhostWhileConnecting(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	proxy := startHolding(t, store.Addr().String(), 1, 2)
 	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})

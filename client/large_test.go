@@ -12,6 +12,7 @@ import (
 // A value that is encoded in place, and whose memory is not copied, is the same as any other: also in
 // the trace, and after later replies have come.
 func TestLargeValues(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{})
 	traced := 0
 	session, err := client.Dial(t.Context(), client.Options{Address: s.Addr().String(), Trace: func(e mqtt.Event) {

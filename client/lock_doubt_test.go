@@ -39,6 +39,7 @@ func garbled() map[string]func(*emulator.Answer) {
 // A lock whose acquisition got a garbled answer is released, at once, or reported with its
 // holder and the end of its lease.
 func TestLockGarbledAcquisition(t *testing.T) {
+	t.Parallel()
 	for name, rewrite := range garbled() {
 		t.Run(name, func(t *testing.T) {
 			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -91,6 +92,7 @@ func TestLockGarbledAcquisition(t *testing.T) {
 // The holder of a lock acquires it again, and the answer is lost: the lease that was promised before
 // is not undone.
 func TestLockAcquiredAgainInDoubt(t *testing.T) {
+	t.Parallel()
 	for name, a := range map[string]emulator.Action{"applied": {DropReply: true}, "dropped": {Drop: true}, "garbled": {Rewrite: garbled()["bad RESP3"]}} {
 		for _, try := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, try %t", name, try), func(t *testing.T) {
@@ -115,6 +117,7 @@ func TestLockAcquiredAgainInDoubt(t *testing.T) {
 // The answer to a release is lost, and another client acquires the lock: the release may have
 // been too late, and nobody knows.
 func TestLockReleaseLostToWaiter(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		next := func(r emulator.Request) (a emulator.Action) {
 			if r.Verb() == wire.VerbVDel {
@@ -141,6 +144,7 @@ func TestLockReleaseLostToWaiter(t *testing.T) {
 
 // Answers that come late count, whichever attempt they belong to.
 func TestLockLateRelease(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{TTL: 3 * time.Second})
 		store.Intercept(func(emulator.Request) emulator.Action {
@@ -163,6 +167,7 @@ func TestLockLateRelease(t *testing.T) {
 // A store that forgets all keys and registrations behind a living broker has forgotten the
 // lock: its renewal would acquire it anew, perhaps after another had it.
 func TestLockForgotten(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]func(*virtualStore, *Session){
 		"":                            func(*virtualStore, *Session) {},
 		"acquired anew as the holder": func(store *virtualStore, s *Session) { store.Do(requestBy("twin", "SET", "l", "h")) },
@@ -186,6 +191,7 @@ func TestLockForgotten(t *testing.T) {
 // A holder that renews the lock beside this session, or whose renewals got no answer, has
 // not lost it.
 func TestLockRenewedUnknowingly(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{Holder: []byte("h")})
 		for range 10 {
@@ -206,6 +212,7 @@ func TestLockRenewedUnknowingly(t *testing.T) {
 
 // With a wait, one lost answer ends nothing.
 func TestLockWaitSurvivesLostAnswers(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string]func(emulator.Request) emulator.Action{
 		"KEYNOTIFY": on(wire.VerbKeyNotify, 1, emulator.Action{Drop: true}),
 		"GET":       on(wire.VerbGet, 1, emulator.Action{DropReply: true}),
@@ -242,6 +249,7 @@ func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 // However answers are lost, a step takes two timeouts at most: one for the answer, and one
 // to find out what became of the request.
 func TestLockBudget(t *testing.T) {
+	t.Parallel()
 	const timeout = 2 * time.Second
 	o := LockOptions{Holder: []byte("h")}
 	try := o
@@ -303,6 +311,7 @@ func TestLockBudget(t *testing.T) {
 // Attempts that were swallowed while waiting take nothing from the lock that a later attempt
 // acquired: not at once, not when they expire, and not by what undoes them.
 func TestLockSwallowedAttempts(t *testing.T) {
+	t.Parallel()
 	for name, swallow := range map[string]emulator.Action{
 		"dropped": {Drop: true}, "answer dropped": {DropReply: true}, "late": {Delay: 3 * time.Second}, "cut": {CutAfter: true},
 	} {

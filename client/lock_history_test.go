@@ -219,6 +219,7 @@ func judgeHistory(t *testing.T, model porcupine.Model, ops []porcupine.Operation
 // What clients see of locks, fenced writes and reads while everything breaks could
 // have happened one after the other.
 func TestLockHistories(t *testing.T) {
+	t.Parallel()
 	total, unknown, undecided := 0, 0, 0
 	for range *lockBubbles {
 		seed := rand.Uint64()
@@ -244,6 +245,7 @@ func TestLockHistories(t *testing.T) {
 // The check above is worth something: it catches a store, or a model, that is wrong
 // now and then.
 func TestLockHistoriesCatch(t *testing.T) {
+	t.Parallel()
 	rewrite := func(a emulator.Action, from, to string) emulator.Action {
 		before := a.Rewrite
 		a.Rewrite = func(answer *emulator.Answer) {

@@ -21,6 +21,7 @@ import (
 )
 
 func TestLockTiming(t *testing.T) {
+	t.Parallel()
 	const s, ms = time.Second, time.Millisecond
 	for _, c := range []struct {
 		o    LockOptions
@@ -103,6 +104,7 @@ func requestBy(id string, words ...string) emulator.Request {
 
 // Whatever happens to the key is known at once.
 func TestLockLostAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
 		"real": {}, "delete new version": {DeleteNewVersion: true}, "delete no version": {DeleteNoVersion: true},
 		"notify no version": {NotifyNoVersion: true}, "EXPIRED": {NotifyEXPIRED: true},
@@ -140,6 +142,7 @@ func TestLockLostAtOnce(t *testing.T) {
 
 // What is told late of an earlier holder is no loss.
 func TestLockOldNews(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
 		tell := func(e Event) {
@@ -169,6 +172,7 @@ func TestLockOldNews(t *testing.T) {
 
 // A store that does not tell who took the lock tells with the next renewal.
 func TestLockTakenUnannounced(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
 		store.Do(requestBy("me", "KEYNOTIFY", "l", "STOP"))
@@ -184,6 +188,7 @@ func TestLockTakenUnannounced(t *testing.T) {
 // Without an answer the lock is lost at Term, after two attempts that had an interval
 // each.
 func TestLockTerm(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		var troubles int
 		l := lockIt(t, s, LockOptions{OnTrouble: func(error) { troubles++ }})
@@ -214,6 +219,7 @@ func TestLockTerm(t *testing.T) {
 // A renewal that is answered too late does not count, and is given back: the lock
 // may have expired, and been another's, before it.
 func TestLockGhostRenewal(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
 		lease, interval := l.Lease(), l.Timing().Interval
@@ -269,6 +275,7 @@ func (c deadConn) Read(p []byte) (int, error) {
 
 // A lock outlives a connection that is dead long before a keep-alive tells.
 func TestLockDeadConnection(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := startVirtual(t, emulator.Options{})
 		var first atomic.Bool
@@ -300,6 +307,7 @@ func TestLockDeadConnection(t *testing.T) {
 
 // A machine that slept: its timers stood still, its wall clock did not.
 func TestLockSleep(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		var mu sync.Mutex
 		var slept time.Duration
@@ -327,6 +335,7 @@ func TestLockSleep(t *testing.T) {
 // What goes over the wire: KEYNOTIFY before the first attempt, STOP in the end, and
 // never a fencing token.
 func TestLockRequests(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		var mu sync.Mutex
 		var sent []string
@@ -373,6 +382,7 @@ func TestLockRequests(t *testing.T) {
 // A lock that is waited for is there as soon as it is free, also after a broken
 // connection, and soon when nobody tells. Who holds it is told at once, and every minute.
 func TestLockWait(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		for name, c := range map[string]struct {
 			free   func()
@@ -422,6 +432,7 @@ func TestLockWait(t *testing.T) {
 // A renewal never acquires: not what is free or another's, and not what expires
 // between the reading and the renewal.
 func TestRenewLock(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		o := LockOptions{Holder: []byte("h"), TTL: time.Minute}
 		if _, err := s.RenewLock(t.Context(), "l", o); !errors.Is(err, ErrNotHolder) {
@@ -459,6 +470,7 @@ func TestRenewLock(t *testing.T) {
 
 // A release whose answer is lost is repeated, and then the lock is gone already.
 func TestReleaseLockRepeated(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		store.Set("l", "h")
 		var first sync.Once
@@ -483,6 +495,7 @@ func TestReleaseLockRepeated(t *testing.T) {
 
 // A session that is closed loses its locks, and nobody waits for ever.
 func TestLockSessionClosed(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		l := lockIt(t, s, LockOptions{})
 		begin := time.Now()
@@ -499,6 +512,7 @@ func TestLockSessionClosed(t *testing.T) {
 
 // The lock is watched and renewed on every new connection.
 func TestLockSurvivesBreaks(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		leases := 0
 		l := lockIt(t, s, LockOptions{OnLease: func(Lease) { leases++ }})
@@ -521,6 +535,7 @@ func TestLockSurvivesBreaks(t *testing.T) {
 // What happened to the lock while there was no connection is known before the next
 // renewal is sent, which would acquire anew what was deleted.
 func TestLockDeletedWhileCut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := startVirtual(t, emulator.Options{})
 		defer store.Close()
@@ -581,6 +596,7 @@ func TestLockDeletedWhileCut(t *testing.T) {
 
 // A renewal that finds its connection broken prolongs only what is still there.
 func TestRenewLockWhileCut(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		o := LockOptions{Holder: []byte("h"), TTL: time.Minute}
 		timing, err := o.Timing()
@@ -621,6 +637,7 @@ func TestRenewLockWhileCut(t *testing.T) {
 // What a release gives back is no reason to leave out what an earlier attempt may still
 // acquire.
 func TestLockUndoneTwice(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		store.Do(requestBy("other", "SET", "l", "other"))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -653,6 +670,7 @@ func TestLockUndoneTwice(t *testing.T) {
 // A release that got no answer is not done to who acquires the lock in the same name
 // when ReleaseLock has returned.
 func TestReleaseLockLate(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		store.Set("l", "h")
 		first := true

@@ -493,6 +493,7 @@ func (c *contest) around(log []seen, h hold) string {
 // thinks to hold it, nothing is acquired that nobody knows of, and tokens only grow. After a
 // restart of the store that forgets a lock, former holders stop within a TTL, or have the lock again.
 func TestLockContest(t *testing.T) {
+	t.Parallel()
 	const clients, length = 5, 30 * time.Minute
 	rounds, acquired, lost := 0, 0, 0
 	for i := range *lockBubbles {

@@ -39,6 +39,7 @@ func attachedTo(t *testing.T, global string) *mosquitto.Broker {
 }
 
 func TestMosquittoSetGetDelete(t *testing.T) {
+	t.Parallel()
 	s := watchSession(t, Options{Address: attached(t).Addresses[0]})
 	value := []byte("\x00\r\n\xff")
 	stored, err := s.Set(t.Context(), "k\x00", value, SetOptions{Condition: NX})
@@ -58,6 +59,7 @@ func TestMosquittoSetGetDelete(t *testing.T) {
 // What a Mosquitto can be told about its connections changes nothing that a session
 // answers, one request at a time and many.
 func TestMosquittoSettings(t *testing.T) {
+	t.Parallel()
 	for _, global := range []string{
 		"set_tcp_nodelay true", "set_tcp_nodelay false", "max_inflight_messages 1", "max_packet_size 2000", "max_keepalive 10",
 	} {
@@ -99,6 +101,7 @@ func TestMosquittoSettings(t *testing.T) {
 // TestMosquittoWithoutAStoreSaysSo: nobody got the request, so a write was not applied, and
 // its outcome is known.
 func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
 	for _, timeout := range []time.Duration{100 * time.Millisecond, time.Minute} {
 		s := watchSession(t, Options{Address: broker.Addresses[0], Timeout: timeout})
@@ -127,6 +130,7 @@ func isLostAnswer(err error) bool {
 
 // TestMosquittoStoreStarts: a request that nobody got is sent again, and processed once.
 func TestMosquittoStoreStarts(t *testing.T) {
+	t.Parallel()
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
 	for _, c := range []Command{Get("k"), Set("k", []byte("v"), SetOptions{Condition: NX})} {
 		discarded := make(chan struct{})
@@ -159,10 +163,12 @@ func TestMosquittoStoreStarts(t *testing.T) {
 }
 
 func TestMosquittoWatchLosesNothingSilently(t *testing.T) {
+	t.Parallel()
 	chaos(t, attached(t).Addresses[0], 200, 0, nil)
 }
 
 func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
+	t.Parallel()
 	broker := attached(t)
 	s := watchSession(t, Options{Address: broker.Addresses[0]})
 	put := func(value string) {
@@ -183,6 +189,7 @@ func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
 
 // TestMosquittoRestartsWithAnotherPassword and the session goes on with what it reads.
 func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
+	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users")
 	rotate := func(password string) {
 		t.Helper()
@@ -226,6 +233,7 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 }
 
 func TestMosquittoTakesOver(t *testing.T) {
+	t.Parallel()
 	address := attached(t).Addresses[0]
 	first := watchSession(t, Options{Address: address, ClientID: "same"})
 	second := watchSession(t, Options{Address: address, ClientID: "same"})

@@ -376,6 +376,7 @@ func TestEarlyAnswer(t *testing.T) {
 
 // TestManyFlights fails if one of them does. scripts/bench-flights.sh flies more.
 func TestManyFlights(t *testing.T) {
+	t.Parallel()
 	const flights = 300
 	secure, trust, file := certificate(t)
 	fly := func(t *testing.T, o client.Options) {

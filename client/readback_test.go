@@ -188,6 +188,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 
 // The new connection is made after the waiting.
 func TestReadBackConnectsLate(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		lost := &client.LostAnswerError{Command: client.Del("k", client.WriteOptions{}), Expires: start.Add(5 * time.Second)}

@@ -299,6 +299,7 @@ func TestReconnectLater(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	s := must(client.Dial(t.Context(), client.Options{Address: store.Addr().String()}))(t)
 	store.Intercept(once(emulator.Action{Cut: true})) // leaves a lost connection behind

@@ -213,6 +213,7 @@ func consume(ctx context.Context, w *Watch, keys int, end string, up chan<- stru
 }
 
 func TestWatchLosesNothingSilently(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		variants emulator.Variants
 		cuts     int
@@ -233,6 +234,7 @@ func TestWatchLosesNothingSilently(t *testing.T) {
 }
 
 func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
+	t.Parallel()
 	server, err := emulator.New(emulator.Options{})
 	if err != nil {
 		t.Fatal(err)

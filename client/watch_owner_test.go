@@ -45,6 +45,7 @@ func dropping(on *atomic.Bool, verbs ...string) func(emulator.Request) emulator.
 
 // While an audit of one watch gets no answer, calls for others end with their contexts.
 func TestWatchCallsEndWithTheirContexts(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		var silent atomic.Bool
 		store.Intercept(dropping(&silent, wire.VerbKeyNotify, wire.VerbGet))
@@ -71,6 +72,7 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 
 // In an outage a Watch and a Close end with their contexts too.
 func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{Audit: time.Second}, "a")
 		var refusing atomic.Bool
@@ -102,6 +104,7 @@ func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 
 // A refusal ends what is watched of one key, and of no other.
 func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Bool
 	authorize := func(_, _, key string, _ bool) bool { return !closed.Load() || key != "b" }
 	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -132,6 +135,7 @@ func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 
 // A key that is refused in an audit is no affair of other keys either.
 func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
+	t.Parallel()
 	var closed atomic.Bool
 	authorize := func(_, _, key string, _ bool) bool { return !closed.Load() || key != "b" }
 	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -146,6 +150,7 @@ func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
 
 // The gap of an audit begins with the last one that found what was known.
 func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		const every = 25 * time.Second // longer than a request takes to time out
 		begin := time.Now()
@@ -175,6 +180,7 @@ func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
 
 // The gap of a watch without events begins with one of the last pings, not with the watch.
 func TestGapOfAnIdleWatch(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{}, "k")
 		wantEvents(t, w, "initial k")
@@ -189,6 +195,7 @@ func TestGapOfAnIdleWatch(t *testing.T) {
 
 // An audit that could not be made says so, each time.
 func TestAuditWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{Audit: time.Minute}, "k", "l")
 		wantEvents(t, w, "initial k", "initial l")
@@ -214,6 +221,7 @@ func TestAuditWithoutAnAnswer(t *testing.T) {
 
 // An audit that times out on a silent connection ends the connection, long before the keep-alive does.
 func TestAuditOnASilentConnection(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{Audit: time.Second}, "k")
 		wantEvents(t, w, "initial k")
@@ -245,6 +253,7 @@ func TestAuditOnASilentConnection(t *testing.T) {
 
 // In an outage there are no audits, and each is told of.
 func TestAuditInAnOutage(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{Audit: time.Minute}, "k")
 		wantEvents(t, w, "initial k")
@@ -270,6 +279,7 @@ func TestAuditInAnOutage(t *testing.T) {
 
 // RetryFor is not overrun by the pause between two attempts.
 func TestWatchRetryForEndsOnTime(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		const patience = 3500 * time.Millisecond
 		short := startWatch(t, s, WatchOptions{RetryFor: patience}, "k")
@@ -295,6 +305,7 @@ func TestWatchRetryForEndsOnTime(t *testing.T) {
 
 // What a Watch that did not come about had asked for is taken back.
 func TestFailedWatchLeavesNoRegistration(t *testing.T) {
+	t.Parallel()
 	authorize := func(_, _, key string, _ bool) bool { return key != "k" }
 	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
 		if _, err := s.Watch(t.Context(), []string{"free", "k", "other"}, WatchOptions{}); err == nil {
@@ -326,6 +337,7 @@ func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 
 // A message that a broker has kept on the topic of notifications is no notification.
 func TestRetainedNotificationIsNoEvent(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	s := watchSession(t, Options{Address: server.Addr().String()})
 	retain(t, server.Addr().String(), wire.NotifyTopic(s.ClientID(), "k"), wire.AppendNotification(nil, wire.Notification{Op: wire.OpDelete}))
@@ -360,6 +372,7 @@ func retain(t *testing.T, address, topic string, payload []byte) {
 
 // No notification for such a key can have a topic.
 func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	s := watchSession(t, Options{Address: server.Addr().String(), ClientID: "me"})
 	longest := (65535 - len(wire.NotifyTopic("me", ""))) / 2
@@ -377,6 +390,7 @@ func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
 // Watches of one session that come to be on different connections, because another
 // request has connected again before they have noticed the loss, all come back.
 func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
+	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		var all []*Watch
 		for i, key := range []string{"a", "b", "c", "d"} {

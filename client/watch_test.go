@@ -94,6 +94,7 @@ func write(t *testing.T, server *emulator.Server, words ...string) wire.Version 
 }
 
 func TestWatchTellsWhatIsAndThenEveryChangeWithItsVersion(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	first := write(t, server, "SET", "a", "1")
 	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{}, "a", "b")
@@ -115,6 +116,7 @@ func TestWatchTellsWhatIsAndThenEveryChangeWithItsVersion(t *testing.T) {
 }
 
 func TestWatchSubscribesThenAsksThenReads(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	var mu sync.Mutex
 	var sent []string
@@ -146,6 +148,7 @@ func TestWatchSubscribesThenAsksThenReads(t *testing.T) {
 // Between the KEYNOTIFY and the answer to the GET another client writes: what the
 // GET has seen is folded into the initial event, the rest comes after it, once.
 func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
+	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
 		"real":               {},
 		"delete new version": {DeleteNewVersion: true},
@@ -199,6 +202,7 @@ func await(t *testing.T, server *emulator.Server, reached func(emulator.State) b
 }
 
 func TestWatchUnusualNotificationsAreEventsToo(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NotifyNoVersion: true, NotifyNoValue: true}})
 	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{}, "a")
 	for range 2 {
@@ -213,6 +217,7 @@ func TestWatchUnusualNotificationsAreEventsToo(t *testing.T) {
 }
 
 func TestWatchDuplicatesAreDropped(t *testing.T) {
+	t.Parallel()
 	w := &Watch{o: WatchOptions{Buffer: 100}, wake: make(chan struct{}, 1)}
 	k := &watchedKey{base: version(t, "1000:5:s")}
 	w.keys = map[string]*watchedKey{"k": k}
@@ -248,6 +253,7 @@ func version(t *testing.T, text string) wire.Version {
 }
 
 func TestVerdict(t *testing.T) {
+	t.Parallel()
 	v5, v6 := version(t, "5:0:s"), version(t, "6:0:s")
 	here := func(v wire.Version) state { return state{true, v} }
 	gone := func(v wire.Version) state { return state{false, v} }
@@ -282,6 +288,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestWatchAfterABreakSaysWhatIsProven(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	write(t, server, "SET", "same", "1")
 	write(t, server, "SET", "changed", "1")
@@ -312,6 +319,7 @@ func TestWatchAfterABreakSaysWhatIsProven(t *testing.T) {
 }
 
 func TestWatchOfAStoreThatRestartsEmpty(t *testing.T) {
+	t.Parallel()
 	old, err := emulator.New(emulator.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -329,6 +337,7 @@ func TestWatchOfAStoreThatRestartsEmpty(t *testing.T) {
 }
 
 func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	var asked, stopped atomic.Int32
 	server.Intercept(func(r emulator.Request) emulator.Action {
@@ -371,6 +380,7 @@ func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
 }
 
 func TestWatchRefused(t *testing.T) {
+	t.Parallel()
 	t.Run("subscribe", func(t *testing.T) {
 		server := emulator.Start(t, emulator.Options{AuthorizeTopic: func(_, _, topic string, write bool) bool {
 			return !strings.Contains(topic, "/notify/")
@@ -400,6 +410,7 @@ func TestWatchRefused(t *testing.T) {
 }
 
 func TestWatchEndsWhenAnotherClientTakesOver(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	s := watchSession(t, Options{Address: server.Addr().String(), ClientID: "twin"})
 	w := startWatch(t, s, WatchOptions{}, "k")
@@ -412,6 +423,7 @@ func TestWatchEndsWhenAnotherClientTakesOver(t *testing.T) {
 }
 
 func TestWatchGivesUpAfterRetryFor(t *testing.T) {
+	t.Parallel()
 	server, err := emulator.New(emulator.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -427,6 +439,7 @@ func TestWatchGivesUpAfterRetryFor(t *testing.T) {
 }
 
 func TestWatchOfASlowConsumerEndsAndLosesNothingBefore(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{Buffer: 3}, "k")
 	for i := range 5 {
@@ -446,6 +459,7 @@ func TestWatchOfASlowConsumerEndsAndLosesNothingBefore(t *testing.T) {
 
 // An audit finds what a living connection hides: a change that nobody told of.
 func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	write(t, server, "SET", "told", "1")
 	s := watchSession(t, Options{Address: server.Addr().String()})
@@ -471,6 +485,7 @@ func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
 }
 
 func TestWatchThousandsOfKeys(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	const n = 5000
 	var keys []string
@@ -489,6 +504,7 @@ func TestWatchThousandsOfKeys(t *testing.T) {
 }
 
 func TestNextEndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{}, "k")
 	wantEvents(t, w, `initial k`)
@@ -501,6 +517,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 
 // The time of RetryFor begins with the loss, however long nothing was heard before.
 func TestWatchThatWasQuietStillTriesAgain(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{RetryFor: 900 * time.Millisecond}, "k")
 	wantEvents(t, w, `initial k`)
@@ -513,6 +530,7 @@ func TestWatchThatWasQuietStillTriesAgain(t *testing.T) {
 // TestWatchTrouble: while the broker is away, Trouble is what the last attempt to connect came
 // to, and not why the connection was lost.
 func TestWatchTrouble(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	w := startWatch(t, watchSession(t, Options{Address: server.Addr().String()}), WatchOptions{}, "a")
 	wantEvents(t, w, `initial a`)

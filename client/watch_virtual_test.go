@@ -251,6 +251,7 @@ func account(done []operation, events []Event, start, ready int) error {
 // is cut at every stage. Each change is an event or lies in a gap, no watch is deaf in the
 // end, and each call ends within its context.
 func TestWatchesOfOneSession(t *testing.T) {
+	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
 		"real": {}, "delete no version": {DeleteNoVersion: true}, "delete new version": {DeleteNewVersion: true},
 	} {

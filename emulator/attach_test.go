@@ -21,6 +21,7 @@ import (
 // TestAttachedData restarts a store that is attached to a broker and kept in a file, and ends
 // one whose disk has an error: it answers nothing more.
 func TestAttachedData(t *testing.T) {
+	t.Parallel()
 	address := mosquitto.Start(t, "set_tcp_nodelay true", mosquitto.Anonymous).Addresses[0]
 	var broken stalled
 	data := newData(t).Around(broken.commit)
@@ -87,6 +88,7 @@ func TestAttachedData(t *testing.T) {
 // TestAttachedLiar: a client that names another one in `__srcId`, with a response topic of its own,
 // does nothing to the other one's registrations.
 func TestAttachedLiar(t *testing.T) {
+	t.Parallel()
 	b := broker.New(broker.Options{})
 	defer b.Close()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

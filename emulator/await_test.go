@@ -12,6 +12,7 @@ import (
 // TestAwaitIsWoken: Await returns when the state is reached, although nothing happens afterwards that would
 // wake it.
 func TestAwaitIsWoken(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]emulator.Options{"in memory": {}, "with a data file": {Data: newData(t)}} {
 		for size, value := range map[string]string{"small": "v", "large": strings.Repeat("v", 3<<20)} {
 			t.Run(name+", "+size, func(t *testing.T) {

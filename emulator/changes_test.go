@@ -12,6 +12,7 @@ import (
 
 // A server remembers the last 1024 changes, with values of all sizes.
 func TestChanges(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	if changes := s.Changes(); len(changes) != 0 {
 		t.Errorf("nothing changed, got %v", changes)

@@ -9,6 +9,7 @@ import (
 
 // TestLargeValuesCompared: VDEL and NEX tell large values apart, however they are compared.
 func TestLargeValuesCompared(t *testing.T) {
+	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
 	m := connect(t, s, "m")
 	value := strings.Repeat("v", 3<<20)

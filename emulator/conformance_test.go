@@ -234,6 +234,7 @@ func (f pahoClient) listen(t *testing.T, id, filter string, qos byte, lasting bo
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for name, client := range map[string]func(*testing.T, *emulator.Server) foreign{
 		"mosquitto, MQTT 5":        func(t *testing.T, s *emulator.Server) foreign { return mosquittoClients(t, s, "5") },
 		"mosquitto, MQTT 3.1.1":    func(t *testing.T, s *emulator.Server) foreign { return mosquittoClients(t, s, "311") },
@@ -359,6 +360,7 @@ func tryShared(t *testing.T, _ *emulator.Server, f foreign) {
 
 // TestMosquittoRequest: mosquitto_rr asks the store.
 func TestMosquittoRequest(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("mosquitto_rr"); err != nil {
 		t.Skip(err)
 	}
@@ -378,6 +380,7 @@ func TestMosquittoRequest(t *testing.T) {
 // TestAutopaho: it connects again by itself when the connection breaks, and finds its
 // session with all that came meanwhile.
 func TestAutopaho(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	address, err := url.Parse(s.URL())
 	if err != nil {

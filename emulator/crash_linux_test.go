@@ -17,6 +17,7 @@ var diskRounds = flag.Int("disk-rounds", 20, "rounds of TestDiskFails")
 // (ENOSPC), or which can no longer be written to: the file descriptor of the data file is
 // replaced while the server writes.
 func TestDiskFails(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	name := filepath.Join(t.TempDir(), "store.db")
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)

@@ -29,6 +29,7 @@ const crashFile = "EMULATOR_TEST_CRASH_FILE"
 
 // TestCrashServer is the process that TestCrash kills: a server that prints its address.
 func TestCrashServer(t *testing.T) {
+	t.Parallel()
 	name := os.Getenv(crashFile)
 	if name == "" {
 		return // not that process
@@ -46,6 +47,7 @@ func TestCrashServer(t *testing.T) {
 // finds: each write that was acknowledged, and no write that was not asked for. A write
 // without an answer is there as a whole or not at all. Versions rise, and fences hold.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "store.db")
 	w.rounds(*crashRounds, func() (string, func()) {

@@ -54,6 +54,7 @@ func put(t *testing.T, s *emulator.Server, words string, properties ...emulator.
 
 // TestDataRestart wants all of an entry back, and versions that go on.
 func TestDataRestart(t *testing.T) {
+	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
 	long := strings.Repeat("k", 60_000)
 	s := serveData(t, o)
@@ -100,6 +101,7 @@ func TestDataRestart(t *testing.T) {
 
 // TestDataAsked keeps what was asked for, and forgets a key that is no longer.
 func TestDataAsked(t *testing.T) {
+	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
 	o.Data.Asked, o.Data.Patterns = true, []string{"config/*", "exact"}
 	persist := emulator.Property{Name: wire.PropPersist, Value: "true"}
@@ -148,6 +150,7 @@ func TestDataAsked(t *testing.T) {
 
 // TestDataExpiredWhileDown deletes at the start, in the order of the deadlines.
 func TestDataExpiredWhileDown(t *testing.T) {
+	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
 	s := serveData(t, o)
 	for i, key := range []string{"e", "c", "a", "d", "b"} {
@@ -223,6 +226,7 @@ func (s *stalled) count() int {
 // write, nor its notification, nor a read. Then all leaves, in one order, and requests that
 // came meanwhile share a commit.
 func TestDataHoldsAnswers(t *testing.T) {
+	t.Parallel()
 	var disk stalled
 	o := emulator.Options{Data: newData(t).Around(disk.commit)}
 	s := emulator.Start(t, o)
@@ -259,6 +263,7 @@ func TestDataHoldsAnswers(t *testing.T) {
 
 // TestDataDiskError answers nothing after an error of the disk, and says why.
 func TestDataDiskError(t *testing.T) {
+	t.Parallel()
 	var broken stalled
 	o := emulator.Options{Data: newData(t).Around(broken.commit)}
 	s := serveData(t, o)
@@ -294,6 +299,7 @@ func TestDataDiskError(t *testing.T) {
 
 // TestDataFastForward has keys expire, and kept so, before it returns.
 func TestDataFastForward(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Data: newData(t)})
 	c := connect(t, s, "c")
 	c.do("KEYNOTIFY k", "+OK")
@@ -308,6 +314,7 @@ func TestDataFastForward(t *testing.T) {
 
 // TestDataLocked refuses a file that another server has.
 func TestDataLocked(t *testing.T) {
+	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
 	s := serveData(t, o)
 	_, err := emulator.New(o)
@@ -326,6 +333,7 @@ func TestDataLocked(t *testing.T) {
 // TestDataStart bounds the start of a store with many keys: a second for 1,000,000 on an idle
 // machine.
 func TestDataStart(t *testing.T) {
+	t.Parallel()
 	data := newData(t)
 	f, err := disk.Open(data.File, disk.Options{}, func(disk.Record) {})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 // TestManyExpiries: when many keys expire in one moment, other clients need not wait until all of them
 // are removed.
 func TestManyExpiries(t *testing.T) {
+	t.Parallel()
 	const keys = 50_000
 	s, c := startWithRedis(t, emulator.Options{})
 	at := s.Now().Add(time.Hour)
@@ -75,6 +76,7 @@ func longestWait(s *emulator.Server, f func()) float64 {
 
 // TestManyArguments: a command with many arguments lets other clients in while it runs.
 func TestManyArguments(t *testing.T) {
+	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
 	const n = 100_000
 	words := func(command ...string) []byte {
@@ -111,6 +113,7 @@ func TestManyArguments(t *testing.T) {
 
 // TestLargeCopies: a command with a large value lets other clients in while the value is copied.
 func TestLargeCopies(t *testing.T) {
+	t.Parallel()
 	s, err := emulator.New(emulator.Options{Redis: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)

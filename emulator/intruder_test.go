@@ -60,6 +60,7 @@ func clientCertificates(t *testing.T) (server *tls.Config, client func(name stri
 }
 
 func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
+	t.Parallel()
 	server, certified := clientCertificates(t)
 	s := emulator.Start(t, emulator.Options{TLS: server, Rules: parseRules(t, "admin:ReadWrite:*", "client:Read:public")})
 	connect := func(name, id string, change ...func(*packets.Connect)) (*client, byte) {
@@ -94,6 +95,7 @@ func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 
 // TestRedisLoginAsAnother: nor does AUTH on the Redis port.
 func TestRedisLoginAsAnother(t *testing.T) {
+	t.Parallel()
 	server, certified := clientCertificates(t)
 	users := map[string]string{"admin": "secret", "client": "secret"}
 	s := emulator.Start(t, emulator.Options{TLS: server, Redis: "127.0.0.1:0", Users: users})
@@ -114,6 +116,7 @@ func TestRedisLoginAsAnother(t *testing.T) {
 }
 
 func TestUserNameWithoutLogin(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{
 		Rules:     parseRules(t, "*:ReadWrite:public"),
 		Authorize: func(_, user, _ string, _ bool) bool { return user == "" },
@@ -126,6 +129,7 @@ func TestUserNameWithoutLogin(t *testing.T) {
 // TestTokenOfAnotherUser: a client that shows another user's token is that user, and its session
 // is that user's.
 func TestTokenOfAnotherUser(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, "ann:ReadWrite:a", "bob:ReadWrite:b")})
 	token := func(user string) string {
@@ -149,6 +153,7 @@ func TestTokenOfAnotherUser(t *testing.T) {
 
 // TestRuleForUnprovenName: a rule that nobody could use is a mistake.
 func TestRuleForUnprovenName(t *testing.T) {
+	t.Parallel()
 	for rule, want := range map[string]string{
 		"ann:Read:*":                    `user "ann" can never log in`,
 		"*:Read:{principal.username}/*": "no login with user names is configured",
@@ -176,6 +181,7 @@ func TestRuleForUnprovenName(t *testing.T) {
 
 // TestNobodyHasNoPrincipal: braces never stand for an empty name.
 func TestNobodyHasNoPrincipal(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:{principal.username}*", "*:ReadWrite:{principal.clientId}/*")))
 	c := connect(t, s, "ann")
 	c.do("GET k", "-ERR not authorized")
@@ -186,6 +192,7 @@ func TestNobodyHasNoPrincipal(t *testing.T) {
 // TestSessionOfAnotherUser: a client id gives nobody the session of another user, while its client
 // is connected and while it is away.
 func TestSessionOfAnotherUser(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, trusting(nil))
 	keep := func(p *packets.Connect) {
 		remember(p)
@@ -229,6 +236,7 @@ func TestSessionOfAnotherUser(t *testing.T) {
 
 // TestForgedReplies: nobody but the store publishes to the topics of clients.
 func TestForgedReplies(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
 	ann := connect(t, s, "a", as("ann"))
 	eve := connect(t, s, "eve", as("eve"))
@@ -260,6 +268,7 @@ func TestForgedReplies(t *testing.T) {
 // TestTopicsOfSimilarIDs: one client's id in hexadecimal, or the first level of it, is not the
 // other's.
 func TestTopicsOfSimilarIDs(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
 	for _, test := range []struct{ id, filter, want string }{
 		{"61", "clients/61/statestore/v1/x", "SUBACK 135"}, // of client a
@@ -284,6 +293,7 @@ func TestTopicsOfSimilarIDs(t *testing.T) {
 
 // TestGuessedPasswords: the more logins of an address fail, the slower the next ones are.
 func TestGuessedPasswords(t *testing.T) {
+	t.Parallel()
 	checks := 0
 	s := emulator.Start(t, emulator.Options{CheckLogin: func(string, []byte) bool { checks++; return false }})
 	begin := time.Now()
@@ -301,6 +311,7 @@ func TestGuessedPasswords(t *testing.T) {
 // TestManyWithoutLogin: connections that do not log in are ended for new ones, and those that have
 // logged in go on.
 func TestManyWithoutLogin(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	ann := connect(t, s, "ann")
 	for range 400 {
@@ -313,6 +324,7 @@ func TestManyWithoutLogin(t *testing.T) {
 
 // TestRegistrationsAreCharged: KEYNOTIFY keeps no more than the memory limit has, and gives it back.
 func TestRegistrationsAreCharged(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxBytes: 1 << 20}})
 	long := strings.Repeat("k", 20_000)
 	fill := func() int {
@@ -344,6 +356,7 @@ func TestRegistrationsAreCharged(t *testing.T) {
 // TestStoredQuota: the store keeps no more than its own limit, and what replaces or frees a value
 // goes on.
 func TestStoredQuota(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{MaxStored: 100_000})
 	c := connect(t, s, "c")
 	value := strings.Repeat("v", 60_000)

@@ -17,6 +17,7 @@ import (
 // and break. What holds afterwards: nothing hangs, nothing is left, and the store
 // still answers.
 func TestMayhem(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Outbox: 50}})
 	var wg sync.WaitGroup
 	for worker := range 4 {

@@ -16,6 +16,7 @@ import (
 // TestLargeNotifications: a change with many watchers and a large value lets other clients use the
 // broker while its notifications are sent. All watchers get all changes in one order.
 func TestLargeNotifications(t *testing.T) {
+	t.Parallel()
 	const watchers, writers, writes = 40, 2, 8
 	s := Start(t)
 	var reading sync.WaitGroup

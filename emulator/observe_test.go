@@ -85,6 +85,7 @@ func (all *observations) expect(t *testing.T, want ...string) {
 }
 
 func TestObserve(t *testing.T) {
+	t.Parallel()
 	var seen observations
 	s := emulator.Start(t, emulator.Options{
 		Observe:    seen.add,
@@ -152,6 +153,7 @@ func TestObserve(t *testing.T) {
 // Requests that wait for their time are observed when the store has them, or when they are
 // too old for it.
 func TestObserveLater(t *testing.T) {
+	t.Parallel()
 	var seen observations
 	s := emulator.Start(t, emulator.Options{Observe: seen.add, Latency: 2 * time.Second})
 	c := connect(t, s, "c")
@@ -171,6 +173,7 @@ func TestObserveLater(t *testing.T) {
 // Commands of Redis clients are observed as they were typed, each with what the store did
 // for it, and none with a password.
 func TestObserveRedis(t *testing.T) {
+	t.Parallel()
 	var seen observations
 	var bytes strings.Builder
 	s, c := startWithRedis(t, emulator.Options{Observe: func(e observe.Event) {

@@ -14,6 +14,7 @@ import (
 // A client that comes back with its id at the very moment when its last connection
 // is being cleared away keeps what it subscribes to.
 func TestReconnectKeepsItsSubscription(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	const clients, rounds = 8, 50
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -11,6 +11,7 @@ import (
 // TestRedisData: a Redis client hears of a change when the file has it, and not before:
 // neither by the reply to a write, nor by a message, nor by a read.
 func TestRedisData(t *testing.T) {
+	t.Parallel()
 	var disk stalled
 	o := emulator.Options{Data: newData(t).Around(disk.commit), Redis: "127.0.0.1:0", RedisNotify: "KA"}
 	s := serveData(t, o)

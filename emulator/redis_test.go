@@ -27,6 +27,7 @@ func expectHeard(t testing.TB, got []string, want ...string) {
 
 // TestRedisAndMQTT: each port reports what the other one changed, in one order.
 func TestRedisAndMQTT(t *testing.T) {
+	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{RedisNotify: "EAn"})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	sub.Do(t, "PSUBSCRIBE", "*")
@@ -64,6 +65,7 @@ func TestRedisAndMQTT(t *testing.T) {
 
 // TestRedisVariants: variants of the protocol apply to SS.SET and SS.DEL, not to commands of Redis.
 func TestRedisVariants(t *testing.T) {
+	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{Variants: emulator.Variants{KeepTTL: true, DelNoVersion: true}})
 	expires := func(want bool) {
 		t.Helper()
@@ -84,6 +86,7 @@ func TestRedisVariants(t *testing.T) {
 
 // TestRedisExpiry: what expires by itself is told at once, however much it is.
 func TestRedisExpiry(t *testing.T) {
+	t.Parallel()
 	const keys = 20_000
 	s, c := startWithRedis(t, emulator.Options{RedisNotify: "Ex"})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
@@ -122,6 +125,7 @@ func TestRedisExpiry(t *testing.T) {
 
 // TestRedisTransactionSeesMQTT: WATCH knows of changes over MQTT, and of expiry.
 func TestRedisTransactionSeesMQTT(t *testing.T) {
+	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
 	m := connect(t, s, "m")
 	for _, change := range []struct {
@@ -148,6 +152,7 @@ func TestRedisTransactionSeesMQTT(t *testing.T) {
 
 // TestRedisIdle: a key is idle from its last write on.
 func TestRedisIdle(t *testing.T) {
+	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
 	c.Expect(t, "+OK\r\n", "SET", "k", "v")
 	c.Expect(t, ":0\r\n", "OBJECT", "IDLETIME", "k")
@@ -158,6 +163,7 @@ func TestRedisIdle(t *testing.T) {
 }
 
 func TestRedisLogin(t *testing.T) {
+	t.Parallel()
 	var rules []emulator.Rule
 	for _, text := range []string{"ann:ReadWrite:a*", "bob:Read:a*"} {
 		r, err := emulator.ParseRule(text)
@@ -200,6 +206,7 @@ func TestRedisLogin(t *testing.T) {
 
 // TestRedisRandomKey: RANDOMKEY finds the only key that a user may read among many that it may not.
 func TestRedisRandomKey(t *testing.T) {
+	t.Parallel()
 	ann, err := emulator.ParseRule("ann:Read:mine")
 	if err != nil {
 		t.Fatal(err)
@@ -226,6 +233,7 @@ func TestRedisRandomKey(t *testing.T) {
 // TestRedisRights: a user of some keys neither sees the events of others nor changes what concerns
 // all clients.
 func TestRedisRights(t *testing.T) {
+	t.Parallel()
 	var rules []emulator.Rule
 	for _, text := range []string{"ann:ReadWrite:a*", "root:ReadWrite:*", "reader:Read:*"} {
 		r, err := emulator.ParseRule(text)

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRequestWords(t *testing.T) {
+	t.Parallel()
 	r := emulator.NewRequest("c", wire.AppendRequest(nil, "set", "k", "v"))
 	if r.Verb() != "SET" || r.Key() != "k" {
 		t.Errorf("got %q and %q", r.Verb(), r.Key())

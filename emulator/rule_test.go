@@ -23,6 +23,7 @@ func parseRules(t *testing.T, texts ...string) []emulator.Rule {
 }
 
 func TestParseRule(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]emulator.Rule{
 		"ann:Read:colors/*":                 {User: "ann", Read: true, Keys: "colors/*"},
 		"*:Write:a:b":                       {User: "*", Write: true, Keys: "a:b"},
@@ -115,6 +116,7 @@ func trusting(rules []emulator.Rule) emulator.Options {
 }
 
 func TestRules(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t,
 		"ann:ReadWrite:colors/*", "ann:Read:number[0-9]", "ann:Write:char?", "bob:ReadWrite:{principal.clientId}/*", "*:Read:public")))
 	ann := connect(t, s, "a", as("ann"))
@@ -144,6 +146,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRulesForTopics(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "ann:Read:x")))
 	subscribe := func(c *client, filter, want string) {
 		t.Helper()
@@ -193,6 +196,7 @@ func TestRulesForTopics(t *testing.T) {
 }
 
 func TestBadRules(t *testing.T) {
+	t.Parallel()
 	for _, r := range []emulator.Rule{{}, {User: "a", Keys: "*"}, {User: "a", Read: true}, {User: "a", Read: true, Keys: "{x}"}} {
 		if s, err := emulator.New(emulator.Options{Rules: []emulator.Rule{r}}); err == nil {
 			s.Close()

@@ -27,6 +27,7 @@ import (
 )
 
 func TestReplyPacket(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c")
 	sent := c.ask("SET k v")
@@ -47,6 +48,7 @@ func TestReplyPacket(t *testing.T) {
 
 // A client may send everything before the first answer.
 func TestOneFlight(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := dial(t, s, "c")
 	var flight bytes.Buffer
@@ -65,6 +67,7 @@ func TestOneFlight(t *testing.T) {
 }
 
 func TestNoContentType(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoContentType: true}})
 	c := connect(t, s, "c")
 	c.ask("GET k")
@@ -77,6 +80,7 @@ func TestNoContentType(t *testing.T) {
 // What the store does not answer is followed by a request that it does answer: what
 // comes in between is too much.
 func TestSilence(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		change func(*packets.Publish)
@@ -113,6 +117,7 @@ func TestSilence(t *testing.T) {
 }
 
 func TestReplyQoS(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := dial(t, s, "c")
 	c.hello()
@@ -131,6 +136,7 @@ func TestReplyQoS(t *testing.T) {
 }
 
 func TestForbiddenResponseTopic(t *testing.T) {
+	t.Parallel()
 	for topic, reason := range map[string]string{
 		requestTopic: "0x90", "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8": "0x90", notifyPrefix + "x": "0x90",
 		"clients/+": "0x82", "#": "0x82",
@@ -155,6 +161,7 @@ func TestForbiddenResponseTopic(t *testing.T) {
 
 // A will is no request, and reaches no subscriber of the request topic.
 func TestWillOnTheRequestTopic(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	spy := connect(t, s, "spy")
 	spy.subscribe("statestore/#", 2)
@@ -170,6 +177,7 @@ func TestWillOnTheRequestTopic(t *testing.T) {
 }
 
 func TestRequestsGoNowhereElse(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	spy := connect(t, s, "spy")
 	spy.subscribe("statestore/#", 1)
@@ -179,6 +187,7 @@ func TestRequestsGoNowhereElse(t *testing.T) {
 }
 
 func TestNotifications(t *testing.T) {
+	t.Parallel()
 	for _, subscribed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("subscribed %t", subscribed), func(t *testing.T) {
 			s := emulator.Start(t)
@@ -213,6 +222,7 @@ func TestNotifications(t *testing.T) {
 }
 
 func TestNotificationPacket(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "client-id1")
 	c.do("KEYNOTIFY SOMEKEY", "+OK")
@@ -234,6 +244,7 @@ func TestNotificationPacket(t *testing.T) {
 }
 
 func TestDisconnectEndsRegistrations(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"DISCONNECT", "close"} {
 		t.Run(how, func(t *testing.T) {
 			s := emulator.Start(t)
@@ -257,6 +268,7 @@ func TestDisconnectEndsRegistrations(t *testing.T) {
 }
 
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	old := connect(t, s, "c")
 	for i := range 20 {
@@ -275,6 +287,7 @@ func TestTakeOver(t *testing.T) {
 }
 
 func TestReceiveMaximum(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.ReceiveMaximum = pointer(uint16(1)) })
 	c.do("KEYNOTIFY k", "+OK")
@@ -330,6 +343,7 @@ func TestReceiveMaximum(t *testing.T) {
 
 // TestReplyRefused: a reply that no session has room for is counted as undelivered.
 func TestReplyRefused(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Queue: 1}})
 	away := dial(t, s, "away")
 	away.hello(func(p *packets.Connect) { p.Properties.SessionExpiryInterval = pointer(uint32(3600)) })
@@ -349,6 +363,7 @@ func TestReplyRefused(t *testing.T) {
 }
 
 func TestMaximumPacketSize(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(400)) })
 	big := strings.Repeat("x", 400)
@@ -365,6 +380,7 @@ func TestMaximumPacketSize(t *testing.T) {
 }
 
 func TestOwnLimits(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxPacketSize: 500, ReceiveMaximum: 3}})
 	c := dial(t, s, "c")
 	ack := c.hello()
@@ -390,6 +406,7 @@ func TestOwnLimits(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{
 		Users:     map[string]string{"ann": "secret", "bob": "other"},
 		Authorize: func(id, user, key string, write bool) bool { return id == "c" && (user == "ann" || !write) },
@@ -417,6 +434,7 @@ func TestUsers(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{CheckToken: func(token []byte) bool { return string(token) == "good" }})
 	with := func(method, token string) func(*packets.Connect) {
 		return func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte(token) }
@@ -462,6 +480,7 @@ func TestTokens(t *testing.T) {
 // TestAuthenticationMethod: a server that asks for no token takes any of K8S-SAT, and knows no
 // other method [MQTT-4.12.0-1].
 func TestAuthenticationMethod(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	for method, want := range map[string]byte{"K8S-SAT": 0, "OTHER": 0x8c} {
 		c := dial(t, s, "c")
@@ -474,6 +493,7 @@ func TestAuthenticationMethod(t *testing.T) {
 
 // TestLimits: the limits of the broker are options of the server.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{RefuseFilters: []string{"test/nosubscribe"}, Limits: emulator.Limits{
 		ReceiveMaximum: 20,
 		KeepAlive:      time.Minute, TopicAliasMaximum: 7, MaxSubscriptions: 2, Queue: 1, MaxRetained: 1, MaxSessions: 2,
@@ -514,6 +534,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestRefuseConnect(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	s.RefuseConnect(func(id, _ string) byte {
 		if id == "busy" {
@@ -532,6 +553,7 @@ func TestRefuseConnect(t *testing.T) {
 }
 
 func TestAuthorizeTopic(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{AuthorizeTopic: func(id, _, topic string, write bool) bool {
 		return id == "c" && topic != "secret" || !write && topic == "clients/d/response"
 	}})
@@ -549,6 +571,7 @@ func TestAuthorizeTopic(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -584,6 +607,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestFastForward(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c")
 	for _, key := range []string{"a", "b"} {
@@ -618,6 +642,7 @@ func (c *client) do2(words, between string) {
 
 // Expiry needs nobody to ask.
 func TestExpiryByItself(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c")
 	c.do("KEYNOTIFY k", "+OK")
@@ -627,6 +652,7 @@ func TestExpiryByItself(t *testing.T) {
 }
 
 func TestSkew(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Skew: -2 * time.Minute})
 	c := connect(t, s, "c")
 	p := c.publication("SET", "k", "v")
@@ -636,6 +662,7 @@ func TestSkew(t *testing.T) {
 }
 
 func TestIntercept(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name   string
 		action emulator.Action
@@ -686,6 +713,7 @@ func TestIntercept(t *testing.T) {
 }
 
 func TestInterceptProperties(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	c := connect(t, s, "c")
 	s.Intercept(func(emulator.Request) emulator.Action {
@@ -709,6 +737,7 @@ func TestInterceptProperties(t *testing.T) {
 }
 
 func TestInterceptDelays(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Latency: time.Hour})
 	c := connect(t, s, "c")
 	s.Intercept(func(r emulator.Request) emulator.Action {
@@ -740,6 +769,7 @@ func TestInterceptDelays(t *testing.T) {
 }
 
 func TestMessageExpiry(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Latency: 5 * time.Second})
 	c := connect(t, s, "c")
 	for _, seconds := range []uint32{5, 6} {
@@ -761,6 +791,7 @@ func TestMessageExpiry(t *testing.T) {
 }
 
 func TestDelayedRequestOfAGoneClient(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Latency: time.Hour})
 	c := connect(t, s, "c")
 	c.ask("KEYNOTIFY k")
@@ -776,6 +807,7 @@ func TestDelayedRequestOfAGoneClient(t *testing.T) {
 }
 
 func TestDropAll(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	a, b, silent := connect(t, s, "a"), connect(t, s, "b"), dial(t, s, "")
 	a.do("KEYNOTIFY k", "+OK")
@@ -791,6 +823,7 @@ func TestDropAll(t *testing.T) {
 }
 
 func TestOverflow(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Outbox: 10}})
 	c := connect(t, s, "c", func(p *packets.Connect) { p.Properties.ReceiveMaximum = pointer(uint16(1)) })
 	c.do("KEYNOTIFY k", "+OK")
@@ -814,6 +847,7 @@ func TestOverflow(t *testing.T) {
 }
 
 func TestKeptReplies(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Latency: time.Hour})
 	c := connect(t, s, "c", remember)
 	c.do0("KEYNOTIFY k")
@@ -852,6 +886,7 @@ func (c *client) do0(words string) {
 // An application's own messages go their way beside the store, also when both sides
 // use the same packet ids.
 func TestOrdinaryMessages(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	a, b := connect(t, s, "a"), connect(t, s, "b")
 	a.subscribe("app/+", 1)
@@ -896,6 +931,7 @@ func (c *client) do3(message string) {
 }
 
 func TestMQTT3(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	conn := dial(t, s, "old").conn
 	// CONNECT of MQTT 3.1.1 as "old", SUBSCRIBE 1 to "t" with QoS 1, PUBLISH "x" to "t".
@@ -937,6 +973,7 @@ func exchange(t *testing.T, conn net.Conn, send, want string) {
 }
 
 func TestTakenAddress(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	other, err := emulator.New(emulator.Options{Listen: s.Addr().String()})
 	if err == nil {
@@ -949,6 +986,7 @@ func TestTakenAddress(t *testing.T) {
 }
 
 func TestSetRefused(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{MaxKeys: 1})
 	if _, err := s.Set("a", "1"); err != nil {
 		t.Fatal(err)
@@ -960,6 +998,7 @@ func TestSetRefused(t *testing.T) {
 }
 
 func TestAwait(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -39,6 +39,7 @@ func issue(t testing.TB, i *emulator.Issuer, now time.Time, life time.Duration) 
 }
 
 func TestIssuer(t *testing.T) {
+	t.Parallel()
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +97,7 @@ func TestIssuer(t *testing.T) {
 
 // TestUnsignedToken: the algorithm is the key's, never the token's to choose.
 func TestUnsignedToken(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	now := time.Now()
 	token := issue(t, i, now, time.Hour)
@@ -142,6 +144,7 @@ func withToken(token string) func(*packets.Connect) {
 // TestTokenEnds: when a token ends its connection is cut, without a DISCONNECT,
 // unless the client has shown another one.
 func TestTokenEnds(t *testing.T) {
+	t.Parallel()
 	i := newIssuer(t)
 	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, account+":ReadWrite:*")})
 	token := issue(t, i, s.Now(), time.Hour)

@@ -19,6 +19,7 @@ import (
 )
 
 func TestWebSocketAddresses(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t)
 	if s.WebSocketAddr() != nil || s.WebSocketURL() != "" {
 		t.Errorf("%v, %q", s.WebSocketAddr(), s.WebSocketURL())
@@ -47,6 +48,7 @@ func TestWebSocketAddresses(t *testing.T) {
 }
 
 func TestWebSocketRefusals(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
 	for request, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: h\r\n\r\n":          "404 Not Found",
@@ -77,6 +79,7 @@ func TestWebSocketRefusals(t *testing.T) {
 
 // TestWebSocketText: MQTT 5, 6.0.0-1.
 func TestWebSocketText(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
 	conn, _, err := (&websocket.Dialer{Subprotocols: []string{"other", "mqtt"}}).DialContext(t.Context(), s.WebSocketURL(), nil)
 	if err != nil {
@@ -98,6 +101,7 @@ func TestWebSocketText(t *testing.T) {
 // TestCloseWaitsForNoWebSocket: neither one that says nothing nor one without CONNECT
 // keeps the server from closing.
 func TestCloseWaitsForNoWebSocket(t *testing.T) {
+	t.Parallel()
 	s := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
 	silent, err := net.Dial("tcp", s.WebSocketAddr().String())
 	if err != nil {

@@ -193,6 +193,7 @@ func (c *completer) tab(line string) string {
 
 // TestCompletion completes in real shells, in a terminal.
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "two:words here", "two:words",
 		"quoted key", "it's", `say "hi"`, "run $(touch ran) 1", "run $(touch ran) 2", "tick `touch ran`", "semi;touch ran", "$HOME", "star*", "back\\slash",

@@ -42,6 +42,7 @@ func keptText(t *testing.T, screen string) (text string, kept bool) {
 
 // TestEditAsks types answers to the question what to do with a text that is no JSON.
 func TestEditAsks(t *testing.T) {
+	t.Parallel()
 	const question = "not JSON: line 2, column 8: invalid character 'x' looking for beginning of value. Edit again, write it as it is, or quit? [e/w/q] "
 	for _, tt := range []struct {
 		name   string
@@ -80,6 +81,7 @@ func TestEditAsks(t *testing.T) {
 
 // TestEditHasTheTerminal: the editor reads what is typed, and its Ctrl-C is its own.
 func TestEditHasTheTerminal(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	apptest.Put(t, store, "k", "old")
 	env := editorScript(t, `trap 'echo caught' INT; echo ready; read -r line; read -r line; printf '%s\n' "$line" > "$1"`)
@@ -100,6 +102,7 @@ func TestEditHasTheTerminal(t *testing.T) {
 
 // TestEditWaitsForALock says what it waits for, and begins when the lock is free.
 func TestEditWaitsForALock(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	apptest.Put(t, store, "k", "old")
 	apptest.Put(t, store, "l", "somebody")
@@ -120,6 +123,7 @@ func TestEditWaitsForALock(t *testing.T) {
 
 // TestEditInProtectedContext asks before anything is sent.
 func TestEditInProtectedContext(t *testing.T) {
+	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
 		store := emulator.Start(t)
 		apptest.Put(t, store, "k", "old")
@@ -140,6 +144,7 @@ func TestEditInProtectedContext(t *testing.T) {
 
 // TestEditInTheShell edits on a line of a shell, which then goes on.
 func TestEditInTheShell(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	apptest.Put(t, store, "k", "old")
 	u := seat{server: store, env: editorScript(t, `read -r line; echo "$line" > "$1"`)}.start(t)

@@ -88,6 +88,7 @@ var unscripted = map[string]bool{
 
 // TestFailuresHaveScripts looks for each failure in what the scripts expect.
 func TestFailuresHaveScripts(t *testing.T) {
+	t.Parallel()
 	type shown struct{ message, hint, code string }
 	var all []shown
 	files, err := filepath.Glob("testdata/script/*.txtar")

@@ -58,6 +58,7 @@ func otherTools() [][2]string {
 // TestHabits shows what each command of other tools leads to. A suggestion must exist; that it is
 // related is for the reader of testdata/habits.golden.
 func TestHabits(t *testing.T) {
+	t.Parallel()
 	root := cmdline.NewRoot(newApp())
 	var got strings.Builder
 	seen := make(map[string]bool)

@@ -15,6 +15,7 @@ import (
 
 // TestHelpTerminal: on a terminal of 80 columns no line of help is wider.
 func TestHelpTerminal(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -108,6 +108,7 @@ func shownHints(t *testing.T) map[string]string {
 
 // TestHints wants each command and each flag that a hint names to exist.
 func TestHints(t *testing.T) {
+	t.Parallel()
 	root := cmdline.NewRoot(newApp())
 	for _, test := range [][2]string{ // the test sees what it looks for
 		{"sscli lock stat NAME", ""}, {"sscli lok status", "sscli lok"}, {"use --nonsense", "--nonsense"},

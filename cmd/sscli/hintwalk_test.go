@@ -141,6 +141,7 @@ func (w *walk) follow(f failure, path []string) (steps int) {
 // TestHintsLeadOn follows the hints of real failures: no hint leads back to a failure with the same hint,
 // and none names a command that is refused.
 func TestHintsLeadOn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	token, password := filepath.Join(dir, "token"), filepath.Join(dir, "password")
 	for file, text := range map[string]string{token: "good", password: "secret"} {

@@ -16,6 +16,7 @@ import (
 // dependency stays below a bound of allocations and bytes, which are the same in each run;
 // the time is not, so only the best of some runs counts, and only for our own packages.
 func TestInit(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("builds the program")
 	}

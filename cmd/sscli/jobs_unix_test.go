@@ -48,6 +48,7 @@ func (p *lockTerminal) awaitForeground(line string) {
 // TestJobControl: Ctrl-Z stops sscli with the command that it runs, fg continues both,
 // and Ctrl-C ends them.
 func TestJobControl(t *testing.T) {
+	t.Parallel()
 	for name, line := range map[string]string{
 		"lock run": "sscli lock run x --ttl 1m -- ",
 		"serve":    "sscli serve -- ",
@@ -81,6 +82,7 @@ func TestJobControl(t *testing.T) {
 // TestWatchStopsBetweenCommands: Ctrl-Z stops watch also when it waits for an event and
 // has run a command before.
 func TestWatchStopsBetweenCommands(t *testing.T) {
+	t.Parallel()
 	p := interactiveBash(t)
 	p.typed("sscli watch k -- sh -c 'echo ra\"\"n $SSCLI_EVENT_OP'\n")
 	p.expect("ran initial")

@@ -101,6 +101,7 @@ func (p *lockTerminal) exit() int {
 }
 
 func TestLockRunReadsTerminal(t *testing.T) {
+	t.Parallel()
 	p := onTerminal(t, "sscli", "lock", "run", "x", "--", "sh", "-c", `echo up; read -r line; echo "read $line"; exit 3`)
 	p.expect("up")
 	p.typed("hello\n")
@@ -112,6 +113,7 @@ func TestLockRunReadsTerminal(t *testing.T) {
 
 // TestLockRunInterruptedAtTerminal: Ctrl-C is for the command, once.
 func TestLockRunInterruptedAtTerminal(t *testing.T) {
+	t.Parallel()
 	p := onTerminal(t, "sscli", "lock", "run", "x", "--", "sh", "-c", `trap 'echo caught' INT; echo up; read -r line; read -r line; exit 4`)
 	p.expect("up")
 	p.typed("\x03")
@@ -124,6 +126,7 @@ func TestLockRunInterruptedAtTerminal(t *testing.T) {
 
 // TestLockRunInShell: Ctrl-Z, fg, bg and fg do what they do with any command.
 func TestLockRunInShell(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash")
 	}

@@ -30,6 +30,7 @@ func left(screen string) string {
 // On a terminal the renewals of a holder share a live line, which fits the terminal. Other output
 // appears above it.
 func TestLockTraceLive(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	c := converse(t, []string{"SSCLI_URL=" + server.URL(), "TERM=xterm", "NO_COLOR=1"}, func(cmd *exec.Cmd) { cmd.Stdout = cmd.Stderr },
 		"lock", "trace", "build", "--timeline")
@@ -115,6 +116,7 @@ CLOCK  acquired       build  by "b"  (free for DUR)  token TOKEN
 
 // In a shell, the commands that look at locks use the connection of the shell.
 func TestInstrumentsInShell(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	u := sitDown(t, server)
 	for _, tt := range []struct{ line, want string }{

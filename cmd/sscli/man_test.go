@@ -27,6 +27,7 @@ func manualPages(t *testing.T) string {
 // TestManual shows the pages to the programs that people read them with, which must
 // find nothing wrong.
 func TestManual(t *testing.T) {
+	t.Parallel()
 	dir := manualPages(t)
 	pages, err := filepath.Glob(filepath.Join(dir, "sscli*.[17]"))
 	if err != nil || len(pages) == 0 {
@@ -76,6 +77,7 @@ func needProgram(t *testing.T, name string) {
 
 // TestManualSays looks for what a reader wants to know.
 func TestManualSays(t *testing.T) {
+	t.Parallel()
 	dir := manualPages(t)
 	for name, want := range map[string][]string{
 		"sscli.1": {
@@ -108,6 +110,7 @@ func TestManualSays(t *testing.T) {
 // TestReleaseManual wants each page of the manual in the Homebrew cask of
 // .goreleaser.yaml, which names them one by one; -update writes them there.
 func TestReleaseManual(t *testing.T) {
+	t.Parallel()
 	const file, begin, end = "../../.goreleaser.yaml", "    manpages:\n", "    hooks:\n"
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -149,6 +149,7 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 // TestNoOtherNetwork runs every command and sees that it goes to the configured
 // broker and nowhere else, also not to a name server.
 func TestNoOtherNetwork(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skipf("strace is not installed: %v", err)
 	}

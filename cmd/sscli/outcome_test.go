@@ -63,6 +63,7 @@ var writeForms = []writeForm{
 // key again after a delete. Our clock is 30 s ahead of the other client's and of the store's. The
 // exit code never claims more than the store's record of changes shows.
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	faults := map[string]emulator.Action{
 		"none":          {},
 		"lost before":   {Drop: true},
@@ -210,6 +211,7 @@ func runQuietlyWith(t *testing.T, input string, args []string) (code int, printe
 // keys. They are all read back over a new connection, within one timeout after that of the writes.
 // The exit code and the keys agree.
 func TestOutcomesOfMany(t *testing.T) {
+	t.Parallel()
 	const keys, timeout = 30, time.Second
 	lines := func(verb, value string) (text string) {
 		for i := range keys {
@@ -272,6 +274,7 @@ func TestOutcomesOfMany(t *testing.T) {
 
 // TestLostAnswers: reads of many keys survive a store that loses one answer in 23.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	const keys = 200
 	store := emulator.Start(t, emulator.Options{ScanPage: 16})
 	var names []string
@@ -304,6 +307,7 @@ func TestLostAnswers(t *testing.T) {
 
 // TestInterruptedOnce: a signal is reported once, however many requests it ends.
 func TestInterruptedOnce(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
 	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
@@ -331,6 +335,7 @@ func TestInterruptedOnce(t *testing.T) {
 // TestReleaseLostToWaiter: the command of `lock run` has ended, the reply to the release is lost,
 // and another client acquires the lock. That is a success with a warning.
 func TestReleaseLostToWaiter(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	store.Intercept(func(r emulator.Request) (a emulator.Action) {
 		if r.Verb() == wire.VerbVDel {

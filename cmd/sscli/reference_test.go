@@ -18,6 +18,7 @@ import (
 
 // TestReference compares docs/commands.md with the command table; -update writes it.
 func TestReference(t *testing.T) {
+	t.Parallel()
 	const file = "../../docs/commands.md"
 	root := cmdline.NewRoot(newApp())
 
@@ -151,6 +152,7 @@ func helpText(t *testing.T, cmd *cobra.Command) string {
 // TestHelp bounds what help says of each command: it fits a screen, and shows how the command is
 // used.
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for _, cmd := range commands(cmdline.NewRoot(newApp())) {
 		path := cmd.CommandPath()
 		if n := utf8.RuneCountInString(cmd.Short); n == 0 || n > 50 || strings.HasSuffix(cmd.Short, ".") {
@@ -177,6 +179,7 @@ func TestHelp(t *testing.T) {
 
 // TestHelpDefaults: what --help prints of a default says something.
 func TestHelpDefaults(t *testing.T) {
+	t.Parallel()
 	for _, cmd := range man.Documented(cmdline.NewRoot(newApp())) {
 		for line := range strings.Lines(cmd.UsageString()) {
 			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {

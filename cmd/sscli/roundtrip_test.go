@@ -48,6 +48,7 @@ func (s stringOrBytes) bytes() (key, value string) {
 // and pasting of it in a shell, the store, JSON on a screen, another line of a batch
 // and another store; and behind the JSON as batch --load takes it, and a third store.
 func TestBytesSurvive(t *testing.T) {
+	t.Parallel()
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
 	arguments, first, second, third := emulator.Start(t), emulator.Start(t), emulator.Start(t), emulator.Start(t)

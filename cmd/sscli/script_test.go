@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,6 +64,9 @@ func TestMain(m *testing.M) {
 				signal.Notify(make(chan os.Signal, 1), s)
 			}
 		}
+		if flag.Parse(); flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+			_ = flag.Set("test.parallel", "8") // most tests wait for another process, and not for the CPU
+		}
 	}
 	testscript.Main(m, programs)
 }
@@ -85,6 +89,7 @@ func TestMain(m *testing.M) {
 // run has names there, and on stdout and stderr: V1, V2, … are versions in the order
 // of their appearance.
 func TestScript(t *testing.T) {
+	t.Parallel()
 	params := scriptParams(t, false)
 	params.Dir, params.UpdateScripts = "testdata/script", *update
 	testscript.Run(t, params)

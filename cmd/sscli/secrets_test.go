@@ -40,6 +40,7 @@ func (s secrets) found(text string) []string {
 // TestSecrets runs commands with secrets, whether they work or not, and looks for
 // the secrets in all that they print and write.
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	program := buildProgram(t)
 	issuer, err := emulator.NewIssuer("aio-internal")
 	if err != nil {

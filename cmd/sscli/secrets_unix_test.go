@@ -15,6 +15,7 @@ import (
 // TestSecretsInShell is TestSecrets for a session at a terminal: what the shell shows
 // unasked, its trace, and which of the typed lines its history keeps.
 func TestSecretsInShell(t *testing.T) {
+	t.Parallel()
 	issuer, err := emulator.NewIssuer("aio-internal")
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 // In a shell with a protected context, whose name is the prompt, each line that writes
 // asks, and the answer is for that line only.
 func TestShellProtected(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := seat{env: protectedContext(t, server), prompt: "prod> "}.start(t)
 	u.ready()
@@ -74,6 +75,7 @@ func TestShellProtected(t *testing.T) {
 
 // The password is asked for once, and serves the connections that come after.
 func TestShellAsksForPasswordOnce(t *testing.T) {
+	t.Parallel()
 	server := passwordStore(t)
 	history := filepath.Join(t.TempDir(), "history")
 	u := seat{
@@ -117,6 +119,7 @@ func read(t *testing.T, name string) string {
 // Ctrl-C ends what holds or waits for a lock and comes back to the prompt, with the
 // lock released.
 func TestShellLocks(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
 	free := func() {

@@ -18,6 +18,7 @@ import (
 
 // Ctrl-D on an empty line, in a line, and the words for it.
 func TestShellLeaves(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	for _, tt := range []struct {
 		keys string
@@ -59,6 +60,7 @@ func scrubScreen(text string) string {
 }
 
 func TestShellCommands(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
 	if diff := cmp.Diff("sscli: connected to mqtt://HOST\nType help for a list of commands, Ctrl-D to leave.\nHOST>", scrubScreen(u.screen.String())); diff != "" {
@@ -123,6 +125,7 @@ func TestShellCommands(t *testing.T) {
 }
 
 func TestShellTrace(t *testing.T) {
+	t.Parallel()
 	u := sitDown(t, emulator.Start(t, emulator.Options{}))
 	packets := regexp.MustCompile(`(->|<-) PUBLISH`)
 	for _, tt := range []struct {
@@ -139,6 +142,7 @@ func TestShellTrace(t *testing.T) {
 
 // A file gets everything of the shell, and another one what a line asks for.
 func TestShellTraceFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	all, line := filepath.Join(dir, "all"), filepath.Join(dir, "line")
 	u := seat{server: emulator.Start(t, emulator.Options{}), args: []string{"--trace-file", all}}.start(t)
@@ -165,6 +169,7 @@ func TestShellTraceFile(t *testing.T) {
 
 // A slow command says how long it took, unless that is what the user asked for.
 func TestShellSlowCommand(t *testing.T) {
+	t.Parallel()
 	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: shell.Slow}))
 	for line, want := range map[string]string{
 		"get a":           "(nil)\n(TIME)",
@@ -180,6 +185,7 @@ func TestShellSlowCommand(t *testing.T) {
 }
 
 func TestShellInterrupt(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
 	u.types("del important\x03")
@@ -211,6 +217,7 @@ func TestShellInterrupt(t *testing.T) {
 
 // A signal ends the shell at the prompt, and what was typed is not run.
 func TestShellSignal(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	_, err := server.Set("important", "1")
 	if err != nil {
@@ -249,6 +256,7 @@ func TestShellSignal(t *testing.T) {
 }
 
 func TestShellContinuation(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
 	u.types("set a 'one\r two' # c\r")
@@ -265,6 +273,7 @@ func TestShellContinuation(t *testing.T) {
 }
 
 func TestShellPaste(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
 	u.types("\x1b[200~set a 1\r\nset\tb \"\x032\"\nget a\n\x1b[201~")
@@ -296,6 +305,7 @@ func TestShellPaste(t *testing.T) {
 }
 
 func TestShellCompletion(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	for _, key := range []string{"thermostat/fan", "thermostat/setpoint", "two words", "-minus"} {
 		if _, err := server.Set(key, "1"); err != nil {
@@ -341,6 +351,7 @@ func TestShellCompletion(t *testing.T) {
 
 // Completion knows the keys of this shell also when the store cannot list any.
 func TestShellCompletionWithoutScan(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
 	if _, err := server.Set("unseen", "1"); err != nil {
 		t.Fatal(err)
@@ -352,6 +363,7 @@ func TestShellCompletionWithoutScan(t *testing.T) {
 }
 
 func TestShellHistory(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	file := filepath.Join(t.TempDir(), "state", "sscli", "history")
 	at := seat{server: server, env: []string{"SSCLI_HISTFILE=" + file}}
@@ -399,6 +411,7 @@ func TestShellHistory(t *testing.T) {
 }
 
 func TestShellWithoutHistory(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	state := t.TempDir()
 	u := seat{server: server, env: []string{"SSCLI_HISTFILE=", "XDG_STATE_HOME=" + state}}.start(t)
@@ -416,6 +429,7 @@ func TestShellWithoutHistory(t *testing.T) {
 
 // Characters of all widths, typed, moved over and deleted.
 func TestShellWideCharacters(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := seat{server: server, width: 40, height: 10}.start(t)
 	u.ready()
@@ -436,6 +450,7 @@ func TestShellWideCharacters(t *testing.T) {
 }
 
 func TestShellResize(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
 	line := "set key '" + strings.Repeat("0123456789", 12) + "'"
@@ -461,6 +476,7 @@ func TestShellResize(t *testing.T) {
 
 // An entry of more rows than the terminal has is drawn around the cursor.
 func TestShellSmallTerminal(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := seat{server: server, width: 40, height: 5}.start(t)
 	u.ready()
@@ -476,6 +492,7 @@ func TestShellSmallTerminal(t *testing.T) {
 }
 
 func TestShellDumbTerminal(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := seat{server: server, env: []string{"TERM=dumb"}}.start(t)
 	u.ready()
@@ -510,6 +527,7 @@ func TestShellDumbTerminal(t *testing.T) {
 }
 
 func TestShellReconnects(t *testing.T) {
+	t.Parallel()
 	addr := freeAddr(t)
 	u := seat{env: []string{"SSCLI_URL=mqtt://" + addr}, prompt: addr + " (not connected)> "}.start(t)
 	u.ready()
@@ -542,6 +560,7 @@ func TestShellReconnects(t *testing.T) {
 
 // Another client takes the client id; who types the next command wants it back.
 func TestShellTakenOver(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	at := seat{server: server, args: []string{"--client-id", "me"}}
 	first := at.start(t)
@@ -555,6 +574,7 @@ func TestShellTakenOver(t *testing.T) {
 }
 
 func TestShellNeedsBrokerAndTerminal(t *testing.T) {
+	t.Parallel()
 	u := seat{}.start(t)
 	if code := u.leaves(); code != 2 {
 		t.Errorf("without a broker: exit code %d, want 2", code)

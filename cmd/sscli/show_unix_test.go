@@ -68,6 +68,7 @@ func document() string {
 
 // Values fit the screen, whatever its width: values are cut, keys and versions are not.
 func TestValuesOnScreen(t *testing.T) {
+	t.Parallel()
 	server, _ := storeOf(t, map[string]string{
 		"json":      `{"mode":"auto","setpoint":21.50,"tags":["a",null]}`,
 		"document":  document(),
@@ -133,6 +134,7 @@ missing  (nil)`},
 
 // The rows of a watch are in columns from the first one. A value that does not fit gets a line below.
 func TestWatchOnScreen(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		width uint16
 		want  string
@@ -182,6 +184,7 @@ CLOCK  end  count, changes: 3`},
 
 // The lease is one line, which goes away when the lock is released.
 func TestLockHoldLine(t *testing.T) {
+	t.Parallel()
 	for _, width := range []uint16{30, 80} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
 			server, _ := storeOf(t, nil)

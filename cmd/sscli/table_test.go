@@ -11,6 +11,7 @@ import (
 
 // TestOneCommand holds that a command made by itself is the one of the whole table.
 func TestOneCommand(t *testing.T) {
+	t.Parallel()
 	names := func(root *cobra.Command) (names []string) {
 		for _, c := range root.Commands() {
 			if c.Name() != "help" {

@@ -77,6 +77,7 @@ func evils() map[string][]string {
 // TestTerminal: whatever is stored, sent by a broker, or typed, a terminal shows it
 // and does not act on it.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	program := buildProgram(t)
 	// The test sees what it looks for.
 	for _, all := range evils() {

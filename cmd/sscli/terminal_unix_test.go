@@ -216,6 +216,7 @@ func protectedContext(t *testing.T, store *emulator.Server) []string {
 }
 
 func TestConfirm(t *testing.T) {
+	t.Parallel()
 	const question = `set "a": context prod is protected. Continue? [y/N] `
 	for _, c := range []struct {
 		answer string
@@ -257,6 +258,7 @@ func TestConfirm(t *testing.T) {
 
 // del --match asks in every context, once, before it deletes.
 func TestConfirmMatch(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	for _, key := range []string{"tmp/1", "tmp/2", "keep"} {
 		if _, err := store.Set(key, "1"); err != nil {
@@ -313,6 +315,7 @@ func TestConfirmDeletesWhatWasShown(t *testing.T) {
 
 // TestConfirmWithoutTerminal: both standard input and standard error have to be one.
 func TestConfirmWithoutTerminal(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	env := protectedContext(t, store)
 	var stderr bytes.Buffer
@@ -335,6 +338,7 @@ func TestConfirmWithoutTerminal(t *testing.T) {
 
 // TestConfirmBatch: a file is asked about once, before its first line.
 func TestConfirmBatch(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "lines")
 	if err := os.WriteFile(file, []byte("get a\nset a 1\nexpect 0 set b 2\nget b\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -361,6 +365,7 @@ func TestConfirmBatch(t *testing.T) {
 // TestConfirmStream: a batch that cannot be read twice is asked about once, at its
 // first line that writes; one that is typed in cannot be asked about.
 func TestConfirmStream(t *testing.T) {
+	t.Parallel()
 	for answer, keys := range map[string]int{"y\n": 2, "n\n": 0} {
 		store := emulator.Start(t)
 		file := filepath.Join(t.TempDir(), "pipe")
@@ -403,6 +408,7 @@ func passwordStore(t *testing.T) *emulator.Server {
 // TestAskPass: the password is read from the terminal wherever the standard streams
 // lead, is not shown, and is in nothing that is written.
 func TestAskPass(t *testing.T) {
+	t.Parallel()
 	store := passwordStore(t)
 	question := "Password of ann at " + store.Addr().String() + ": "
 	var stderr bytes.Buffer
@@ -437,6 +443,7 @@ func TestAskPass(t *testing.T) {
 }
 
 func TestAskPassWrong(t *testing.T) {
+	t.Parallel()
 	store := passwordStore(t)
 	s := converse(t, nil, nil, "get", "a", "-u", store.URL(), "--username", "ann", "--askpass")
 	s.await(": ")
@@ -449,6 +456,7 @@ func TestAskPassWrong(t *testing.T) {
 // TestAskPassInterrupted: a signal ends the question, typed or sent, and the terminal
 // is as it was before.
 func TestAskPassInterrupted(t *testing.T) {
+	t.Parallel()
 	for name, interrupt := range map[string]func(*conversation){
 		"typed": func(s *conversation) { s.typeIn("secr\x03") },
 		"sent": func(s *conversation) {
@@ -478,6 +486,7 @@ func TestAskPassInterrupted(t *testing.T) {
 
 // TestAskPassNoTerminal: a session of its own has none.
 func TestAskPassNoTerminal(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -498,6 +507,7 @@ func TestAskPassNoTerminal(t *testing.T) {
 // TestAskPassOnce: the answer serves every connection of a watch, and its commands
 // do not get it.
 func TestAskPassOnce(t *testing.T) {
+	t.Parallel()
 	store := passwordStore(t)
 	const show = `cat; env; echo "end of $SSCLI_EVENT_OP" >&2`
 	s := converse(t, nil, nil, "watch", "a", "-n", "1", "-u", store.URL(), "--username", "ann", "--askpass", "--", "sh", "-c", show)
@@ -521,6 +531,7 @@ func TestAskPassOnce(t *testing.T) {
 }
 
 func TestReadSecretLine(t *testing.T) {
+	t.Parallel()
 	for typed, want := range map[string]string{
 		"secret\r":         "secret",
 		"secret\nmore":     "secret",
@@ -551,6 +562,7 @@ func TestReadSecretLine(t *testing.T) {
 // TestReadingInterrupted: what waits for standard input says so on a terminal, and ends
 // at the first Ctrl-C, or at the first signal when standard input is a pipe.
 func TestReadingInterrupted(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	for name, c := range map[string]struct {
 		args []string
@@ -598,6 +610,7 @@ func TestReadingInterrupted(t *testing.T) {
 // TestOverrideWarnsOnce: on a terminal that variables override the chosen context is said once
 // a day; into a pipe only with --verbose.
 func TestOverrideWarnsOnce(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	const warning = "SSCLI_URL overrides the chosen context prod"
 	env := append(protectedContext(t, store), "SSCLI_URL="+store.URL(), "XDG_STATE_HOME="+t.TempDir())
@@ -627,6 +640,7 @@ func TestOverrideWarnsOnce(t *testing.T) {
 
 // TestFIFOInterrupted: a FIFO that nobody writes to is waited for no longer than until Ctrl-C.
 func TestFIFOInterrupted(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	for _, args := range [][]string{{"set", "k", "-f"}, {"vdel", "k", "-f"}, {"watch", "--keys-from"}} {
 		fifo := filepath.Join(t.TempDir(), "fifo")
@@ -660,6 +674,7 @@ func waitUntilRead(t *testing.T, r *os.File) {
 
 // TestTypedValue: Ctrl-D ends a value that is typed, which is stored as it is.
 func TestTypedValue(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "set", "k", "-")
 	s.await("reading the value; Ctrl-D ends")

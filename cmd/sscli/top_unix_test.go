@@ -64,6 +64,7 @@ func (u *user) seesRow(parts ...string) {
 }
 
 func TestTopFollows(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "setpoint", "21.5", "thermostat/1", `{"mode":"auto"}`)
 	for _, width := range []uint16{40, 80, 120} {
@@ -94,6 +95,7 @@ func TestTopFollows(t *testing.T) {
 }
 
 func TestTopOpens(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "a", "1", "config", `{"mode":"auto","limit":7}`)
 	u := looksAt(t, server, 80, 40)
@@ -122,6 +124,7 @@ func TestTopOpens(t *testing.T) {
 }
 
 func TestTopResizes(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	for i := range 40 {
 		keep(t, server, fmt.Sprintf("key%02d", i), strings.Repeat("v", 200))
@@ -147,6 +150,7 @@ func TestTopResizes(t *testing.T) {
 
 // A broker that goes away and comes back, with another value.
 func TestTopBrokerRestarts(t *testing.T) {
+	t.Parallel()
 	addr := freeAddr(t)
 	server := listen(t, addr)
 	keep(t, server, "k", "old")
@@ -173,6 +177,7 @@ func TestTopBrokerRestarts(t *testing.T) {
 
 // A signal that asks for the end leaves the terminal as it was.
 func TestTopEndsBySignal(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "k", "v")
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
@@ -191,6 +196,7 @@ func TestTopEndsBySignal(t *testing.T) {
 
 // A broker that refuses the client for good ends top, and the reason is readable.
 func TestTopTakenOver(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "k", "v")
 	u := looksAt(t, server, 80, 10, "-i", "me")
@@ -207,6 +213,7 @@ func TestTopTakenOver(t *testing.T) {
 }
 
 func TestTopWithoutScan(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
 	keep(t, server, "k", "v")
 	u := looksAt(t, server, 60, 10, "k", "gone", "x*")
@@ -227,6 +234,7 @@ func TestTopWithoutScan(t *testing.T) {
 
 // One key that the client may not read does not hide the others.
 func TestTopRefused(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})
 	keep(t, server, "a", "1", "b", "2")
 	u := looksAt(t, server, 80, 10, "a", "secret", "b")
@@ -241,6 +249,7 @@ func TestTopRefused(t *testing.T) {
 // Ctrl-Z gives the terminal back to the shell, and fg goes on, also after changes; so does a
 // SIGTSTP.
 func TestTopStops(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "k", "old")
 	u := seat{server: server, bash: true, prompt: "$ "}.start(t)
@@ -286,6 +295,7 @@ func TestTopStops(t *testing.T) {
 
 // --limit counts the keys that a scan found, not the operands.
 func TestTopLimit(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "a", "1", "b", "2", "found1", "3", "found2", "4", "found3", "5")
 	u := looksAt(t, server, 120, 12, "a", "b", "found*", "--limit", "2")
@@ -301,6 +311,7 @@ func TestTopLimit(t *testing.T) {
 
 // In the shell of sscli, top leaves the line editor as it was.
 func TestTopInShell(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "k", "v")
 	u := sitDown(t, server)
@@ -318,6 +329,7 @@ func TestTopInShell(t *testing.T) {
 
 // The screen is drawn at most ten times a second however many changes come.
 func TestTopDrawsSeldom(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t)
 	keep(t, server, "k", "0")
 	u := looksAt(t, server, 80, 10)

@@ -10,6 +10,7 @@ import (
 
 // TestSessionsLeftBehind: a user who leaves many sessions behind cannot lock others out.
 func TestSessionsLeftBehind(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
 		return broker.Verdict{Username: l.Username}
 	}})
@@ -40,6 +41,7 @@ func TestSessionsLeftBehind(t *testing.T) {
 // TestSessionsOfConnectedClients: a user with very many connected clients cannot end the sessions that
 // others have left.
 func TestSessionsOfConnectedClients(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
 		return broker.Verdict{Username: l.Username}
 	}})
@@ -63,6 +65,7 @@ func TestSessionsOfConnectedClients(t *testing.T) {
 // TestSessionsAfterReauthentication: after a re-authentication, a session counts for its new user and
 // no longer for the old one.
 func TestSessionsAfterReauthentication(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
 		return broker.Verdict{Username: string(l.Data)}
 	}})

@@ -15,6 +15,7 @@ import (
 // TestBudget: what all clients together make the broker keep is bounded. Who asks for more is
 // told with 0x97 (MQTT 5, 4.13), and what ends makes room.
 func TestBudget(t *testing.T) {
+	t.Parallel()
 	const most = 1 << 20
 	block := strings.Repeat("x", most/8)
 	free := func(s *server) {
@@ -250,6 +251,7 @@ func TestBudget(t *testing.T) {
 // TestPublishToManyWithinBudget: a reply to a topic of many clients waits for its turn. The broker
 // copies it only if the budget has room for the copy.
 func TestPublishToManyWithinBudget(t *testing.T) {
+	t.Parallel()
 	const most, many = 16 << 20, 520
 	s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
 	for i := range many {

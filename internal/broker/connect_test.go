@@ -16,6 +16,7 @@ import (
 // TestFirstPacket: [MQTT-3.1.0-1], [MQTT-3.1.0-2], [MQTT-3.1.2-1], [MQTT-3.1.2-2],
 // [MQTT-3.1.2-3], [MQTT-3.14.0-1].
 func TestFirstPacket(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	const hello = "\x10\x0e\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01c"
 	tests := map[string]struct {
@@ -62,6 +63,7 @@ func TestFirstPacket(t *testing.T) {
 // TestProtocolErrors: packets that end a connection, with their reason code (MQTT 5,
 // 4.13).
 func TestProtocolErrors(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxPacketSize: 1000, ReceiveMaximum: 2, TopicAliasMaximum: 5}})
 	for name, tt := range map[string]struct {
 		bytes string
@@ -113,6 +115,7 @@ func TestProtocolErrors(t *testing.T) {
 
 // TestConnack: what the broker says about itself (MQTT 5, 3.2.2.3), and what it changed.
 func TestConnack(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 7, MaxPacketSize: 5000, TopicAliasMaximum: 3, KeepAlive: 100 * time.Second}})
 	c := dial(t, s, "")
 	p := c.hello(func(p *packets.Connect) { p.KeepAlive = 200 }).Properties
@@ -135,6 +138,7 @@ func TestConnack(t *testing.T) {
 // TestConnackSize: a client that takes no CONNACK with what the broker has to say is refused,
 // if it takes that, and nothing larger is sent [MQTT-3.1.2-24], [MQTT-3.2.0-1].
 func TestConnackSize(t *testing.T) {
+	t.Parallel()
 	var connected []string
 	s := start(t, broker.Options{
 		Connected:    func(c *broker.Client) { connected = append(connected, c.ID) },
@@ -163,6 +167,7 @@ func TestConnackSize(t *testing.T) {
 
 // TestTakeOver: [MQTT-3.1.4-3].
 func TestTakeOver(t *testing.T) {
+	t.Parallel()
 	var events []string
 	s := start(t, broker.Options{
 		Connected:    func(c *broker.Client) { events = append(events, "+"+c.ID) },
@@ -191,6 +196,7 @@ func TestTakeOver(t *testing.T) {
 
 // TestSessionExpiry: MQTT 5, 3.1.2.11.2 and 3.14.2.2.2.
 func TestSessionExpiry(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	seconds := func(n uint32) func(*packets.Connect) {
 		return func(p *packets.Connect) { p.CleanStart, p.Properties.SessionExpiryInterval = false, &n }
@@ -236,6 +242,7 @@ func TestSessionExpiry(t *testing.T) {
 // TestReconnectAtOnce: what a client sent before it reconnected is handled first: no message is
 // lost, its DISCONNECT takes back the will, and the Session Expiry Interval in it counts.
 func TestReconnectAtOnce(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub")
 	sub.subscribe("t", 0)
@@ -262,6 +269,7 @@ func TestReconnectAtOnce(t *testing.T) {
 
 // TestLogin: user names, and texts for people.
 func TestLogin(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{
 		Login: func(l *broker.Login) broker.Verdict {
 			if l.Username != "ann" || string(l.Password) != "secret" {
@@ -307,6 +315,7 @@ func TestLogin(t *testing.T) {
 
 // TestEnhancedAuthentication: MQTT 5, 4.12.
 func TestEnhancedAuthentication(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Login: func(l *broker.Login) broker.Verdict {
 		switch {
 		case l.Method != "SUM":
@@ -377,6 +386,7 @@ func TestEnhancedAuthentication(t *testing.T) {
 
 // TestShutdown: MQTT 5, 3.14.2.1.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	c, silent := connect(t, s, "c"), dial(t, s, "")
 	c.publish("t", 1, "", 0x10)
@@ -391,6 +401,7 @@ func TestShutdown(t *testing.T) {
 // TestResumeFullOutbox: a client whose session holds more than its outbox may is told so after CONNACK
 // [MQTT-3.2.0-1].
 func TestResumeFullOutbox(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 4, Queue: 8}})
 	c := connect(t, s, "c", lasting)
 	c.subscribe("t", 1)
@@ -409,6 +420,7 @@ func TestResumeFullOutbox(t *testing.T) {
 // TestServerKeepAlive: the broker states its limit in whole seconds, from 1 to 65535 (MQTT 5,
 // 3.2.2.3.14).
 func TestServerKeepAlive(t *testing.T) {
+	t.Parallel()
 	for limit, want := range map[time.Duration]uint16{24 * time.Hour: math.MaxUint16, 1500 * time.Millisecond: 1, time.Millisecond: 1} {
 		s := start(t, broker.Options{Limits: broker.Limits{KeepAlive: limit}})
 		ack := dial(t, s, "c").hello(func(p *packets.Connect) { p.KeepAlive = 0 })

@@ -379,6 +379,7 @@ func FuzzInflight(f *testing.F) {
 // TestInflightWithGaps: deliveries that are never acknowledged keep their identifiers, and
 // take no others away.
 func TestInflightWithGaps(t *testing.T) {
+	t.Parallel()
 	var w inflight
 	stuck := map[uint16]int{}
 	for i := range 200_000 {
@@ -419,6 +420,7 @@ func TestInflightWithGaps(t *testing.T) {
 
 // TestRoutesBounded: what is remembered of topics that are published to has a limit.
 func TestRoutesBounded(t *testing.T) {
+	t.Parallel()
 	b := New(Options{})
 	defer b.Close()
 	b.Lock()

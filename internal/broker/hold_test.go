@@ -25,6 +25,7 @@ func quickest(f func()) time.Duration {
 // TestManySysFilters: publishing the $SYS topics takes no longer if clients have subscribed to many
 // others below $SYS.
 func TestManySysFilters(t *testing.T) {
+	t.Parallel()
 	b := New(Options{})
 	defer b.Close()
 	b.Lock()
@@ -44,6 +45,7 @@ func TestManySysFilters(t *testing.T) {
 // TestManyMembers: a message to many shared subscriptions, or to one with many members, is delivered in
 // steps.
 func TestManyMembers(t *testing.T) {
+	t.Parallel()
 	for _, groups := range []int{1, 700} {
 		r := &route{}
 		for i := range groups {
@@ -61,6 +63,7 @@ func TestManyMembers(t *testing.T) {
 
 // TestLongPackets: the part of a packet that the broker reads in one step is bounded.
 func TestLongPackets(t *testing.T) {
+	t.Parallel()
 	const property = "\x26\x00\x01k\x00\x01v"
 	code := func(err *Error) byte {
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 
 // TestLargePayloads: large messages arrive whole and in order, however they are kept and sent.
 func TestLargePayloads(t *testing.T) {
+	t.Parallel()
 	s, url := startWebSocket(t)
 	const size = 3 << 20
 	large := func(letter string) string { return strings.Repeat(letter, size) }

@@ -16,6 +16,7 @@ import (
 
 // TestQoS: each QoS in both directions, and the lower of the two [MQTT-3.8.4-8].
 func TestQoS(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	for granted := range byte(3) {
@@ -33,6 +34,7 @@ func TestQoS(t *testing.T) {
 // TestQoS2: a message is passed on once, however often it comes before PUBREL
 // [MQTT-4.3.3-10], and its id is free after that.
 func TestQoS2(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	sub, pub := connect(t, s, "sub"), connect(t, s, "pub", lasting)
 	sub.subscribe("t", 0)
@@ -73,6 +75,7 @@ func TestQoS2(t *testing.T) {
 // [MQTT-3.3.2-15], [MQTT-3.3.2-16], [MQTT-3.3.2-17], [MQTT-3.3.2-20]; a Topic Alias does
 // not [MQTT-3.3.2-7].
 func TestProperties(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	sub, pub := connect(t, s, "sub"), connect(t, s, "pub")
 	sub.subscribe("t", 0)
@@ -92,6 +95,7 @@ func TestProperties(t *testing.T) {
 // TestTopicAliases: the client's (MQTT 5, 3.3.2.3.4), and the broker's,
 // which keeps to the client's maximum [MQTT-3.1.2-26], [MQTT-3.3.2-12].
 func TestTopicAliases(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.TopicAliasMaximum = pointer(uint16(2)) })
 	sub.subscribe("#", 0)
@@ -129,6 +133,7 @@ func TestTopicAliases(t *testing.T) {
 // TestReceiveMaximum: no more messages with QoS 1 and 2 than that are on their way
 // [MQTT-3.3.4-9], others go by [MQTT-3.3.4-10], and the order stays [MQTT-4.6.0-6].
 func TestReceiveMaximum(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	sub, pub := connect(t, s, "sub", receiveMaximum(2)), connect(t, s, "pub")
 	sub.subscribe("t/+", 2)
@@ -161,6 +166,7 @@ func TestReceiveMaximum(t *testing.T) {
 // TestReceiveMaximumOfBroker: the client's send quota begins anew with each connection, and
 // PUBCOMP for a message of an earlier one does not make it larger (4.9).
 func TestReceiveMaximumOfBroker(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 2}})
 	send := func(c *client, id uint16) {
 		c.send(&packets.Publish{Topic: "t", QoS: 2, PacketID: id, Properties: &packets.Properties{}})
@@ -198,6 +204,7 @@ func TestReceiveMaximumOfBroker(t *testing.T) {
 // TestMaximumPacketSize: what is larger than the client takes is as if it had been
 // delivered [MQTT-3.1.2-24], [MQTT-3.1.2-25].
 func TestMaximumPacketSize(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) }, receiveMaximum(1))
 	pub := connect(t, s, "pub")
@@ -238,6 +245,7 @@ func TestMaximumPacketSize(t *testing.T) {
 // TestMessageExpiry: what is left of it is passed on [MQTT-3.3.2-6], and what is over is
 // not sent [MQTT-3.3.2-5].
 func TestMessageExpiry(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting)
@@ -279,6 +287,7 @@ func TestMessageExpiry(t *testing.T) {
 // TestRedelivery: what was not acknowledged is sent again, with DUP [MQTT-3.3.1-1], in
 // the original order [MQTT-4.4.0-1], [MQTT-4.6.0-1]; PUBREL too.
 func TestRedelivery(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting, receiveMaximum(5))
@@ -331,6 +340,7 @@ func TestRedelivery(t *testing.T) {
 // TestKeptMessages: messages kept for an absent client come in order [MQTT-4.6.0-5], and a
 // publisher is told when there is no room.
 func TestKeptMessages(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Queue: 200}})
 	pub := connect(t, s, "pub")
 	sub := connect(t, s, "sub", lasting)
@@ -374,6 +384,7 @@ func TestKeptMessages(t *testing.T) {
 // TestSlowClient: the outbox of a client that does not acknowledge has a limit, and it is
 // told.
 func TestSlowClient(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 10}})
 	sub, pub := connect(t, s, "sub", receiveMaximum(1)), connect(t, s, "pub")
 	sub.subscribe("t", 1)
@@ -389,6 +400,7 @@ func TestSlowClient(t *testing.T) {
 
 // TestClientThatDoesNotRead: nor does one that only writes fill the memory.
 func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 100, OutboxBytes: 1 << 20}})
 	c := connect(t, s, "c")
 	c.subscribe("t", 0)
@@ -404,6 +416,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 
 // TestHandler: what it takes reaches nobody else, in any form.
 func TestHandler(t *testing.T) {
+	t.Parallel()
 	var b *broker.Broker
 	var later []uint16
 	s := start(t, broker.Options{
@@ -476,6 +489,7 @@ func TestHandler(t *testing.T) {
 
 // TestSend: a message to one client, subscribed or not, is not kept for it.
 func TestSend(t *testing.T) {
+	t.Parallel()
 	var client *broker.Client
 	s := start(t, broker.Options{Connected: func(c *broker.Client) { client = c }})
 	send := func(topic, payload string) bool {
@@ -506,6 +520,7 @@ func TestSend(t *testing.T) {
 // TestPublishFromDisconnected: while Publish delivers a message, it may disconnect a client, whose
 // Disconnected may publish and send other messages. Each message arrives as it was.
 func TestPublishFromDisconnected(t *testing.T) {
+	t.Parallel()
 	var s *server
 	gone := false
 	s = start(t, broker.Options{
@@ -540,6 +555,7 @@ func TestPublishFromDisconnected(t *testing.T) {
 // connection ended, so that a resent copy is not published again [MQTT-4.3.3-10]. A refused message is
 // handled again.
 func TestPublishWhileTakenOver(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[byte]int32{broker.Success: 1, broker.Later: 1, broker.QuotaExceeded: 2} {
 		t.Run(fmt.Sprintf("0x%02x", code), func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 // TestStatements holds the broker to statements of MQTT 5 that the tests of larger subjects
 // leave out.
 func TestStatements(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		test func(t *testing.T, s *server, c, pub *client)

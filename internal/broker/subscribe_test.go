@@ -16,6 +16,7 @@ import (
 // TestFilters: MQTT 5, 4.7, by the standard's own examples; [MQTT-4.7.1-1],
 // [MQTT-4.7.1-2], [MQTT-4.7.2-1], [MQTT-4.7.3-4].
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	c := connect(t, s, "c")
 	topics := []string{
@@ -68,6 +69,7 @@ func (c *client) unsubscribe(filters ...string) {
 // TestOverlappingSubscriptions: one copy, at the highest QoS [MQTT-3.3.4-2], with all
 // identifiers [MQTT-3.3.4-3], [MQTT-3.3.4-4], [MQTT-3.3.4-5].
 func TestOverlappingSubscriptions(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	c := connect(t, s, "c")
 	c.subscribe("a/#", 2, identifier(3))
@@ -89,6 +91,7 @@ func TestOverlappingSubscriptions(t *testing.T) {
 
 // TestUnsubscribe: [MQTT-3.10.4-1] to [MQTT-3.10.4-6].
 func TestUnsubscribe(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	c := connect(t, s, "c")
 	for _, filter := range []string{"a", "b", "$share/g/c", "+/#"} {
@@ -109,6 +112,7 @@ func TestUnsubscribe(t *testing.T) {
 
 // TestNoLocal: [MQTT-3.8.3-3].
 func TestNoLocal(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	c, d := connect(t, s, "c"), connect(t, s, "d")
 	noLocal := func(p *packets.Subscribe) { p.Subscriptions[0].NoLocal = true }
@@ -131,6 +135,7 @@ func TestNoLocal(t *testing.T) {
 
 // TestRetained: MQTT 5, 3.3.1.3 and 3.8.3.1.
 func TestRetained(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	live := connect(t, s, "live")
@@ -172,6 +177,7 @@ func TestRetained(t *testing.T) {
 
 // TestRetainedLimits: there is room for so many, and what expired makes room.
 func TestRetainedLimits(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxRetained: 2, MaxRetainedBytes: 2000}})
 	c := connect(t, s, "c")
 	c.publish("a", 1, "1", 0x10, retain)
@@ -192,6 +198,7 @@ func TestRetainedLimits(t *testing.T) {
 // TestWill: [MQTT-3.1.2-8], [MQTT-3.1.2-10], [MQTT-3.14.4-3], [MQTT-3.1.3-9] and the
 // properties of 3.1.3.2.
 func TestWill(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	watch := connect(t, s, "watch")
 	watch.subscribe("w/#", 2)
@@ -268,6 +275,7 @@ func TestWill(t *testing.T) {
 
 // TestShared: MQTT 5, 4.8.2. Each message goes to one member of each group.
 func TestShared(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	a, b, other, plain := connect(t, s, "a"), connect(t, s, "b"), connect(t, s, "other"), connect(t, s, "plain")
@@ -295,6 +303,7 @@ func TestShared(t *testing.T) {
 
 // TestSharedRoom: a member that has no room is passed over.
 func TestSharedRoom(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Queue: 1}})
 	pub := connect(t, s, "pub")
 	busy, free := connect(t, s, "busy", receiveMaximum(1)), connect(t, s, "free")
@@ -326,6 +335,7 @@ func TestSharedRoom(t *testing.T) {
 // TestSharedMemberLeaves: what a member did not acknowledge goes to another when its
 // session ends, but what was sent with QoS 2 does not [MQTT-4.8.2-4], [MQTT-4.8.2-5].
 func TestSharedMemberLeaves(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{})
 	pub := connect(t, s, "pub")
 	for _, keeps := range []bool{false, true} {
@@ -361,6 +371,7 @@ func TestSharedMemberLeaves(t *testing.T) {
 
 // TestSubscriptionLimit: a client cannot subscribe without end.
 func TestSubscriptionLimit(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSubscriptions: 2, MaxSessions: 1}})
 	c := connect(t, s, "c")
 	c.subscribe("a", 0)
@@ -377,6 +388,7 @@ func TestSubscriptionLimit(t *testing.T) {
 
 // TestSys: the broker's own figures, every 10 s while somebody is subscribed.
 func TestSys(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Version: "1.2"})
 	other := connect(t, s, "other", lasting)
 	other.subscribe("a", 0)

@@ -42,6 +42,7 @@ func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server
 // TestKeepAlive: one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
 // and any packet counts.
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
@@ -79,6 +80,7 @@ func TestKeepAlive(t *testing.T) {
 
 // TestKeepAliveOfPackets: bytes of a packet that does not end are no packet [MQTT-3.1.2-22].
 func TestKeepAliveOfPackets(t *testing.T) {
+	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
@@ -116,6 +118,7 @@ func (h halves) Close() error {
 // TestLinger: a client that is still sending when it is disconnected has time to find out
 // why (MQTT 5, 4.13), but not for ever.
 func TestLinger(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		bytes int // one each 150 ms
 		want  time.Duration
@@ -156,6 +159,7 @@ func TestLinger(t *testing.T) {
 
 // TestConnectTimeout: a connection that says nothing does not stay (MQTT 5, 3.1.4).
 func TestConnectTimeout(t *testing.T) {
+	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
 		start := time.Now()
 		c := p.dial(t, "c")
@@ -168,6 +172,7 @@ func TestConnectTimeout(t *testing.T) {
 
 // TestTimers: what comes due does so by itself.
 func TestTimers(t *testing.T) {
+	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p pipes) {
 		watch := p.dial(t, "watch")
 		watch.hello(func(p *packets.Connect) { p.KeepAlive = 0 })

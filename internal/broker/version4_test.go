@@ -35,6 +35,7 @@ const (
 
 // TestVersion4Connect: the return codes of MQTT 3.1.1, 3.2.2.3.
 func TestVersion4Connect(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Login: func(l *broker.Login) broker.Verdict {
 		switch l.ClientID {
 		case "x":
@@ -69,6 +70,7 @@ func TestVersion4Connect(t *testing.T) {
 
 // TestVersion4: what differs from MQTT 5.
 func TestVersion4(t *testing.T) {
+	t.Parallel()
 	s := start(t, broker.Options{Authorize: func(_ *broker.Client, topic string, _ bool) bool { return topic != "no" }})
 	c := dial(t, s, "c")
 	c.raw(lasting4)

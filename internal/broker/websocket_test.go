@@ -83,6 +83,7 @@ func dialWebSocket(t testing.TB, url, id string) *client {
 // TestWebSocket: MQTT 5, 6. The packets are where they please in messages and frames
 // [MQTT-6.0.0-2].
 func TestWebSocket(t *testing.T) {
+	t.Parallel()
 	s, url := startWebSocket(t)
 	c := dialWebSocket(t, url+"?x=y", "c")
 	c.hello()
@@ -131,6 +132,7 @@ func TestWebSocket(t *testing.T) {
 
 // TestWebSocketErrors: RFC 6455, 5.1, 5.4, 5.5; [MQTT-6.0.0-1].
 func TestWebSocketErrors(t *testing.T) {
+	t.Parallel()
 	_, url := startWebSocket(t)
 	for name, tt := range map[string]struct {
 		frames string
@@ -164,6 +166,7 @@ func TestWebSocketErrors(t *testing.T) {
 
 // TestWebSocketRequests: RFC 6455, 4.2.
 func TestWebSocketRequests(t *testing.T) {
+	t.Parallel()
 	_, url := startWebSocket(t)
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/mqtt")
 	const good = "Host: h\r\nConnection: keep-alive, UPGRADE\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
@@ -243,6 +246,7 @@ func FuzzWebSocket(f *testing.F) {
 
 // TestWebSocketMessages: each packet is a message of its own, also when several are sent at once.
 func TestWebSocketMessages(t *testing.T) {
+	t.Parallel()
 	_, url := startWebSocket(t)
 	c := dialWebSocket(t, url, "c")
 	c.hello()
@@ -265,6 +269,7 @@ func TestWebSocketMessages(t *testing.T) {
 // TestWebSocketPings: a client that pings the WebSocket and neither reads nor sends packets ends
 // with its Keep Alive.
 func TestWebSocketPings(t *testing.T) {
+	t.Parallel()
 	s, url := startWebSocket(t)
 	c := dialWebSocket(t, url, "c")
 	c.hello(func(p *packets.Connect) { p.KeepAlive = 1 })
@@ -287,6 +292,7 @@ func TestWebSocketPings(t *testing.T) {
 // TestWebSocketOrigins: a page of another site may not use the browser of somebody who can reach
 // the broker, not even under a name that the site has given to the broker's address.
 func TestWebSocketOrigins(t *testing.T) {
+	t.Parallel()
 	_, url := startWebSocket(t, "https://dashboard.example")
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "ws://"), "/mqtt")
 	_, port, _ := net.SplitHostPort(address)
@@ -323,6 +329,7 @@ func TestWebSocketOrigins(t *testing.T) {
 
 // TestWebSocketMemory: the buffers of a WebSocket are charged.
 func TestWebSocketMemory(t *testing.T) {
+	t.Parallel()
 	s, url := startWebSocket(t)
 	kept := func() int {
 		s.Lock()

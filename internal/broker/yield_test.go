@@ -10,6 +10,7 @@ import (
 // TestYield: on one processor, a goroutine that waits for the lock gets it at the next yield of a long
 // job. Without that, the job would go on until Go's scheduler preempts it.
 func TestYield(t *testing.T) {
+	t.Parallel()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	b := New(Options{})
 	defer b.Close()

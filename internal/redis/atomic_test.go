@@ -12,6 +12,7 @@ import (
 // TestLongTransactions: what a transaction, and an MSET, may do in one step is bounded, because
 // other clients wait.
 func TestLongTransactions(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	pairs := func(n int) []string {
 		words := []string{"MSET"}
@@ -47,6 +48,7 @@ func TestLongTransactions(t *testing.T) {
 // TestLargeTransactions: the bytes that a transaction writes are bounded, because other clients wait
 // until it ends.
 func TestLargeTransactions(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	const refused = "-ERR the transaction would write more than 8 MiB of values\r\n"
 	value := strings.Repeat("v", 3_000_000)
@@ -76,6 +78,7 @@ func keysOf(mset []string) (keys []string) {
 // TestManyForeignPatterns: patterns that cannot match cost time too, so a client with more of them than
 // may delay others is disconnected.
 func TestManyForeignPatterns(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, emulator.Options{})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	words := []string{"PSUBSCRIBE"}

@@ -33,6 +33,7 @@ func redisCLI(t *testing.T, s *emulator.Server, stdin string, args ...string) st
 }
 
 func TestCLI(t *testing.T) {
+	t.Parallel()
 	redistest.Program(t, "redis-cli")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	for _, c := range []struct {
@@ -72,6 +73,7 @@ func TestCLI(t *testing.T) {
 
 // TestRecipe is the recipe of the documentation of keyspace notifications.
 func TestRecipe(t *testing.T) {
+	t.Parallel()
 	redistest.Program(t, "redis-cli")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	if got := redisCLI(t, s, "", "config", "set", "notify-keyspace-events", "KEA"); got != "OK\n" {
@@ -119,6 +121,7 @@ func TestRecipe(t *testing.T) {
 
 // TestInfoCPU: INFO cpu tells the processor time of the process.
 func TestInfoCPU(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	var system, user float64
 	lines := strings.NewReplacer("\r\n", "\n").Replace(c.Do(t, "INFO", "cpu"))
@@ -130,6 +133,7 @@ func TestInfoCPU(t *testing.T) {
 
 // TestLoginTexts: what an unauthenticated client gets is what a redis-server replies with.
 func TestLoginTexts(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, emulator.Options{Users: map[string]string{"default": "secret"}})
 	address := redistest.StartServer(t)
 	redistest.Dial(t, "unix", address).Expect(t, "+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
@@ -142,6 +146,7 @@ func TestLoginTexts(t *testing.T) {
 }
 
 func TestBenchmark(t *testing.T) {
+	t.Parallel()
 	redistest.Program(t, "redis-benchmark")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	for _, args := range [][]string{
@@ -209,6 +214,7 @@ print("done")
 `
 
 func TestPython(t *testing.T) {
+	t.Parallel()
 	const python = "/usr/bin/python3" // which has Debian's packages
 	redistest.Program(t, python)
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
@@ -227,6 +233,7 @@ func TestPython(t *testing.T) {
 }
 
 func TestGoRedis(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
 			s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEA", Users: map[string]string{"ann": "secret"}})
@@ -298,6 +305,7 @@ func TestGoRedis(t *testing.T) {
 // TestPipelineSize: CLIENT INFO shows the bytes of the whole pipeline, and of the request itself, as
 // Redis does.
 func TestPipelineSize(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	info := string(redistest.Request("CLIENT", "INFO"))
 	pipeline := info + string(redistest.Request("PING")) + info

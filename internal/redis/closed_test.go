@@ -33,6 +33,7 @@ func awaitGone(t *testing.T, c *redistest.Client) {
 
 // TestClosedStops: the pipeline of a connection that has ended does not run on.
 func TestClosedStops(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(c, other *redistest.Client){
 		"closed": func(c, _ *redistest.Client) { c.Conn.Close() },
 		"killed": func(c, other *redistest.Client) { other.Expect(t, ":1\r\n", "CLIENT", "KILL", "TYPE", "normal") },
@@ -93,6 +94,7 @@ func TestLargeReply(t *testing.T) {
 // TestLastReplies: a client that quits gets all replies, also while another goroutine writes
 // messages to it.
 func TestLastReplies(t *testing.T) {
+	t.Parallel()
 	s, other := start(t, emulator.Options{})
 	c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	c.Do(t, "SUBSCRIBE", "a")
@@ -109,6 +111,7 @@ func TestLastReplies(t *testing.T) {
 
 // TestTransactionMemory: what a transaction queues and replies with is bounded.
 func TestTransactionMemory(t *testing.T) {
+	t.Parallel()
 	o := emulator.Options{Limits: emulator.Limits{MaxBytes: 8 << 20}}
 	_, c := start(t, o)
 	c.Expect(t, "+OK\r\n", "MULTI")

@@ -91,6 +91,7 @@ var eventRows = []struct{ scene, command, events string }{
 // TestEvents compares the events of each row, in the order and as both channels tell
 // them, with what is written above: from the emulator, and from a redis-server.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	t.Run("emulator", func(t *testing.T) {
 		s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEAmn"})
 		checkEvents(t, "tcp", redistest.Address(s.RedisURL()))

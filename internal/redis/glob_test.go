@@ -9,6 +9,7 @@ import (
 )
 
 func TestMatch(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		pattern, text string
 		want          bool
@@ -26,6 +27,7 @@ func TestMatch(t *testing.T) {
 
 // TestManyStars: a pattern of many * takes no time.
 func TestManyStars(t *testing.T) {
+	t.Parallel()
 	text := bytes.Repeat([]byte("a"), 10_000)
 	begin := time.Now()
 	for _, pattern := range []string{strings.Repeat("*", 1000) + "b", strings.Repeat("*a", 1000) + "b", strings.Repeat("a*", 1000) + "b"} {

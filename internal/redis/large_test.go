@@ -14,6 +14,7 @@ import (
 
 // TestLargeValues: commands do to large values what they do to small ones.
 func TestLargeValues(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	sub.Do(t, "SUBSCRIBE", "__keyevent@0__:append")
@@ -65,6 +66,7 @@ func TestLargeValues(t *testing.T) {
 // TestConcurrentEdits: edits of a large value are atomic, though other clients use the store while a new
 // value is made.
 func TestConcurrentEdits(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, emulator.Options{})
 	c.Expect(t, "+OK\r\n", "SET", "k", strings.Repeat("v", redis.LargeValue))
 	const clients, each = 4, 25
@@ -92,6 +94,7 @@ func TestConcurrentEdits(t *testing.T) {
 
 // TestRefusedEdits: an edit that the store refuses says so.
 func TestRefusedEdits(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{MaxStored: 4 << 20})
 	for _, words := range [][]string{{"SETBIT", "k", "80000000", "1"}, {"SETRANGE", "k", "10000000", "x"}, {"SETRANGE", "k", "1000000", strings.Repeat("x", 4<<20)}} {
 		c.Expect(t, "-ERR the quota has been exceeded\r\n", words...)

@@ -54,6 +54,7 @@ func onlyAnn(user string, password []byte) (string, bool) {
 
 // TestLoginTimeout: a connection without a login ends after 30 s, and one with a login stays.
 func TestLoginTimeout(t *testing.T) {
+	t.Parallel()
 	inBubble(t, Options{Login: onlyAnn}, func(t *testing.T, s *Server) {
 		in, out := pipeTo(t, s), pipeTo(t, s)
 		in.do("AUTH ann a", "+OK")
@@ -72,6 +73,7 @@ func TestLoginTimeout(t *testing.T) {
 // TestFailedLogins: guessing passwords takes more time with each failure, and does not delay
 // another client that is logged in.
 func TestFailedLogins(t *testing.T) {
+	t.Parallel()
 	inBubble(t, Options{Login: onlyAnn}, func(t *testing.T, s *Server) {
 		in, out := pipeTo(t, s), pipeTo(t, s)
 		in.do("AUTH ann a", "+OK")
@@ -96,6 +98,7 @@ func TestFailedLogins(t *testing.T) {
 // TestMaxClients: a connection is refused beyond maxclients, or if there is no memory for it. Connections
 // without a login make room for each other.
 func TestMaxClients(t *testing.T) {
+	t.Parallel()
 	inBubble(t, Options{}, func(t *testing.T, s *Server) {
 		s.gate.MaxClients = 2
 		first, second := pipeTo(t, s), pipeTo(t, s)
@@ -135,6 +138,7 @@ func TestMaxClients(t *testing.T) {
 // TestMemory: half a request and subscriptions take no more memory than there
 // is, and give it back.
 func TestMemory(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	kept, most, number := 0, 0, 0
 	o := Options{Reserve: func(n int) bool {
@@ -186,6 +190,7 @@ func TestMemory(t *testing.T) {
 
 // TestContradictedCertificate: a client whose certificate names a user cannot log in as another one.
 func TestContradictedCertificate(t *testing.T) {
+	t.Parallel()
 	const refused = "-WRONGPASS invalid username-password pair or user is disabled."
 	bob := func(net.Conn) string { return "bob" }
 	users := func(user string, password []byte) (string, bool) { return user, string(password) == "a" }

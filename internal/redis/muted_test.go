@@ -11,6 +11,7 @@ import (
 // TestLongMutedCommand: a command whose reply is skipped may let other clients in while it runs. The
 // replies before it and after it arrive whole.
 func TestLongMutedCommand(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	mset := []string{"MSET"}
 	for i := range 60_000 {

@@ -16,6 +16,7 @@ import (
 // connection of its own: what comes back must be the same, and the connection must be closed or
 // stay open on both sides.
 func TestProtocolTwin(t *testing.T) {
+	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	socket := redistest.StartServer(t)
 	for _, input := range []string{

@@ -192,6 +192,7 @@ func startFar(t *testing.T, o redis.Options) (f *far, srv *redis.Server, dial fu
 
 // TestRemote goes through what a remote store can do, and how the rest is refused.
 func TestRemote(t *testing.T) {
+	t.Parallel()
 	f, _, dial := startFar(t, redis.Options{})
 	p := dial()
 	for _, c := range []struct{ command, want string }{
@@ -250,6 +251,7 @@ func TestRemote(t *testing.T) {
 
 // TestRemoteWatches: keys are watched while somebody has subscribed, and a gap ends subscriptions.
 func TestRemoteWatches(t *testing.T) {
+	t.Parallel()
 	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
 	p, q, other := dial(), dial(), dial()
 	for _, c := range []*peer{p, q} {
@@ -290,6 +292,7 @@ func TestRemoteWatches(t *testing.T) {
 
 // TestWatchBesideUnsubscribe: one client subscribes while the last other one leaves.
 func TestWatchBesideUnsubscribe(t *testing.T) {
+	t.Parallel()
 	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
 	p, q := dial(), dial()
 	p.expect("SUBSCRIBE __keyspace@0__:k", "*3 $9 subscribe $16 __keyspace@0__:k :1")
@@ -312,6 +315,7 @@ func TestWatchBesideUnsubscribe(t *testing.T) {
 
 // TestLostBesideSubscribe: a watch that a subscription counts on ends before that begins.
 func TestLostBesideSubscribe(t *testing.T) {
+	t.Parallel()
 	for _, key := range [][]byte{[]byte("k"), nil} {
 		f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
 		p := dial()
@@ -336,6 +340,7 @@ func TestLostBesideSubscribe(t *testing.T) {
 
 // TestRemotePatterns: a gateway that was told which keys to watch serves patterns.
 func TestRemotePatterns(t *testing.T) {
+	t.Parallel()
 	_, srv, dial := startFar(t, redis.Options{Notify: "KEA", Patterns: true})
 	p := dial()
 	p.expect("PSUBSCRIBE *", "*3 $10 psubscribe $1 * :1")
@@ -352,6 +357,7 @@ func TestRemotePatterns(t *testing.T) {
 // TestGoneSubscriber: a subscriber whose connection has ended is not counted, even while one of its
 // commands has no answer yet.
 func TestGoneSubscriber(t *testing.T) {
+	t.Parallel()
 	f, _, dial := startFar(t, redis.Options{})
 	f.slow = make(chan struct{})
 	defer close(f.slow)

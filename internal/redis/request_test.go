@@ -50,6 +50,7 @@ func written(args [][]byte) []byte {
 }
 
 func TestRequests(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		in   string
 		want string
@@ -136,6 +137,7 @@ func TestAnnouncedLengths(t *testing.T) {
 
 // TestRequestsFitMemory: what cannot fit the memory for clients is refused at its header.
 func TestRequestsFitMemory(t *testing.T) {
+	t.Parallel()
 	for request, want := range map[string]string{
 		"*1000000\r\n": "", "*2000000\r\n": "invalid multibulk length",
 		"*1\r\n$60000000\r\n": "", "*1\r\n$70000000\r\n": "invalid bulk length",

@@ -22,6 +22,7 @@ func start(t testing.TB, o emulator.Options) (*emulator.Server, *redistest.Clien
 
 // TestLongPatterns: no pattern is accepted that would hold up other clients.
 func TestLongPatterns(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	long := strings.Repeat("a", 1025)
 	const refused = "-ERR the pattern is longer than 1024 bytes\r\n"
@@ -35,6 +36,7 @@ func TestLongPatterns(t *testing.T) {
 // TestManyPatterns: patterns that take long to match a large key do not delay other clients; their
 // subscribers are disconnected, and one with a simple pattern gets the message.
 func TestManyPatterns(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, emulator.Options{RedisNotify: "KE$"})
 	attacker, simple := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())), redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	for i := range 200 {
@@ -51,6 +53,7 @@ func TestManyPatterns(t *testing.T) {
 
 // TestStoreCommands: versions and fencing tokens.
 func TestStoreCommands(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, emulator.Options{})
 	version := func(key string) string {
 		e, ok := s.Get(key)
@@ -109,6 +112,7 @@ func TestStoreCommands(t *testing.T) {
 
 // TestRefusals: the texts for what is not here.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{MaxKeys: 2})
 	for _, r := range []struct{ command, want string }{
 		{"LPUSH k v", "ERR unknown command 'LPUSH', the state store holds strings only"},
@@ -146,6 +150,7 @@ func TestRefusals(t *testing.T) {
 
 // TestProtocol: what a connection may and may not do.
 func TestProtocol(t *testing.T) {
+	t.Parallel()
 	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
 	dial := func() *redistest.Client { return redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())) }
 
@@ -273,6 +278,7 @@ func TestProtocol(t *testing.T) {
 
 // TestSlowSubscriber: who does not read is cut off, and nobody waits.
 func TestSlowSubscriber(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	s, c := start(t, emulator.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	slow, good := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())), redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
@@ -297,6 +303,7 @@ func TestSlowSubscriber(t *testing.T) {
 // TestScan: what was there from the beginning to the end is found, once, whatever
 // comes and goes meanwhile.
 func TestScan(t *testing.T) {
+	t.Parallel()
 	_, c := start(t, emulator.Options{})
 	for i := range 500 {
 		c.Expect(t, "+OK\r\n", "SET", fmt.Sprintf("stays:%03d", i), "v")

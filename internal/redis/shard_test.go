@@ -11,6 +11,7 @@ import (
 // TestShardChannels: SSUBSCRIBE, SPUBLISH and SUNSUBSCRIBE reply as a redis-server without a
 // cluster.
 func TestShardChannels(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, emulator.Options{})
 	var got [2][]string
 	for i, a := range [][2]string{{"unix", redistest.StartServer(t)}, {"tcp", redistest.Address(s.RedisURL())}} {
@@ -53,6 +54,7 @@ func TestShardChannels(t *testing.T) {
 // TestEffectsBeforeReplies: when a client has the reply to UNSUBSCRIBE, QUIT or CLIENT KILL, other
 // clients see the effect.
 func TestEffectsBeforeReplies(t *testing.T) {
+	t.Parallel()
 	s, other := start(t, emulator.Options{})
 	for i := range 100 {
 		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))

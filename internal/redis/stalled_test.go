@@ -10,6 +10,7 @@ import (
 
 // TestStalledClient: a client that does not read its reply is waited for, and then dropped.
 func TestStalledClient(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		after time.Duration
 		want  string

@@ -9,7 +9,8 @@ import (
 
 // TestDocumented: docs/redis.md names every command.
 func TestDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/redis.md")
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/redis.md")
 	if err != nil {
 		t.Fatal(err)
 	}

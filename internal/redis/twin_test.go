@@ -39,6 +39,7 @@ var (
 // keys, INFO, COMMAND. For CLIENT INFO and LIST see TestClientList, for what is not a
 // well-formed request and for CLIENT REPLY see TestProtocolTwin.
 func TestTwin(t *testing.T) {
+	t.Parallel()
 	seed := *twinSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -62,6 +63,7 @@ func TestTwin(t *testing.T) {
 // TestHelp: what HELP replies with is what a redis-server replies with, but for the lines
 // of subcommands that are not here.
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	_, ours := start(t, emulator.Options{})
 	theirs := redistest.Dial(t, "unix", redistest.StartServer(t))
 	for _, name := range []string{"client", "config", "command", "pubsub", "object", "memory"} {
@@ -91,6 +93,7 @@ func TestHelp(t *testing.T) {
 
 // TestClientList: what CLIENT LIST says of a client is what a redis-server says.
 func TestClientList(t *testing.T) {
+	t.Parallel()
 	s, _ := start(t, emulator.Options{})
 	addresses := [2][2]string{{"unix", redistest.StartServer(t)}, {"tcp", redistest.Address(s.RedisURL())}}
 	wanted := regexp.MustCompile(` (name|idle|flags|db|sub|psub|ssub|multi|qbuf|omem|events|cmd|user|redir|resp)=\S*`)
