@@ -122,7 +122,7 @@ command/export       internal/files client format config fault app complete bulk
 command/importcmd    client format usage app bulkread lineinput command/batch
 command/diff         client format config fault app complete bulkread jsonfield sources
 command/apply        internal/wire client format config fault usage app bulkread verb sources command/diff
-command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive
+command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput
 command/lock/trace   internal/files client format signals terminal config fault usage app locklog
 command/lock/status  client format signals config fault usage app bulkread locklog
 command/lock         internal/wire client format signals process config fault usage app fence command/lock/trace command/lock/status

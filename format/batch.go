@@ -19,9 +19,12 @@ type BatchSummary struct {
 	Elapsed time.Duration
 
 	// Resume is the line to continue from if the batch stopped before the end of its input,
-	// else 0. Ahead holds the later lines that have already run without an error.
+	// else 0. Ahead holds the later lines that have already run without an error. NotRun is the number of
+	// later lines that were not run; More means that there may be more of them.
 	Resume int
 	Ahead  []LineRange
+	NotRun int
+	More   bool
 }
 
 // A LineRange is the range of lines from First to Last, inclusive.
@@ -39,7 +42,11 @@ func (s BatchSummary) lines() int { return s.Applied + s.No + s.Refused + s.Unkn
 // rate returns the lines per second, rounded.
 func (s BatchSummary) rate() int64 { return perSecond(s.lines(), s.Elapsed) }
 
-func (s BatchSummary) fields(o *objectWriter) { s.write(o, "batch", "no") }
+func (s BatchSummary) fields(o *objectWriter) {
+	s.write(o, "batch", "no")
+	o.add("not_run", when(s.Resume > 0, s.NotRun))
+	o.add("more", when(s.More, true))
+}
 
 // write adds the fields to o. op is the value of the field op; no is the name of the field that
 // holds s.No.
@@ -63,6 +70,24 @@ func (s BatchSummary) write(o *objectWriter, op, no string) {
 
 func (BatchSummary) diagnostic() {}
 
+// notRun returns a text about the later lines that were not run; empty if there are none.
+func (s BatchSummary) notRun() string {
+	more := ""
+	switch {
+	case s.NotRun == 0 && !s.More:
+		return ""
+	case s.NotRun == 0:
+		return ", later lines may follow"
+	case s.More:
+		more = "at least "
+	}
+	were := "were"
+	if s.NotRun == 1 {
+		were = "was"
+	}
+	return fmt.Sprintf(", %s%s %s not run", more, Count(s.NotRun, "later line"), were)
+}
+
 func (s BatchSummary) human(w *writer) {
 	w.program("%s: %d applied, %d no, %d refused, %d unknown", Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
 	if s.Skipped > 0 {
@@ -72,7 +97,7 @@ func (s BatchSummary) human(w *writer) {
 	if s.Resume == 0 {
 		return
 	}
-	w.program("stopped early; continue with --from-line %d\n", s.Resume)
+	w.program("stopped early%s; continue with --from-line %d\n", s.notRun(), s.Resume)
 	if len(s.Ahead) > 0 {
 		ranges := make([]string, len(s.Ahead))
 		for i, r := range s.Ahead {

@@ -132,8 +132,8 @@ func samples() map[string][]Result {
 		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
-			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}},
-			BatchSummary{Resume: 1},
+			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}, NotRun: 3, More: true},
+			BatchSummary{Resume: 1, NotRun: 1},
 		},
 		"get": {
 			Get{Key: "setpoint", Found: true, Value: []byte("21.5"), Version: stored(), RTT: rtt},

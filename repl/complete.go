@@ -62,12 +62,11 @@ func atCursor(text string) (before []Word, part Word, start int, ok bool) {
 		if s.escape {
 			return nil, Word{}, 0, false
 		}
-		head, tail := string(s.word[:s.part]), string(s.word[s.part:])
-		tail, err := format.Unquote(tail + `"`)
+		text, err := format.Unquote(part.Text + `"`)
 		if err != nil {
 			return nil, Word{}, 0, false
 		}
-		part.Text = head + tail
+		part.Text = text
 	}
 	return s.words, part, start, true
 }

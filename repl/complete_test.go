@@ -21,7 +21,7 @@ func TestUnder(t *testing.T) {
 		{line: "ge", part: Word{"ge", false}},
 		{line: "get ", before: plain("get"), start: 4},
 		{line: "get a", before: plain("get"), part: Word{"a", false}, start: 4},
-		{line: `get a"b c`, before: plain("get"), part: Word{"ab c", true}, start: 4},
+		{line: `get a"b c`, no: true},
 		{line: `get "a\n`, before: plain("get"), part: Word{"a\n", true}, start: 4},
 		{line: `get 'a\n`, before: plain("get"), part: Word{`a\n`, true}, start: 4},
 		{line: "set a 'x\ny' b", before: []Word{{"set", false}, {"a", false}, {"x\ny", true}}, part: Word{"b", false}, start: 12},

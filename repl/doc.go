@@ -17,12 +17,14 @@
 // # Grammar
 //
 //   - Spaces and tabs separate words.
-//   - "…" is a part of a word in which \n \r \t \\ \" and \xHH stand for bytes. Any other
-//     escape is an error.
-//   - '…' is a part of a word, taken literally.
-//   - Adjacent parts form one word: "a"b'c' is abc.
+//   - "…" is a word in which \n \r \t \\ \" and \xHH stand for bytes. Any other escape is an
+//     error.
+//   - '…' is a word, taken literally.
+//   - A quote inside any other word is an error, and so is text after a closing quote: shells
+//     disagree about what they mean. See [QuoteError].
 //   - # at the start of a word begins a comment, which lasts to the end of the line.
-//   - Quoted text that is not closed continues on the next line.
+//   - In the shell, quoted text that is not closed continues on the next line. In a file it is an
+//     error of its line.
 //   - A word without quotes that is ; | || & && < > << or >>, or that ends in ;, is an error: a
 //     line has no pipes or redirections.
 //   - Every other character is literal, even a backslash outside of double quotes:

@@ -26,7 +26,7 @@ func ExampleSplit() {
 }
 
 func ExampleReader() {
-	r := repl.NewReader(strings.NewReader("# what to set\nset a 'two\nlines'\nset b \"\\q\"\nget a\n"))
+	r := repl.NewReader(strings.NewReader("# what to set\nset a 'two words'\nset b \"\\q\"\nget a\n"))
 	for {
 		line, err := r.Next()
 		if err == io.EOF {
@@ -43,7 +43,7 @@ func ExampleReader() {
 		fmt.Printf("line %d: %d words, the last %q\n", line.Number, len(line.Words), line.Words[len(line.Words)-1].Text)
 	}
 	// Output:
-	// line 2: 3 words, the last "two\nlines"
-	// line 4: byte 7: expected one of \n \r \t \\ \" \xHH, got \q
-	// line 5: 2 words, the last "a"
+	// line 2: 3 words, the last "two words"
+	// line 3: byte 7: expected one of \n \r \t \\ \" \xHH, got \q
+	// line 4: 2 words, the last "a"
 }

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// A Line is a logical line: one physical line, or several joined by an open quote.
+// A Line is a logical line: one physical line or, if [Reader.Joins] is set, several joined by an open
+// quote.
 type Line struct {
 	Number int    // number of its first physical line, from 1
 	Text   string // without its line end
@@ -26,16 +27,20 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number,
 func (e *LineError) Unwrap() error { return e.Err }
 
 // ErrTooLong means that a logical line is longer than 64 MiB.
-var ErrTooLong = errors.New("the line is too long; is a quote left open?")
+var ErrTooLong = errors.New("the line is too long")
 
 // A Reader reads logical lines from a stream. It returns each line as soon as its line end
-// arrives, and keeps only one line in memory. Lines may end in CR LF; a CR within quotes is
-// part of the word.
+// arrives, and keeps only one line in memory. Lines may end in CR LF.
 type Reader struct {
+	// Joins reports whether an open quote continues on the next physical line, as in the shell. A CR
+	// before a line end within quotes is then part of the word. Without Joins, an open quote is an
+	// error of its line alone.
+	Joins bool
+
 	in       *bufio.Reader
 	maxBytes int  // maximum length of a logical line
 	number   int  // number of physical lines read
-	ended    bool // a line was too long, so nothing more is read
+	ended    bool // a joined line was too long, so nothing more is read
 }
 
 const readSize = 32 << 10
@@ -48,8 +53,8 @@ func NewReader(r io.Reader) *Reader {
 // Next returns the next line that has words, and io.EOF after the last.
 //
 // If the error is a *[LineError], the fields Number and Text of the Line are set, and the next
-// call continues with the following line. The exception is [ErrTooLong]: Text is empty, and the
-// next call returns io.EOF, because the following bytes could be the rest of a value. Any other
+// call continues with the following line. After [ErrTooLong], Text is empty; if lines are joined,
+// the next call returns io.EOF, because the following bytes could be the rest of a value. Any other
 // error comes from the stream, and the incomplete line before it is lost.
 func (r *Reader) Next() (Line, error) {
 	for {
@@ -101,7 +106,7 @@ func (r *Reader) logical() (Line, error) {
 			return Line{}, err
 		}
 		s.line(text)
-		if s.quote == 0 {
+		if s.quote == 0 || !r.Joins {
 			if line.Text = text; before != nil {
 				line.Text = string(append(before, text...))
 			}
@@ -114,7 +119,7 @@ func (r *Reader) logical() (Line, error) {
 	}
 	var err error
 	if line.Words, err = s.finish(); err != nil {
-		return line, &LineError{line.Number, err}
+		return line, &LineError{line.Number, advise(err, line.Text)}
 	}
 	return line, nil
 }
@@ -129,8 +134,7 @@ func (r *Reader) physical(before int) (string, error) {
 	for {
 		part, err := r.in.ReadSlice('\n')
 		if before+len(begun)+len(part) > r.maxBytes {
-			r.ended = true
-			return "", ErrTooLong
+			return "", r.skip(err)
 		}
 		if err == nil && begun == nil {
 			r.number++
@@ -145,4 +149,14 @@ func (r *Reader) physical(before int) (string, error) {
 			return "", err
 		}
 	}
+}
+
+// skip reads the rest of a physical line that is too long. err is the error of the last read. If lines
+// are joined, skip ends the reading instead. It returns ErrTooLong.
+func (r *Reader) skip(err error) error {
+	r.number++
+	for r.ended = r.Joins; !r.ended && err == bufio.ErrBufferFull; {
+		_, err = r.in.ReadSlice('\n')
+	}
+	return ErrTooLong // a read error occurs again in the next call
 }

@@ -72,18 +72,18 @@ func TestReader(t *testing.T) {
 			name:   "too long",
 			in:     "get a\nset a " + strings.Repeat("x", 100) + "\nget b\n",
 			lines:  []Line{{1, "get a", plain("get", "a")}},
-			faults: []string{"line 2: the line is too long; is a quote left open?"},
+			faults: []string{"line 2: the line is too long"},
 		},
 		{
 			name:   "too long in quotes",
 			in:     "'\n" + strings.Repeat("del a\n", 100),
-			faults: []string{"line 1: the line is too long; is a quote left open?"},
+			faults: []string{"line 1: the line is too long"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(tt.in), iotest.OneByteReader(strings.NewReader(tt.in))} {
 				r := NewReader(in)
-				r.maxBytes = 64
+				r.Joins, r.maxBytes = true, 64
 				lines, faults := all(t, r)
 				if diff := cmp.Diff(tt.lines, lines); diff != "" {
 					t.Errorf("lines (-want +got):\n%s", diff)
@@ -99,9 +99,37 @@ func TestReader(t *testing.T) {
 	}
 }
 
+// TestReaderSeparate: without Joins, an open quote and a line that is too long are errors of their own
+// lines.
+func TestReaderSeparate(t *testing.T) {
+	in := "get a\nset a 'x\nget 'b'\nset a \"\\q\nset s it's\n" + strings.Repeat("x", readSize) + "\nget c\n" + strings.Repeat("y", readSize)
+	want := []Line{
+		{1, "get a", plain("get", "a")},
+		{3, "get 'b'", []Word{{"get", false}, {"b", true}}},
+		{7, "get c", plain("get", "c")},
+	}
+	wantFaults := []string{
+		"line 2: byte 6: the quote is not closed",
+		"line 4: byte 6: the quote is not closed",
+		`line 5: byte 8: a quote inside a word; to quote the whole word, write "it's"`,
+		"line 6: the line is too long",
+		"line 8: the line is too long",
+	}
+	for _, stream := range []io.Reader{strings.NewReader(in), iotest.OneByteReader(strings.NewReader(in))} {
+		r := NewReader(stream)
+		r.maxBytes = 64
+		lines, faults := all(t, r)
+		if diff := cmp.Diff(want, lines) + cmp.Diff(wantFaults, faults); diff != "" || r.Lines() != 8 {
+			t.Errorf("%d lines (-want +got):\n%s", r.Lines(), diff)
+		}
+	}
+}
+
 // TestReaderFaultyLine checks that the line of a LineError has a number and a text.
 func TestReaderFaultyLine(t *testing.T) {
-	line, err := NewReader(strings.NewReader("\nget '\r\n")).Next()
+	r := NewReader(strings.NewReader("\nget '\r\n"))
+	r.Joins = true
+	line, err := r.Next()
 	if !errors.Is(err, ErrIncomplete) {
 		t.Errorf("got %v, want ErrIncomplete", err)
 	}
@@ -114,9 +142,9 @@ func TestReaderFaultyLine(t *testing.T) {
 func TestReaderLongWords(t *testing.T) {
 	for _, n := range []int{1000, 1023, 1024, 1025, 3000, readSize - 6, readSize, 3 * readSize} {
 		long := strings.Repeat("x", n)
-		in := "set a " + long + `"y z"'#'` + long + " # " + long + "\nget " + long + "\r\nget b"
+		in := "set a '" + long + `"y z"#` + long + "' # " + long + "\nget " + long + "\r\nget b"
 		want := []Line{
-			{Number: 1, Words: []Word{{"set", false}, {"a", false}, {long + "y z#" + long, true}}},
+			{Number: 1, Words: []Word{{"set", false}, {"a", false}, {long + `"y z"#` + long, true}}},
 			{Number: 2, Words: plain("get", long)},
 			{Number: 3, Words: plain("get", "b")},
 		}
@@ -134,7 +162,9 @@ func TestReaderLongWords(t *testing.T) {
 
 func TestReaderLongLine(t *testing.T) {
 	value := strings.Repeat("0123456789\n", 20_000)
-	lines, faults := all(t, NewReader(strings.NewReader("set a '"+value+"'\n")))
+	r := NewReader(strings.NewReader("set a '" + value + "'\n"))
+	r.Joins = true
+	lines, faults := all(t, r)
 	want := []Word{{"set", false}, {"a", false}, {value, true}}
 	if len(lines) != 1 || len(faults) > 0 || !slices.Equal(lines[0].Words, want) {
 		t.Errorf("got %d lines and the errors %v, want one line with the value", len(lines), faults)
@@ -183,8 +213,10 @@ func FuzzReader(f *testing.F) {
 	f.Add("get a\r\nset a 'x\ny' # c\n\"\\q\"\n'")
 	f.Add("a\r")
 	f.Fuzz(func(t *testing.T, in string) {
-		lines, faults := all(t, NewReader(strings.NewReader(in)))
-		bytewise, bytewiseFaults := all(t, NewReader(iotest.OneByteReader(strings.NewReader(in))))
+		whole, split := NewReader(strings.NewReader(in)), NewReader(iotest.OneByteReader(strings.NewReader(in)))
+		whole.Joins, split.Joins = true, true
+		lines, faults := all(t, whole)
+		bytewise, bytewiseFaults := all(t, split)
 		if diff := cmp.Diff(lines, bytewise) + cmp.Diff(faults, bytewiseFaults); diff != "" {
 			t.Errorf("%q, in one read and in many (-one +many):\n%s", in, diff)
 		}

@@ -324,7 +324,9 @@ func (t *Terminal) inFirstWord() bool {
 
 // incomplete reports whether a quote is open at the end of the text.
 func incomplete(text string) bool {
-	for r := NewReader(strings.NewReader(text)); ; {
+	r := NewReader(strings.NewReader(text))
+	r.Joins = true
+	for {
 		_, err := r.Next()
 		if errors.Is(err, ErrIncomplete) {
 			return true

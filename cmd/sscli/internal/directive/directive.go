@@ -45,30 +45,103 @@ type Runner func(ctx context.Context, words []repl.Word) error
 // Run runs a line that begins with a directive. It calls run for the directive's command. The error is
 // the one that run returned, a usage error, an [*fault.ExpectError], or the cause of ctx.
 func Run(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
-	operands := words[1:]
-	switch strings.ToLower(words[0].Text) {
-	case "expect":
-		return expect(ctx, a, operands, run)
-	case "repeat":
-		return repeat(ctx, operands, run)
-	case "say":
-		return say(a, operands)
-	case "sleep":
-		return sleep(ctx, operands)
+	l, err := parse(words)
+	if err != nil {
+		return err
 	}
-	return timed(ctx, a, operands, run)
+	switch l.name {
+	case "expect":
+		return l.expect(ctx, a, run)
+	case "repeat":
+		return l.repeat(ctx, run)
+	case "say":
+		// Nothing in the raw form or with --quiet, so that a script's remarks do not mix with its results if
+		// both streams go to the same file.
+		a.Notify(format.Note{Level: format.Remark, Message: strings.Join(repl.Texts(l.words), " ")})
+		return nil
+	case "sleep":
+		if !wait.For(ctx, l.pause) {
+			return context.Cause(ctx)
+		}
+		return nil
+	}
+	start := time.Now()
+	err = run(ctx, l.words)
+	a.Say(format.Elapsed{Took: time.Since(start)})
+	return err
+}
+
+// Check returns the usage error that Run would return, without running the line. It calls check for the
+// directive's command; an error whose exit code `expect` names is not an error.
+func Check(a *app.App, words []repl.Word, check func(words []repl.Word) error) error {
+	l, err := parse(words)
+	if err != nil || l.name == "say" || l.name == "sleep" {
+		return err
+	}
+	if err = check(l.words); err != nil && l.name == "expect" {
+		if f, _ := a.Explain(err); f.Code == l.code {
+			return nil
+		}
+	}
+	return err
+}
+
+// A line is a parsed line that begins with a directive.
+type line struct {
+	name  string        // the directive, in lower case
+	words []repl.Word   // the words of the directive's command, or of the text of say
+	code  int           // the exit code that expect names
+	times int           // how often repeat runs its command
+	pause time.Duration // the duration of sleep, or the interval of repeat
+}
+
+// parse parses a line that begins with a directive. The error is a usage error.
+func parse(words []repl.Word) (l line, err error) {
+	l.name, l.words = strings.ToLower(words[0].Text), words[1:]
+	switch n := len(l.words); {
+	case l.name == "expect" && n < 2, l.name == "repeat" && n < 2,
+		l.name == "sleep" && (n != 1 || l.words[0].Text == ""), n == 0:
+		return l, usageOf(l.name)
+	}
+	switch first := l.words[0].Text; l.name {
+	case "expect":
+		if l.code, err = strconv.Atoi(first); err != nil || l.code < 0 || l.code > 255 {
+			return l, fault.Usagef("expect %.32q: must be an exit code of 0 to 255", first)
+		}
+		l.words = l.words[1:]
+	case "sleep":
+		l.pause, err = usage.Duration("sleep", config.Text(first))
+	case "repeat":
+		if l.times, err = strconv.Atoi(first); err != nil || l.times < 1 {
+			return l, fault.Usagef("repeat %.32q: must be a number of times, at least 1", first)
+		}
+		l.words = l.words[1:]
+		interval, err := config.ParseDuration(l.words[0].Text)
+		switch {
+		case fault.IsA[*config.NoUnitError](err): // an INTERVAL without a unit
+			return l, fault.Usagef("repeat: %w", err)
+		case err == nil && (interval < 0 || len(l.words) == 1):
+			return l, usageOf(l.name)
+		case err == nil:
+			l.pause, l.words = interval, l.words[1:]
+		}
+	}
+	return l, err
+}
+
+// usageOf returns a usage error that shows how a directive is written.
+func usageOf(name string) error {
+	for _, u := range Usages() {
+		if strings.HasPrefix(u[0], name+" ") {
+			return fault.Usagef("usage: %s", u[0])
+		}
+	}
+	return nil
 }
 
 // expect runs a command, and succeeds if it ends with the expected exit code.
-func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
-	if len(words) < 2 {
-		return fault.Usagef("usage: expect CODE CMD...")
-	}
-	want, err := strconv.Atoi(words[0].Text)
-	if err != nil || want < 0 || want > 255 {
-		return fault.Usagef("expect %.32q: must be an exit code of 0 to 255", words[0].Text)
-	}
-	err = run(ctx, words[1:])
+func (l line) expect(ctx context.Context, a *app.App, run Runner) error {
+	err := run(ctx, l.words)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
@@ -77,75 +150,27 @@ func expect(ctx context.Context, a *app.App, words []repl.Word, run Runner) erro
 		f, _ := a.Explain(err)
 		got = f.Code
 	}
-	if got == want {
+	if got == l.code {
 		return nil // do not print an expected error
 	}
 	if err != nil {
 		a.Fault(err)
 	}
-	return &fault.ExpectError{Want: want, Got: got}
-}
-
-// say prints words on standard error. It prints nothing with --quiet, nor in the raw form, so that a
-// script's remarks do not mix with its results if both streams go to the same file.
-func say(a *app.App, words []repl.Word) error {
-	if len(words) == 0 {
-		return fault.Usagef("usage: say TEXT...")
-	}
-	a.Notify(format.Note{Level: format.Remark, Message: strings.Join(repl.Texts(words), " ")})
-	return nil
-}
-
-func sleep(ctx context.Context, words []repl.Word) error {
-	if len(words) != 1 || words[0].Text == "" {
-		return fault.Usagef("usage: sleep DURATION")
-	}
-	d, err := usage.Duration("sleep", config.Text(words[0].Text))
-	if err == nil && !wait.For(ctx, d) {
-		err = context.Cause(ctx)
-	}
-	return err
-}
-
-func timed(ctx context.Context, a *app.App, words []repl.Word, run Runner) error {
-	if len(words) == 0 {
-		return fault.Usagef("usage: time CMD...")
-	}
-	start := time.Now()
-	err := run(ctx, words)
-	a.Say(format.Elapsed{Took: time.Since(start)})
-	return err
+	return &fault.ExpectError{Want: l.code, Got: got}
 }
 
 // repeat runs a command several times, until its first error. A "no" (see [fault.ErrNo]) does not end
 // repeat, but is returned at the end.
-func repeat(ctx context.Context, words []repl.Word, run Runner) error {
-	if len(words) < 2 {
-		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")
-	}
-	n, err := strconv.Atoi(words[0].Text)
-	if err != nil || n < 1 {
-		return fault.Usagef("repeat %.32q: must be a number of times, at least 1", words[0].Text)
-	}
-	words = words[1:]
-	interval, err := config.ParseDuration(words[0].Text)
-	switch {
-	case fault.IsA[*config.NoUnitError](err): // an INTERVAL without a unit
-		return fault.Usagef("repeat: %w", err)
-	case err == nil && (interval < 0 || len(words) == 1):
-		return fault.Usagef("usage: repeat N [INTERVAL] CMD...")
-	case err == nil:
-		words = words[1:]
-	}
+func (l line) repeat(ctx context.Context, run Runner) error {
 	var no error
-	for i := range n {
-		if i > 0 && interval > 0 {
-			wait.For(ctx, interval)
+	for i := range l.times {
+		if i > 0 && l.pause > 0 {
+			wait.For(ctx, l.pause)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		switch err := run(ctx, words); {
+		switch err := run(ctx, l.words); {
 		case errors.Is(err, fault.ErrNo):
 			no = err
 		case err != nil:

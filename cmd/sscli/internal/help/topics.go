@@ -124,6 +124,9 @@ In results, and in the lines of sscli's shell and of a batch, quoting is the sam
   '...'     nothing has a special meaning inside (lines only)
   # ...     a comment, at the beginning of a word (lines only)
 
+A quote inside a word that does not begin with it is refused: write '{"a":1}' and "it's".
+In a file, a quote must be closed in its own line.
+
 A line is one command. It has no variables, patterns, pipes or redirections: a word such
 as ; | && or > that is not quoted is refused, and so is a word that ends in ;.
 

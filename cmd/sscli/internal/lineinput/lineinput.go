@@ -16,6 +16,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"strings"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -108,7 +109,11 @@ func readLine(in reader) Line {
 	got, err := in.next()
 	line := Line{Number: got.Number, Text: got.Text, Words: got.Words, Err: err}
 	if bad, ok := errors.AsType[*repl.LineError](err); ok {
-		line.Number, line.Err = bad.Number, &fault.UsageError{Err: bad.Err}
+		u := SyntaxError(bad)
+		if errors.Is(err, repl.ErrIncomplete) {
+			u.Hint = `close the quote in the same line; \n in double quotes is a line end`
+		}
+		line.Number, line.Err = bad.Number, u
 	} else if fault.IsA[*files.TextError](err) {
 		line.Err, line.End = &fault.UsageError{Err: err}, true
 	} else if err != nil && err != io.EOF {
@@ -116,6 +121,20 @@ func readLine(in reader) Line {
 	}
 	return line
 }
+
+// SyntaxError returns the usage error for a line that cannot be split into words. Its hint is the line as
+// it should be written, if that is clear.
+func SyntaxError(bad *repl.LineError) *fault.UsageError {
+	u := &fault.UsageError{Err: bad.Err}
+	quote, ok := errors.AsType[*repl.QuoteError](bad.Err)
+	if ok && len(quote.Line) <= maxHint && !strings.Contains(quote.Line, ";") { // a semicolon separates hints
+		u.Hint = quote.Line
+	}
+	return u
+}
+
+// maxHint is the maximum length, in bytes, of a line that a hint repeats.
+const maxHint = 160
 
 // Next returns the next line. ok is false after the last line. When ctx has ended, Next returns a line
 // whose Err is the cause of ctx, and whose Number is 0 if no line was waiting in the channel.

@@ -38,8 +38,8 @@ import (
 // batchFlags are the flags of `sscli batch`, and the options of [Load]. Set and Newer require load.
 type batchFlags struct {
 	LoadOptions
-	echo, load bool
-	silent     bool // count the results, but do not print them
+	echo, load, check bool
+	silent            bool // count the results, but do not print them
 }
 
 // loadFlags returns the names of the flags of `set` that apply to all lines of --load.
@@ -59,7 +59,8 @@ func New(a *app.App) *cobra.Command {
 		Long: `Run commands, one a line, over one connection. sscli - is the same as sscli batch -.
 
 A line is written as in the shell: words, double quotes with \n \r \t \\ \" \xHH, single
-quotes, and # for a comment. A quote that is open at the end continues on the next line.
+quotes, and # for a comment. A quote must be closed in its own line; \n in double quotes is
+a line end.
 
 Besides get, set, del, vdel, scan, call, ping, hlc and version there are
     expect CODE CMD...          succeeds if CMD ends with exit code CODE
@@ -72,8 +73,10 @@ In the raw form get always prints a line with key, version and value.
 
 A "no" (exit code 1) is a result: it does not stop the batch, and is the exit code only if
 there is no error. The first error stops the batch and gives the exit code. Errors show
-the line number. At the end, stderr shows a summary, with the line to continue from if the
-batch ended early; -q leaves it out.
+the line number. At the end, stderr shows a summary, with the line to continue from and the
+number of lines that were not run if the batch ended early; -q leaves it out.
+
+--check reports every mistake in the lines, and sends nothing. It needs no broker.
 
 Lines run one after the other. With --inflight N, up to N lines run at a time, no two of
 them with the same key. Results still appear in the order of the lines. Lines with several
@@ -105,6 +108,7 @@ its value. Keys that were missing (found is false) are skipped.`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.KeepGoing, "keep-going", false, "continue after an error")
+	fs.BoolVar(&f.check, "check", false, "report the mistakes in all lines, and send nothing")
 	fs.BoolVar(&f.echo, "echo", false, "print each line to stderr before its result")
 	fs.IntVar(&f.Inflight, "inflight", 1, "run up to `N` lines at a time")
 	fs.IntVar(&f.From, "from-line", 1, "begin with line `N`")
@@ -129,9 +133,12 @@ func newBatch(a *app.App, f batchFlags) *batch {
 func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	a, f := b.app, b.flags
 	b.in = func(name, what string) ([]byte, error) {
-		if name == "-" && from == "-" {
+		switch {
+		case name == "-" && from == "-":
 			what, _, _ = strings.Cut(what, ",")
 			return nil, fault.Usagef("- for %s: standard input is the batch itself; use a file, or read the batch from a file", what)
+		case name == "-" && f.check:
+			return nil, nil
 		}
 		return a.Read(ctx, name, what)
 	}
@@ -151,6 +158,9 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 			return err
 		}
 	}
+	if f.check {
+		return b.check(ctx, source)
+	}
 	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		b.session, b.timeout = s, o.Timeout
 		defer app.CollectLess()()
@@ -165,7 +175,7 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 // --load or import reads it, and in a protected context it asks once for all writes. It checks only
 // regular files, because other files cannot be read twice; for other files, confirm asks later.
 func (b *batch) checkFile(ctx context.Context, file *os.File) error {
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+	if !isRegular(file) {
 		return nil
 	}
 	name := format.Path(file.Name())
@@ -175,7 +185,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: "sscli import " + format.ShWord(file.Name())}
 	}
 	switch {
-	case !b.app.Settings.Protected:
+	case !b.app.Settings.Protected || b.flags.check:
 		return nil
 	case b.flags.load && b.flags.Name == "batch":
 		return b.app.ConfirmAll(ctx, "batch --load "+name)
@@ -227,6 +237,7 @@ type batch struct {
 	summary summary
 
 	ran       bool  // run was called
+	unstarted int   // number of lines that a pipeline read but did not start
 	unwritten error // why results could not be written, or nil
 }
 
@@ -239,7 +250,7 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	lines, stop := lineinput.Read(source, lineinput.Options{JSON: b.flags.load, From: b.flags.From})
 	defer stop()
 	if b.flags.Inflight > 1 || b.flags.silent {
-		b.pipelined(ctx, lines)
+		b.unstarted = b.pipelined(ctx, lines)
 	} else {
 		b.sequential(ctx, lines)
 	}
@@ -250,10 +261,50 @@ func (b *batch) run(ctx context.Context, source io.Reader) error {
 	}
 	done()
 	b.summary.result.Elapsed = time.Since(begun)
+	if b.summary.ended {
+		b.countRest(ctx, source, lines)
+	}
 	if b.summary.first != nil {
 		return b.summary.first
 	}
 	return b.summary.no
+}
+
+// countRest counts the lines that a batch that ended early did not run. It reads a regular file to its
+// end, unless ctx ends. A program at the other end of a pipe may take any time to write its next line, so
+// there countRest counts the lines that come soon.
+func (b *batch) countRest(ctx context.Context, source io.Reader, lines <-chan lineinput.Line) {
+	sum := &b.summary.result
+	sum.NotRun = b.unstarted
+	var late <-chan time.Time
+	if file, ok := source.(*os.File); !ok || ctx.Err() != nil || !isRegular(file) {
+		late = time.After(restTime)
+	}
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok || line.End {
+				return
+			}
+			sum.NotRun++
+		case <-late:
+			sum.More = true
+			return
+		case <-ctx.Done():
+			if late == nil {
+				late = time.After(restTime)
+				ctx = context.WithoutCancel(ctx)
+			}
+		}
+	}
+}
+
+// restTime is how long countRest waits for the end of a pipe.
+const restTime = 200 * time.Millisecond
+
+func isRegular(file *os.File) bool {
+	info, err := file.Stat()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // flush writes the queued results, and reports whether all results so far were written. If not, run
@@ -295,8 +346,10 @@ func (b *batch) report(ctx context.Context, line lineinput.Line, err error) bool
 	if code == 0 || b.flags.KeepGoing && !line.End && ctx.Err() == nil {
 		return true
 	}
-	// A --from-line after the end of the input leaves no line to continue from.
-	if line.Number > 0 || !fault.IsA[*fault.UsageError](err) {
+	switch out, _ := errors.AsType[*fault.OutputError](err); {
+	case out != nil && out.Done: // only the result of a write was lost: continue after it
+		b.summary.end(lineinput.Line{}, b.flags.From)
+	case line.Number > 0 || !fault.IsA[*fault.UsageError](err): // a --from-line after the end of the input leaves no line to continue from
 		b.summary.end(line, b.flags.From)
 	}
 	return false

@@ -366,3 +366,49 @@ func TestBatchMosquittoDies(t *testing.T) {
 		}
 	}
 }
+
+// TestResumeAfterLostOutput: if the result of a write cannot be printed, the batch ends, and
+// continues after that write: each line is applied once.
+func TestResumeAfterLostOutput(t *testing.T) {
+	t.Parallel()
+	for _, inflight := range []string{"1", "4"} {
+		store := emulator.Start(t)
+		name := filepath.Join(t.TempDir(), "lines")
+		if err := os.WriteFile(name, []byte("set a 1 NX\nset b 1 NX\nset c 1 NX\nset d 1 NX\nset e 1 NX\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		read, closed, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		read.Close()
+		stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := newApp(nil, closed, stderr)
+		code := a.Report(cmdline.Run(t.Context(), a, []string{"batch", name, "--inflight", inflight, "-u", store.URL(), "-o", "json"}))
+		said, err := os.ReadFile(stderr.Name())
+		if err != nil || code != 12 {
+			t.Fatalf("exit code %d, %v: %s", code, err, said)
+		}
+		var sum struct {
+			Applied, Resume int
+			Ahead           [][2]int
+			NotRun          int `json:"not_run"`
+		}
+		lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(said), "resume_line", "resume")), "\n")
+		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &sum); err != nil {
+			t.Fatal(err)
+		}
+		if sum.Applied+sum.NotRun != 5 || len(apptest.Contents(store)) != sum.Applied || sum.Resume+len(sum.Ahead) != sum.Applied+1 {
+			t.Errorf("--inflight %s: %d applied, %d in the store, %d not run, continue with %d: %s", inflight, sum.Applied, len(apptest.Contents(store)), sum.NotRun, sum.Resume, said)
+		}
+		code, stdout, errors := apptest.Run(t, commands(), nil, "batch", name, "-u", store.URL(), "--from-line", strconv.Itoa(sum.Resume))
+		if code != 0 && len(sum.Ahead) == 0 || len(apptest.Contents(store)) != 5 {
+			t.Errorf("--inflight %s, continued: exit code %d: %s%s", inflight, code, stdout, errors)
+		}
+		closed.Close()
+		stderr.Close()
+	}
+}

@@ -92,8 +92,12 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	switch {
 	case lower == "hlc" || lower == "version":
 		t.run = cmdline.RunLine(cmdline.NewCommand(b.app, lower), operands)
+	case lower == "ping" && b.flags.check:
+		t.run = cmdline.RunLine(ping.Check(), operands)
 	case lower == "ping":
 		t.run = cmdline.RunLine(ping.Over(b.app, b.session, b.timeout), operands)
+	case directive.Is(name) && b.flags.check:
+		return t, directive.Check(b.app, words, b.checkWords)
 	case directive.Is(name):
 		t.run = func(ctx context.Context) error { return directive.Run(ctx, b.app, words, b.runWords) }
 	default:

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -42,8 +43,8 @@ type pipeline struct {
 	firstWrite client.Version // the version of the first write that was applied
 }
 
-// pipelined runs lines, several at a time.
-func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
+// pipelined runs lines, several at a time. It returns the number of lines that it read but did not start.
+func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) (unstarted int) {
 	p := &pipeline{batch: b, lines: lines, lookahead: 1}
 	requests := b.flags.Inflight
 	if b.flags.Newer {
@@ -64,7 +65,7 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) {
 		switch {
 		case p.finishFirst(ctx), p.begin(ctx, late):
 		case p.over && len(p.underWay) == 0:
-			return
+			return len(p.next)
 		default:
 			p.wait(ctx)
 		}
@@ -261,6 +262,9 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 	}
 	if result != nil && !p.flags.silent {
 		if queueErr := p.app.Queue(result); queueErr != nil {
+			if out, ok := errors.AsType[*fault.OutputError](queueErr); ok {
+				out.Done = l.req.Writes() != ""
+			}
 			err = queueErr
 		}
 	}

@@ -50,6 +50,9 @@ func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
 	})
 }
 
+// Check returns a command `ping` that checks its flags and sends nothing.
+func Check() *cobra.Command { return pingCommand(func(context.Context, flags) error { return nil }) }
+
 type flags struct {
 	count          int
 	interval, wait time.Duration

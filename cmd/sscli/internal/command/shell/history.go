@@ -29,7 +29,9 @@ func keep(text string) bool {
 	if strings.HasPrefix(text, " ") {
 		return false
 	}
-	for r := repl.NewReader(strings.NewReader(text)); ; {
+	r := repl.NewReader(strings.NewReader(text))
+	r.Joins = true
+	for {
 		line, err := r.Next()
 		if _, bad := errors.AsType[*repl.LineError](err); err != nil && !bad {
 			return true

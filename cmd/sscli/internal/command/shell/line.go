@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -27,6 +29,7 @@ import (
 // entry runs the lines of an entry, up to the first error other than [fault.ErrNo].
 func (s *shell) entry(ctx context.Context, text string) error {
 	lines := repl.NewReader(strings.NewReader(text))
+	lines.Joins = true
 	for {
 		line, err := lines.Next()
 		if errors.Is(err, io.EOF) {
@@ -34,7 +37,9 @@ func (s *shell) entry(ctx context.Context, text string) error {
 		}
 		err = s.command(ctx, func(ctx context.Context) error {
 			if bad, ok := errors.AsType[*repl.LineError](err); ok {
-				return &fault.UsageError{Err: bad.Err, Hint: "help quoting"}
+				u := lineinput.SyntaxError(bad)
+				u.Hint = cmp.Or(u.Hint, "help quoting")
+				return u
 			} else if err != nil {
 				return err
 			}
