@@ -374,7 +374,7 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestManyFlights fails if one of them does. scripts/bench-flights.sh flies more.
+// TestManyFlights fails if one of them does. scripts/bench.sh -scale 10 flights flies more.
 func TestManyFlights(t *testing.T) {
 	t.Parallel()
 	const flights = 300

@@ -283,7 +283,7 @@ else
 fi
 vulnerabilities
 if have shellcheck; then
-	step shellcheck shellcheck scripts/*.sh scripts/*.bash scripts/bench/*.sh examples/*.sh .ci/run
+	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
 else
 	skip shellcheck 'not installed'
 fi

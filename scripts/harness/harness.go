@@ -1,10 +1,5 @@
-// Package harness has the shared parts of the benchmarks and the attacks: it builds the program under test, starts
-// servers on loopback and stops them, measures contenders in turn, and compares the
-// result with a goal.
-//
-// A benchmark declares its own flags and calls [Main] with a function that starts
-// servers ([Bench.Mosquitto], [Bench.Serve], ...), measures ([Rounds]) and states its
-// goals ([Bench.AtLeast], [Bench.AtMost]).
+// Package harness has the shared parts of the benchmarks and the attacks: it builds the program
+// under test, starts servers on loopback and stops them.
 package harness
 
 import (
@@ -14,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,7 +19,7 @@ import (
 	"time"
 )
 
-// A Bench is one run of a benchmark.
+// A Bench is one run of a program that measures sscli.
 type Bench struct {
 	SSCLI string // path of the program under test
 	Dir   string // scratch directory, removed at the end
@@ -32,34 +28,56 @@ type Bench struct {
 	servers []*exec.Cmd
 }
 
-// Main parses the flags, runs a benchmark for at most limit, which the flag -limit overrides, and
-// stops the servers it started. It exits with 2 if the benchmark could not be run, and with 1 if
-// the benchmark missed a goal. The named tools must be on the PATH.
-func Main(limit time.Duration, tools []string, run func(context.Context, *Bench) error) {
+// A failure is an error that ends the run; see [Check].
+type failure struct{ error }
+
+// Check ends the run if err is not nil: it panics, and [Try] or [Main] recovers. It must be called
+// on the goroutine that they called.
+func Check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// Must returns v, and ends the run if err is not nil, as [Check] does.
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// Try calls f and returns the error of a [Check] that failed in it.
+func Try(f func()) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	f()
+	return nil
+}
+
+// Main parses the flags, calls run for at most limit, which the flag -limit overrides, and
+// stops the servers it started. It exits with 2 if the run failed, and with 1 if it missed a goal.
+func Main(limit time.Duration, run func(context.Context, *Bench) error) {
 	sscli := flag.String("sscli", "", "sscli to measure (default: built from the current directory)")
 	flag.DurationVar(&limit, "limit", limit, "give up after this time")
 	flag.Parse()
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			exit(err)
-		}
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	b := Bench{SSCLI: *sscli}
 	if err := b.run(ctx, run); err != nil {
-		exit(err)
+		fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
+		os.Exit(2)
 	}
 	if b.missed {
 		os.Exit(1)
 	}
-}
-
-func exit(err error) {
-	fmt.Fprintf(os.Stderr, "%s: %v\n", filepath.Base(os.Args[0]), err)
-	os.Exit(2)
 }
 
 func (b *Bench) run(ctx context.Context, run func(context.Context, *Bench) error) (err error) {
@@ -69,19 +87,28 @@ func (b *Bench) run(ctx context.Context, run func(context.Context, *Bench) error
 	defer func() { err = errors.Join(err, os.RemoveAll(b.Dir)) }()
 	if b.SSCLI == "" {
 		b.SSCLI = filepath.Join(b.Dir, "sscli")
-		if err := Build(ctx, b.SSCLI, "./cmd/sscli"); err != nil {
+		if err := Build(ctx, "", b.SSCLI, "./cmd/sscli"); err != nil {
 			return err
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer b.wait()
-	defer cancel() // terminates the servers
-	return run(ctx, b)
+	defer func() {
+		cancel() // terminates the servers
+		for _, cmd := range b.servers {
+			_ = cmd.Wait() // an error is expected after the signal
+		}
+	}()
+	if failed := Try(func() { err = run(ctx, b) }); failed != nil {
+		return failed
+	}
+	return err
 }
 
-// Build builds a Go package or file into a program, with the flags of a release.
-func Build(ctx context.Context, program, source string) error {
+// Build builds a Go package or file of the module in dir into a program, with the flags of a
+// release. dir is the current directory if it is empty.
+func Build(ctx context.Context, dir, program, source string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w -X main.buildVersion=bench", "-o", program, source)
+	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	_, err := Run(cmd)
 	return err
@@ -101,57 +128,73 @@ func Run(cmd *exec.Cmd) (time.Duration, error) {
 	return took, nil
 }
 
-// Feed runs a program with n lines on its standard input. line is a format string; its operands are
-// the number of the line, from 0, and value.
-func Feed(cmd *exec.Cmd, n int, line, value string) error {
-	read, write := io.Pipe()
-	go func() { // ends when everything is written or the program ends
-		w := bufio.NewWriter(write)
-		var err error
-		for i := 0; i < n && err == nil; i++ {
-			_, err = fmt.Fprintf(w, line, i, value)
+// Start starts a server and waits until it prints a line that contains the text in ready. The
+// server is terminated by [Stop], or at the end of the run. Start discards what the server
+// prints later, except for standard error if cmd.Stderr is set.
+func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stdout = write
+	if cmd.Stderr == nil {
+		cmd.Stderr = write
+	}
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		read.Close()
+		return err
+	}
+	b.servers = append(b.servers, cmd)
+	var said strings.Builder
+	lines := bufio.NewScanner(read)
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), ready) {
+			go func() { // ends with the server
+				_, _ = io.Copy(io.Discard, read)
+				read.Close()
+			}()
+			return nil
 		}
-		write.CloseWithError(errors.Join(err, w.Flush()))
-	}()
-	cmd.Stdin = read
-	_, err := Run(cmd)
+	}
 	read.Close()
-	return err
+	return fmt.Errorf("%s ended: %s", cmd.Args[0], said.String())
 }
 
-// AtLeast prints a row of a Markdown table: the number of a goal in docs/performance.md,
-// what is measured, the medians of ours and of peer, the median of the ratios of ours to
-// peer in each round, the goal, and whether it is met. If peer is nil, the goal applies to
-// the median of ours.
-func (b *Bench) AtLeast(number, what string, ours, peer Figures, goal float64) {
-	b.row(number, what, ours, peer, "≥", goal, func(ratio float64) bool { return ratio >= goal })
+// Stop terminates a server and waits for its end.
+func Stop(cmd *exec.Cmd) {
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = cmd.Wait()                          // an error is expected after the signal
 }
 
-// AtMost is AtLeast for figures that should be small.
-func (b *Bench) AtMost(number, what string, ours, peer Figures, goal float64) {
-	b.row(number, what, ours, peer, "≤", goal, func(ratio float64) bool { return ratio <= goal })
-}
-
-func (b *Bench) row(number, what string, ours, peer Figures, sign string, goal float64, met func(float64) bool) {
-	ratio, beside := ours.Median(), ""
-	if peer != nil {
-		ratio, beside = ours.Over(peer), figure(peer.Median())
+// Memory returns a memory field of /proc/PID/status, such as VmHWM, in MiB.
+func Memory(pid int, field string) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory needs Linux's /proc: %w", err)
 	}
-	verdict := "met"
-	if !met(ratio) {
-		verdict = "**missed**"
-		b.Miss()
+	_, rest, _ := strings.Cut(string(status), field+":")
+	var kB float64
+	if _, err := fmt.Sscanf(rest, "%f kB", &kB); err != nil {
+		return 0, fmt.Errorf("%s of process %d: %w", field, pid, err)
 	}
-	fmt.Printf("| %s | %s | %s | %s | %.3g | %s %g | %s |\n", number, what, figure(ours.Median()), beside, ratio, sign, goal, verdict)
+	return kB / 1024, nil
 }
 
-// figure rounds f to three significant digits, or to an integer if f is at least 100.
-func figure(f float64) string {
-	if f >= 100 {
-		return fmt.Sprintf("%.0f", f)
+// FreePort returns a port on which nothing listens, for servers that cannot choose one.
+func FreePort() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
 	}
-	return fmt.Sprintf("%.3g", f)
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	return port, err
 }
 
-// Miss records a missed goal without printing anything.
+// Miss records a missed goal.
 func (b *Bench) Miss() { b.missed = true }

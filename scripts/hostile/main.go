@@ -41,7 +41,7 @@ func main() {
 	flag.IntVar(&s.clients, "clients", 200, "with -soak: how many clients")
 	flag.Float64Var(&s.rate, "rate", 5, "with -soak: messages a second of each client")
 	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "with -soak: seed of the random choices")
-	harness.Main(time.Hour, nil, func(ctx context.Context, b *harness.Bench) error {
+	harness.Main(time.Hour, func(ctx context.Context, b *harness.Bench) error {
 		if s.duration > 0 {
 			return s.run(ctx, b)
 		}

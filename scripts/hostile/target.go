@@ -59,8 +59,8 @@ func (t *target) scale(n int) int {
 
 // peak returns the largest resident memory of the server so far, in bytes.
 func (t *target) peak() (int64, error) {
-	kB, err := harness.Memory(t.cmd.Process.Pid, "VmHWM")
-	return int64(kB) * 1024, err
+	n, err := harness.Memory(t.cmd.Process.Pid, "VmHWM")
+	return int64(n * mib), err
 }
 
 // dial connects to the server. hangUp closes the connection if the attack has not closed it.
