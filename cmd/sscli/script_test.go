@@ -30,10 +30,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
-	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/testkit/systext"
+	"github.com/sscli/sscli/internal/testkit/viatest"
 	"github.com/sscli/sscli/internal/wire"
 )
 

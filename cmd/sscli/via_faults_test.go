@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
-	"github.com/sscli/sscli/cmd/sscli/internal/via/apiservertest"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/apiservertest"
 )
 
 // TestViaBroken: an error names the step, the cause and what to do, and nothing is sent.

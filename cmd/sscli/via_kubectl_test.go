@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
-	"github.com/sscli/sscli/cmd/sscli/internal/via/apiservertest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/apiservertest"
 )
 
 // A viaCluster is an API server, a broker with TLS and tokens in its cluster, and the environment

@@ -23,8 +23,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
-	"github.com/sscli/sscli/cmd/sscli/internal/via/viatest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/viatest"
 )
 
 func TestMain(m *testing.M) {

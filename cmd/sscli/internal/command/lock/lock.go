@@ -20,8 +20,6 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/status"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/trace"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/fence"
@@ -42,7 +40,7 @@ it. The version of the key is a fencing token for writes (--fence). Once a later
 has written a key with its own token, the store refuses to write that key with an older
 token.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
-	}, newRun(a), status.New(a), status.NewList(a), trace.New(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
+	}, newRun(a), newStatus(a), newList(a), newTrace(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
 }
 
 // lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.

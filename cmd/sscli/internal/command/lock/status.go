@@ -1,6 +1,6 @@
 // Package status has the commands `sscli lock status` and `sscli lock list`, which show who holds
 // locks, and how often the holders renew them.
-package status
+package lock
 
 import (
 	"cmp"
@@ -16,16 +16,16 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
 // New returns the command `sscli lock status`.
-func New(a *app.App) *cobra.Command {
+func newStatus(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
 		Use:   "status NAME",
@@ -55,7 +55,7 @@ lease may be longer than 90s.`,
 					err = readings[0].err
 				}
 				if err != nil {
-					return lockError(name, err)
+					return statusError(name, err)
 				}
 				result := readings[0].status
 				if err := a.Emit(result); err != nil {
@@ -73,7 +73,7 @@ lease may be longer than 90s.`,
 }
 
 // NewList returns the command `sscli lock list`.
-func NewList(a *app.App) *cobra.Command {
+func newList(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN | NAME...]",
@@ -149,7 +149,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 	var rows []format.Row
 	for _, r := range readings {
 		if r.err != nil {
-			err := lockError(r.status.Name, r.err)
+			err := statusError(r.status.Name, r.err)
 			if ctx.Err() != nil {
 				return err // all later locks have this error too
 			}
@@ -183,7 +183,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 
 // lockError adds the name of a lock to an error. After a signal, the error does not mention the
 // interrupted request.
-func lockError(name string, err error) error {
+func statusError(name string, err error) error {
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {
 		err = e
 	}

@@ -2,7 +2,7 @@
 //
 // [New] makes the command. Package locklog turns the events of a watch, or of a recording, into
 // statements about locks. This package prints the statements, and decides when to end.
-package trace
+package lock
 
 import (
 	"bufio"
@@ -21,9 +21,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -31,7 +31,7 @@ import (
 	"github.com/sscli/sscli/internal/files"
 )
 
-type flags struct {
+type traceFlags struct {
 	guards      []string
 	ttl, forDur config.Text
 	from, svg   config.Text
@@ -43,8 +43,8 @@ type flags struct {
 }
 
 // New returns the command `sscli lock trace`.
-func New(a *app.App) *cobra.Command {
-	var f flags
+func newTrace(a *app.App) *cobra.Command {
+	var f traceFlags
 	cmd := &cobra.Command{
 		Use:   "trace NAME...",
 		Short: "Watch locks and print what happens to them",
@@ -72,7 +72,7 @@ watch -o json printed. Without NAME, it shows all keys of the recording.`,
 			if err := f.check(); err != nil {
 				return err
 			}
-			return run(cmd.Context(), a, f)
+			return runTrace(cmd.Context(), a, f)
 		},
 	}
 	fs := cmd.Flags()
@@ -87,7 +87,7 @@ watch -o json printed. Without NAME, it shows all keys of the recording.`,
 }
 
 // check parses the durations, and checks the operands and the combination of flags.
-func (f *flags) check() (err error) {
+func (f *traceFlags) check() (err error) {
 	if f.lease, err = usage.PositiveDuration("--ttl", f.ttl); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (f *flags) check() (err error) {
 }
 
 // run prints what happens to the locks and, when the trace ends, the chart.
-func run(ctx context.Context, a *app.App, f flags) error {
+func runTrace(ctx context.Context, a *app.App, f traceFlags) error {
 	t := &tracer{app: a, f: f, outage: app.Outage{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
 		t.chart = &locklog.Chart{}
@@ -136,7 +136,7 @@ func run(ctx context.Context, a *app.App, f flags) error {
 
 type tracer struct {
 	app     *app.App
-	f       flags
+	f       traceFlags
 	history *locklog.History
 	chart   *locklog.Chart // nil without --timeline and --svg
 	merge   bool           // print the renewals of one holder as one line

@@ -1,4 +1,4 @@
-package trace
+package lock
 
 import (
 	"os"
@@ -24,13 +24,13 @@ const recording = `{"op":"initial","key":"deploy","found":false,"time":"2023-10-
 `
 
 // runTrace runs lock trace; store nil = without a broker.
-func runTrace(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
+func traceLocks(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	env := make(map[string]string)
 	if store != nil {
 		env["SSCLI_URL"] = store.URL()
 	}
-	return apptest.Run(t, []app.Command{{Name: "trace", New: New}}, env, append([]string{"trace"}, args...)...)
+	return apptest.Run(t, []app.Command{{Name: "trace", New: newTrace}}, env, append([]string{"trace"}, args...)...)
 }
 
 // write writes a file in a new directory.
@@ -58,7 +58,7 @@ func TestRecording(t *testing.T) {
 		{"the last renewal is printed", "deploy -n 2 -o human", []string{"free deploy", "acquired deploy", "renewed deploy", "end count,"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			code, stdout, stderr := runTrace(t, nil, append(strings.Fields(tt.args), "--from", from)...)
+			code, stdout, stderr := traceLocks(t, nil, append(strings.Fields(tt.args), "--from", from)...)
 			var got []string
 			for line := range strings.Lines(stdout) {
 				words := strings.Fields(line)
@@ -77,7 +77,7 @@ func TestRecording(t *testing.T) {
 // TestPicture: --svg draws all that was printed, also if -n ends the trace.
 func TestPicture(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "deploy.svg")
-	code, _, stderr := runTrace(t, nil, "deploy", "-n", "1", "--from", write(t, "watch.jsonl", recording), "--svg", svg)
+	code, _, stderr := traceLocks(t, nil, "deploy", "-n", "1", "--from", write(t, "watch.jsonl", recording), "--svg", svg)
 	picture, err := os.ReadFile(svg)
 	if err != nil || code != 0 || !strings.Contains(string(picture), "<title>Lock deploy</title>") || !strings.Contains(string(picture), "job-1") {
 		t.Errorf("exit code %d, %v, %s\n%s", code, err, stderr, picture)
@@ -88,7 +88,7 @@ func TestPicture(t *testing.T) {
 func TestWatch(t *testing.T) {
 	store := emulator.Start(t)
 	apptest.Put(t, store, "build", "job-7")
-	code, stdout, stderr := runTrace(t, store, "build", "--for", "1ms", "--timeline", "-o", "raw")
+	code, stdout, stderr := traceLocks(t, store, "build", "--for", "1ms", "--timeline", "-o", "raw")
 	for _, want := range []string{"held\tbuild\tjob-7\t", "end\tfor\n", "hold\tbuild\tjob-7\t"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)
@@ -112,7 +112,7 @@ func TestUsage(t *testing.T) {
 		{"build --svg nowhere/build.svg", "--svg: stat nowhere: no such file or directory"},
 		{"--from " + text, "--from: " + text + ", line 1: expected a JSON object, as lock trace -o json and watch -o json print"},
 	} {
-		code, stdout, stderr := runTrace(t, nil, strings.Fields(tt.args)...)
+		code, stdout, stderr := traceLocks(t, nil, strings.Fields(tt.args)...)
 		if code != 2 || stdout != "" || !strings.HasPrefix(systext.Unix(stderr), "sscli: "+tt.want) {
 			t.Errorf("trace %s: exit code %d, %q, %q, want 2 and %q", tt.args, code, stdout, stderr, tt.want)
 		}

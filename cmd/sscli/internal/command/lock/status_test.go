@@ -1,4 +1,4 @@
-package status_test
+package lock_test
 
 import (
 	"regexp"
