@@ -27,7 +27,7 @@ type goPackage struct {
 
 // forTests are packages that help tests and do not ship.
 func forTests() []string {
-	return []string{rooms + "apptest", rooms + "via/viatest", rooms + "via/apiservertest"}
+	return []string{rooms + "apptest"}
 }
 
 func packages(t *testing.T) []goPackage {
@@ -98,7 +98,6 @@ fault                internal/mqtt internal/wire client internal/neterr format s
 help                 format config fault
 usage                internal/files format repl config fault
 app                  internal/mqtt internal/wait client internal/observe emulator format signals suggest terminal trace config certs via fault
-fence                internal/files internal/wire client format config fault
 accounts             internal/files emulator config certs fault app
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait client fault app
@@ -107,16 +106,14 @@ records              internal/files format fault
 dataset              format fault records
 dataflow             suggest dataset
 cmdline              format repl suggest config fault help usage app complete
-verb                 internal/wire client format repl config fault usage app fence complete bulkread
+verb                 internal/files internal/wire client format repl config fault usage app complete bulkread
 directive            internal/wait format repl config fault usage app
 lineinput            internal/files client repl fault
 sources              internal/files client format repl config fault bulkread records lineinput
-locklog              client format
 statestorecli        internal/files client format config fault usage app verb
 
-command/completion   fault usage app complete
 command/ping         internal/wait internal/wire client format config fault usage app
-command/verbs        internal/files internal/wire client format repl suggest config fault usage app fence bulkread verb
+command/verbs        internal/files internal/wire client format repl suggest config fault usage app bulkread verb
 command/batch        internal/files internal/wait client format repl signals fault usage app cmdline verb directive lineinput command/ping command/verbs
 command/export       internal/files client format config fault app complete bulkread
 command/importcmd    client format usage app bulkread lineinput command/batch
@@ -128,22 +125,20 @@ command/lock/status  client format signals config fault usage app bulkread lockl
 command/lock         internal/wire client format signals process config fault usage app fence command/lock/trace command/lock/status
 command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield verb command/lock
 command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow verb
-command/datasetcmd   client format suggest config fault usage app fence complete jsonfield records dataset verb command/datasetcmd/check
+command/datasetcmd   client format suggest config fault usage app complete jsonfield records dataset verb command/datasetcmd/check
 command/watch        client format signals process terminal config fault usage app complete jsonfield
-command/explain      internal/wire client format config fault app fence complete
+command/explain      internal/wire client format config fault app complete verb
 command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault app accounts sources command/ping
-command/forward      internal/files client format process config certs via fault app
-command/pod          config fault usage app
 command/gateway      internal/wait internal/wire client internal/observe internal/redis format process config certs fault app accounts
 command/top          internal/wait internal/wire client format signals terminal trace config fault app complete bulkread
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
 command/contextcmd   client format config fault usage app complete
-command/version      format usage app
-command/man          fault help usage app cmdline command/version
+command/cluster      internal/files client format process config certs via fault usage app
+command/self         format fault help usage app complete cmdline
 
-cmd/sscli            format signals process help app cmdline verb statestorecli command/completion command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/forward command/pod command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/version command/man
+cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -45,7 +45,7 @@ locks() {
 
 locks
 [ "${1-}" != -locks ] || exit 0
-go test -race -count 20 ./cmd/sscli/internal/process ./cmd/sscli/internal/fence ./internal/files ./internal/neterr
+go test -race -count 20 ./cmd/sscli/internal/process ./cmd/sscli/internal/verb ./internal/files ./internal/neterr
 scripts/check.sh
 
 cat <<'END'

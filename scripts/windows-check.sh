@@ -96,7 +96,7 @@ if [ ${#packages[@]} -gt 0 ]; then
 	tests "${packages[@]}" "${flags[@]}"
 elif [ "$*" = -short ]; then
 	mapfile -t packages < <(printf '%s\n' "${all[@]}" |
-		grep -E '/internal/(config|fence|files|mqtt|neterr|process|sources|terminal)$')
+		grep -E '/internal/(config|files|mqtt|neterr|process|sources|terminal|verb)$')
 	tests "${packages[@]}"
 	tests -run '^(TestLockChaos|TestConsoleClosed|TestPrivateFiles)$' ./cmd/sscli -chaos-rounds=4
 	tests -run "^TestScript\$/^($scripts)\$" ./cmd/sscli

@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/self"
 )
 
 func manualPages(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := man.WritePages(cmdline.NewRoot(newApp()), dir, man.Edition{Date: "2026-09-21"}); err != nil {
+	if err := self.WritePages(cmdline.NewRoot(newApp()), dir, self.Edition{Date: "2026-09-21"}); err != nil {
 		t.Fatal(err)
 	}
 	return dir

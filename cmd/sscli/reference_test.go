@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/self"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
@@ -49,13 +49,13 @@ written in any case. The [flags of all commands](#flags-of-all-commands) are at 
 `)
 	for _, g := range root.Groups() {
 		fmt.Fprintf(&b, "\n%s\n\n| | |\n| --- | --- |\n", strings.TrimSuffix(g.Title, ":"))
-		for _, cmd := range man.Documented(root)[1:] {
+		for _, cmd := range self.Documented(root)[1:] {
 			if cmd.Parent() == root && cmd.GroupID == g.ID {
 				fmt.Fprintf(&b, "| [%s](#%s) | %s |\n", cmd.Name(), anchor(cmd), markdown(cmd.Short))
 			}
 		}
 	}
-	for _, cmd := range man.Documented(root)[1:] {
+	for _, cmd := range self.Documented(root)[1:] {
 		if !cmd.IsAdditionalHelpTopicCommand() {
 			section(&b, cmd)
 		}
@@ -65,7 +65,7 @@ written in any case. The [flags of all commands](#flags-of-all-commands) are at 
 	return b.String()
 }
 
-func anchor(cmd *cobra.Command) string { return man.PageName(cmd) }
+func anchor(cmd *cobra.Command) string { return self.PageName(cmd) }
 
 func section(b *strings.Builder, cmd *cobra.Command) {
 	level := "##"
@@ -77,7 +77,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 	if long == "" {
 		long = cmd.Short + "."
 	}
-	for _, part := range man.Blocks(long) {
+	for _, part := range self.Blocks(long) {
 		b.WriteString("\n")
 		switch {
 		case part.Rows != nil:
@@ -99,7 +99,7 @@ func section(b *strings.Builder, cmd *cobra.Command) {
 		flagTable(b, flags)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "\n```sh\n%s\n```\n", man.Outdent(cmd.Example))
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", self.Outdent(cmd.Example))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestHelp(t *testing.T) {
 // TestHelpDefaults: what --help prints of a default says something.
 func TestHelpDefaults(t *testing.T) {
 	t.Parallel()
-	for _, cmd := range man.Documented(cmdline.NewRoot(newApp())) {
+	for _, cmd := range self.Documented(cmdline.NewRoot(newApp())) {
 		for line := range strings.Lines(cmd.UsageString()) {
 			if strings.Contains(line, "(default )") || strings.Contains(line, `(default "0s")`) {
 				t.Errorf("%s: %s", cmd.CommandPath(), line)

@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/completion"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/cluster"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
@@ -15,19 +15,16 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/explain"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/forward"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/gateway"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/hlc"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/man"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/pod"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/self"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/top"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/watch"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 )
@@ -54,16 +51,16 @@ func table() []app.Command {
 	}, rows(verbs.Diagnostics()), []app.Command{
 
 		{Name: "serve", New: serve.New},
-		{Name: "forward", New: forward.New},
-		{Name: "pod", New: pod.New},
+		{Name: "forward", New: cluster.NewForward},
+		{Name: "pod", New: cluster.NewPod},
 		{Name: "gateway", New: gateway.New},
 
 		{Name: "context", New: contextcmd.New},
 		{Name: "shell", New: shell.New},
 		{Name: "batch", New: batch.New},
-		{Name: "completion", New: completion.New},
-		{Name: "man", New: man.New},
-		{Name: "version", New: version.New},
+		{Name: "completion", New: self.NewCompletion},
+		{Name: "man", New: self.NewMan},
+		{Name: "version", New: self.NewVersion},
 	})
 }
 

@@ -1,182 +1,209 @@
 package verb
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
+	"sync"
+
+	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// send sends the only command of a request. With --force-fence it overrides the key's fencing
-// token. The error for a refused or missing token has details about the key's token.
-func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
-	c := req.Commands[0]
-	if req.Force {
-		return force(ctx, a, do, c)
-	}
-	reply, err := do(ctx, c)
-	if err != nil && (isLower(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
-		err = aboutFence(ctx, a, do, c, err)
-	}
-	if r, ok := reply.(client.VDelResult); ok && r.Found && !r.Deleted {
-		noteNewline(ctx, a, do, c)
-	}
-	return reply, err
+// A FenceFile holds the current token of a lock for the command under `lock run`. `lock run` creates it,
+// writes each new token to it, and empties it when the lock is lost. An sscli with `--fence lock` in that
+// command reads either a whole token, or an empty file and then sends nothing. Only this user can read it. Its methods may be called
+// concurrently.
+type FenceFile struct {
+	Path string
+
+	mu      sync.Mutex
+	emptied bool // Empty was called
 }
 
-// force writes a key although a fencing token protects it. The store does not check where a token
-// comes from (protocol.md 4), so force sends the key's version as the token. The version is newer
-// than the stored token, unless that token is from the future. If the store refuses the version,
-// force tries the current time, and then later times in growing steps, because a token that is later
-// than necessary would lock out the lock's holders for longer.
-func force(ctx context.Context, a *app.App, do sender, c client.Command) (client.Result, error) {
-	if c.Key() == "" {
-		return do(ctx, c)
+// NewFenceFile chooses a random path, and creates nothing. [FenceFile.Create] makes the directory and the file
+// later, when the guard process already knows which directory to remove.
+func NewFenceFile() *FenceFile {
+	return &FenceFile{Path: filepath.Join(os.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
+}
+
+// Create creates the directory and the empty file.
+func (f *FenceFile) Create() error {
+	if err := os.Mkdir(filepath.Dir(f.Path), 0o700); err != nil {
+		return err
 	}
-	got, err := do(ctx, client.Get(c.Key()))
-	if err != nil {
-		return nil, fmt.Errorf("the version of the key, for --force-fence: %w", err)
+	return f.replace("")
+}
+
+// Write replaces the token. It does nothing after Empty.
+func (f *FenceFile) Write(token string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.emptied {
+		return nil
 	}
-	now := got.(client.GetResult)
-	if !now.Found {
-		return do(ctx, c) // a missing key has no token
+	return f.replace(token + "\n")
+}
+
+// Empty empties the file. Later calls to Write do nothing.
+func (f *FenceFile) Empty() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.emptied {
+		return nil
 	}
-	written, token := now.Version, now.Version
-	if token.IsZero() {
-		if token, err = tokenAfter(token); err != nil {
-			return nil, err
+	f.emptied = true
+	return f.replace("")
+}
+
+// replace writes a new file and renames it, so that a reader never finds a partial token.
+func (f *FenceFile) replace(text string) error {
+	next := f.Path + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return files.RetryBusy(func() error { return os.Rename(next, f.Path) })
+}
+
+// Remove removes the file and its directory.
+func (f *FenceFile) Remove() error {
+	return files.RetryBusy(func() error { return os.RemoveAll(filepath.Dir(f.Path)) })
+}
+
+// currentFence returns the current token of the innermost `lock run` around this process.
+func currentFence() (wire.Version, error) {
+	path := os.Getenv(EnvFenceFile)
+	if path == "" {
+		return wire.Version{}, &fault.UsageError{
+			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
+			Hint: "sscli lock run LOCK -- sscli … --fence lock",
 		}
 	}
-	reply, err := do(ctx, c.WithFence(token))
-	if isLower(err) {
-		if token, err = tokenAfter(token); err != nil {
-			return nil, err
-		}
-		reply, err = do(ctx, c.WithFence(token))
-	}
-	latest := fence.Latest(written).UnixMilli() + 1
-	for step := int64(1000); isLower(err) && !written.IsZero() && token.Wall < latest; step *= 2 {
-		token = wire.Version{Wall: min(token.Wall+step, latest), Node: "sscli"}
-		reply, err = do(ctx, c.WithFence(token))
-	}
-	if err == nil {
-		a.Warn(format.Brief(c.Key())+" "+forced(c, token), "")
-	}
-	return reply, err
-}
-
-// forced returns a text that says what a write with --force-fence did with the token.
-func forced(c client.Command, token wire.Version) string {
-	switch now := time.Now(); {
-	case c.Verb() == wire.VerbDel || c.Verb() == wire.VerbVDel:
-		return "may have had a fencing token and has none now: the holder of its lock writes without protection"
-	case token.Time().After(now):
-		return "was written with the token " + token.String() + ", because its token was from the future: holders of its lock can write again after " + fence.When(token.Time(), now)
-	}
-	return "was written with the token " + token.String() + ": a holder of its lock with an older token is fenced out"
-}
-
-func isLower(err error) bool { return fault.IsStoreError(wire.ErrorFenceLower)(err) }
-
-// tokenAfter returns a token that is newer than token. Its time is now, or the time of token if that is
-// later.
-func tokenAfter(token wire.Version) (wire.Version, error) {
-	clock := wire.NewClock("sscli", time.Now)
-	err := clock.Observe(token)
-	if err == nil {
-		token, err = clock.Tick()
+	var text []byte
+	err := files.RetryBusy(func() (err error) {
+		text, err = os.ReadFile(path)
+		return err
+	})
+	token := strings.TrimSuffix(string(text), "\n")
+	if err == nil && token == "" {
+		err = fmt.Errorf("%s is empty", path)
 	}
 	if err != nil {
-		return token, fmt.Errorf("the local clock: %w", err)
+		return wire.Version{}, lost(err)
+	}
+	v, err := wire.ParseToken(token)
+	if err != nil {
+		return wire.Version{}, lost(fmt.Errorf("%s: %w", path, err))
+	}
+	return v, nil
+}
+
+// lost returns the error for a fence file without a token.
+func lost(err error) error { return fault.About(os.Getenv(EnvLockName), &noFenceError{err}) }
+
+// A noFenceError means that the fence file has no token, so the lock was lost.
+type noFenceError struct{ err error }
+
+func (e *noFenceError) Error() string {
+	return "--fence lock: nothing was sent, the lock was lost: " + e.err.Error()
+}
+
+// Unwrap returns the cause, and a LockLostError, whose lock the hint names.
+func (e *noFenceError) Unwrap() []error {
+	return []error{e.err, &client.LockLostError{Name: os.Getenv(EnvLockName)}}
+}
+
+// The environment variables of a command that runs under a lock.
+const (
+	EnvLockName  = "SSCLI_LOCK_NAME"
+	EnvFence     = "SSCLI_FENCE"
+	EnvFenceFile = "SSCLI_FENCE_FILE"
+)
+
+// HolderVariable is the environment variable for the holder name in `lock acquire`, `lock renew` and
+// `lock release`. `lock run` sets it for its command.
+const HolderVariable = "SSCLI_LOCK_HOLDER"
+
+// FenceFlags holds the fencing flags of a command that writes. A command binds them, and calls Options
+// after it has parsed its operands.
+type FenceFlags struct {
+	token config.Text
+	Force bool // --force-fence
+}
+
+// fenceOfLock is the value of --fence that stands for the token of the surrounding `lock run`.
+const fenceOfLock = "lock"
+
+// Bind adds the flags to fs.
+func (f *FenceFlags) Bind(fs *pflag.FlagSet) {
+	fs.Var(&f.token, "fence", "fencing `TOKEN`: the version of the lock that protects the key, @FILE to read it from FILE, or lock for the token of the surrounding lock run")
+	fs.BoolVar(&f.Force, "force-fence", false, "override the fencing token of the key, and fence out the holder of its lock")
+}
+
+// Options returns the write options with the token of --fence; --force-fence does not change them.
+// With --fence lock, Options reads the fence file, so call it right before sending.
+func (f *FenceFlags) Options() (client.WriteOptions, error) {
+	switch {
+	case f.Force && f.token != "":
+		return client.WriteOptions{}, fault.Usagef("--fence and --force-fence: use one of them")
+	case f.token == "":
+		return client.WriteOptions{}, nil
+	}
+	token, err := ParseFence(string(f.token))
+	return client.WriteOptions{Fence: token}, err
+}
+
+// ParseFence returns the token for a value of --fence: a token, "lock" for the token in the fence file, or
+// @FILE for the token in FILE.
+func ParseFence(text string) (wire.Version, error) {
+	if text == fenceOfLock {
+		return currentFence()
+	}
+	from := ""
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		if name == os.Getenv(EnvFenceFile) {
+			return currentFence()
+		}
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("--fence: %w", err)}
+		}
+		text, from = strings.TrimRight(string(content), "\r\n"), name+": "
+	}
+	token, err := wire.ParseToken(text)
+	if err != nil {
+		return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("%s%w", from, err), Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
 	}
 	return token, nil
 }
 
-// aboutFence adds details to the error for a refused or missing token: when the key was written,
-// whether the key's token is from the future, and who holds the lock of the surrounding `lock run`.
-// The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing, so
-// that the trace shows only the user's request.
-func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, refused error) error {
-	if a.Settings.Trace || a.Settings.TraceFile != "" {
-		return refused
+// CheckFence is like [CheckFenceKey], for the key of a command that has a token.
+func CheckFence(c client.Command) error {
+	if c.Fence() == "" {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	var known []string
-	hint := "" // empty = the hint in the table of package fault
-	lock, _ := a.Env(fence.EnvLockName)
-	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
-		version := now.Info().Version
-		known = append(known, fmt.Sprintf("the key was last written at %s (%s); the store does not show its token", version, age(version)))
-		token, err := wire.ParseToken(c.Fence())
-		if isLower(refused) && err == nil && fence.IsFromFuture(version, token) {
-			known = append(known, fence.AboutFuture(version, time.Now()))
-			hint = fence.FutureHint(version, lock != "", "--force-fence in place of --fence", time.Now())
-		}
-	}
-	if lock != "" {
-		if hint == "" && c.Fence() == "" {
-			hint = "the same command with --fence lock, if lock " + format.BriefShWord(lock) + " protects the key"
-		}
-		if held, err := do(ctx, client.Get(lock)); err == nil {
-			known = append(known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
-		}
-	}
-	if len(known) == 0 {
-		return refused
-	}
-	refused = fmt.Errorf("%w; %s", refused, strings.Join(known, "; "))
-	if hint != "" {
-		refused = &fault.NextError{Err: refused, Hint: hint}
-	}
-	return refused
+	return CheckFenceKey(c.Key())
 }
 
-func age(v wire.Version) string { return format.Age(time.Since(v.Time())) }
-
-// aboutLock returns a text that says who holds the lock of the surrounding `lock run` and, if the
-// lock's token is newer than token, by how much. held is the result of reading the lock's key.
-func aboutLock(a *app.App, name string, held client.GetResult, token string) string {
-	if !held.Found {
-		return fmt.Sprintf("lock %s is free now", format.Brief(name))
+// CheckFenceKey returns a usage error if a key is the lock of the surrounding `lock run`. Tokens are for
+// other keys: a write to the lock itself with a token would fence the lock, and then nobody could
+// renew, release or acquire it.
+func CheckFenceKey(key string) error {
+	if name := os.Getenv(EnvLockName); name == "" || name != key {
+		return nil
 	}
-	who := format.Quote(string(held.Value))
-	if ours, _ := a.Env(fence.HolderVariable); ours == string(held.Value) {
-		who = "the lock run around this command"
-	}
-	text := fmt.Sprintf("lock %s is held by %s, with the token %s (%s)", format.Brief(name), who, held.Version, age(held.Version))
-	if v, err := wire.ParseToken(token); err == nil && v.Compare(held.Version) < 0 {
-		text += ", which is newer than yours by " + strings.TrimSuffix(format.Age(held.Version.Time().Sub(v.Time())), " ago")
-	}
-	return text
-}
-
-// noteNewline prints a note if the value given to VDEL differs from the stored one only by newlines at
-// the end. It does nothing with --quiet, or with a trace, so that the trace shows only the user's request.
-func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
-	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	reply, err := do(ctx, client.Get(c.Key()))
-	if err != nil {
-		return // the VDEL was answered, and the note is optional
-	}
-	stored, given := string(reply.(client.GetResult).Value), c.Value()
-	switch {
-	case stored == given:
-	case strings.TrimRight(stored, "\r\n") != strings.TrimRight(given, "\r\n"):
-	case len(stored) > len(given):
-		a.Inform(fmt.Sprintf("the value of %s differs only by a newline at its end, which VALUE does not have", format.Brief(c.Key())))
-	default:
-		a.Inform(fmt.Sprintf("the value of %s differs only by a newline at the end of VALUE", format.Brief(c.Key())))
+	return &fault.UsageError{
+		Err:  fmt.Errorf("%s is the lock of the surrounding lock run: a write of it with a token would end the lock", format.Brief(key)),
+		Hint: "write another key with the token; if it is a key of another store: env -u " + EnvLockName + " sscli …",
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
@@ -20,7 +19,7 @@ import (
 
 // SetFlags are the flags of `set`. Other commands that write keys have some of them.
 type SetFlags struct {
-	fence.Flags
+	FenceFlags
 	nx, nex, persist bool
 	px, ttl, file    config.Text
 }
@@ -33,7 +32,7 @@ func (f *SetFlags) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.ttl, "ttl", "make the key expire after `DURATION`, such as 500ms or 2m")
 	fs.BoolVar(&f.persist, "persist", false, "ask the broker to keep the entry on disk")
 	fs.VarP(&f.file, "file", "f", "read the value from `FILE`")
-	f.Flags.Bind(fs)
+	f.FenceFlags.Bind(fs)
 }
 
 // Parse parses the operands of `set`; see Verb.Parse.
@@ -158,7 +157,7 @@ func (f *SetFlags) Options() (client.SetOptions, error) {
 			return options, fault.Usagef("--ttl %s: expected whole milliseconds, at least 1ms", f.ttl)
 		}
 	}
-	options.WriteOptions, err = f.Flags.Options()
+	options.WriteOptions, err = f.FenceFlags.Options()
 	return options, err
 }
 

@@ -35,7 +35,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -157,7 +156,7 @@ func (r Request) Check(output string) error {
 		if err := r.Commands[i].Check(); err != nil {
 			return &fault.UsageError{Err: err}
 		}
-		if err := fence.Check(r.Commands[i]); err != nil {
+		if err := CheckFence(r.Commands[i]); err != nil {
 			return err
 		}
 	}

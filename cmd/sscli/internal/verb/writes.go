@@ -8,7 +8,6 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 )
 
 // Writes sends writes to many keys, and passes their outcomes to the caller in the order of the calls
@@ -42,7 +41,7 @@ func NewWrites(s *client.Session, timeout time.Duration) *Writes {
 // error of done, or one that is not about this key, is returned by Add or Finish.
 func (w *Writes) Add(ctx context.Context, c client.Command, done func(Answer) error) error {
 	item := &write{command: c, done: done}
-	err := fence.Check(c)
+	err := CheckFence(c)
 	if err == nil {
 		item.f, err = w.pipe.Queue(ctx, c)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -80,7 +79,7 @@ type loader struct {
 	key        string
 	file       string
 	reader     readFlags
-	fence      fence.Flags
+	fence      verb.FenceFlags
 	persist    bool
 	dryRun     bool
 	allowEmpty bool

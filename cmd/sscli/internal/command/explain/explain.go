@@ -23,7 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -78,8 +78,8 @@ cannot be known.`,
 			}
 			if token != "" {
 				var err error
-				if f.token, err = fence.Token(string(token)); err == nil {
-					err = fence.CheckKey(f.key)
+				if f.token, err = verb.ParseFence(string(token)); err == nil {
+					err = verb.CheckFenceKey(f.key)
 				}
 				if err != nil {
 					return err

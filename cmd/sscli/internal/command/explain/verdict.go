@@ -6,7 +6,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -87,10 +87,10 @@ func (f facts) verdict() format.Explanation {
 		return decide(refused, ruleRequired, "if the key is written under lock "+lock+", it is fenced, and refuses every write without a token", run)
 	case f.version.IsZero():
 		return decide(unknown, "", "the store sent no version of the key to compare the token with", ask)
-	case f.token.Compare(f.version) >= 0 && !f.token.Time().Before(fence.Latest(f.version)):
+	case f.token.Compare(f.version) >= 0 && !f.token.Time().Before(verb.LatestFence(f.version)):
 		return decide(passes, ruleNewer, "the token is more than a minute newer than the last write of the key, so the key has no newer token", "")
 	case f.token.Compare(f.version) >= 0:
-		return decide(unknown, "", "the token is newer than the last write of the key, so it passes unless a clock was ahead then: the key's token can be as late as "+fence.When(fence.Latest(f.version), f.now), ask)
+		return decide(unknown, "", "the token is newer than the last write of the key, so it passes unless a clock was ahead then: the key's token can be as late as "+verb.FenceTime(verb.LatestFence(f.version), f.now), ask)
 	case f.lock == "":
 		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read", ask)
 	case !f.held:
@@ -125,9 +125,9 @@ func (f facts) answered() (verdict, rule, why, hint string) {
 		return refused, ruleRequired, "the key is fenced: the store refuses a write without a token", f.run()
 	case kind == wire.ErrorFenceAhead:
 		return refused, ruleAhead, "the token is more than a minute ahead of the store's clock", f.parse()
-	case fence.IsFromFuture(f.version, f.token):
+	case verb.IsFenceFromFuture(f.version, f.token):
 		force := "sscli set " + format.ShWord(f.key) + " … --force-fence"
-		return refused, ruleLower, fence.AboutFuture(f.version, f.now), fence.FutureHint(f.version, false, force, f.now)
+		return refused, ruleLower, verb.AboutFutureFence(f.version, f.now), verb.FutureFenceHint(f.version, false, force, f.now)
 	}
 	return refused, ruleLower, "the key has a newer token than yours: the lock was lost, or renewed, since yours was issued", f.run()
 }
@@ -165,7 +165,7 @@ func (f facts) isAhead() bool {
 			clock = v.Time()
 		}
 	}
-	return f.token.Time().Sub(clock) > fence.MaxAhead
+	return f.token.Time().Sub(clock) > verb.MaxFenceAhead
 }
 
 // compare returns "older", "equal" or "newer": how version a relates to version b. It returns "" if

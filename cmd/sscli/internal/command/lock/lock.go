@@ -22,9 +22,9 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -63,7 +63,7 @@ func (f *lockFlags) bindWait(fs *pflag.FlagSet) {
 
 // bindHolder binds --holder, for the commands that do not generate the name of the holder.
 func (f *lockFlags) bindHolder(fs *pflag.FlagSet) {
-	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+fence.HolderVariable+"]")
+	fs.Var(&f.holder, "holder", "the holder's `NAME`, which nobody else may use ["+verb.HolderVariable+"]")
 }
 
 // bindHold binds the flags of the commands that acquire a lock and renew it. grace is the usage text
@@ -109,11 +109,11 @@ func (f *lockFlags) options() (o client.LockOptions, err error) {
 // environment.
 func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 	if f.holder == "" {
-		name, _ := a.Env(fence.HolderVariable)
+		name, _ := a.Env(verb.HolderVariable)
 		f.holder = config.Text(name)
 	}
 	if f.holder == "" {
-		return client.LockOptions{}, fault.Usagef("no holder: use --holder NAME or %s, with a name that nobody else uses", fence.HolderVariable)
+		return client.LockOptions{}, fault.Usagef("no holder: use --holder NAME or %s, with a name that nobody else uses", verb.HolderVariable)
 	}
 	return f.options()
 }

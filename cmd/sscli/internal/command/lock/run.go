@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
@@ -90,16 +90,16 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	if err := client.Get(f.name).Check(); err != nil {
 		return &fault.UsageError{Err: err}
 	}
-	if around, ok := a.Env(fence.EnvLockName); ok && around == f.name {
+	if around, ok := a.Env(verb.EnvLockName); ok && around == f.name {
 		return &fault.UsageError{
 			Err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", format.Brief(f.name)),
-			Hint: "if it is the lock of another store: env -u " + fence.EnvLockName + " sscli lock run …",
+			Hint: "if it is the lock of another store: env -u " + verb.EnvLockName + " sscli lock run …",
 		}
 	}
 	if err := a.Confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {
 		return err
 	}
-	file := fence.NewFile()
+	file := verb.NewFenceFile()
 	defer func() { err = errors.Join(err, file.Remove()) }()
 	r := &lockRun{reporter: newReporter(a, "the command gets TERM"), file: file, tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
@@ -128,8 +128,8 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 		s = config.Settings{Address: address}
 	}
 	set, drop := s.Environ()
-	set[fence.EnvLockName], set[fence.HolderVariable] = l.Name(), string(l.Holder())
-	set[fence.EnvFence] = l.Token().String()
+	set[verb.EnvLockName], set[verb.HolderVariable] = l.Name(), string(l.Holder())
+	set[verb.EnvFence] = l.Token().String()
 	return process.Environ(set, drop...)
 }
 
@@ -139,7 +139,7 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 type lockRun struct {
 	*reporter
 	guarded *process.Guarded
-	file    *fence.File
+	file    *verb.FenceFile
 	held    bool        // leased was called; only leased uses it
 	tokens  chan string // the newest token, for refresh
 }
@@ -161,7 +161,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	err := context.Cause(ctx)
 	if err == nil {
 		env := lockedEnviron(r.app, so.Address, r.lock)
-		end, err = r.guarded.Run(append(env, fence.EnvFenceFile+"="+r.file.Path))
+		end, err = r.guarded.Run(append(env, verb.EnvFenceFile+"="+r.file.Path))
 	}
 	close(over)
 	helpers.Wait() // now this goroutine may print

@@ -1,5 +1,3 @@
-// Package status has the commands `sscli lock status` and `sscli lock list`, which show who holds
-// locks, and how often the holders renew them.
 package lock
 
 import (
@@ -24,7 +22,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command `sscli lock status`.
+// newStatus returns the command `sscli lock status`.
 func newStatus(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{
@@ -72,7 +70,7 @@ lease may be longer than 90s.`,
 	return cmd
 }
 
-// NewList returns the command `sscli lock list`.
+// newList returns the command `sscli lock list`.
 func newList(a *app.App) *cobra.Command {
 	var observe config.Text
 	cmd := &cobra.Command{

@@ -1,7 +1,3 @@
-// Package trace is the command `sscli lock trace`, which prints what happens to locks.
-//
-// [New] makes the command. Package locklog turns the events of a watch, or of a recording, into
-// statements about locks. This package prints the statements, and decides when to end.
 package lock
 
 import (
@@ -42,7 +38,7 @@ type traceFlags struct {
 	names       []string
 }
 
-// New returns the command `sscli lock trace`.
+// newTrace returns the command `sscli lock trace`.
 func newTrace(a *app.App) *cobra.Command {
 	var f traceFlags
 	cmd := &cobra.Command{

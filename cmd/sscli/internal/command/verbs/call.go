@@ -4,7 +4,6 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -13,7 +12,7 @@ import (
 
 // Call returns the verb `call`.
 func Call() verb.Verb {
-	var fence fence.Flags
+	var fence verb.FenceFlags
 	return verb.Verb{
 		Use:   "call ARG...",
 		Short: "Send any request and print the reply",

@@ -7,7 +7,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -16,7 +15,7 @@ import (
 
 // Del returns the verb `del`.
 func Del() verb.Verb {
-	var fence fence.Flags
+	var fence verb.FenceFlags
 	var keysFrom usage.KeysFrom
 	var match config.Text
 	var dryRun bool

@@ -7,7 +7,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/fence"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -15,7 +14,7 @@ import (
 
 // Vdel returns the verb `vdel`.
 func Vdel() verb.Verb {
-	var fence fence.Flags
+	var fence verb.FenceFlags
 	var file config.Text
 	return verb.Verb{
 		Use:     "vdel KEY VALUE",

@@ -1,12 +1,4 @@
-// Package forward is the command `sscli forward`, which keeps a connection into a cluster open for
-// other commands.
-//
-// [New] returns the command. The command listens on the loopback interface and forwards each connection
-// through the [via.Way] of --via (forwarder.go). The listening address stays the same even if the broker's
-// pod ends, which also ends kubectl's port-forward. The CA and the token are in files that only the
-// user can read (files.go). forward removes the directory of these files at the end. If sscli is
-// killed, its guard process or the next forward removes the directory (directory.go).
-package forward
+package cluster
 
 import (
 	"cmp"
@@ -27,8 +19,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command `sscli forward`.
-func New(a *app.App) *cobra.Command {
+// NewForward returns the command `sscli forward`.
+func NewForward(a *app.App) *cobra.Command {
 	listen := config.Text("127.0.0.1:0")
 	cmd := &cobra.Command{
 		Use:     "forward [-- CMD...]",

@@ -1,13 +1,4 @@
-// Package man is the command `sscli man`, which writes the manual pages.
-//
-// The pages are generated from the tree of commands:
-//
-//	err := man.WritePages(cmdline.NewRoot(a), "pages", man.Edition{Version: "1.2.3", Date: "2026-01-31"})
-//
-// [Blocks] splits a help text into prose, tables and literal lines, for the pages and for
-// docs/commands.md. So a help text must begin prose at the left margin, and indent or align everything
-// else.
-package man
+package self
 
 import (
 	"os"
@@ -20,14 +11,13 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/version"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
-// New returns the command `sscli man`.
-func New(a *app.App) *cobra.Command {
+// NewMan returns the command `sscli man`.
+func NewMan(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "man DIR",
 		Short:       "Write the manual pages to a directory",
@@ -43,7 +33,7 @@ The date of the pages is SOURCE_DATE_EPOCH, else the date of the build, else tod
 		Example:           "  sscli man pages && man pages/sscli-set.1",
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE: func(_ *cobra.Command, args []string) error {
-			info := version.Of(a.Build)
+			info := VersionOf(a.Build)
 			date, err := pageDate(a, info.Date)
 			if err != nil {
 				return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package forward
+package cluster
 
 import (
 	"io/fs"

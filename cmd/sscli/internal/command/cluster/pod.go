@@ -1,8 +1,4 @@
-// Package pod is the command `sscli pod`, which prints the manifest of a pod that has sscli and its
-// connection settings.
-//
-// [New] returns the command. It connects to neither the cluster nor the broker.
-package pod
+package cluster
 
 import (
 	"fmt"
@@ -58,8 +54,8 @@ spec:
               expirationSeconds: 86400
 `
 
-// New returns the command `sscli pod`.
-func New(a *app.App) *cobra.Command {
+// NewPod returns the command `sscli pod`.
+func NewPod(a *app.App) *cobra.Command {
 	name, namespace, account := config.Text("sscli"), config.Text("azure-iot-operations"), config.Text("default")
 	host, ca, image := config.Text("aio-broker"), config.Text("azure-iot-operations-aio-ca-trust-bundle"), config.Text("")
 	cmd := &cobra.Command{

@@ -1,4 +1,4 @@
-package version
+package self
 
 import (
 	"runtime/debug"

@@ -1,4 +1,4 @@
-package fence
+package verb
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 // parse returns the write options of flags.
 func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 	t.Helper()
-	var f Flags
+	var f FenceFlags
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Bind(fs)
 	if err := fs.Parse(args); err != nil {
@@ -27,7 +27,7 @@ func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 
 // TestFile: --fence lock uses the newest token of the file. After Empty the file has no token.
 func TestFile(t *testing.T) {
-	f := NewFile()
+	f := NewFenceFile()
 	if err := f.Create(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-// Package completion is the command `sscli completion`, which writes a completion script for the
-// user's shell. The script calls sscli to get the candidates.
-package completion
+package self
 
 import (
 	"bytes"
@@ -16,8 +14,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
-// New returns the command `sscli completion`.
-func New(a *app.App) *cobra.Command {
+// NewCompletion returns the command `sscli completion`.
+func NewCompletion(a *app.App) *cobra.Command {
 	return app.WithCommands(&cobra.Command{
 		Use:         "completion",
 		Short:       "Write the completions for a shell",

@@ -1,5 +1,4 @@
-// Package version is the command `sscli version`.
-package version
+package self
 
 import (
 	"runtime"
@@ -12,8 +11,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// New returns the command `sscli version`.
-func New(a *app.App) *cobra.Command {
+// NewVersion returns the command `sscli version`.
+func NewVersion(a *app.App) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
 		Short:       "Print the version",
@@ -26,14 +25,14 @@ records no commit, except with -buildvcs=true. sscli --version prints the same.`
 		Example: "  sscli version\n  sscli version -o json",
 		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.Emit(Of(a.Build))
+			return a.Emit(VersionOf(a.Build))
 		},
 	}
 }
 
-// Of returns b with the Go version and the platform. If the linker has set no version in b, Of also
+// VersionOf returns b with the Go version and the platform. If the linker has set no version in b, Of also
 // adds the data that the Go command has recorded in the binary.
-func Of(b format.Build) format.Build {
+func VersionOf(b format.Build) format.Build {
 	b.Go, b.Platform = runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH
 	if b.Version != "" {
 		return b
