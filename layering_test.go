@@ -120,9 +120,8 @@ command/importcmd    client format usage app bulkread lineinput command/batch
 command/diff         client format config fault app complete bulkread jsonfield sources
 command/apply        internal/wire client format config fault usage app bulkread verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput
-command/lock/trace   internal/files client format signals terminal config fault usage app locklog
-command/lock/status  client format signals config fault usage app bulkread locklog
-command/lock         internal/wire client format signals process config fault usage app fence command/lock/trace command/lock/status
+command/lock/locklog client format
+command/lock         internal/files internal/wire client format signals process terminal config fault usage app bulkread verb command/lock/locklog
 command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield verb command/lock
 command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow verb
 command/datasetcmd   client format suggest config fault usage app complete jsonfield records dataset verb command/datasetcmd/check
