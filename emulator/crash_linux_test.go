@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 var diskRounds = flag.Int("disk-rounds", 20, "rounds of TestDiskFails")
@@ -17,6 +18,7 @@ var diskRounds = flag.Int("disk-rounds", 20, "rounds of TestDiskFails")
 // (ENOSPC), or which can no longer be written to: the file descriptor of the data file is
 // replaced while the server writes.
 func TestDiskFails(t *testing.T) {
+	full.Slow(t)
 	t.Parallel()
 	w := newWorld(t)
 	name := filepath.Join(t.TempDir(), "store.db")

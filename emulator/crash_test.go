@@ -19,6 +19,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/full"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -47,6 +48,7 @@ func TestCrashServer(t *testing.T) {
 // finds: each write that was acknowledged, and no write that was not asked for. A write
 // without an answer is there as a whole or not at all. Versions rise, and fences hold.
 func TestCrash(t *testing.T) {
+	full.Slow(t)
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "store.db")

@@ -16,17 +16,17 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 // TestExamples runs each script in testdata/script. They find sscli, built from this tree,
 // on the PATH, this directory in $EXAMPLES, and the library in $SSCLI_BASH.
 func TestExamples(t *testing.T) {
-	if _, err := exec.LookPath("bash"); runtime.GOOS == "windows" || err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal("no bash")
-		}
-		t.Skip("no bash")
+	if runtime.GOOS == "windows" {
+		full.Missing(t, "no bash")
 	}
+	full.Program(t, "bash")
 	here, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestExamples(t *testing.T) {
 				return false, fmt.Errorf("unknown condition %q", condition)
 			}
 			err := exec.Command("/usr/bin/python3", "-c", "import redis.client").Run()
-			if err != nil && os.Getenv("SSCLI_CHECK") == "full" {
+			if err != nil && full.Check() {
 				return false, errors.New("python3-redis is not installed")
 			}
 			return err == nil, nil

@@ -10,4 +10,4 @@
 # Requires Linux, Go and flock(1).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-exec go test ./cmd/sscli -run '^TestLockChaos$' -count 1 -timeout 0 -v -chaos-rounds "${1-300}" -chaos-ttl "${2-2500ms}"
+SSCLI_CHECK=full exec go test ./cmd/sscli -run '^TestLockChaos$' -count 1 -timeout 0 -v -chaos-rounds "${1-300}" -chaos-ttl "${2-2500ms}"

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
-# Runs all checks: formatting, analysis, tests, fuzz targets, the examples of README.md
-# and docs and, with SSCLI_CHECK=full, a trial release if its inputs changed.
+# Checks a change.
 #
-#	scripts/check.sh                    requires only Go; uses the other tools it finds
-#	SSCLI_CHECK=full scripts/check.sh   installs missing tools; a skip is an error
+#	scripts/check.sh                    before each commit: formatting, go vet, all tests but the slow
+#	                                    kinds, the examples of README.md and docs. Requires only Go
+#	SSCLI_CHECK=full scripts/check.sh   CI: everything, also with the race detector and for other
+#	                                    systems. Installs missing tools; a skip is an error
+#	scripts/check.sh STEP...            only these steps
 #
 # SSCLI_FUZZTIME=1m fuzzes each target for one minute instead of one second.
 #
-# Each step prints one line with its duration, and its output only if it fails. The end
-# lists the failures and the skips, and counts steps and tests.
+# Each step says when it begins and, from the times of the last run that passed, how long is left. It
+# prints its output only if it fails. The end lists what was slowest, the skips and, for each failure,
+# the command that repeats only that.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 
@@ -17,8 +20,9 @@ staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 revive=github.com/mgechev/revive@v1.10.0
 gotestsum=gotest.tools/gotestsum@v1.13.0
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.9.0
-full=
-[ "${SSCLI_CHECK-}" = full ] && full=yes
+full='' again=scripts/check.sh
+[ "${SSCLI_CHECK-}" = full ] && full=yes again="SSCLI_CHECK=full $again"
+only=("$@")
 
 if ! command -v go >/dev/null; then
 	echo 'check.sh: no go on the PATH' >&2
@@ -36,10 +40,29 @@ trap 'rm -rf "$tmp"' EXIT
 
 passed=0 failed=0 skipped=0
 failures=() skips=()
+history=${XDG_CACHE_HOME-${HOME-$tmp}/.cache}/sscli/check${full:+-full}
+: >"$tmp/took" # lines of steps: seconds, tab, name
+: >"$tmp/slow" # the same, with each test in place of the step of all tests
+
+# begin NAME announces a step. It fails if the step is not to run.
+begin() {
+	local name left=''
+	if [ ${#only[@]} -gt 0 ]; then
+		for name in "${only[@]}" ''; do
+			[ "$name" != "$1" ] || break
+		done
+		[ -n "$name" ] || return
+	elif [ -r "$history" ]; then
+		left=$(awk -F '\t' 'NR == FNR { took[$2] = 1; next } !($2 in took) { left += $1 }
+			END { if (left) printf " (about %d:%02d left)", left / 60, left % 60 }' "$tmp/took" "$history")
+	fi
+	printf '...            %s%s\n' "$1" "$left"
+}
 
 # step NAME CMD... runs CMD and prints its output only if it fails.
 step() {
 	local name=$1 start=$SECONDS
+	begin "$name" || return 0
 	shift
 	if "$@" >"$tmp/said" 2>&1; then
 		good "$name" "$start"
@@ -47,21 +70,34 @@ step() {
 		sed 's/^/      /' "$tmp/said"
 		bad "$name" "$start"
 	fi
+	slow $((SECONDS - start)) "$name"
+}
+
+# slow SECONDS NAME
+slow() { printf '%s\t%s\n' "$1" "$2" >>"$tmp/slow"; }
+
+# ended WORD NAME START
+ended() {
+	printf '%-4s  %6ds  %s\n' "$1" $((SECONDS - $3)) "$2"
+	printf '%d\t%s\n' $((SECONDS - $3)) "$2" >>"$tmp/took"
 }
 
 good() {
-	printf 'ok    %6ds  %s\n' $((SECONDS - $2)) "$1"
+	ended ok "$@"
 	passed=$((passed + 1))
 }
 
+# bad NAME START [COMMAND]: COMMAND repeats only that.
 bad() {
-	printf 'FAIL  %6ds  %s\n' $((SECONDS - $2)) "$1"
+	ended FAIL "$1" "$2"
 	failed=$((failed + 1))
-	failures+=("$1")
+	local command="$again '$1'"
+	failures+=("$1: ${3-$command}")
 }
 
 # skip NAME WHY
 skip() {
+	[ ${#only[@]} = 0 ] || return 0
 	printf 'skip           %s: %s\n' "$1" "$2"
 	skipped=$((skipped + 1))
 	skips+=("$1: $2")
@@ -157,36 +193,46 @@ race() {
 	[ "$(go env CGO_ENABLED)" = 1 ] && have "$(go env CC)"
 }
 
-# tests runs all tests. gotestsum prints the output of the failed and the skipped ones.
+# tests runs all tests, with these flags of go test. Each package prints a line when it ends.
 tests() {
-	local start=$SECONDS flags=(-shuffle=on -timeout 25m) name='go test'
-	if race; then
-		flags+=(-race)
-		name='go test -race'
-	else
-		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
-	fi
+	local start=$SECONDS name='go test' code action package test seconds count=0
+	race && [ -n "$full" ] && name='go test -race'
+	begin "$name" || return 0
 	if ! have gotestsum; then
 		skip 'list of skipped tests' "no gotestsum: go install $gotestsum"
-		step "$name" go test "${flags[@]}" ./...
+		go test "$@" ./... 2>&1 | tee "$tmp/said" | grep -v 'no test files'
+		code=${PIPESTATUS[0]}
+		sed -nE 's/^ok *\t([^\t]*)\t([0-9.]+)s.*/\2\t\1/p' "$tmp/said" >>"$tmp/slow"
+		if [ "$code" = 0 ]; then
+			good "$name" "$start"
+		else
+			# Of the tests that failed, the first of a package names all of it.
+			bad "$name" "$start" "go test $* $(sed -nE 's/^FAIL\t([^ \t]+).*/\1/p' "$tmp/said" | tr '\n' ' ')-run '$(sed -nE 's/^--- FAIL: ([^ ]+).*/^\1$/p' "$tmp/said" | paste -sd '|' -)'"
+		fi
 		return
 	fi
 	: >"$tmp/events"
 	gotestsum --format pkgname --format-icons text --format-hide-empty-pkg \
-		--jsonfile-timing-events "$tmp/events" -- "${flags[@]}" ./...
-	local code=$? action package test count=0
-	while read -r action package test; do
+		--jsonfile-timing-events "$tmp/events" -- "$@" ./...
+	code=$?
+	while read -r action package test seconds; do
 		count=$((count + 1))
 		case $action in
 		pass) passed=$((passed + 1)) ;;
-		fail) failed=$((failed + 1)) failures+=("$package $test") ;;
 		skip) skipped=$((skipped + 1)) skips+=("$package $test") ;;
+		fail)
+			failed=$((failed + 1))
+			failures+=("$test: go test $* $package -run '^${test//\//\$/^}\$'")
+			;;
 		esac
-	done < <(sed -nE 's/.*"Action":"(pass|fail|skip)","Package":"([^"]*)","Test":"(.*)","Elapsed".*/\1 \2 \3/p' "$tmp/events")
+		case $test in */*) ;; *) slow "$seconds" "$test $package" ;; esac
+	done < <(sed -nE 's/.*"Action":"(pass|fail|skip)","Package":"([^"]*)","Test":"(.*)","Elapsed":([0-9.]+).*/\1 \2 \3 \4/p' "$tmp/events")
 	if [ $code = 0 ]; then
 		good "$name: $count tests" "$start"
-	else
+	elif [ ${#failures[@]} = 0 ]; then # a package that does not build
 		bad "$name" "$start"
+	else
+		ended FAIL "$name" "$start"
 	fi
 }
 
@@ -197,7 +243,6 @@ fuzz_target() {
 		"$tmp/fuzz.test" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "${SSCLI_FUZZTIME-1s}" \
 			-test.fuzzminimizetime 10x -test.fuzzcachedir "$(go env GOCACHE)/fuzz/check.sh/$1"
 	) >"$tmp/fuzz" 2>&1 && return
-	cat "$tmp/fuzz"
 	# Before Go 1.27 the fuzzer sometimes reports its own time limit as a failure
 	# (go.dev/issue/75804). Then no failing input is named.
 	grep -q '^ *context deadline exceeded$' "$tmp/fuzz" && ! grep -q 'Failing input' "$tmp/fuzz"
@@ -206,17 +251,24 @@ fuzz_target() {
 # fuzz runs each fuzz target for $SSCLI_FUZZTIME. It links one test binary per package;
 # go test -fuzz would link one per target.
 fuzz() {
-	local start=$SECONDS directory name
+	local start=$SECONDS broken='' directory name
+	begin 'fuzz targets' || return 0
 	for directory in $(files | grep '_test\.go$' | xargs grep -ls '^func Fuzz' | xargs -n 1 dirname | sort -u); do
 		if ! go test -c -fuzz . -o "$tmp/fuzz.test" "./$directory" >"$tmp/said" 2>&1; then
 			sed 's/^/      /' "$tmp/said"
-			bad "fuzz targets of $directory" "$start"
+			bad "fuzz targets of $directory" "$start" "go test -c -fuzz . ./$directory"
+			broken=yes
 			continue
 		fi
 		for name in $("$tmp/fuzz.test" -test.list '^Fuzz'); do
-			step "$name $directory" fuzz_target "$directory" "$name"
+			fuzz_target "$directory" "$name" && continue
+			sed 's/^/      /' "$tmp/fuzz"
+			bad "$name of $directory" "$start" "go test ./$directory -run '^\$' -fuzz '^$name\$'"
+			broken=yes
 		done
 	done
+	slow $((SECONDS - start)) 'fuzz targets'
+	[ -n "$broken" ] || good 'fuzz targets' "$start"
 }
 
 # vulnerabilities looks for known vulnerabilities in what the program calls. If their
@@ -227,6 +279,7 @@ vulnerabilities() {
 		return
 	fi
 	local start=$SECONDS
+	begin govulncheck || return 0
 	if govulncheck ./... >"$tmp/said" 2>&1; then
 		good govulncheck "$start"
 	elif grep -q '^govulncheck: fetching vulnerabilities' "$tmp/said"; then
@@ -241,9 +294,7 @@ vulnerabilities() {
 # without it cluster says so and goes on, also with SSCLI_CHECK=full.
 cluster() {
 	local name='--via kubectl on a real API server'
-	if [ -z "$full" ]; then
-		skip "$name" 'takes a minute and a half: scripts/cluster-check.sh'
-	elif scripts/cluster.sh --built; then
+	if scripts/cluster.sh --built; then
 		step "$name" scripts/cluster-check.sh
 	else
 		echo "not done       $name: scripts/cluster.sh --build builds it, once"
@@ -253,61 +304,65 @@ cluster() {
 # windows runs the tests for Windows with Wine, if its root is there. SSCLI_WINDOWS=no leaves them out.
 windows() {
 	local name='tests for Windows, short form'
-	if [ -z "$full" ]; then
-		skip "$name" 'takes three minutes: scripts/windows-check.sh -short'
-	elif [ "${SSCLI_WINDOWS-}" != no ] && scripts/windows-check.sh -built; then
+	if [ "${SSCLI_WINDOWS-}" != no ] && scripts/windows-check.sh -built; then
 		step "$name" scripts/windows-check.sh -short
 	else
 		echo "not done       $name: first run scripts/windows-check.sh -root"
 	fi
 }
 
-[ -n "$full" ] && step 'install missing tools' install_missing
+# everything runs what only CI needs.
+everything() {
+	step 'go mod tidy' go mod tidy -diff
+	step 'go mod verify' go mod verify
+	local system
+	for system in windows darwin; do
+		step "go vet for $system" env GOOS=$system CGO_ENABLED=0 go vet ./...
+	done
+	step staticcheck staticcheck ./...
+	step revive revive -config revive.toml -set_exit_status ./...
+	vulnerabilities
+	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
+	step 'completions are current' scripts/completions.sh --check
+	# In a build for the race detector, package socket makes other system calls.
+	step 'go test of servers, without race detector' go test -shuffle=on ./internal/socket ./internal/broker ./internal/redis
+	if [ "$(uname)" = Linux ]; then
+		step 'attacks, short form' scripts/hostile.sh -short
+		step 'soak, short form' scripts/hostile.sh -soak 15s
+	else
+		skip 'attacks and soak' 'require Linux'
+	fi
+	if race; then
+		tests -shuffle=on -timeout=25m -race
+	else
+		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
+		tests -shuffle=on
+	fi
+	fuzz
+	cluster
+	windows
+	step 'trial release, if its inputs changed' scripts/release-check.sh --if-changed
+}
 
+[ -n "$full" ] && step 'install missing tools' install_missing
 step gofmt formatted
 step 'blanks, conflicts, paths' hygiene
-step 'go mod tidy' go mod tidy -diff
-step 'go mod verify' go mod verify
 step 'go vet' go vet ./...
-step 'go vet for windows' env GOOS=windows CGO_ENABLED=0 go vet ./...
-step 'go vet for darwin' env GOOS=darwin CGO_ENABLED=0 go vet ./...
-if have staticcheck; then
-	step staticcheck staticcheck ./...
-else
-	skip staticcheck "not installed: go install $staticcheck"
-fi
-if have revive; then
-	step revive revive -config revive.toml -set_exit_status ./...
-else
-	skip revive "not installed: go install $revive"
-fi
-vulnerabilities
-if have shellcheck; then
-	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
-else
-	skip shellcheck 'not installed'
-fi
-step 'completions are current' scripts/completions.sh --check
-# In a build for the race detector, package socket makes other system calls.
-step 'go test of servers, without race detector' go test -shuffle=on ./internal/socket ./internal/broker ./internal/redis
-if [ "$(uname)" = Linux ]; then
-	step 'attacks, short form' scripts/hostile.sh -short
-	step 'soak, short form' scripts/hostile.sh -soak 15s
-else
-	skip 'attacks, short form' 'requires Linux'
-fi
-tests # including the imports between packages, README.md, docs and the tour
-fuzz
-cluster
-windows
+# The tests include the imports between packages, README.md, docs and the tour.
 if [ -n "$full" ]; then
-	step 'trial release, if its inputs changed' scripts/release-check.sh --if-changed
+	everything
 else
-	skip 'trial release' 'takes minutes: scripts/release-check.sh'
+	tests
 fi
 
+if [ ${#only[@]} -gt 0 ] && [ ! -s "$tmp/took" ]; then
+	echo 'check.sh: no step has this name' >&2
+	exit 2
+fi
+printf '\nslowest:\n'
+sort -rn "$tmp/slow" | head -n 5 | sed 's/^/  /; s/\t/s  /'
 if [ ${#failures[@]} -gt 0 ]; then
-	printf '\nfailed:\n'
+	printf '\nfailed, and how to repeat only that:\n'
 	printf '  %s\n' "${failures[@]}"
 fi
 if [ ${#skips[@]} -gt 0 ]; then
@@ -316,6 +371,9 @@ if [ ${#skips[@]} -gt 0 ]; then
 fi
 printf '\n%d passed, %d failed, %d skipped in %ds\n' "$passed" "$failed" "$skipped" "$SECONDS"
 [ "$failed" = 0 ] || exit 1
+if [ ${#only[@]} = 0 ]; then
+	mkdir -p "${history%/*}" && cp "$tmp/took" "$history"
+fi
 if [ -n "$full" ] && [ "$skipped" -gt 0 ]; then
 	echo 'check.sh: with SSCLI_CHECK=full, a skip is an error' >&2
 	exit 1

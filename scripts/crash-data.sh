@@ -9,4 +9,4 @@
 # Requires Go.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-exec go test ./emulator -run '^TestCrash$' -count 1 -timeout 0 -v -crash-rounds "${1-1000}"
+SSCLI_CHECK=full exec go test ./emulator -run '^TestCrash$' -count 1 -timeout 0 -v -crash-rounds "${1-1000}"

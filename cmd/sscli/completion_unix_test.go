@@ -18,6 +18,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 // A shellKind is a shell that completes. What its start-up file ends with makes it print
@@ -108,10 +109,7 @@ func startShell(t *testing.T, kind shellKind, dir string, env ...string) *comple
 		_, err = os.Stat("/usr/share/bash-completion/bash_completion")
 	}
 	if err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		full.Missing(t, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, kind.file), []byte(kind.startup), 0o666); err != nil {
 		t.Fatal(err)
@@ -193,6 +191,7 @@ func (c *completer) tab(line string) string {
 
 // TestCompletion completes in real shells, in a terminal.
 func TestCompletion(t *testing.T) {
+	full.Slow(t)
 	t.Parallel()
 	store := emulator.Start(t)
 	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "two:words here", "two:words",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 var chaosRounds = flag.Int("chaos-rounds", 20, "rounds of TestLockChaos")
@@ -43,6 +44,7 @@ var chaosTTL = flag.Duration("chaos-ttl", 2500*time.Millisecond, "TTL of the loc
 // and children, and stops their guards while the store is silent. Never is a child alive that does not hold the lock at the store, or beside
 // another; in the end nothing is left.
 func TestLockChaos(t *testing.T) {
+	full.Slow(t)
 	t.Parallel()
 	if _, err := exec.LookPath("flock"); err != nil {
 		t.Skip("no flock")

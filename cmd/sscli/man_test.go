@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/self"
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 func manualPages(t *testing.T) string {
@@ -34,7 +35,7 @@ func TestManual(t *testing.T) {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
 	t.Run("mandoc", func(t *testing.T) {
-		needProgram(t, "mandoc")
+		full.Program(t, "mandoc")
 		out, err := exec.Command("mandoc", append([]string{"-T", "lint", "-W", "style"}, pages...)...).CombinedOutput()
 		var bad []string
 		for line := range strings.Lines(string(out)) {
@@ -48,7 +49,7 @@ func TestManual(t *testing.T) {
 		}
 	})
 	t.Run("man", func(t *testing.T) {
-		needProgram(t, "man")
+		full.Program(t, "man")
 		for _, page := range pages {
 			cmd := exec.Command("man", "--warnings", "-E", "UTF-8", "-l", page)
 			cmd.Env = append(os.Environ(), "MANWIDTH=80", "LC_ALL=C.UTF-8", "MANPAGER=cat", "MAN_KEEP_FORMATTING=")
@@ -62,17 +63,6 @@ func TestManual(t *testing.T) {
 			}
 		}
 	})
-}
-
-// needProgram skips a test where a program is missing that it is about.
-func needProgram(t *testing.T, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
 }
 
 // TestManualSays looks for what a reader wants to know.

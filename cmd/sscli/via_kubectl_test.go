@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/apiservertest"
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 // A viaCluster is an API server, a broker with TLS and tokens in its cluster, and the environment
@@ -48,6 +49,7 @@ type viaTokens struct {
 // startVia starts a cluster for a test. The variables are for sscli.
 func startVia(t *testing.T, variables ...string) *viaCluster {
 	t.Helper()
+	full.Slow(t)
 	kubectl := apiservertest.Kubectl(t, os.Getenv(originalPath))
 	t.Parallel()
 	dir, bin := t.TempDir(), t.TempDir()

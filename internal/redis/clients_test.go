@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/full"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -34,7 +35,7 @@ func redisCLI(t *testing.T, s *emulator.Server, stdin string, args ...string) st
 
 func TestCLI(t *testing.T) {
 	t.Parallel()
-	redistest.Program(t, "redis-cli")
+	full.Program(t, "redis-cli")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	for _, c := range []struct {
 		args []string
@@ -74,7 +75,7 @@ func TestCLI(t *testing.T) {
 // TestRecipe is the recipe of the documentation of keyspace notifications.
 func TestRecipe(t *testing.T) {
 	t.Parallel()
-	redistest.Program(t, "redis-cli")
+	full.Program(t, "redis-cli")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	if got := redisCLI(t, s, "", "config", "set", "notify-keyspace-events", "KEA"); got != "OK\n" {
 		t.Fatal(got)
@@ -147,7 +148,7 @@ func TestLoginTexts(t *testing.T) {
 
 func TestBenchmark(t *testing.T) {
 	t.Parallel()
-	redistest.Program(t, "redis-benchmark")
+	full.Program(t, "redis-benchmark")
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	for _, args := range [][]string{
 		{"-t", "ping_inline,ping_mbulk,set,get,incr,mset", "-n", "2000", "-q", "-r", "100"},
@@ -216,13 +217,10 @@ print("done")
 func TestPython(t *testing.T) {
 	t.Parallel()
 	const python = "/usr/bin/python3" // which has Debian's packages
-	redistest.Program(t, python)
+	full.Program(t, python)
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	if err := exec.Command(python, "-c", "import redis.client").Run(); err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal("python3-redis is not installed")
-		}
-		t.Skip("python3-redis is not installed")
+		full.Missing(t, "python3-redis is not installed")
 	}
 	cmd := exec.Command(python, "-c", pythonScript)
 	cmd.Dir = t.TempDir() // where no directory is called redis

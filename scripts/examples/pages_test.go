@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 var update = flag.Bool("update", false, "rewrite the outputs in README.md and docs")
@@ -202,14 +204,10 @@ func around(s string, i int) string { return s[max(0, i-20):min(len(s), i+20)] }
 // needBash skips the test if there is no bash.
 func needBash(t *testing.T) {
 	t.Helper()
-	_, err := exec.LookPath("bash")
-	if runtime.GOOS != "windows" && err == nil {
-		return
+	if runtime.GOOS == "windows" {
+		full.Missing(t, "no bash")
 	}
-	if os.Getenv("SSCLI_CHECK") == "full" {
-		t.Fatal("no bash")
-	}
-	t.Skip("no bash")
+	full.Program(t, "bash")
 }
 
 // dependOnSources opens the sources of sscli, so that the go command does not reuse a

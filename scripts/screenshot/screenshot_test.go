@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 var update = flag.Bool("update", false, "draw the picture again")
@@ -28,12 +29,7 @@ var update = flag.Bool("update", false, "draw the picture again")
 const picture = "../../docs/terminal.svg"
 
 func TestPicture(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	full.Program(t, "bash")
 	drawn, err := draw(run(t))
 	if err != nil {
 		t.Fatal(err)

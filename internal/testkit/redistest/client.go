@@ -1,6 +1,6 @@
 // Package redistest helps to test the Redis port. It has a client that returns the exact bytes of replies,
 // and starts a redis-server for comparisons. If redis-server is not installed, tests that need it are
-// skipped. If the environment variable SSCLI_CHECK is full, these tests fail instead.
+// skipped, see package full.
 //
 //	c := redistest.Dial(t, "tcp", redistest.Address(server.RedisURL()))
 //	c.Expect(t, "+OK\r\n", "SET", "k", "v")
@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/internal/testkit/full"
 )
 
 // Patience is the timeout for each wait in a test.
@@ -30,7 +32,7 @@ const Patience = 30 * time.Second
 // is killed when the test ends.
 func StartServer(t testing.TB) (socket string) {
 	t.Helper()
-	Program(t, "redis-server")
+	full.Program(t, "redis-server")
 	dir, err := os.MkdirTemp("", "redis") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
@@ -205,18 +207,6 @@ func (c *Client) Closed(t testing.TB) []byte {
 		t.Fatalf("the connection is still open after %q", rest)
 	}
 	return rest
-}
-
-// Program skips the test if a program is not installed. If SSCLI_CHECK is full, Program fails the test
-// instead.
-func Program(t testing.TB, name string) {
-	t.Helper()
-	if _, err := exec.LookPath(name); err != nil {
-		if os.Getenv("SSCLI_CHECK") == "full" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
 }
 
 // Heard sends a PING and returns the messages that came before the reply, each as its channel, a
