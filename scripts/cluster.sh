@@ -4,7 +4,7 @@
 # service aio-broker.
 #
 #   scripts/cluster.sh [CMD...]     runs CMD (default: bash) with KUBECONFIG and CLUSTER set
-#   scripts/cluster.sh --build      only builds what is missing
+#   scripts/cluster.sh --build      only builds what is missing; names what must be installed
 #   scripts/cluster.sh --built      only says, with its exit code, whether all that it requires is there
 #
 # The servers end with CMD. $CLUSTER is their directory: admin.kubeconfig, the kubeconfigs of users
@@ -37,7 +37,7 @@ build() {
 # installed names a program that is missing, on standard error.
 installed() {
 	local program
-	for program in etcd kubectl openssl; do
+	for program in go etcd kubectl openssl; do
 		command -v $program >/dev/null || { echo "cluster.sh: $program is not installed" >&2; return 1; }
 	done
 	kubectl create token --help 2>/dev/null | grep -q -e --audience || { echo "cluster.sh: kubectl is older than 1.24" >&2; return 1; }
@@ -49,12 +49,13 @@ case ${1:-} in
 	exit
 	;;
 --build)
+	installed
 	build
 	exit
 	;;
 esac
+installed # first, because build takes minutes
 build
-installed
 
 CLUSTER=$(mktemp -d)
 export CLUSTER

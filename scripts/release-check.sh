@@ -48,6 +48,11 @@ die() {
 }
 
 PATH=$PATH:$(go env GOPATH)/bin:/usr/sbin:/sbin
+# First, because the builds take minutes.
+for program in dpkg rpm buildah; do
+	command -v $program >/dev/null || [ "${SSCLI_CHECK-}" != full ] || left_out "$program" 'not installed'
+done
+[ "$(id -u)" = 0 ] || [ "${SSCLI_CHECK-}" != full ] || left_out 'installing' 'not root'
 if ! goreleaser --version 2>/dev/null | grep -qF "${goreleaser_version#v}"; then
 	[ "${SSCLI_CHECK-}" = full ] ||
 		die "no GoReleaser $goreleaser_version: go install github.com/goreleaser/goreleaser/v2@$goreleaser_version"

@@ -115,9 +115,12 @@ func TestNoWebSocket(t *testing.T) {
 			}
 		})
 	}
-	silent := hostile(t, (*peer).silence)
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, cancel)
+	silent := hostile(t, func(p *peer) {
+		_, _ = p.Read(make([]byte, 1)) // the handshake has begun
+		cancel()
+		p.silence()
+	})
 	_, err := mqtt.Dial(ctx, mqtt.Options{Address: silent, WebSocket: "/mqtt"})
 	if dialError, ok := errors.AsType[*mqtt.DialError](err); !ok || dialError.Stage != mqtt.StageWebSocket || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
