@@ -95,6 +95,28 @@ func TestScript(t *testing.T) {
 	testscript.Run(t, params)
 }
 
+// TestScriptTimeouts: a timeout in a script is so long that a busy machine cannot use it up before the
+// request is sent.
+func TestScriptTimeouts(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d scripts, %v", len(files), err)
+	}
+	timeout := regexp.MustCompile(`(?m)^[^>!].*sscli.* (?:-t|--timeout)[ =]?([\d.]+m?s)\b`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range timeout.FindAllSubmatch(text, -1) {
+			if d, err := time.ParseDuration(string(m[1])); err != nil || d < 2*time.Second {
+				t.Errorf("%s: %q: timeout %s (%v), want at least 2s", filepath.Base(file), m[0], m[1], err)
+			}
+		}
+	}
+}
+
 // scriptParams are for scripts whose emulators are servers, or stores attached to a
 // Mosquitto.
 func scriptParams(t *testing.T, attached bool) testscript.Params {
