@@ -88,53 +88,53 @@ repl                 internal/files format
 
 signals
 process              signals
-suggest
+suggest              format
 terminal             format signals
 trace                internal/files internal/mqtt internal/wire format
 config               internal/files format suggest
 certs                internal/files config
-via                  client process config
+via                  client process config suggest
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 help                 format config fault
-usage                internal/files format repl config fault
+usage                internal/files format repl config fault suggest
 app                  internal/mqtt internal/wait client internal/observe emulator format signals suggest terminal trace config certs via fault
-accounts             internal/files emulator config certs fault app
+accounts             internal/files emulator config certs fault app suggest
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
-records              internal/files format fault
+records              internal/files format fault suggest
 dataset              format fault records
 dataflow             suggest dataset
 cmdline              format repl suggest config fault help usage app complete
-verb                 internal/files internal/wire client format repl config fault usage app complete bulkread
+verb                 internal/files internal/wire client format repl config fault usage app complete bulkread suggest
 directive            internal/wait format repl config fault usage app
-lineinput            internal/files client repl fault
+lineinput            internal/files client repl fault suggest
 sources              internal/files client format repl config fault bulkread records lineinput
 statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format config fault usage app
 command/verbs        internal/files internal/wire client format repl suggest config fault usage app bulkread verb
-command/batch        internal/files internal/wait client format repl signals fault usage app cmdline verb directive lineinput command/ping command/verbs
-command/export       internal/files client format config fault app complete bulkread
-command/importcmd    client format usage app bulkread lineinput command/batch
-command/diff         client format config fault app complete bulkread jsonfield sources
-command/apply        internal/wire client format config fault usage app bulkread verb sources command/diff
+command/batch        internal/files internal/wait client format repl signals fault usage app cmdline verb directive lineinput command/ping command/verbs suggest
+command/export       internal/files client format config fault app complete bulkread suggest
+command/importcmd    client format usage app bulkread lineinput command/batch suggest
+command/diff         client format config fault app complete bulkread jsonfield sources suggest
+command/apply        internal/wire client format config fault usage app bulkread verb sources command/diff suggest
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput
 command/lock/locklog client format
-command/lock         internal/files internal/wire client format signals process terminal config fault usage app bulkread verb command/lock/locklog
-command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield verb command/lock
+command/lock         internal/files internal/wire client format signals process terminal config fault usage app bulkread verb command/lock/locklog suggest
+command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield verb command/lock suggest
 command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow verb
 command/datasetcmd   client format suggest config fault usage app complete jsonfield records dataset verb command/datasetcmd/check
-command/watch        client format signals process terminal config fault usage app complete jsonfield
-command/explain      internal/wire client format config fault app complete verb
-command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault app accounts sources command/ping
-command/gateway      internal/wait internal/wire client internal/observe internal/redis format process config certs fault app accounts
-command/top          internal/wait internal/wire client format signals terminal trace config fault app complete bulkread
+command/watch        client format signals process terminal config fault usage app complete jsonfield suggest
+command/explain      internal/wire client format config fault app complete verb suggest
+command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault app accounts sources command/ping suggest
+command/gateway      internal/wait internal/wire client internal/observe internal/redis format process config certs fault app accounts suggest
+command/top          internal/wait internal/wire client format signals terminal trace config fault app complete bulkread suggest
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
-command/contextcmd   client format config fault usage app complete
-command/cluster      internal/files client format process config certs via fault usage app
+command/contextcmd   client format config fault usage app complete suggest
+command/cluster      internal/files client format process config certs via fault usage app suggest
 command/self         format fault help usage app complete cmdline
 
 cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self

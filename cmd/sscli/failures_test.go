@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // failures are the ways in which a connection goes wrong: what of it stands in the
@@ -123,7 +124,8 @@ func TestFailuresHaveScripts(t *testing.T) {
 			continue
 		}
 		e := table[i]
-		hints := []string{e.Hint, strings.ReplaceAll(e.Hint, "HOST:PORT", "127.0.0.1:WSPORT"), strings.ReplaceAll(e.Hint, "HOST:PORT", "127.0.0.1:PROXYPORT"), strings.ReplaceAll(e.Hint, "KEY", "secret")}
+		hint := suggest.Try(e.Hint)
+		hints := []string{hint.String(), hint.Fill(suggest.WebSocket, "ws://127.0.0.1:WSPORT").String(), hint.Fill(suggest.Proxy, "http://USER:PASSWORD@127.0.0.1:PROXYPORT").String(), hint.Fill(suggest.Key, "secret").String()}
 		if hint, ok := loginHints[f.kind]; ok {
 			hints = []string{hint}
 		}

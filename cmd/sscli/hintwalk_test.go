@@ -14,28 +14,36 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/repl"
 )
 
 // A walk follows hints as a user would, against one store.
 type walk struct {
-	t    *testing.T
-	env  []string
-	fill *strings.Replacer // of the placeholders that a user must know
+	t      *testing.T
+	env    []string
+	hints  string                     // the file of the hints
+	root   *cobra.Command             // all commands
+	places map[suggest.Place][]string // what a user must know
+	flags  map[string]string          // values of flags
+	later  []string                   // flags that help only after a while, or only show more
 }
 
 // A failed command is what a user sees of one.
 type failure struct {
-	Kind, Message, Hint string
-	code                int
-	line                []string // the command
+	Kind, Message string
+	hint          suggest.Hint
+	code          int
+	line          []string // the command
 }
 
 // place identifies where a user is. Versions and times differ each time.
 func (f failure) place() string {
-	return regexp.MustCompile(`\d{13,15}:\d+:\S+|\d{4}-\d\d-\d\dT[\d:.]+Z|\((in )?[\dhms.]+( ago)?\)|waited \S+`).ReplaceAllString(fmt.Sprint(f.Kind, " ", f.Message, " ", f.Hint), "#")
+	return regexp.MustCompile(`\d{13,15}:\d+:\S+|\d{4}-\d\d-\d\dT[\d:.]+Z|\((in )?[\dhms.]+( ago)?\)|waited \S+`).ReplaceAllString(fmt.Sprint(f.Kind, " ", f.Message, " ", f.hint), "#")
 }
 
 // run runs a command line. ok is false if it did not end with an error.
@@ -44,9 +52,12 @@ func (w *walk) run(line []string) (f failure, ok bool) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Env = append(process.Environ(nil, "SSCLI_CONTEXT", "SSCLI_CONFIG"), w.env...)
+	cmd.Env = append(process.Environ(nil, "SSCLI_CONTEXT", "SSCLI_CONFIG"), append(w.env, hintsFile+"="+w.hints)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
+	if err := os.RemoveAll(w.hints); err != nil {
+		w.t.Fatal(err)
+	}
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		w.t.Fatalf("%q does not end", line)
@@ -63,47 +74,104 @@ func (w *walk) run(line []string) (f failure, ok bool) {
 	if err != nil {
 		f.code = cmd.ProcessState.ExitCode()
 	}
+	if hints := readHints(w.hints); len(hints) > 0 {
+		f.hint = hints[len(hints)-1]
+	}
 	f.line = line
 	return f, ok && err != nil
 }
 
-// prose ends a command in a hint.
-var prose = regexp.MustCompile(`( (shows|asks|overrides|prints|lists|writes|is|with the|in place of|that)\b|, | \(|: |…$).*`)
-
 // next returns the command lines that a hint proposes after a failed one.
 func (w *walk) next(f failure) (lines [][]string) {
-	failed := slices.Clone(f.line[1:])
-	for part := range strings.SplitSeq(f.Hint, "; ") {
-		for _, part := range regexp.MustCompile(`,? or |, then |, and |: `).Split(part, -1) {
-			_, text, isCommand := strings.Cut(part, "sscli ")
+	for _, step := range f.hint {
+		about := f.line // what flags belong to
+		for _, p := range step {
+			argv := w.typed(p.Argv, f.line)
 			switch {
-			case strings.HasPrefix(part, "--trace"), strings.HasPrefix(part, "--observe"), strings.Contains(part, "env -u"):
-				continue // they show more, are for the command before, or are for another store
-			case isCommand:
-				text = strings.ReplaceAll(text, "sscli …", "sscli "+strings.Join(failed, " "))
-				text = strings.ReplaceAll(text, " … ", " 2 ")
-				text = "sscli " + text
-			case strings.HasPrefix(part, "-"):
-				if strings.Contains(part, " in place of --fence") {
-					i := slices.Index(failed, "--fence")
-					failed = slices.Delete(failed, i, i+2)
+			case p.IsFlags():
+				about = w.without(about, w.typed(p.Without, f.line))
+				if slices.ContainsFunc(argv, func(word string) bool { return slices.Contains(w.later, word) }) {
+					continue
 				}
-				text = "sscli " + strings.Join(failed, " ") + " " + strings.ReplaceAll(part, " with ", " ")
-			default:
-				continue
+				lines = append(lines, w.with(about, argv))
+			case len(argv) > 0 && slices.Contains(argv, "sscli") && argv[0] != "env": // env is for another store
+				lines = append(lines, argv)
+				if !w.has(about, "--observe") && w.has(argv, "--observe") {
+					about = argv
+				}
 			}
-			words, err := repl.Split(w.fill.Replace(prose.ReplaceAllString(text, "")))
-			if err != nil {
-				w.t.Errorf("%s: the hint is no command line: %v", part, err)
-			}
-			var line []string
-			for _, word := range words {
-				line = append(line, word.Text)
-			}
-			lines = append(lines, line)
 		}
 	}
 	return lines
+}
+
+// inner returns the index of the last sscli in a line, which is the command that failed if it runs under
+// another.
+func inner(line []string) int {
+	i := len(line) - 1
+	for line[i] != "sscli" {
+		i--
+	}
+	return i
+}
+
+// has reports whether the innermost command of a line has a flag.
+func (w *walk) has(line []string, flag string) bool {
+	cmd, _, err := w.root.Find(line[inner(line)+1:])
+	return err == nil && hasFlag(w.root, cmd, flag)
+}
+
+// with returns a line with flags for its innermost command that has them.
+func (w *walk) with(line, flags []string) []string {
+	end := len(line)
+	if i := slices.Index(line, "--"); i >= 0 && len(flags) > 0 && !w.has(line, flags[0]) {
+		end = i
+	}
+	return slices.Insert(slices.Clone(line), end, flags...)
+}
+
+// without returns a line without these words of its innermost command, and without the value of the last if
+// that is a flag.
+func (w *walk) without(line, words []string) []string {
+	if len(words) == 0 {
+		return line
+	}
+	start := inner(line)
+	i := start + slices.Index(line[start:], words[0])
+	end := i + len(words)
+	if cmd, _, err := w.root.Find(line[start+1:]); err == nil {
+		if flag := cmd.Flag(strings.TrimPrefix(words[len(words)-1], "--")); flag != nil && flag.NoOptDefVal == "" {
+			end++
+		}
+	}
+	return slices.Delete(slices.Clone(line), i, end)
+}
+
+// typed returns what a user types for the words of a hint after a failed command.
+func (w *walk) typed(words []suggest.Word, failed []string) (argv []string) {
+	for i, word := range words {
+		text := word.Typed()
+		if values, ok := w.places[word.Place]; ok && word.Place != "" {
+			argv = append(argv, word.Text+values[0]+word.After)
+			argv = append(argv, values[1:]...)
+			continue
+		}
+		switch {
+		case word.Place == suggest.Again && i > 0 && argv[i-1] == "sscli":
+			argv = append(argv, failed[1:]...)
+		case word.Place != "":
+			w.t.Errorf("%q: the hint has the place %s: %v", failed, word.Place, words)
+		case text == "./deploy.sh":
+			argv = append(argv, "sscli", "version")
+		default:
+			argv = append(argv, text)
+		}
+		last := i == len(words)-1 || words[i+1].Text != "" && words[i+1].Text[0] == '-'
+		if value, ok := w.flags[text]; ok && last {
+			argv = append(argv, value)
+		}
+	}
+	return argv
 }
 
 // follow follows the hints of a failure. path has the places where the user has been.
@@ -113,11 +181,6 @@ func (w *walk) follow(f failure, path []string) (steps int) {
 	if len(path) > 4 {
 		w.t.Errorf("after %d hints the user is still on the way:\n%s", len(path), strings.Join(path, "\n"))
 		return 0
-	}
-	for _, name := range []string{"NAME", "KEY"} {
-		if regexp.MustCompile(`\b` + name + `\b`).MatchString(f.Hint) {
-			w.t.Errorf("%q: the hint has the placeholder %s: %s", f.line, name, f.Hint)
-		}
 	}
 	for _, line := range w.next(f) {
 		steps++
@@ -149,6 +212,7 @@ func TestHintsLeadOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	root := cmdline.NewRoot(newApp())
 	future := func() string { return fmt.Sprintf("%d:0:somebody", time.Now().Add(50*time.Second).UnixMilli()) }
 	tests := []struct {
 		name    string
@@ -167,7 +231,7 @@ func TestHintsLeadOn(t *testing.T) {
 		{"an ordinary key as a lock", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli lock acquire door --holder job-7 --try", false, "fencing_required", 2},
 		{"an ordinary key as the lock of a command", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli lock run door --try -- sscli version", false, "fencing_required", 2},
 		{"a key without expiry as a lock", []string{"sscli set door 21.5"}, "sscli lock run door --wait 100ms -- sscli version", false, "lock_busy", 1},
-		{"a busy lock", []string{"sscli lock acquire door --holder job-7"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
+		{"a busy lock", []string{"sscli lock acquire door --holder job-7 --ttl 1s"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
 		{"another's lock renewed", []string{"sscli lock acquire door --holder job-7"}, "sscli lock renew door --holder job-8 --ttl 10s", false, "lock_not_held", 1},
 		{"another's lock released", []string{"sscli lock acquire door --holder job-7"}, "sscli lock release door --holder job-8", false, "lock_not_held", 1},
 		{"the lock itself", nil, "sscli lock run door -- sscli set door 1 --fence lock", false, "usage", 0},
@@ -191,10 +255,9 @@ func TestHintsLeadOn(t *testing.T) {
 			server := emulator.Start(t, o)
 			w := &walk{t: t, env: []string{
 				"SSCLI_URL=" + server.URL(), "SSCLI_OUTPUT=json", "XDG_CONFIG_HOME=" + t.TempDir(), "SSCLI_TIMEOUT=5s",
-			}, fill: strings.NewReplacer(
-				"LOCK", "walkers-lock", "--fence TOKEN", "--fence "+future(), "CMD...", "sscli version", "./deploy.sh", "sscli version", "VALUE", "2",
-				"--username ", "--username ann ", "--password-file", "--password-file "+password, "--sat-file", "--sat-file "+token,
-			)}
+			}, hints: filepath.Join(t.TempDir(), "hints"), root: root, places: map[suggest.Place][]string{
+				suggest.OtherLock: {"walkers-lock"}, suggest.Token: {future()}, suggest.Cmd: {"sscli", "version"}, suggest.Value: {"2"}, suggest.Duration: {"100ms"},
+			}, flags: map[string]string{"--username": "ann", "--password-file": password, "--sat-file": token, "--holder": "job-7"}, later: []string{"--trace", "--wait", "--timeout"}}
 			typed := func(text string) []string {
 				now := fmt.Sprintf("%d:0:now", time.Now().Add(time.Second).UnixMilli())
 				return strings.Fields(strings.NewReplacer("FUTURE", future(), "NOW", now).Replace(text))
@@ -209,7 +272,7 @@ func TestHintsLeadOn(t *testing.T) {
 				t.Fatalf("%s: %+v, want %s", test.line, f, test.kind)
 			}
 			if steps := w.follow(f, nil); steps < test.least {
-				t.Errorf("%s: the hint led to %d commands, want at least %d: %s", test.line, steps, test.least, f.Hint)
+				t.Errorf("%s: the hint led to %d commands, want at least %d: %s", test.line, steps, test.least, f.hint)
 			}
 		})
 	}

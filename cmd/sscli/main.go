@@ -43,7 +43,10 @@ func run(name string, args []string) int {
 	// Command names ignore case, and help keeps the order of the table. Cobra stores both settings
 	// in global variables.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
-	a := newApp()
+	return runApp(newApp(), name, args)
+}
+
+func runApp(a *app.App, name string, args []string) int {
 	var ctx context.Context
 	ctx, a.Signals = signals.Notify(context.Background())
 	err := runLine(ctx, a, name, args)

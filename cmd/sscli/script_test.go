@@ -29,6 +29,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(originalPath) == "" {
 		_ = os.Setenv(originalPath, os.Getenv("PATH")) // cannot fail
 	}
-	programs := map[string]func(){"sscli": main, "statestore-cli": main, "kubectl-sscli": main, "kubectl": func() { os.Exit(viatest.Main()) }}
+	programs := map[string]func(){"sscli": hintingMain, "statestore-cli": hintingMain, "kubectl-sscli": hintingMain, "kubectl": func() { os.Exit(viatest.Main()) }}
 	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram {
 		// Programs that tests start must not inherit what nohup(1), or a background job of a script,
 		// ignores. What is caught here has its default effect there.
@@ -133,7 +134,8 @@ func scriptParams(t *testing.T, attached bool) testscript.Params {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TERM", "dumb")
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each sscli of a race test takes a second more
-			env.Values[scriptKey{}] = &script{names: make(map[string]string), attached: attached, workers: workers}
+			env.Setenv(hintsFile, filepath.Join(env.WorkDir, ".hints"))
+			env.Values[scriptKey{}] = &script{names: make(map[string]string), attached: attached, workers: workers, root: cmdline.NewRoot(newApp())}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -156,6 +158,7 @@ type script struct {
 	attached bool              // emulators are stores attached to a Mosquitto
 	server   *emulator.Server  // the last, if it is one
 	names    map[string]string // version to V1, V2, …
+	root     *cobra.Command    // all commands, for hints
 }
 
 type scriptKey struct{}
@@ -178,6 +181,12 @@ func (s *script) run(ts *testscript.TestScript, want int, typed, command []strin
 	fmt.Fprint(ts.Stdout(), stdout)
 	fmt.Fprint(ts.Stderr(), stderr)
 	s.note(ts, typed, stdout, stderr, got)
+	for _, hint := range readHints(ts.Getenv(hintsFile)) {
+		if bad := badHint(s.root, hint); bad != "" && command[0] == "sscli" { // statestore-cli has other flags
+			ts.Fatalf("%s: the hint names %s, which sscli does not have: %s", strings.Join(typed, " "), bad, hint)
+		}
+	}
+	ts.Check(os.RemoveAll(ts.Getenv(hintsFile)))
 	if got != want && !*update { // an update shows it all; the next run demands it
 		ts.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(typed, " "), got, want, stdout, stderr)
 	}

@@ -165,7 +165,7 @@ func (c commandLine) run() (r commandResult, err error) {
 		})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	a := newApp()
+	a := hintingApp()
 	r.Code = a.Report(runLine(ctx, a, c.Args[0], c.Args[1:]))
 	cancel()
 	os.Stdout.Close()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -68,7 +69,7 @@ func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 		}
 		return &fault.UsageError{
 			Err:  fmt.Errorf("%s %s: anybody who reaches that address could use the store", l.flag, l.address),
-			Hint: "--users FILE, or --no-login to let anybody in",
+			Hint: suggest.Try("`--users FILE`, or `--no-login` to let anybody in"),
 		}
 	}
 	return nil
@@ -76,9 +77,9 @@ func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 
 // RuleError returns the usage error for a rule that names a user who cannot log in.
 func RuleError(e *emulator.RuleError) error {
-	hint := "--users FILE with a line for that user"
+	hint := suggest.Try("`--users FILE` with a line for that user")
 	if strings.Contains(e.Rule.User, ":") {
-		hint = "--sat-audience for service-account tokens"
+		hint = suggest.Try("`--sat-audience` for service-account tokens")
 	}
 	return &fault.UsageError{Err: fmt.Errorf("--allow %q: %w", e.Rule, e.Err), Hint: hint}
 }

@@ -46,6 +46,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
@@ -79,6 +80,8 @@ type App struct {
 	Line      int    // the line of a batch that errors are about, from 1; 0 = none
 	Shell     Shell  // the state that the lines of a shell share; nil outside a shell
 	Refused   string // the first connection flag on a shell line, where such flags are not allowed; empty = none
+
+	Hinted func(suggest.Hint) // called with each hint that the user gets; nil outside tests
 
 	confirmed  bool   // ConfirmAll returned nil in a protected context: do not ask again
 	declined   bool   // the user answered no to ConfirmAll

@@ -46,23 +46,20 @@ func (a *App) Open(name, command string) (source io.Reader, end func() error, er
 	}
 	if a.Shell != nil {
 		_, err := a.Stdin.Read(nil) // its error says why
-		return nil, nil, &fault.UsageError{Err: err, Hint: command + " FILE"}
+		return nil, nil, &fault.UsageError{Err: err, Hint: suggest.Try("`sscli " + command + " FILE`")}
 	}
 	return a.Stdin, func() error { return nil }, nil
 }
 
 // NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter,
-// because the command looked for exactly that key. The note suggests use, a command line in which
-// the pattern replaces the word PATTERN.
-func (a *App) NotePattern(key, use string) {
+// because the command looked for exactly that key. The note suggests use, which has a place for
+// the pattern.
+func (a *App) NotePattern(key string, use suggest.Hint) {
 	pattern := Pattern(key)
 	if pattern == "" {
 		return
 	}
-	if typed, ok := suggest.Quoted(pattern); ok {
-		use = strings.ReplaceAll(use, "PATTERN", typed)
-	}
-	a.Inform(fmt.Sprintf("no key is named %s; for a pattern: %s", format.Brief(key), use))
+	a.Inform(fmt.Sprintf("no key is named %s; for a pattern: %s", format.Brief(key), a.Hint(use.Fill(suggest.Pattern, pattern))))
 }
 
 // Pattern returns the pattern that the user may have meant by a key, or "" if the key does not look

@@ -8,6 +8,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
 )
@@ -16,8 +17,8 @@ import (
 // login. It returns other errors unchanged. canAsk means that sscli can ask the user for a
 // password.
 func describeLogin(err error, s config.Settings, canAsk bool) error {
-	kind := fault.Of(err).Kind
-	switch kind {
+	f, _ := fault.Of(err)
+	switch f.Kind {
 	case "login", "auth_method", "refused_login", "reauth", "token_expired":
 	case "client_certificate_refused":
 		return &fault.LoginError{Err: err, Sent: sentCertificate(s)}
@@ -28,7 +29,7 @@ func describeLogin(err error, s config.Settings, canAsk bool) error {
 		return err
 	}
 	e := &fault.LoginError{Err: err, Sent: sentLogin(s, time.Now())}
-	if kind != "refused_login" {
+	if f.Kind != "refused_login" {
 		e.Hint = loginHint(s, canAsk)
 	}
 	return e
@@ -110,29 +111,29 @@ func sentCertificate(s config.Settings) string {
 
 // loginHint returns the hint for a refused login. It omits flags that cannot be combined with the
 // settings.
-func loginHint(s config.Settings, canAsk bool) string {
-	certificate := ", or --cert-file with --key-file"
+func loginHint(s config.Settings, canAsk bool) suggest.Hint {
+	certificate := ", or `--cert-file with --key-file`"
 	if !s.TLS || s.CertFile != "" {
 		certificate = ""
 	}
-	password := "--password-file"
+	password := "--password-file`"
 	if canAsk {
-		password = "--askpass or --password-file"
+		password = "--askpass` or `--password-file`"
 	}
 	anonymous := ""
 	if s.TLS && s.CertFile != "" {
-		anonymous = "; or no user name, if the certificate is the login"
+		anonymous = "or no user name, if the certificate is the login"
 	}
 	const requires = ", as the broker's port requires"
 	switch {
 	case s.SATFile != "":
-		return "write a token that the broker accepts to " + format.BriefShWord(s.SATFile) + ", with the broker's audience: kubectl create token prints one"
+		return suggest.Try("write a token that the broker accepts to `FILE`, with the broker's audience: kubectl create token prints one").Fill(suggest.File, s.SATFile)
 	case s.ClusterAccount() != "":
-		return "the broker must accept tokens of the cluster for the audience " + via.Audience + "; --via-service-account with another account, or --sat-file with a token for another audience"
+		return suggest.Try("the broker must accept tokens of the cluster for the audience " + via.Audience + "; `--via-service-account` with another account, or `--sat-file` with a token for another audience")
 	case s.Username != "" && s.PasswordFile == "" && !s.AskPass:
-		return password + " with the password of " + format.Brief(s.Username) + anonymous
+		return append(suggest.Try("`"+password+" with the password of ").Then(format.Brief(s.Username)), suggest.Try(anonymous)...)
 	case s.Username != "":
-		return "check the user name and the password; or in place of both --sat-file" + certificate + requires + anonymous
+		return append(suggest.Try("check the user name and the password; or in place of both `--sat-file`"+certificate+requires), suggest.Try(anonymous)...)
 	}
-	return "--username with " + password + ", or --sat-file" + certificate + requires
+	return suggest.Try("`--username with " + password + ", or `--sat-file`" + certificate + requires)
 }

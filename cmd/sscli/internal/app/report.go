@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
 )
@@ -94,12 +94,8 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if a.Settings.TLS {
 		err = &fault.OverTLSError{Err: err}
 	}
-	f = fault.Of(describeLogin(err, a.Settings, a.CanAsk()))
-	f.Line = a.Line
-	f.Hint = a.possible(f.Hint)
-	if a.Shell != nil {
-		f.Hint = shellHint(f.Hint)
-	}
+	f, hint := fault.Of(describeLogin(err, a.Settings, a.CanAsk()))
+	f.Line, f.Hint = a.Line, a.Hint(hint)
 	return f, false
 }
 
@@ -176,53 +172,28 @@ func Version(v client.Version) format.Version {
 	return v
 }
 
-// possible returns a hint without the parts that the user cannot follow. The parts are separated by
-// semicolons. possible removes each part that names a flag which this command does not have, unless the
-// part is a command line of sscli. If the command has the same setting under another name, as in
-// statestore-cli, possible uses that name.
-func (a *App) possible(hint string) string {
-	if a.Flags == nil {
-		return hint
-	}
-	var parts []string
-	for part := range strings.SplitSeq(hint, "; ") {
-		words := strings.Fields(part)
-		if slices.Contains(words, "sscli") {
-			parts = append(parts, part)
-			continue
-		}
-		fits := true
-		for _, w := range words {
-			name, isFlag := strings.CutPrefix(strings.TrimRight(w, ",:"), "--")
-			if !isFlag || name == "" || a.Flags.Lookup(name) != nil {
-				continue
+// Hint returns the text of a hint as the user of this command can follow it: without flags that the
+// command does not have, and in a shell without the word sscli. statestore-cli has some of sscli's flags
+// under other names.
+func (a *App) Hint(hint suggest.Hint) string {
+	if a.Flags != nil {
+		hint = hint.Possible(func(flag string) string {
+			if a.Flags.Lookup(flag) != nil {
+				return flag
 			}
-			other, known := strings.CutPrefix(a.Settings.Sources[name], "--")
-			if fits = fits && known && a.Flags.Lookup(other) != nil; fits {
-				part = strings.ReplaceAll(part, "--"+name, "--"+other)
+			if other, ok := strings.CutPrefix(a.Settings.Sources[flag], "--"); ok && a.Flags.Lookup(other) != nil {
+				return other
 			}
-		}
-		if fits {
-			parts = append(parts, part)
-		}
+			return ""
+		})
 	}
-	return strings.Join(parts, "; ")
-}
-
-// shellHint returns a hint as the user types it in sscli's shell: without the word sscli, unless the
-// hint is a command for the user's shell.
-func shellHint(hint string) string {
-	line, ok := strings.CutPrefix(hint, "sscli ")
-	switch about, help := strings.CutSuffix(line, "--help"); {
-	case !ok || strings.HasPrefix(line, "serve") || strings.HasPrefix(line, "shell") || strings.HasPrefix(line, "-"):
-		if hint == "sscli --help" {
-			return "help"
-		}
-		return hint
-	case help:
-		return strings.TrimSpace("help " + about)
+	if a.Hinted != nil && hint != nil {
+		a.Hinted(hint)
 	}
-	return line
+	if a.Shell != nil {
+		hint = hint.Inside()
+	}
+	return hint.String()
 }
 
 // Width returns the number of columns of standard output; 0 if it is not a terminal.

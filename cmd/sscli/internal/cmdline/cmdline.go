@@ -25,6 +25,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -58,7 +59,7 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 	if u, ok := errors.AsType[*fault.UsageError](err); ok {
 		adviseFlag(a, cmd, w.args, u)
 		if _, advised := fault.Advice(err); !advised {
-			u.Hint = strings.TrimSpace(cmd.CommandPath()) + " --help"
+			u.Hint = suggest.Run(strings.Fields(cmd.CommandPath() + " --help")...)
 		}
 	}
 	if err != nil && a.Faults == nil {
@@ -110,7 +111,7 @@ fencing tokens.`,
 			if a.OnTerminal() {
 				return runAlone(cmd.Context(), a, "shell")
 			}
-			return &fault.UsageError{Err: errors.New("no command"), Hint: "sscli --help, or sscli - to read commands from standard input"}
+			return &fault.UsageError{Err: errors.New("no command"), Hint: suggest.Try("`sscli --help`, or `sscli -` to read commands from standard input")}
 		},
 	}
 	// Cobra checks Args before the settings are resolved, so an unknown command is reported first.

@@ -23,7 +23,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	}
 	if w.host != "" && !isCommand(root, w.host) {
 		host := usage.Unprotect([]string{w.host})[0]
-		return &fault.UsageError{Err: fmt.Errorf("%.64q after -h: -h shows help; the host is -H", host), Hint: "-H " + host}
+		return &fault.UsageError{Err: fmt.Errorf("%.64q after -h: -h shows help; the host is -H", host), Hint: suggest.Run("-H", host)}
 	}
 	// root.Find treats -h as a switch only in commands that already define the flag, so define it in
 	// each command that Find returns. If Find fails, the parser reports the error later.
@@ -77,7 +77,7 @@ func addHelpCommand(a *app.App, root *cobra.Command) {
 		if about == root {
 			isShown := shown(a)
 			topic := func(path string) bool { return isShown(strings.TrimPrefix(path, "help ")) }
-			if meant := suggest.Command("help", rest, topic); meant.Hint != "" {
+			if meant := suggest.Command("help", rest, topic); meant.Hint != nil {
 				return &fault.UsageError{Err: fmt.Errorf("unknown command %.64q", rest[0]), Hint: meant.Hint}
 			}
 		}

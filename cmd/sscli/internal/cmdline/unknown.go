@@ -26,7 +26,7 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	path := strings.TrimSpace("sscli " + under)
 	meant := suggest.Command(under, words, exists)
 	if !cmd.HasSubCommands() {
-		return &fault.UsageError{Err: fmt.Errorf("%.64q after %s, which has no commands of its own", words[0], under), Hint: path + " --help"}
+		return &fault.UsageError{Err: fmt.Errorf("%.64q after %s, which has no commands of its own", words[0], under), Hint: suggest.Run(strings.Fields(path + " --help")...)}
 	}
 	what := "unknown command"
 	if under != "" {
@@ -34,9 +34,9 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	}
 	err := fmt.Errorf("%s %.64q", what, words[0])
 	hint := meant.Hint
-	if hint == "" && meant.Why == "" {
+	if hint == nil && meant.Why == "" {
 		if near := suggest.Near(words[0], available(cmd)); len(near) > 0 {
-			hint = path + " " + near[0] + " --help"
+			hint = suggest.Run(strings.Fields(path + " " + near[0] + " --help")...)
 		} else {
 			hint = suggest.Other(under, words, exists).Hint
 		}
@@ -44,11 +44,11 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 	switch {
 	case meant.Why != "":
 		err = fmt.Errorf("%w: %s", err, meant.Why)
-	case hint == "" && under != "":
+	case hint == nil && under != "":
 		err = fmt.Errorf("%w: expected %s", err, format.List(available(cmd), "or"))
 	}
-	if hint == "" {
-		hint = path + " --help"
+	if hint == nil {
+		hint = suggest.Run(strings.Fields(path + " --help")...)
 	}
 	return &fault.UsageError{Err: err, Hint: hint}
 }
@@ -99,10 +99,9 @@ func flagUsage(cmd *cobra.Command, err error) error {
 		}
 	})
 	name := missing.GetSpecifiedName()
-	if flag := suggest.Flag(name); flag != "" && cmd.Flags().Lookup(strings.Fields(flag)[0]) != nil {
-		usage.Hint = "--" + flag
-	} else if near := suggest.Near(name, names); len(near) > 0 {
-		usage.Hint = "--" + strings.Join(near, " or --")
+	usage.Hint = suggest.Flag(name, func(flag string) bool { return cmd.Flags().Lookup(flag) != nil })
+	if near := suggest.Near(name, names); usage.Hint == nil && len(near) > 0 {
+		usage.Hint = suggest.Try("`--" + strings.Join(near, "` or `--") + "`")
 	}
 	return usage
 }
@@ -129,7 +128,7 @@ func adviseFlag(a *app.App, cmd *cobra.Command, args []string, problem *fault.Us
 		return
 	}
 	meant := suggest.FlagMeaning(strings.Join(path, " "), unknown.flag, words[i+len(path):], shown(a))
-	if meant.Hint != "" {
+	if meant.Hint != nil {
 		problem.Hint = meant.Hint
 	}
 }

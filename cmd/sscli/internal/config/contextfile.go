@@ -16,17 +16,17 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/internal/files"
 )
 
 // A FileError means that a context file cannot be used.
 type FileError struct {
-	File string // the name of the file
-	Line int    // from 1; 0 = the file as a whole
-	Key  string // such as contexts.lab.url; empty = the error is not about a key
-	Why  string // what is wrong
-	Hint string // the next command to type; empty = none
+	File string       // the name of the file
+	Line int          // from 1; 0 = the file as a whole
+	Key  string       // such as contexts.lab.url; empty = the error is not about a key
+	Why  string       // what is wrong
+	Hint suggest.Hint // the next command to type; nil = none
 
 	path string // Key without quotes, to find Line if it is 0; empty = do not look
 }
@@ -42,7 +42,7 @@ func (e *FileError) Error() string {
 	return text + ": " + e.Why
 }
 
-func (e *FileError) Advice() (hint string, ok bool) { return e.Hint, true }
+func (e *FileError) Advice() (hint suggest.Hint, ok bool) { return e.Hint, true }
 
 // Path returns the name of the context file, and its source: "--config", "SSCLI_CONFIG", or "" for
 // the default. The default is $XDG_CONFIG_HOME/sscli/config.yaml. If XDG_CONFIG_HOME is not an
@@ -120,7 +120,7 @@ func read(file string) (Contexts, error) {
 	}
 	if othersWrite(info) {
 		return Contexts{}, &FileError{
-			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: "chmod 600 " + format.ShWord(file),
+			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: suggest.Run("chmod", "600", file),
 		}
 	}
 	text, err := io.ReadAll(io.LimitReader(files.NewTextReader(f), maxFile+1))

@@ -250,7 +250,7 @@ func TestEditModes(t *testing.T) {
 		if (mode == 0o644) != (err == nil) || (err == nil) != (readErr == nil) {
 			t.Errorf("mode %#o: %v, %v", mode, err, readErr)
 		}
-		if e, ok := errors.AsType[*FileError](err); err != nil && (!ok || e.Hint != "chmod 600 "+file) {
+		if e, ok := errors.AsType[*FileError](err); err != nil && (!ok || e.Hint.String() != "chmod 600 "+file) {
 			t.Errorf("mode %#o: %#v", mode, err)
 		}
 	}

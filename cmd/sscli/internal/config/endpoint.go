@@ -35,10 +35,9 @@ func (l layer) expand() error {
 	u, err := parseURL(text)
 	if err != nil {
 		wrong := &Error{source, err.Error()}
-		if meant, plain := suggest.Quoted("mqtt://" + text); plain && !strings.Contains(text, "://") {
-			if _, err := parseURL(meant); err == nil {
-				return &SchemeError{Err: wrong, Meant: meant}
-			}
+		meant := "mqtt://" + text
+		if _, err := parseURL(meant); err == nil && !strings.Contains(text, "://") {
+			return &SchemeError{Err: wrong, Meant: meant}
 		}
 		return wrong
 	}
@@ -62,8 +61,8 @@ func (e *SchemeError) Unwrap() error { return e.Err }
 
 // Advice returns the flag -u with the URL that the user probably meant. ok is false if the URL did not
 // come from --url.
-func (e *SchemeError) Advice() (hint string, ok bool) {
-	return "-u " + e.Meant, e.Err.Source == "--url"
+func (e *SchemeError) Advice() (hint suggest.Hint, ok bool) {
+	return suggest.Run("-u", e.Meant), e.Err.Source == "--url"
 }
 
 // webSocketPath is the key in a layer for the WebSocket's path, which a URL sets. It has no flag.

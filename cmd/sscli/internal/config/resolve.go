@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // Settings are the user's settings. A setting without a value has its zero value.
@@ -85,12 +85,11 @@ func (e *NoBrokerError) Error() string {
 }
 
 // Advice returns the commands to use one of the contexts, if there are any.
-func (e *NoBrokerError) Advice() (hint string, ok bool) {
+func (e *NoBrokerError) Advice() (hint suggest.Hint, ok bool) {
 	if len(e.Contexts) == 0 {
-		return "", false
+		return nil, false
 	}
-	name := format.ShWord(e.Contexts[0])
-	return "sscli context use " + name + ", or -c " + name + " with this command", true
+	return suggest.Try("`sscli context use NAME`, or `-c NAME` with this command").Fill(suggest.Name, e.Contexts[0]), true
 }
 
 // Broker returns a *[NoBrokerError] if there is nothing to connect to.
@@ -111,15 +110,15 @@ func (e *Error) Error() string { return e.Source + ": " + e.Why }
 
 // Advice returns the next command to type; for most flags it is empty. ok is false if the value
 // comes neither from a flag nor from a context.
-func (e *Error) Advice() (hint string, ok bool) {
+func (e *Error) Advice() (hint suggest.Hint, ok bool) {
 	if e.Source == "--output" {
-		return "sscli help output", true
+		return suggest.Try("`sscli help output`"), true
 	}
 	if name, ok := strings.CutPrefix(e.Source, "context "); ok {
 		name, flag, _ := strings.Cut(name, ": ")
-		return "sscli context set " + format.ShWord(name) + " with another --" + flag, true
+		return suggest.Try("`sscli context set NAME` with another --"+flag).Fill(suggest.Name, name), true
 	}
-	return "", strings.HasPrefix(e.Source, "--")
+	return nil, strings.HasPrefix(e.Source, "--")
 }
 
 // A layer holds the values from one source, such as the command line, by the names of their flags.

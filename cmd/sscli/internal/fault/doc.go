@@ -3,7 +3,7 @@
 //
 // [Of] does this for any error:
 //
-//	f := fault.Of(err)
+//	f, hint := fault.Of(err)
 //	fmt.Fprintln(os.Stderr, "sscli:", f.Message)
 //	os.Exit(f.Code)
 //

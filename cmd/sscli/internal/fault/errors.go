@@ -10,6 +10,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // ErrNo means that the result, which is already printed, was "no". The exit code is 1.
@@ -57,8 +58,8 @@ func ServerEnded(cause error) error {
 
 // A UsageError means that the command line is wrong and nothing was sent.
 type UsageError struct {
-	Err  error  // what is wrong
-	Hint string // the next command to type; empty = the command's --help
+	Err  error        // what is wrong
+	Hint suggest.Hint // the next command to type; nil = the command's --help
 }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
@@ -66,7 +67,7 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
 // Advice returns the hint, and whether there is one.
-func (e *UsageError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
+func (e *UsageError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
 
 // Usagef returns a [*UsageError] with a formatted message.
 func Usagef(format string, args ...any) error {
@@ -111,14 +112,14 @@ func Output(err error) error {
 // A DataError means that the file of `serve --data` cannot be used.
 type DataError struct {
 	Err  error
-	Hint string // the next thing to do
+	Hint suggest.Hint // the next thing to do
 }
 
 func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
-func (e *DataError) Advice() (string, bool) { return e.Hint, true }
+func (e *DataError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A NotAppliedError means that a write got no usable reply and was not applied.
 type NotAppliedError struct {
@@ -137,7 +138,7 @@ type UnknownError struct {
 	Err    error         // why there is no usable reply
 	Within time.Duration // how long sscli waited for the reply; 0 = not known
 	Why    string        // what is known about the key, or why nothing is known; empty = Err says everything
-	Hint   string        // the next command to type; empty = the table's hint
+	Hint   suggest.Hint  // the next command to type; nil = the table's hint
 }
 
 func (e *UnknownError) Error() string {
@@ -149,7 +150,7 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
-func (e *UnknownError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
+func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
 
 // NoAnswer returns a text that describes why a request got no usable reply. within is how long sscli
 // waited; 0 = not known.
@@ -165,37 +166,37 @@ func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded)
 
 // A DatasetError means that a value is not a data set.
 type DatasetError struct {
-	Err  error  // where the value is wrong, and why
-	Hint string // the next thing to type; empty if there is none
+	Err  error        // where the value is wrong, and why
+	Hint suggest.Hint // the next thing to type; nil if there is none
 }
 
 func (e *DatasetError) Error() string { return "not a data set: " + e.Err.Error() }
 
 func (e *DatasetError) Unwrap() error { return e.Err }
 
-func (e *DatasetError) Advice() (string, bool) { return e.Hint, true }
+func (e *DatasetError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A NotWrittenError means that a value was not written, for example because the key changed.
 type NotWrittenError struct {
-	Why  string // why it was not written
-	Hint string // the next thing to type; empty if there is none
+	Why  string       // why it was not written
+	Hint suggest.Hint // the next thing to type; nil if there is none
 }
 
 func (e *NotWrittenError) Error() string { return e.Why }
 
-func (e *NotWrittenError) Advice() (string, bool) { return e.Hint, true }
+func (e *NotWrittenError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A NextError adds a hint to an error, in place of the table's hint.
 type NextError struct {
 	Err  error
-	Hint string // the next command to type
+	Hint suggest.Hint // the next command to type
 }
 
 func (e *NextError) Error() string { return Message(e.Err) }
 
 func (e *NextError) Unwrap() error { return e.Err }
 
-func (e *NextError) Advice() (string, bool) { return e.Hint, true }
+func (e *NextError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A ProtectedError means that a write in a protected context, or of many keys, was not confirmed.
 // Nothing was written.
@@ -221,7 +222,7 @@ func (e *ProtectedError) Error() string {
 }
 
 // Advice suppresses the hint of the [Table] if the user declined.
-func (e *ProtectedError) Advice() (string, bool) { return "", e.Refused }
+func (e *ProtectedError) Advice() (suggest.Hint, bool) { return nil, e.Refused }
 
 // An ExpectError means that a command did not end with the exit code that `expect` named.
 type ExpectError struct {
@@ -263,15 +264,15 @@ func IsA[E error](err error) bool {
 // A LoginError means that the broker refused the login. It names the credentials that were sent.
 type LoginError struct {
 	Err  error
-	Sent string // the credentials, without secrets
-	Hint string // the next thing to try; empty = the table's hint
+	Sent string       // the credentials, without secrets
+	Hint suggest.Hint // the next thing to try; nil = the table's hint
 }
 
 func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sent }
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
-func (e *LoginError) Advice() (string, bool) { return e.Hint, e.Hint != "" }
+func (e *LoginError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
 
 // An OverTLSError marks an error of a connection that uses TLS. It does not change the message.
 type OverTLSError struct{ Err error }

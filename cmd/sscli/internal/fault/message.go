@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/mqtt"
@@ -116,13 +117,13 @@ func DescribeScan(c client.Command, err error) error {
 		err = &NoScanError{Err: err}
 	}
 	if IsStoreError(wire.ErrorSyntax)(err) {
-		err = &NextError{Err: err, Hint: "close every [ with ]; write ** only as a whole part between slashes, as in a/**/b; [[] matches a bracket, [*] a star"}
+		err = &NextError{Err: err, Hint: suggest.Try("close every [ with ]; write ** only as a whole part between slashes, as in a/**/b; [[] matches a bracket, [*] a star")}
 	}
 	return Describe(c, err)
 }
 
-// About adds to an error the lock or the key that the error is about. The name replaces NAME and KEY in
-// the hint, but the message does not change.
+// About adds to an error the lock or the key that the error is about. The name fills the places Name and
+// Key of the hint, but the message does not change.
 func About(key string, err error) error { return &keyError{key, err} }
 
 // A keyError is an error about a key.
@@ -153,14 +154,14 @@ func (e *requestError) Error() string {
 func (e *requestError) Unwrap() error { return e.err }
 
 // Advice returns a hint if the store did not know the verb because the verb is not in upper case.
-func (e *requestError) Advice() (string, bool) {
+func (e *requestError) Advice() (suggest.Hint, bool) {
 	upper := strings.ToUpper(e.verb)
-	again := "sscli call " + upper
-	if e.key != "" {
-		again += " " + format.BriefShWord(e.key)
+	again := "the store knows verbs in upper case: `sscli call WORDS... KEY …`"
+	switch {
+	case e.key == "":
+		again = "the store knows verbs in upper case: `sscli call WORDS...`"
+	case upper == wire.VerbGet || upper == wire.VerbDel:
+		again = "the store knows verbs in upper case: `sscli call WORDS... KEY`"
 	}
-	if e.key != "" && upper != wire.VerbGet && upper != wire.VerbDel {
-		again += " …"
-	}
-	return "the store knows verbs in upper case: " + again, upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
+	return suggest.Try(again).Fill(suggest.Words, upper), upper != e.verb && IsStoreError(wire.ErrorUnknownCommand)(e.err)
 }

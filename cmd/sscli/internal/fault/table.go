@@ -28,41 +28,41 @@ type Row struct {
 	Kind  string           // the name, which scripts may rely on
 	Code  int              // the exit code
 	Cause string           // the explanation in docs/troubleshooting.md
-	Hint  string           // the next thing to do, with the placeholders that fillIn replaces; empty = no hint
+	Hint  string           // the next thing to do, as suggest.Try parses it; empty = no hint
 	is    func(error) bool // reports whether an error is of this kind
 }
 
 // Of returns what sscli prints for an error: the error's message, and the contents of the first row of
-// [Table] that fits. If no row fits, the kind is "error".
-func Of(err error) format.Fault {
-	f := format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}
+// [Table] that fits. If no row fits, the kind is "error". f.Hint is empty: what the user can follow of the
+// hint depends on the command.
+func Of(err error) (f format.Fault, hint suggest.Hint) {
+	f = format.Fault{Code: CodeConnection, Kind: "error", Message: Message(err)}
 	if store, ok := errors.AsType[*wire.StoreError](err); ok {
 		f.StoreError = store.Text
 	}
 	for _, row := range Table() {
 		if row.is(err) {
-			f.Code, f.Kind, f.Hint = row.Code, row.Kind, row.Hint
+			f.Code, f.Kind, hint = row.Code, row.Kind, suggest.Try(row.Hint)
 			break
 		}
 	}
-	if hint, ok := Advice(err); ok {
-		f.Hint = hint
+	if advice, ok := Advice(err); ok {
+		hint = advice
 	}
-	f.Hint = fillIn(f.Hint, err)
 	if e, ok := errors.AsType[exitCoder](err); ok {
 		f.Code = e.ExitCode()
 	}
 	if IsA[*UnknownError](err) {
 		f.Outcome = "unknown"
 	}
-	return f
+	return f, fill(hint, err)
 }
 
 // An adviser is an error with its own hint. If ok is true, the hint replaces the row's hint; an empty
 // hint then means that there is nothing to suggest. If ok is false, the row's hint stays.
 type adviser interface {
 	error
-	Advice() (hint string, ok bool)
+	Advice() (hint suggest.Hint, ok bool)
 }
 
 // An exitCoder is an error with its own exit code, which replaces the row's code.
@@ -73,20 +73,18 @@ type exitCoder interface {
 
 // Advice returns the hint of the outermost error that has its own hint. The hint may be empty. ok is
 // false if no error has one.
-func Advice(err error) (hint string, ok bool) {
+func Advice(err error) (hint suggest.Hint, ok bool) {
 	for e, is := errors.AsType[adviser](err); is; e, is = errors.AsType[adviser](errors.Unwrap(e)) {
 		if hint, ok = e.Advice(); ok {
 			return hint, true
 		}
 	}
-	return "", false
+	return nil, false
 }
 
-// fillIn replaces the placeholders in a hint with values from the error: NAME with the lock, KEY with
-// the key, TOKEN with the request's fencing token, ws://HOST:PORT with the WebSocket's address, and
-// http://…@HOST:PORT with the proxy's address. The placeholder of a value that cannot be quoted in the
-// same way for all shells stays.
-func fillIn(hint string, err error) string {
+// fill fills the places in a hint with values from the error: the lock, the key, the request's fencing
+// token, and the addresses of the WebSocket and the proxy.
+func fill(hint suggest.Hint, err error) suggest.Hint {
 	var name, key, token string
 	if e, ok := errors.AsType[*keyError](err); ok {
 		name, key = e.key, e.key
@@ -106,27 +104,22 @@ func fillIn(hint string, err error) string {
 	if e, ok := errors.AsType[*requestError](err); ok {
 		key, token = e.key, e.token
 	}
-	var replace []string // placeholders, each followed by its value
-	for _, p := range [][2]string{{"NAME", name}, {"KEY", key}, {"TOKEN", token}} {
-		if typed, ok := suggest.Quoted(p[1]); ok && p[1] != "" {
-			replace = append(replace, p[0], typed)
-		}
-	}
+	hint = hint.Fill(suggest.Name, name).Fill(suggest.Key, key).Fill(suggest.Token, token)
 	if e, ok := errors.AsType[*mqtt.ProxyError](err); ok {
 		scheme, address, _ := strings.Cut(e.Proxy, "://")
-		replace = append(replace, "http://USER:PASSWORD@HOST:PORT", scheme+"://USER:PASSWORD@"+address)
+		hint = hint.Fill(suggest.Proxy, scheme+"://USER:PASSWORD@"+address)
 	}
 	if e, ok := errors.AsType[*mqtt.DialError](err); ok && e.Stage == mqtt.StageWebSocket {
-		replace = append(replace, "ws://HOST:PORT", "ws://"+e.Address)
+		hint = hint.Fill(suggest.WebSocket, "ws://"+e.Address)
 	}
-	return strings.NewReplacer(replace...).Replace(hint)
+	return hint
 }
 
 // Table returns the table of all kinds of errors. The first row that fits an error applies.
 func Table() []Row {
 	const (
-		trace       = "--trace shows what was sent"
-		credentials = "--username with --askpass or --password-file, --sat-file, or --cert-file with --key-file, as the broker's port requires"
+		trace       = "`--trace` shows what was sent"
+		credentials = "`--username with --askpass` or `--password-file`, `--sat-file`, or `--cert-file with --key-file`, as the broker's port requires"
 	)
 	return []Row{
 		{"interrupted", 128, "a signal ended sscli; its number is added to the code", "", IsA[*signals.Interrupted]},
@@ -136,13 +129,13 @@ func Table() []Row {
 		{"gap", codeContinuity, "the watch was interrupted and cannot prove that it missed nothing",
 			"read the keys again and start a new watch", is(ErrGap)},
 		{"overflow", codeContinuity, "events arrive faster than the reader of the watch takes them",
-			"use a faster reader, a larger --buffer, or fewer keys", is(client.ErrOverflow)},
+			"use a faster reader, a larger `--buffer`, or fewer keys", is(client.ErrOverflow)},
 		{"lock_lost", CodeLockLost, "a lock was lost while it was held: it was not renewed in time, or its key was deleted or taken",
-			"sscli lock status NAME shows who holds it; read again what it protects", is(client.ErrLockLost)},
+			"`sscli lock status NAME` shows who holds it; read again what it protects", is(client.ErrLockLost)},
 		{"lock_not_held", CodeLockLost, "a lock could not be renewed or released: it expired, was released, or has another holder",
-			"sscli lock status NAME shows who holds it; acquire it again", is(client.ErrNotHolder)},
+			"`sscli lock status NAME` shows who holds it; acquire it again", is(client.ErrNotHolder)},
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
-			"sscli lock status NAME shows the holder, and --observe DURATION, with more than a third of the lease, whether the holder renews it; or use a longer --wait", is(client.ErrLockBusy)},
+			"`sscli lock status NAME` shows the holder, and `--observe DURATION`, with more than a third of the lease, whether the holder renews it; or use a longer `--wait`", is(client.ErrLockBusy)},
 		{"not_dataset", CodeNo, "the value is not a data set: JSON Lines, one object a line", "", IsA[*DatasetError]},
 		{"not_written", CodeNo, "a value was not written: another client changed the key, or, in edit, the editor ended with an exit code other than 0 or the text is not JSON", "", IsA[*NotWrittenError]},
 		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
@@ -151,35 +144,35 @@ func Table() []Row {
 		{"guard", process.CodeSetup, "the process that guards the command of a lock was killed, so the command was killed too", "run it again, and check whether the machine is short of memory", is(process.ErrGuardDied)},
 		{"usage", CodeUsage, "the command line cannot be understood", "", IsA[*UsageError]},
 		{"no_broker", CodeUsage, "no flag, variable or context names a broker",
-			"-u mqtt://HOST:PORT, export SSCLI_URL, or sscli context set; without a broker: --embedded, or sscli serve", IsA[*config.NoBrokerError]},
-		{"config", CodeUsage, "the value of a flag, a variable or a context is invalid", "sscli help environment", IsA[*config.Error]},
-		{"context", CodeUsage, "no context has this name", "sscli context list", IsA[*config.UnknownContextError]},
+			"`-u mqtt://HOST:PORT`, export SSCLI_URL, or `sscli context set`; without a broker: `--embedded`, or `sscli serve`", IsA[*config.NoBrokerError]},
+		{"config", CodeUsage, "the value of a flag, a variable or a context is invalid", "`sscli help environment`", IsA[*config.Error]},
+		{"context", CodeUsage, "no context has this name", "`sscli context list`", IsA[*config.UnknownContextError]},
 		{"config_file", CodeUsage, "the file of contexts cannot be read or written, is invalid, or is writable by others", "", IsA[*config.FileError]},
-		{"protected", CodeUsage, "the context is protected, or del --match found keys, and the write was not confirmed", "--yes", IsA[*ProtectedError]},
+		{"protected", CodeUsage, "the context is protected, or del --match found keys, and the write was not confirmed", "`--yes`", IsA[*ProtectedError]},
 		{"terminal", CodeUsage, "a question cannot be asked: sscli was not started from a terminal",
-			"--password-file in place of --askpass, --yes in place of an answer", IsA[*terminal.Error]},
+			"`--password-file in place of --askpass`, `--yes` in place of an answer", IsA[*terminal.Error]},
 		{"response_topic", CodeUsage, "the broker disconnects clients that ask for replies on this topic",
-			"use another --response-topic, or none", is(wire.ErrForbiddenResponseTopic)},
+			"use another `--response-topic`, or none", is(wire.ErrForbiddenResponseTopic)},
 		{"invalid", CodeUsage, "the request is invalid and was not sent", "", IsA[*client.InvalidError]},
 		{"too_large", CodeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
 			"use a smaller value, or raise the broker's limit", IsA[*mqtt.TooLargeError]},
 		{"output", codeOutput, "the request was carried out, but its result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not fit", "", IsA[*OutputError]},
 		{"data_file", CodeData, "the file of serve --data cannot be used: another process has it, it is damaged, or the disk has no room or an error",
-			"sscli serve --data-check FILE", IsA[*DataError]},
+			"`sscli serve --data-check FILE`", IsA[*DataError]},
 
 		{"fencing_required", CodeFencing, "the key is protected by a fencing token and the request had none",
-			"sscli lock run LOCK -- sscli … --fence lock, with the lock that protects the key; --fence TOKEN, with that lock's token; --force-fence overrides the key's token, if no holder of the lock is at work", IsStoreError(wire.ErrorFenceRequired)},
+			"`sscli lock run LOCK -- sscli … --fence lock`, with the lock that protects the key; `--fence TOKEN`, with that lock's token; `--force-fence` overrides the key's token, if no holder of the lock is at work", IsStoreError(wire.ErrorFenceRequired)},
 		{"fencing_lower", CodeFencing, "the key was written with a newer token, so the lock of this token was lost",
-			"acquire the lock again, read the key again, then write with the new token; --force-fence in place of --fence overrides the key's token, if no holder of the lock is at work", IsStoreError(wire.ErrorFenceLower)},
+			"acquire the lock again, read the key again, then write with the new token; `--force-fence in place of --fence` overrides the key's token, if no holder of the lock is at work", IsStoreError(wire.ErrorFenceLower)},
 		{"fencing_ahead", CodeFencing, "the token is more than a minute ahead of the store's clock: another store issued it, or a clock is wrong",
-			"sscli hlc parse TOKEN shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
+			"`sscli hlc parse TOKEN` shows its time; use the token exactly as the lock's reply gave it", IsStoreError(wire.ErrorFenceAhead)},
 		{"timestamp_malformed", CodeFencing, "the store cannot parse the fencing token",
-			"sscli hlc parse TOKEN", IsStoreError(wire.ErrorMalformedTimestamp)},
+			"`sscli hlc parse TOKEN`", IsStoreError(wire.ErrorMalformedTimestamp)},
 		{"clock_ahead", CodeClock, "the local clock is more than a minute ahead of the store's",
 			"compare date -u here and on the broker's nodes, and synchronize both", IsStoreError(wire.ErrorClockAhead)},
 		{"local_clock", CodeClock, "the local clock went back by more than a minute", "synchronize the local clock", is(wire.ErrDrift)},
 		{"key_not_authorized", CodeLogin, "the broker's rules do not allow this client to access the key like this",
-			"grant the user access to KEY in stateStoreResources: Read for get and watch, Write for set, del and vdel", IsStoreError(wire.ErrorNotAuthorized)},
+			"grant the user access to `KEY` in stateStoreResources: Read for get and watch, Write for set, del and vdel", IsStoreError(wire.ErrorNotAuthorized)},
 		{"quota", CodeStore, "the store holds the maximum number of keys",
 			"delete keys, let them expire (PX), or use a larger memory profile of the broker", IsStoreError(wire.ErrorQuota)},
 		{"syntax", CodeStore, "the store does not understand the request", trace, IsStoreError(wire.ErrorSyntax)},
@@ -192,7 +185,7 @@ func Table() []Row {
 		{"key_empty", CodeStore, "the key is empty", "use a key of at least one byte", IsStoreError(wire.ErrorEmptyKey)},
 		{"store_error", CodeStore, "the store refused the request for a reason that sscli does not know", trace, IsA[*wire.StoreError]},
 		{"status", CodeStore, "the broker refused the request before the store saw it", trace, IsA[*client.StatusError]},
-		{"answer", codeAnswer, "the reply is not what the protocol allows", "--trace shows it", IsA[*client.AnswerError]},
+		{"answer", codeAnswer, "the reply is not what the protocol allows", "`--trace` shows it", IsA[*client.AnswerError]},
 
 		{"kubectl_missing", CodeUsage, "kubectl is not installed, or is too old", "", isKubectl(via.Missing)},
 		{"kubectl_unreachable", CodeConnection, "kubectl cannot reach the cluster or the broker's pod", "", isKubectl(via.Unreachable)},
@@ -203,63 +196,63 @@ func Table() []Row {
 
 		{"token_expired", CodeLogin, "the broker refused a service-account token that had expired by the local clock",
 			"write a new token to the file of --sat-file: kubectl create token prints one", matches(isExpired)},
-		{"token", CodeUsage, "the file of the service-account token cannot be read, or holds no token", "use another --sat-file", IsA[*client.TokenError]},
+		{"token", CodeUsage, "the file of the service-account token cannot be read, or holds no token", "use another `--sat-file`", IsA[*client.TokenError]},
 		{"auth_later", CodeConnection, "the broker cannot verify the login at the moment (AUTH 0x18)", "try again later", is(mqtt.ErrAuthLater)},
 		{"reauth", CodeLogin, "the broker refused the new service-account token of a connection", "write a token that the broker accepts to the file of --sat-file",
 			IsA[*mqtt.ReauthError]},
 		{"login", CodeLogin, "the broker refuses user name, password or credentials (0x86; some brokers answer CONNECT with 0x87)",
 			credentials, isLogin},
 		{"not_authorized", CodeLogin, "the broker's rules do not allow this client to publish or subscribe (0x87)",
-			"add an authorization rule for the topic or the client id; --trace shows the topics", isReason("", mqtt.ReasonNotAuthorized)},
-		{"banned", CodeLogin, "the broker has banned the client (0x8A)", "use another --client-id", isReason("", mqtt.ReasonBanned)},
+			"add an authorization rule for the topic or the client id; `--trace` shows the topics", isReason("", mqtt.ReasonNotAuthorized)},
+		{"banned", CodeLogin, "the broker has banned the client (0x8A)", "use another `--client-id`", isReason("", mqtt.ReasonBanned)},
 		{"auth_method", CodeLogin, "the broker requires another authentication method (0x8C)",
 			credentials, isReason("", mqtt.ReasonBadAuthMethod)},
 		{"taken_over", CodeConnection, "another client connected with the same client id (0x8E)",
-			"use another --client-id, or none for a random one", isReason("", mqtt.ReasonTakenOver)},
+			"use another `--client-id`, or none for a random one", isReason("", mqtt.ReasonTakenOver)},
 		{"packet_too_large", CodeStore, "the broker refuses packets of this size (0x95)",
 			"use a smaller value, or raise the broker's limit", isReason("", mqtt.ReasonPacketTooLarge)},
 		{"busy_login", CodeConnection, "the broker accepts no more clients at the moment (0x88, 0x89, 0x97, 0x9F to CONNECT)", "try again later",
 			isReason("CONNACK", 0x88, mqtt.ReasonServerBusy, mqtt.ReasonQuotaExceeded, 0x9F)},
 		{"busy", CodeConnection, "the broker accepts no more requests at the moment (0x97, 0x89)",
-			"try again later, or with --high-priority where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
-		{"moved", CodeConnection, "the broker sends clients to another broker (0x9C, 0x9D)", "use the other broker's address, with --host or --url", isReason("", 0x9C, 0x9D)},
+			"try again later, or with `--high-priority` where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
+		{"moved", CodeConnection, "the broker sends clients to another broker (0x9C, 0x9D)", "use the other broker's address, with `--host` or `--url`", isReason("", 0x9C, 0x9D)},
 		{"mqtt_version", CodeConnection, "the broker does not speak MQTT 5 (0x84)", "use a broker, or a listener of this broker, that speaks MQTT 5", isReason("CONNACK", 0x84)},
-		{"client_id", CodeLogin, "the broker does not accept the client id (0x85)", "use another --client-id", isReason("CONNACK", 0x85)},
-		{"topic_refused", CodeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "use another --response-topic, or none", isReason("", 0x90, 0x8F)},
+		{"client_id", CodeLogin, "the broker does not accept the client id (0x85)", "use another `--client-id`", isReason("CONNACK", 0x85)},
+		{"topic_refused", CodeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "use another `--response-topic`, or none", isReason("", 0x90, 0x8F)},
 
 		{"client_certificate", CodeLogin, "the broker requires a client certificate, and there was none, or none from the CAs that it names",
-			"--cert-file and --key-file, from a CA that the broker trusts for clients", isClientCertificate(false)},
+			"`--cert-file` and `--key-file`, from a CA that the broker trusts for clients", isClientCertificate(false)},
 		{"client_certificate_refused", CodeLogin, "the broker refused the client certificate",
-			"use a --cert-file from a CA that the broker trusts for clients, with all intermediate certificates", isClientCertificate(true)},
+			"use a `--cert-file` from a CA that the broker trusts for clients, with all intermediate certificates", isClientCertificate(true)},
 		{"proxy_login", CodeLogin, "the proxy refused the user name or the password (407)",
-			"export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT", matches(isProxyLogin)},
+			"`export SSCLI_PROXY=http://USER:PASSWORD@HOST:PORT`", matches(isProxyLogin)},
 		{"proxy", CodeConnection, "the proxy is unreachable, or cannot connect to the broker",
-			"use another --proxy, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
+			"use another `--proxy`, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
 		{"websocket", CodeConnection, "the port does not answer with a WebSocket",
-			"add the broker's path, as in ws://HOST:PORT/mqtt, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
+			"add the broker's path, as in `ws://HOST:PORT/mqtt`, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
 		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster, forward a port first", isStage(mqtt.StageLookup)},
 		{"refused", CodeConnection, "nothing listens on that port",
 			"check host and port (8883 with TLS, 1883 without); is the broker running?", is(neterr.Refused)},
 		{"certificate_authority", CodeLogin, "the broker's certificate is not from a CA that is trusted here",
-			"--ca-file with the certificate of the broker's CA", IsA[x509.UnknownAuthorityError]},
+			"`--ca-file` with the certificate of the broker's CA", IsA[x509.UnknownAuthorityError]},
 		{"certificate_name", CodeLogin, "the broker's certificate is for another host name",
-			"use a --host that the certificate names, or --tls-server-name", IsA[x509.HostnameError]},
+			"use a `--host` that the certificate names, or `--tls-server-name`", IsA[x509.HostnameError]},
 		{"certificate_time", CodeLogin, "the broker's certificate has expired, or is not valid yet, by the local clock",
 			"check the local clock with date -u; if it is right, the broker needs a new certificate", matches(isOutOfTime)},
-		{"certificate", CodeLogin, "the broker's certificate does not verify", "--ca-file with the certificate of the broker's CA", IsA[*tls.CertificateVerificationError]},
-		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "use --no-tls or mqtt://, or the port with TLS (8883)", isPlainPort},
+		{"certificate", CodeLogin, "the broker's certificate does not verify", "`--ca-file` with the certificate of the broker's CA", IsA[*tls.CertificateVerificationError]},
+		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "use `--no-tls` or mqtt://, or the port with TLS (8883)", isPlainPort},
 		{"tls", CodeLogin, "the TLS handshake was aborted", "", matches(isAlert)},
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",
-			"use --tls or mqtts://, or the port without TLS (1883)", isTLSPort},
+			"use `--tls` or mqtts://, or the port without TLS (1883)", isTLSPort},
 		{"no_store", CodeConnection, "no state store is listening on this broker: for a second, it discarded every copy of the request (PUBACK 0x10)",
-			"check that the broker has a state store; sscli serve is one for development", IsA[*client.NoStoreError]},
+			"check that the broker has a state store; `sscli serve` is one for development", IsA[*client.NoStoreError]},
 		{"stores", CodeStore, "two state stores answer on one broker: one request got several replies",
 			"end all but one of them: each sscli serve --attach is a store, and the broker may have its own", IsA[*StoresError]},
-		{"timeout", codeTimeout, "no reply came in time", "use a longer --timeout; --trace shows what was waited for", IsTimeout},
+		{"timeout", codeTimeout, "no reply came in time", "use a longer `--timeout`; `--trace` shows what was waited for", IsTimeout},
 		{"unreachable", CodeConnection, "the broker is unreachable", "check host and port, and the network between", isStage(mqtt.StageTCP)},
-		{"refused_login", CodeConnection, "the broker refused the connection", "--trace shows what was sent; the broker's log may say more", isReason("CONNACK")},
+		{"refused_login", CodeConnection, "the broker refused the connection", "`--trace` shows what was sent; the broker's log may say more", isReason("CONNACK")},
 		{"request_refused", CodeStore, "the broker refused the request", trace, isReason("PUBACK")},
-		{"lost", CodeConnection, "the connection was lost", "try again; --trace shows what came before", IsA[*mqtt.LostError]},
+		{"lost", CodeConnection, "the connection was lost", "try again; `--trace` shows what came before", IsA[*mqtt.LostError]},
 		{"disconnected", CodeConnection, "the broker ended the connection", "", IsA[*mqtt.ReasonError]},
 		{"file", CodeUsage, "a file cannot be read or written", "", IsA[*fs.PathError]},
 	}

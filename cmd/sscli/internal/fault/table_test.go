@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/internal/mqtt"
@@ -169,7 +170,7 @@ func TestExplain(t *testing.T) {
 	for _, c := range explained {
 		seen[c.kind] = true
 		err := fmt.Errorf("get %q: %w", "a", c.err)
-		f := Of(err)
+		f, _ := Of(err)
 		if f.Kind != c.kind || f.Code != c.code {
 			t.Errorf("%v: %s, code %d, want %s, code %d", err, f.Kind, f.Code, c.kind, c.code)
 		}
@@ -211,18 +212,19 @@ func TestHintNamesTheThing(t *testing.T) {
 		want string
 	}{
 		{&client.LockLostError{Name: "jobs/nightly"}, "sscli lock status jobs/nightly shows"},
-		{&NextError{Err: &client.LockBusyError{Status: client.LockStatus{Name: "a"}}, Hint: "sscli lock status NAME shows the holder"}, "sscli lock status a shows"},
+		{&NextError{Err: &client.LockBusyError{Status: client.LockStatus{Name: "a"}}, Hint: suggest.Try("`sscli lock status NAME` shows the holder")}, "sscli lock status a shows"},
 		{&client.LockLostError{Name: "two words"}, "sscli lock status 'two words' shows"},
 		{&client.LockLostError{Name: "$(id)"}, "sscli lock status '$(id)' shows"},
-		{&client.LockLostError{Name: "it's"}, "sscli lock status NAME shows"},
+		{&client.LockLostError{Name: "it's"}, `sscli lock status 'it'\''s' shows`},
 		{&client.LockLostError{Name: "KEY-TOKEN"}, "sscli lock status KEY-TOKEN shows"},
-		{&requestError{key: "the TOKEN", token: "1:2:KEY", err: &NextError{Err: denied, Hint: "NAME, KEY, TOKEN"}}, "NAME, 'the TOKEN', 1:2:KEY"},
+		{&requestError{key: "the TOKEN", token: "1:2:KEY", err: &NextError{Err: denied, Hint: suggest.Try("NAME, `KEY`, `TOKEN`")}}, "NAME, 'the TOKEN', 1:2:KEY"},
 		{client.ErrLockLost, "sscli lock status NAME shows"},
 		{Describe(client.Get("line1/setpoint"), denied), "grant the user access to line1/setpoint in"},
-		{Describe(client.Get("a\nb"), denied), "grant the user access to KEY in"},
+		{Describe(client.Get("a\nb"), denied), `grant the user access to $'a\x0ab' in`},
 		{denied, "grant the user access to KEY in"},
 	} {
-		if got := Of(c.err).Hint; !strings.HasPrefix(got, c.want) {
+		_, hint := Of(c.err)
+		if got := hint.String(); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%v: hint %q, want it to begin with %q", c.err, got, c.want)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"io"
 	"iter"
 	"os"
-	"strings"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/repl"
 )
@@ -111,7 +111,7 @@ func readLine(in reader) Line {
 	if bad, ok := errors.AsType[*repl.LineError](err); ok {
 		u := SyntaxError(bad)
 		if errors.Is(err, repl.ErrIncomplete) {
-			u.Hint = `close the quote in the same line; \n in double quotes is a line end`
+			u.Hint = suggest.Try(`close the quote in the same line; \n in double quotes is a line end`)
 		}
 		line.Number, line.Err = bad.Number, u
 	} else if fault.IsA[*files.TextError](err) {
@@ -127,8 +127,8 @@ func readLine(in reader) Line {
 func SyntaxError(bad *repl.LineError) *fault.UsageError {
 	u := &fault.UsageError{Err: bad.Err}
 	quote, ok := errors.AsType[*repl.QuoteError](bad.Err)
-	if ok && len(quote.Line) <= maxHint && !strings.Contains(quote.Line, ";") { // a semicolon separates hints
-		u.Hint = quote.Line
+	if ok && len(quote.Line) <= maxHint {
+		u.Hint = suggest.Say(quote.Line)
 	}
 	return u
 }

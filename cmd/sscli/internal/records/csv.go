@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // A Type is the JSON type to which the cells of a CSV column are converted.
@@ -137,7 +139,7 @@ func (c *csvReader) header(types Types) error {
 	}
 	if other := c.otherComma(); other != "" {
 		wrong := c.errorAt(0, fmt.Errorf("one column %.64q: expected cells between commas", c.columns[0]))
-		wrong.hint = "--separator " + other
+		wrong.hint = suggest.Run("--separator", other)
 		return wrong
 	}
 	return nil
@@ -149,7 +151,7 @@ func (c *csvReader) otherComma() string {
 	if len(c.columns) == 1 && c.Comma == ',' {
 		switch name := c.columns[0]; {
 		case strings.Contains(name, ";"):
-			return "';'"
+			return ";"
 		case strings.Contains(name, "\t"):
 			return "tab"
 		}

@@ -32,6 +32,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
@@ -67,7 +68,7 @@ type Error struct {
 	Name         string // name of the source; may be empty
 	Line, Column int    // from 1; Column counts bytes
 	Err          error
-	hint         string // what to try next; may be empty
+	hint         suggest.Hint // what to try next; may be nil
 }
 
 func (e *Error) Error() string {

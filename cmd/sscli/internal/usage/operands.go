@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // NoArgs is the field Args of a cobra.Command without operands. It returns a usage error if there are
@@ -32,7 +33,7 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 		if len(args) < len(names) {
 			missing := &fault.UsageError{Err: fmt.Errorf("missing %s", strings.Join(names[len(args):], " and "))}
 			if names[len(args)] == "FILE" {
-				missing.Hint = cmd.CommandPath() + " - reads standard input"
+				missing.Hint = suggest.Try("`WORDS... -` reads standard input").Fill(suggest.Words, strings.Fields(cmd.CommandPath())...)
 			}
 			return missing
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 )
 
@@ -19,7 +20,7 @@ func BindShow(fs *pflag.FlagSet, show *format.Show) {
 func CheckShow(show format.Show, output string) error {
 	if show != "" && output != "human" {
 		form, _, _ := strings.Cut(output, "=")
-		return &fault.UsageError{Err: fmt.Errorf("--show %s is for the human form, and the output is %s", show, form), Hint: "-o human"}
+		return &fault.UsageError{Err: fmt.Errorf("--show %s is for the human form, and the output is %s", show, form), Hint: suggest.Try("`-o human`")}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -232,11 +233,11 @@ func Present(a *app.App, req *Request, i int, reply client.Result, err error) (f
 }
 
 // patternUse returns the command that does the same as verb, for all keys that match a pattern.
-func patternUse(verb string) string {
+func patternUse(verb string) suggest.Hint {
 	if verb == wire.VerbDel {
-		return "del --match PATTERN"
+		return suggest.Try("`del --match PATTERN`")
 	}
-	return "scan PATTERN --long"
+	return suggest.Try("`scan PATTERN --long`")
 }
 
 // isMissing reports whether a reply says that the key does not exist.

@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/wire"
@@ -86,7 +87,7 @@ func currentFence() (wire.Version, error) {
 	if path == "" {
 		return wire.Version{}, &fault.UsageError{
 			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
-			Hint: "sscli lock run LOCK -- sscli … --fence lock",
+			Hint: suggest.Try("`sscli lock run LOCK -- sscli … --fence lock`"),
 		}
 	}
 	var text []byte
@@ -182,7 +183,7 @@ func ParseFence(text string) (wire.Version, error) {
 	}
 	token, err := wire.ParseToken(text)
 	if err != nil {
-		return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("%s%w", from, err), Hint: "the token as the lock's reply gave it, unchanged; or --fence lock in a command of sscli lock run"}
+		return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("%s%w", from, err), Hint: suggest.Try("the token as the lock's reply gave it, unchanged; or `--fence lock` in a command of sscli lock run")}
 	}
 	return token, nil
 }
@@ -204,6 +205,6 @@ func CheckFenceKey(key string) error {
 	}
 	return &fault.UsageError{
 		Err:  fmt.Errorf("%s is the lock of the surrounding lock run: a write of it with a token would end the lock", format.Brief(key)),
-		Hint: "write another key with the token; if it is a key of another store: env -u " + EnvLockName + " sscli …",
+		Hint: suggest.Try("write another key with the token; if it is a key of another store: `env -u " + EnvLockName + " sscli …`"),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -109,7 +110,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	var known []string
-	hint := "" // empty = the hint in the table of package fault
+	var hint suggest.Hint // nil = the hint in the table of package fault
 	lock, _ := a.Env(EnvLockName)
 	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
@@ -117,12 +118,12 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 		token, err := wire.ParseToken(c.Fence())
 		if isLower(refused) && err == nil && IsFenceFromFuture(version, token) {
 			known = append(known, AboutFutureFence(version, time.Now()))
-			hint = FutureFenceHint(version, lock != "", "--force-fence in place of --fence", time.Now())
+			hint = FutureFenceHint(version, lock != "", suggest.Try("`--force-fence in place of --fence`"), time.Now())
 		}
 	}
 	if lock != "" {
-		if hint == "" && c.Fence() == "" {
-			hint = "the same command with --fence lock, if lock " + format.BriefShWord(lock) + " protects the key"
+		if hint == nil && c.Fence() == "" {
+			hint = suggest.Try("the same command with `--fence lock`, if lock `NAME` protects the key").Fill(suggest.Name, lock)
 		}
 		if held, err := do(ctx, client.Get(lock)); err == nil {
 			known = append(known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
@@ -132,7 +133,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 		return refused
 	}
 	refused = fmt.Errorf("%w; %s", refused, strings.Join(known, "; "))
-	if hint != "" {
+	if hint != nil {
 		refused = &fault.NextError{Err: refused, Hint: hint}
 	}
 	return refused

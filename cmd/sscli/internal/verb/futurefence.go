@@ -3,6 +3,7 @@ package verb
 import (
 	"time"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -33,12 +34,13 @@ func AboutFutureFence(written wire.Version, now time.Time) string {
 // FutureFenceHint returns the hint for a key's token that is from the future. inLock is true if the command
 // runs under `lock run`, which renews the token. force is the command or the flag that overrides the
 // key's token.
-func FutureFenceHint(written wire.Version, inLock bool, force string, now time.Time) string {
-	hint := "after " + FenceTime(LatestFence(written), now) + ", acquire or renew the lock, and write with the new token"
+func FutureFenceHint(written wire.Version, inLock bool, force suggest.Hint, now time.Time) suggest.Hint {
+	passes := FenceTime(LatestFence(written), now)
+	hint := suggest.Say("after " + passes + ", acquire or renew the lock, and write with the new token")
 	if inLock {
-		hint = "run it again with --fence lock after " + FenceTime(LatestFence(written), now)
+		hint = suggest.Say("run it again with --fence lock after " + passes)
 	}
-	return hint + "; " + force + " overrides the key's token now, and fences out every holder until then"
+	return append(hint, force.Then(" overrides the key's token now, and fences out every holder until then")...)
 }
 
 // FenceTime formats a time, and adds how far the time is from now.

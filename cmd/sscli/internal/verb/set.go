@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
@@ -108,12 +109,13 @@ func (f *SetFlags) words(rest []repl.Word) error {
 			}
 			rest = rest[1:]
 		case "EX":
-			hint := "--ttl 10s in place of " + word
+			ttl, omit := "10s", []string{word}
 			if len(rest) > 1 {
 				if n, err := strconv.ParseUint(rest[1].Text, 10, 32); err == nil {
-					hint = fmt.Sprintf("--ttl %ds in place of %s %d", n, word, n)
+					ttl, omit = fmt.Sprintf("%ds", n), []string{word, rest[1].Text}
 				}
 			}
+			hint := suggest.Try("`--ttl DURATION in place of WORDS...`").Fill(suggest.Duration, ttl).Fill(suggest.Words, omit...)
 			return &fault.UsageError{Err: fmt.Errorf("%.64q after the value: the expiry is --ttl, or PX and milliseconds", word), Hint: hint}
 		default:
 			return fault.Usagef("%.64q after the value: expected NX, NEX or PX MS, and quotes around a value with spaces", word)
@@ -149,7 +151,7 @@ func (f *SetFlags) Options() (client.SetOptions, error) {
 		if err != nil {
 			usage := &fault.UsageError{Err: fmt.Errorf("--ttl: %w", err)}
 			if meant := config.MeantDuration(string(f.ttl)); meant != "" {
-				usage.Hint = "--ttl " + meant
+				usage.Hint = suggest.Run("--ttl", meant)
 			}
 			return options, usage
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // A Kind classifies an [Error].
@@ -28,18 +29,18 @@ const (
 type Error struct {
 	Call string // the beginning of the command line
 	Kind Kind
-	Why  string // one line, mostly in kubectl's words
-	Hint string // what to do next; empty = none
+	Why  string       // one line, mostly in kubectl's words
+	Hint suggest.Hint // what to do next; nil = none
 }
 
 func (e *Error) Error() string { return e.Call + ": " + e.Why }
 
 // Advice returns the hint, if there is one.
-func (e *Error) Advice() (hint string, ok bool) { return e.Hint, e.Hint != "" }
+func (e *Error) Advice() (hint suggest.Hint, ok bool) { return e.Hint, e.Hint != nil }
 
 const (
-	hintUnreachable = "kubectl cluster-info shows whether kubectl reaches the cluster"
-	hintPod         = "sscli doctor checks each step of the connection"
+	hintUnreachable = "`kubectl cluster-info` shows whether kubectl reaches the cluster"
+	hintPod         = "`sscli doctor` checks each step of the connection"
 )
 
 // missing returns the error for a kubectl that could not be started.
@@ -48,7 +49,7 @@ func missing(call string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		why = "kubectl is not in the PATH"
 	}
-	return &Error{Call: call, Kind: Missing, Why: why, Hint: "install kubectl 1.24 or newer, then kubectl get nodes"}
+	return &Error{Call: call, Kind: Missing, Why: why, Hint: suggest.Try("install kubectl 1.24 or newer, then `kubectl get nodes`")}
 }
 
 const (
@@ -96,31 +97,31 @@ func explain(call string, target config.Via, stderr string) error {
 		if m[5] != "" {
 			where = "in the namespace " + m[5]
 		}
-		e.Hint = fmt.Sprintf("ask for this rule %s: apiGroups: [%q], resources: [%q], verbs: [%q]", where, m[4], m[3], m[2])
+		e.Hint = suggest.Say(fmt.Sprintf("ask for this rule %s: apiGroups: [%q], resources: [%q], verbs: [%q]", where, m[4], m[3], m[2]))
 		return e
 	}
 	switch {
 	case e.Why == "":
 		e.Why = "kubectl ended without a message"
 	case has("Forbidden", "forbidden"):
-		e.Kind, e.Hint = Forbidden, "sscli doctor shows each right that is needed"
+		e.Kind, e.Hint = Forbidden, suggest.Try("`sscli doctor` shows each right that is needed")
 	case has("Unauthorized", "must be logged in", "getting credentials", "exec plugin", "executable kubelogin"):
-		e.Kind, e.Hint = Unauthorized, "log in to the cluster, until kubectl get nodes works"
+		e.Kind, e.Hint = Unauthorized, suggest.Try("log in to the cluster, until `kubectl get nodes` works")
 	case has("context was not found", "does not exist", "no context exists"):
-		e.Kind, e.Hint = NotFound, "kubectl config get-contexts lists the contexts"
+		e.Kind, e.Hint = NotFound, suggest.Try("`kubectl config get-contexts` lists the contexts")
 	case has("no configuration has been provided", "localhost:8080"):
-		e.Kind, e.Hint = Unreachable, "kubectl has no cluster: set KUBECONFIG, or kubectl config use-context"
+		e.Kind, e.Hint = Unreachable, suggest.Try("kubectl has no cluster: set KUBECONFIG, or `kubectl config use-context NAME`")
 	case has("unknown flag", "unknown command", "Unexpected args", "must specify"):
-		e.Kind, e.Hint = Missing, "use kubectl 1.24 or newer"
+		e.Kind, e.Hint = Missing, suggest.Try("use kubectl 1.24 or newer")
 	case has("NotFound", "not found"):
 		e.Kind, e.Hint = NotFound, notFoundHint(call, target)
 	case has("unable to connect", "Unable to connect", "connection refused", "was refused", "no such host", "i/o timeout", "no route to host", "lost connection", "TLS handshake timeout", "x509"):
-		e.Kind, e.Hint = Unreachable, hintUnreachable
+		e.Kind, e.Hint = Unreachable, suggest.Try(hintUnreachable)
 		if has("forwarding", "lost connection") {
-			e.Hint = "kubectl get pods --namespace " + target.Namespace + " shows whether the broker is running"
+			e.Hint = suggest.Try("`kubectl get pods --namespace NAME` shows whether the broker is running").Fill(suggest.Name, target.Namespace)
 		}
 	case has("pod is not running", "not running", "pending", "timed out waiting", "no pods", "any pods"):
-		e.Kind, e.Hint = Unreachable, "kubectl get pods -n "+target.Namespace+" shows whether the broker is running"
+		e.Kind, e.Hint = Unreachable, suggest.Try("`kubectl get pods -n NAME` shows whether the broker is running").Fill(suggest.Name, target.Namespace)
 		if has("timed out waiting for the condition") { // kubectl does not say which condition
 			e.Why = "no pod is running"
 		}
@@ -130,7 +131,7 @@ func explain(call string, target config.Via, stderr string) error {
 
 // notFoundHint returns the hint for a resource that does not exist: a kubectl command that lists the
 // existing resources of its kind.
-func notFoundHint(call string, target config.Via) string {
+func notFoundHint(call string, target config.Via) suggest.Hint {
 	kind := "services"
 	switch {
 	case strings.Contains(call, "configmap"):
@@ -142,5 +143,5 @@ func notFoundHint(call string, target config.Via) string {
 	case strings.HasPrefix(target.Resource, "deploy/"):
 		kind = "deployments"
 	}
-	return "kubectl get " + kind + " -n " + target.Namespace + " lists what is there"
+	return suggest.Try("`kubectl get "+kind+" -n NAME` lists what is there").Fill(suggest.Name, target.Namespace)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // A forward is a kubectl port-forward. New connections use a forward until it is worn out, which
@@ -229,7 +231,7 @@ func (f *forward) explain(err error) error {
 	if reported, _ := f.report(); reported != "" {
 		return explain(f.name, f.way.o.Target, reported)
 	}
-	return &Error{Call: f.name, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: hintPod}
+	return &Error{Call: f.name, Kind: Unreachable, Why: "the connection ended before the broker answered: " + err.Error(), Hint: suggest.Try(hintPod)}
 }
 
 // explainLoss returns the error for a connection that ended after it received something: the reason

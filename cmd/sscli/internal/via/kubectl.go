@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 const (
@@ -70,7 +71,7 @@ func (w *Way) startAs(name string, words ...string) *call {
 	}
 	w.wg.Go(func() {
 		defer close(c.done)
-		late := &Error{Call: name, Kind: Unreachable, Why: fmt.Sprintf("no answer in %v", callTimeout), Hint: hintUnreachable}
+		late := &Error{Call: name, Kind: Unreachable, Why: fmt.Sprintf("no answer in %v", callTimeout), Hint: suggest.Try(hintUnreachable)}
 		ctx, cancel := context.WithTimeoutCause(w.ctx, callTimeout, late)
 		defer cancel()
 		c.err = w.run(ctx, c, words, nil)

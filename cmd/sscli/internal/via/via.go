@@ -28,6 +28,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // Audience is the audience of the tokens that a [Way] requests. The broker's default listener accepts
@@ -155,7 +156,7 @@ func (w *Way) trust(ctx context.Context) error {
 	}
 	bundle, certificates, err := parseConfigMap(text)
 	if err != nil {
-		return &Error{Call: call.name, Kind: NotFound, Why: err.Error(), Hint: "use --ca-file, or --via-ca with another config map"}
+		return &Error{Call: call.name, Kind: NotFound, Why: err.Error(), Hint: suggest.Try("use `--ca-file`, or `--via-ca` with another config map")}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -248,7 +248,7 @@ func TestErrors(t *testing.T) {
 				t.Fatalf("%v, want an *Error of kind %d", err, c.kind)
 			}
 			for _, want := range c.want {
-				if !strings.Contains(e.Error()+"\n"+e.Hint, want) {
+				if !strings.Contains(e.Error()+"\n"+e.Hint.String(), want) {
 					t.Errorf("%v\n%s\nwant %s", e, e.Hint, want)
 				}
 			}

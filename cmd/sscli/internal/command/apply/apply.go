@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -144,7 +145,7 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	case every > 0 && f.prune != "" && !a.Settings.Yes:
 		return 0, &fault.UsageError{
 			Err:  fmt.Errorf("--every together with --prune: nobody can be asked each time"),
-			Hint: "--yes, after a look at what --dry-run prints",
+			Hint: suggest.Try("`--yes`, after a look at what --dry-run prints"),
 		}
 	}
 	return every, nil
@@ -189,7 +190,7 @@ func (p *plan) open(ctx context.Context) error {
 		case p.flags.prune != "":
 			return &fault.UsageError{
 				Err:  fmt.Errorf("%s holds no key, so --prune would delete too much: nothing was written", shown),
-				Hint: "a source with keys; --prune-all to prune nevertheless",
+				Hint: suggest.Try("a source with keys; `--prune-all` to prune nevertheless"),
 			}
 		case p.held[name]:
 			return fault.Usagef("%s holds no key any more: nothing was written", shown)

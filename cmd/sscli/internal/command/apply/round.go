@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -273,9 +274,9 @@ func (r *round) refuse(it *item) error {
 	}
 	if fault.IsA[*fault.UnknownError](it.Err) {
 		r.sum.Unknown++
-		hint := "the same sscli apply once more, which writes only what differs"
+		hint := suggest.Say("the same sscli apply once more, which writes only what differs")
 		if r.timed {
-			hint = "" // the next round does that
+			hint = nil // the next round does that
 		}
 		it.Err = &fault.NextError{Err: it.Err, Hint: hint}
 	} else {

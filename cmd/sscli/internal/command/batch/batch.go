@@ -28,6 +28,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -182,7 +183,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 	again := func() io.Reader { return files.NewTextReader(io.NewSectionReader(file, 0, math.MaxInt64)) }
 	first := make([]byte, 1)
 	if n, _ := io.ReadFull(again(), first); n == 1 && first[0] == '{' && !b.flags.load {
-		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: "sscli import " + format.ShWord(file.Name())}
+		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: suggest.Run("sscli", "import", file.Name())}
 	}
 	switch {
 	case !b.app.Settings.Protected || b.flags.check:

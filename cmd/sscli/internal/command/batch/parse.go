@@ -120,7 +120,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 		why = "; a batch can run " + b.names()
 	}
 	err := fmt.Errorf("unknown command %.64q%s", words[0].Text, why)
-	return &fault.UsageError{Err: err, Hint: strings.TrimPrefix(meant.Hint, "sscli ")}
+	return &fault.UsageError{Err: err, Hint: meant.Hint.Inside()}
 }
 
 // verb returns the verb called name, in any case, or nil if there is none.

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 )
 
@@ -54,7 +55,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 		return err
 	}
 	if s.Via == nil {
-		return &fault.UsageError{Err: errors.New("forward keeps a connection into a cluster open: add --via"), Hint: "sscli forward --via kubectl"}
+		return &fault.UsageError{Err: errors.New("forward keeps a connection into a cluster open: add --via"), Hint: suggest.Try("`sscli forward --via kubectl`")}
 	}
 	if local, err := config.IsLoopback(listen); err != nil || !local {
 		return fault.Usagef("--listen %s: expected an address of the loopback interface, such as 127.0.0.1:18883", format.Escape(listen))

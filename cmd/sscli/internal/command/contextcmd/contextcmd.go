@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -111,7 +112,7 @@ The flags are added to an existing context. A flag replaces the flags that exclu
 				nothing, err := c.Change(cmd.Flags(), unset)
 				switch {
 				case fault.IsA[*config.NoBrokerError](err):
-					return shown, &fault.UsageError{Err: fmt.Errorf("context %s: no broker", name), Hint: "sscli context set " + format.ShWord(name) + " --url mqtts://HOST:PORT"}
+					return shown, &fault.UsageError{Err: fmt.Errorf("context %s: no broker", name), Hint: suggest.Try("`sscli context set NAME --url mqtts://HOST:PORT`").Fill(suggest.Name, name)}
 				case err != nil:
 					return shown, &fault.UsageError{Err: err}
 				case cmd.Flags().Changed("protected"):
@@ -212,7 +213,7 @@ func warnOverridden(a *app.App, cmd *cobra.Command, name string) {
 	if len(variables) > 1 {
 		verb = "are set and override"
 	}
-	a.Warn(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), "unset "+strings.Join(variables, " "))
+	a.Warn(fmt.Sprintf("%s %s %s", strings.Join(variables, ", "), verb, what), a.Hint(suggest.Run(append([]string{"unset"}, variables...)...)))
 }
 
 func contextRemove(a *app.App) *cobra.Command {

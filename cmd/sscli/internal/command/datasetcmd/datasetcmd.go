@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -130,7 +131,7 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 	if err == nil && !found {
 		a.Notify(format.Note{
 			Level: format.Notice, Message: "there is no data set " + format.BriefWord(key),
-			Hint: "sscli dataset load " + format.ShWord(key) + " FILE",
+			Hint: a.Hint(suggest.Try("`sscli dataset load KEY FILE`").Fill(suggest.Key, key)),
 		})
 	}
 	return value, found, err
@@ -144,7 +145,7 @@ func notDataset(key string, err error) error {
 		return err
 	}
 	invalid.Name = format.BriefWord(key)
-	return &fault.DatasetError{Err: invalid, Hint: "sscli get " + format.ShWord(key) + " shows the value; sscli dataset load " + format.ShWord(key) + " FILE replaces it"}
+	return &fault.DatasetError{Err: invalid, Hint: suggest.Try("`sscli get KEY` shows the value; `sscli dataset load KEY FILE` replaces it").Fill(suggest.Key, key)}
 }
 
 func stored(key string) records.Options {

@@ -148,9 +148,9 @@ func (l *loader) readFile(ctx context.Context) error {
 		for _, f := range l.survey.Fields {
 			names = append(names, dataset.Path{f.Name}.String())
 		}
-		hint := "--on with one of the fields " + format.Cut(strings.Join(names, ", "), 200)
+		hint := suggest.Try("`--on` with one of the fields ").Then(format.Cut(strings.Join(names, ", "), 200))
 		if near := suggest.Near(l.survey.On.String(), names); len(near) > 0 {
-			hint = "--on " + format.ShWord(near[0])
+			hint = suggest.Run("--on", near[0])
 		}
 		return &fault.UsageError{
 			Err:  fmt.Errorf("--on %s: no record has a string, a number or a boolean in this field, so no message would find one", format.Word(l.survey.On.String())),
@@ -183,7 +183,7 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 	if err == nil && len(l.value) > plan.MaxPacket {
 		err = &fault.UsageError{
 			Err:  fmt.Errorf("the value has %d bytes, and the broker accepts packets of at most %d; nothing was written", len(l.value), plan.MaxPacket),
-			Hint: "fewer or smaller records, split into several keys; or a larger maximum packet size at the broker",
+			Hint: suggest.Say("fewer or smaller records, split into several keys; or a larger maximum packet size at the broker"),
 		}
 	}
 	if err != nil || l.dryRun {
@@ -198,7 +198,7 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 		Fence: l.fence.Options,
 		Changed: func(now client.GetResult) error {
 			refused := verb.NotWritten(l.key, now, "while it was compared")
-			refused.Hint = "the same command again: it compares with the new value"
+			refused.Hint = suggest.Say("the same command again: it compares with the new value")
 			return refused
 		},
 	}

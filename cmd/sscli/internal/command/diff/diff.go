@@ -22,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/sources"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 )
 
@@ -113,7 +114,7 @@ func (d *differ) withSource(ctx context.Context, name, prefix string) (err error
 	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin, AllowEmpty: true})
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
-			usage.Hint = "sscli diff --to " + format.ShWord(name)
+			usage.Hint = suggest.Run("sscli", "diff", "--to", name)
 		}
 	}
 	if err != nil {

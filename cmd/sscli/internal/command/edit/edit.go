@@ -28,6 +28,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -98,8 +99,8 @@ func isFullScreen(editor string) bool {
 }
 
 // getAndSet returns a hint that names the commands to use instead of edit.
-func getAndSet(key string) string {
-	return "sscli get " + format.ShWord(key) + " -f FILE; then sscli set " + format.ShWord(key) + " -f FILE"
+func getAndSet(key string) suggest.Hint {
+	return suggest.Try("`sscli get KEY -f FILE`; then `sscli set KEY -f FILE`").Fill(suggest.Key, key)
 }
 
 func run(ctx context.Context, a *app.App, key, lockName string) error {
@@ -221,10 +222,10 @@ func (e *editRun) keepFile(err error) error {
 		return errors.Join(err, e.removeFile())
 	}
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
-		err = &fault.NextError{Err: err, Hint: "sscli edit " + format.ShWord(e.key) + " --lock LOCK, with the lock that protects the key"}
+		err = &fault.NextError{Err: err, Hint: suggest.Try("`sscli edit KEY --lock LOCK`, with the lock that protects the key").Fill(suggest.Key, e.key)}
 	}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
-		refused.Hint = "sscli set " + format.ShWord(e.key) + " -f " + format.ShWord(e.file) + " writes it anyway"
+		refused.Hint = suggest.Try("`sscli set KEY -f FILE` writes it anyway").Fill(suggest.Key, e.key).Fill(suggest.File, e.file)
 	}
 	return fmt.Errorf("%w; your text is in %s", err, format.Path(e.file))
 }

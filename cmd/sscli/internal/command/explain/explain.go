@@ -23,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -66,7 +67,7 @@ cannot be known.`,
 			default:
 				return &fault.UsageError{
 					Err:  fmt.Errorf("%.64q after KEY: expected one KEY, and its lock as --lock LOCK", args[1]),
-					Hint: "--lock " + format.ShWord(args[1]),
+					Hint: suggest.Run("--lock", args[1]),
 				}
 			}
 			f := facts{key: args[0], lock: string(lock)}

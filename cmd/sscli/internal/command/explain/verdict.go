@@ -6,6 +6,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -61,24 +62,24 @@ func (f facts) verdict() format.Explanation {
 		e.AtLeast = f.lockToken
 	}
 	lock := format.ShWord(f.lock)
-	decide := func(verdict, rule, why, hint string) format.Explanation {
-		e.Verdict, e.Rule, e.Why, e.Hint = verdict, rule, why, hint
+	decide := func(verdict, rule, why string, hint suggest.Hint) format.Explanation {
+		e.Verdict, e.Rule, e.Why, e.Hint = verdict, rule, why, hint.String()
 		return e
 	}
 	if e.Asked = f.asked; f.asked {
 		e.AtLeast = nil
 		return decide(f.answered())
 	}
-	ask := f.again() + " --ask asks the store"
+	ask := f.again()
 	run := f.run()
 	switch {
 	case f.isAhead():
 		return decide(refused, ruleAhead, "the token is more than a minute ahead of the local clock; if the store's clock is right too, the store refuses every write with it",
 			f.parse())
 	case !f.found && f.token.IsZero():
-		return decide(passes, ruleUnfenced, "a missing key has no fence, so a write needs no token", "")
+		return decide(passes, ruleUnfenced, "a missing key has no fence, so a write needs no token", nil)
 	case !f.found:
-		return decide(passes, ruleUnfenced, "a missing key has no fence; once written with the token, it refuses every older one, and every write without one", "")
+		return decide(passes, ruleUnfenced, "a missing key has no fence; once written with the token, it refuses every older one, and every write without one", nil)
 	case f.token.IsZero() && f.lock == "":
 		return decide(unknown, "", "if the key was ever written with a token, a write without one is refused, and that cannot be read",
 			ask)
@@ -88,7 +89,7 @@ func (f facts) verdict() format.Explanation {
 	case f.version.IsZero():
 		return decide(unknown, "", "the store sent no version of the key to compare the token with", ask)
 	case f.token.Compare(f.version) >= 0 && !f.token.Time().Before(verb.LatestFence(f.version)):
-		return decide(passes, ruleNewer, "the token is more than a minute newer than the last write of the key, so the key has no newer token", "")
+		return decide(passes, ruleNewer, "the token is more than a minute newer than the last write of the key, so the key has no newer token", nil)
 	case f.token.Compare(f.version) >= 0:
 		return decide(unknown, "", "the token is newer than the last write of the key, so it passes unless a clock was ahead then: the key's token can be as late as "+verb.FenceTime(verb.LatestFence(f.version), f.now), ask)
 	case f.lock == "":
@@ -103,57 +104,58 @@ func (f facts) verdict() format.Explanation {
 	case -1:
 		return decide(refused, ruleLower, "the key was written when lock "+lock+" had a newer token than yours: the lock was lost, or renewed, since yours was issued", run)
 	case 0:
-		return decide(passes, ruleEqual, "the token is the lock's present one, and the key was written since it was issued", "")
+		return decide(passes, ruleEqual, "the token is the lock's present one, and the key was written since it was issued", nil)
 	}
-	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", "")
+	return decide(passes, ruleNewer, "the token is newer than the lock's, with which the key was written last", nil)
 }
 
 // answered returns the verdict that follows from the store's reply to the probe.
-func (f facts) answered() (verdict, rule, why, hint string) {
+func (f facts) answered() (verdict, rule, why string, hint suggest.Hint) {
 	kind := wire.ErrorUnknown
 	if refusal, ok := errors.AsType[*wire.StoreError](f.refusal); ok {
 		kind = refusal.Kind()
 	}
 	switch {
 	case f.refusal == nil && !f.found:
-		return passes, ruleUnfenced, "a missing key has no fence", ""
+		return passes, ruleUnfenced, "a missing key has no fence", nil
 	case f.refusal == nil && f.token.IsZero():
-		return passes, ruleUnfenced, "the store did not refuse a write without a token, so the key is not fenced", ""
+		return passes, ruleUnfenced, "the store did not refuse a write without a token, so the key is not fenced", nil
 	case f.refusal == nil:
-		return passes, "", "the store did not refuse the token", ""
+		return passes, "", "the store did not refuse the token", nil
 	case kind == wire.ErrorFenceRequired:
 		return refused, ruleRequired, "the key is fenced: the store refuses a write without a token", f.run()
 	case kind == wire.ErrorFenceAhead:
 		return refused, ruleAhead, "the token is more than a minute ahead of the store's clock", f.parse()
 	case verb.IsFenceFromFuture(f.version, f.token):
-		force := "sscli set " + format.ShWord(f.key) + " … --force-fence"
+		force := suggest.Try("`sscli set KEY … --force-fence`").Fill(suggest.Key, f.key)
 		return refused, ruleLower, verb.AboutFutureFence(f.version, f.now), verb.FutureFenceHint(f.version, false, force, f.now)
 	}
 	return refused, ruleLower, "the key has a newer token than yours: the lock was lost, or renewed, since yours was issued", f.run()
 }
 
-// again returns the command line of this `sscli explain`, without --ask.
-func (f facts) again() string {
-	text := "sscli explain " + format.ShWord(f.key)
+// again returns a hint: this `sscli explain` with --ask.
+func (f facts) again() suggest.Hint {
+	argv := []string{"sscli", "explain", f.key}
 	if f.lock != "" {
-		text += " --lock " + format.ShWord(f.lock)
+		argv = append(argv, "--lock", f.lock)
 	}
 	if !f.token.IsZero() {
-		text += " --fence " + format.ShWord(f.token.String())
+		argv = append(argv, "--fence", f.token.String())
 	}
-	return text
+	return suggest.Run(append(argv, "--ask")...).Then(" asks the store")
 }
 
 // run returns a hint: a command line that writes the key under the lock.
-func (f facts) run() string {
+func (f facts) run() suggest.Hint {
+	run := "`sscli lock run LOCK -- sscli set KEY … --fence lock`"
 	if f.lock == "" {
-		return "sscli lock run LOCK -- sscli set " + format.ShWord(f.key) + " … --fence lock, with the lock that protects the key"
+		run += ", with the lock that protects the key"
 	}
-	return "sscli lock run " + format.ShWord(f.lock) + " -- sscli set " + format.ShWord(f.key) + " … --fence lock"
+	return suggest.Try(run).Fill(suggest.Key, f.key).Fill(suggest.OtherLock, f.lock)
 }
 
-func (f facts) parse() string {
-	return "sscli hlc parse " + format.ShWord(f.token.String()) + " shows its time; use the token exactly as the lock's reply gave it"
+func (f facts) parse() suggest.Hint {
+	return suggest.Try("`sscli hlc parse TOKEN` shows its time; use the token exactly as the lock's reply gave it").Fill(suggest.Token, f.token.String())
 }
 
 // isAhead reports whether the token is too far ahead of the store's clock. The store's clock is assumed

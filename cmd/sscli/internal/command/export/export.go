@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
@@ -182,7 +183,7 @@ func (e *exporter) entry(got bulkread.Entry) error {
 	case !got.Found:
 		e.sum.Missing++
 		if strings.HasSuffix(got.Key, ".json") || strings.HasSuffix(got.Key, ".jsonl") {
-			e.app.Warn("no key is named "+format.Brief(got.Key), "sscli export -f "+format.ShWord(got.Key))
+			e.app.Warn("no key is named "+format.Brief(got.Key), e.app.Hint(suggest.Run("sscli", "export", "-f", got.Key)))
 		}
 	default:
 		e.keys.Add(1)

@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/redis"
@@ -117,7 +118,7 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 	if err == nil && !loopback && o.Login == nil && f.clientCA == "" && !f.insecure {
 		return listen, o, nil, &fault.UsageError{
 			Err:  fmt.Errorf("--listen %s: anybody who can reach this address could read and write the store", listen),
-			Hint: "--users FILE, or --redis-insecure to allow it",
+			Hint: suggest.Try("`--users FILE`, or `--redis-insecure` to allow it"),
 		}
 	}
 	return listen, o, tlsConfig, nil // net.Listen will report an invalid address
@@ -163,7 +164,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 	}
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
-		return &fault.UsageError{Err: fmt.Errorf("listen on %s: %w", listen, err), Hint: "another --listen, such as 127.0.0.1:0 for any free port"}
+		return &fault.UsageError{Err: fmt.Errorf("listen on %s: %w", listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
 	defer ln.Close()
 	ready := format.Serving{Op: "gateway", URL: "redis://" + ln.Addr().String()}

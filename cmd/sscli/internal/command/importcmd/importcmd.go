@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -74,7 +75,7 @@ show whether a fencing token passes.`,
 				a.Warn(format.Count(sum.Newer, "overwritten value")+" had a newer version than the file has", "")
 			}
 			if ran && sum.Resume > 0 {
-				a.Warn(stopped(sum), fmt.Sprintf("the same command with --from-line %d", sum.Resume))
+				a.Warn(stopped(sum), a.Hint(suggest.Try(fmt.Sprintf("the same command with `--from-line %d`", sum.Resume))))
 			}
 			return err
 		},

@@ -23,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -167,7 +168,7 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	case fault.IsStoreError(wire.ErrorFenceRequired)(err), fault.IsStoreError(wire.ErrorFenceLower)(err):
 		return f.notLock(err)
 	case ok:
-		return &fault.UnknownError{Err: unknown, Hint: "sscli lock status " + format.ShWord(f.name)}
+		return &fault.UnknownError{Err: unknown, Hint: suggest.Try("`sscli lock status NAME`").Fill(suggest.Name, f.name)}
 	case unanswered:
 		err = &fault.UnknownError{Err: lost.Err, Why: "sscli lock status " + format.BriefShWord(f.name) + " shows who holds the lock"}
 	default:
@@ -181,11 +182,10 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 // notLock returns the error for a lock request that the store refused because the key was written with
 // a fencing token. Lock requests have no token.
 func (f *lockFlags) notLock(err error) error {
-	name := format.BriefShWord(f.name)
 	return &fault.NextError{
 		Err: fmt.Errorf("lock %s: %w; %s is an ordinary key that was written with a fencing token, so it cannot be a lock", format.Brief(f.name), err, format.Brief(f.name)),
-		Hint: "use another name for the lock; sscli get " + name + " shows what the key holds; " +
-			"if it was a lock: sscli del " + name + " --force-fence",
+		Hint: suggest.Try("use another name for the lock; `sscli get NAME` shows what the key holds; "+
+			"if it was a lock: `sscli del NAME --force-fence`").Fill(suggest.Name, f.name),
 	}
 }
 
@@ -194,7 +194,7 @@ func (f *lockFlags) notLock(err error) error {
 func busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
 	if ok && e.Waited == 0 {
-		err = &fault.NextError{Err: err, Hint: "omit --try to wait, or use --wait 1m to wait at most a minute; sscli lock status NAME shows the holder"}
+		err = &fault.NextError{Err: err, Hint: suggest.Try("`omit --try` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder")}
 	}
 	if !ok || e.Status.Token.IsZero() {
 		return err

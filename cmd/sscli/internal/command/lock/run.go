@@ -13,6 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -53,11 +54,7 @@ holder. An sscli in CMD connects to the same broker.`,
 // operands before the --, or -1 if there is no --.
 func checkRun(args []string, dash int) error {
 	usageError := func(what string, name string, command []string) error {
-		hint := "sscli lock run " + format.BriefShWord(name) + " --"
-		for _, word := range command {
-			hint += " " + format.BriefShWord(word)
-		}
-		return &fault.UsageError{Err: errors.New(what), Hint: hint}
+		return &fault.UsageError{Err: errors.New(what), Hint: suggest.Run(append([]string{"sscli", "lock", "run", name, "--"}, command...)...)}
 	}
 	example := []string{"./deploy.sh"}
 	switch {
@@ -93,7 +90,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	if around, ok := a.Env(verb.EnvLockName); ok && around == f.name {
 		return &fault.UsageError{
 			Err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", format.Brief(f.name)),
-			Hint: "if it is the lock of another store: env -u " + verb.EnvLockName + " sscli lock run …",
+			Hint: suggest.Try("if it is the lock of another store: `env -u " + verb.EnvLockName + " sscli lock run …`"),
 		}
 	}
 	if err := a.Confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {

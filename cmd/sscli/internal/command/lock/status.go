@@ -18,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -60,7 +61,7 @@ lease may be longer than 90s.`,
 					return err
 				}
 				if !result.Held {
-					a.NotePattern(name, "lock list PATTERN")
+					a.NotePattern(name, suggest.Try("`lock list PATTERN`"))
 				}
 				return fault.NoIf(!result.Held)
 			})
@@ -159,7 +160,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 		}
 		if !r.status.Held {
 			free = true
-			a.NotePattern(r.status.Name, "lock list PATTERN")
+			a.NotePattern(r.status.Name, suggest.Try("`lock list PATTERN`"))
 		}
 		r.status.List = true
 		rows = append(rows, r.status)

@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -157,7 +158,7 @@ func notReleased(err error) error {
 	case !ok:
 		return err
 	case !e.Status.Held:
-		return &fault.NextError{Err: err, Hint: "there is nothing to release; another may have held the lock, so read again what it protects"}
+		return &fault.NextError{Err: err, Hint: suggest.Try("there is nothing to release; another may have held the lock, so read again what it protects")}
 	}
-	return &fault.NextError{Err: err, Hint: "use the --holder that it was acquired with: sscli lock status " + format.BriefShWord(e.Status.Name) + " shows who holds it"}
+	return &fault.NextError{Err: err, Hint: suggest.Try("use the `--holder` that it was acquired with: `sscli lock status NAME` shows who holds it")}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -34,7 +35,7 @@ func checkAttach(fs *pflag.FlagSet, args []string, redis bool) error {
 	if load, err := fs.GetStringArray("load"); err == nil && len(load) > 0 {
 		return &fault.UsageError{
 			Err:  errors.New("--attach together with --load: the store of another broker gets its keys from clients"),
-			Hint: "sscli apply " + format.ShWord(load[0]) + ", with the same connection flags",
+			Hint: suggest.Try("`sscli apply FILE`, with the same connection flags").Fill(suggest.File, load[0]),
 		}
 	}
 	refused := []string{"listen", "listen-client-ca", "ws", "ws-origin", "no-login", "sat-tokens", "allow", "sat-audience", "sat-jwks", "sat-issuer", "sat-key", "sat-out", "sat-user", "sat-ttl", "latency", "max-packet-size", "limit", "refuse-filter"}
@@ -75,7 +76,7 @@ func checkListen(fs *pflag.FlagSet) error {
 		}
 		return &fault.UsageError{
 			Err:  fmt.Errorf("--%s is for a connection; serve listens on --listen", name),
-			Hint: "sscli serve --listen " + format.ShWord(net.JoinHostPort(host, port)),
+			Hint: suggest.Run("sscli", "serve", "--listen", net.JoinHostPort(host, port)),
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/disk"
@@ -53,15 +54,15 @@ func dataError(err error) error {
 	if !ok {
 		return err
 	}
-	e := &fault.DataError{Err: data.Err, Hint: "start again when the file can be written: no write that was acknowledged is lost"}
+	e := &fault.DataError{Err: data.Err, Hint: suggest.Try("start again when the file can be written: no write that was acknowledged is lost")}
 	if damage, ok := errors.AsType[*disk.DamageError](err); ok {
-		e.Hint = fmt.Sprintf("sscli serve --data-check %s", format.ShWord(damage.Name))
+		e.Hint = suggest.Try("`sscli serve --data-check FILE`").Fill(suggest.File, damage.Name)
 	} else if _, ok := errors.AsType[*disk.LockedError](err); ok {
-		e.Hint = "end that process, or another --data"
+		e.Hint = suggest.Try("end that process, or another `--data`")
 	} else if _, ok := errors.AsType[*disk.RemovedError](err); ok {
-		e.Hint = "put the file back, if it was moved; otherwise the keys in it are lost"
+		e.Hint = suggest.Try("put the file back, if it was moved; otherwise the keys in it are lost")
 	} else if _, ok := errors.AsType[*disk.FormatError](err); ok {
-		e.Hint = "run the version that wrote it, or use another --data"
+		e.Hint = suggest.Try("run the version that wrote it, or use another `--data`")
 	}
 	return e
 }
@@ -92,9 +93,9 @@ func checkData(a *app.App, f dataFlags) error {
 	e := &fault.DataError{Err: fmt.Errorf("%s is damaged", name)}
 	switch {
 	case report.Records == 0:
-		e.Hint = "restore the file from a backup, or begin with another --data: no key is readable"
+		e.Hint = suggest.Try("restore the file from a backup, or begin with another `--data`: no key is readable")
 	case f.file == "":
-		e.Hint = fmt.Sprintf("sscli serve --data-check %s --data NEW writes what is readable to the file NEW", format.ShWord(name))
+		e.Hint = suggest.Try("`sscli serve --data-check FILE --data NEW` writes what is readable to the file NEW").Fill(suggest.File, name)
 	}
 	return e
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -61,7 +62,7 @@ func (f limitFlags) apply(o *emulator.Options) error {
 		name, value, ok := strings.Cut(text, "=")
 		at, known := limits[name]
 		if !ok || !known {
-			return &fault.UsageError{Err: fmt.Errorf("--limit %.64q: expected NAME=VALUE with a known name", text), Hint: "sscli serve --help"}
+			return &fault.UsageError{Err: fmt.Errorf("--limit %.64q: expected NAME=VALUE with a known name", text), Hint: suggest.Try("`sscli serve --help`")}
 		}
 		if err := setLimit(at, value); err != nil {
 			return fault.Usagef("--limit %.64q: %w", text, err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/redis"
 )
@@ -53,7 +54,7 @@ func (f redisFlags) serve(attached *emulator.Attached, o emulator.Options) (url 
 		Listen: string(f.listen), Notify: string(f.notify), TLS: o.TLS, CheckLogin: o.CheckLogin, Log: o.Log, Observe: o.Observe,
 	})
 	if err != nil {
-		return "", &fault.UsageError{Err: err, Hint: "another --redis, such as 127.0.0.1:0 for any free port"}
+		return "", &fault.UsageError{Err: err, Hint: suggest.Try("another `--redis`, such as 127.0.0.1:0 for any free port")}
 	}
 	return url, nil
 }

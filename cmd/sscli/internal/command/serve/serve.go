@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -268,9 +269,9 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return fault.Usagef("--load: %w", load.Err)
 	}
 	if err != nil {
-		hint := "another --listen, such as 127.0.0.1:0 for any free port"
+		hint := suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")
 		if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
-			hint = "--listen 127.0.0.1:" + o.Listen
+			hint = suggest.Run("--listen", "127.0.0.1:"+o.Listen)
 		}
 		return &fault.UsageError{Err: err, Hint: hint}
 	}
@@ -311,7 +312,7 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 		{"--users", string(f.login.Users)}, {"--sat-tokens", string(f.login.Tokens)}, {"--sat-key", string(f.sat.Key)}, {"--sat-out", token}, {"--listen-key", string(f.key)},
 	} {
 		if files.Exposed(secret.file) {
-			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Path(secret.file)), "chmod 600 "+format.ShWord(secret.file))
+			a.Warn(fmt.Sprintf("%s %s: other users can read this file", secret.flag, format.Path(secret.file)), a.Hint(suggest.Run("chmod", "600", secret.file)))
 		}
 	}
 }

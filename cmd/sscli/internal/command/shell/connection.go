@@ -8,6 +8,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
@@ -49,7 +50,7 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	if a.Refused != "" {
 		return client.Options{}, nil, &fault.UsageError{
 			Err:  fault.Usagef("%s on a line: a shell keeps one connection", a.Refused),
-			Hint: "leave the shell, then sscli " + a.Refused + " ... shell",
+			Hint: suggest.Try("leave the shell, then `sscli " + a.Refused + " ... shell`"),
 		}
 	}
 	file := a.Settings.TraceFile

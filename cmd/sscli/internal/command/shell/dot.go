@@ -44,7 +44,7 @@ func (s *shell) dot(words []repl.Word) error {
 			return s.print(cmp.Or(settings.Output, s.app.Output))
 		}
 		if err := s.app.SetOutput(value); err != nil {
-			return &fault.UsageError{Err: err, Hint: "help output"}
+			return &fault.UsageError{Err: err, Hint: suggest.Try("`sscli help output`")}
 		}
 		settings.Output = value
 		return nil
@@ -76,7 +76,7 @@ func (s *shell) dot(words []repl.Word) error {
 	if near := suggest.Near(name, names); len(near) > 0 {
 		hint = dotUsage(near[0])
 	}
-	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", words[0].Text), Hint: hint}
+	return &fault.UsageError{Err: fmt.Errorf("unknown dot-command %.64q", words[0].Text), Hint: suggest.Say(hint)}
 }
 
 func dotUsage(name string) string {

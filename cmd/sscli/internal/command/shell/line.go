@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -38,7 +38,9 @@ func (s *shell) entry(ctx context.Context, text string) error {
 		err = s.command(ctx, func(ctx context.Context) error {
 			if bad, ok := errors.AsType[*repl.LineError](err); ok {
 				u := lineinput.SyntaxError(bad)
-				u.Hint = cmp.Or(u.Hint, "help quoting")
+				if u.Hint == nil {
+					u.Hint = suggest.Try("`sscli help quoting`")
+				}
 				return u
 			} else if err != nil {
 				return err
@@ -173,10 +175,11 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	s.timed = len(path) < 2 || !slices.Contains([]string{"watch", "lock", "ping", "bench"}, path[1])
 	u, ok := errors.AsType[*fault.UsageError](err)
 	if _, advised := fault.Advice(err); ok && !advised {
-		u.Hint = strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
+		use := strings.TrimSuffix(strings.TrimPrefix(cmd.UseLine(), "sscli "), " [flags]")
 		if cmd.HasParent() {
-			u.Hint += "  (help " + strings.TrimPrefix(cmd.CommandPath(), "sscli ") + ")"
+			use += "  (help " + strings.TrimPrefix(cmd.CommandPath(), "sscli ") + ")"
 		}
+		u.Hint = suggest.Say(use)
 	}
 	if err != nil && line.Faults == nil {
 		line.GuessOutput(args)
@@ -186,7 +189,7 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 
 // newLine returns an application for a line, with the shell's output streams and connection.
 func (s *shell) newLine() *app.App {
-	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn}
+	return &app.App{Commands: s.app.Commands, Topics: s.app.Topics, Stdin: noInput{}, Stdout: s.app.Stdout, Stderr: s.app.Stderr, Env: s.app.Env, Signals: s.app.Signals, Shell: s.conn, Hinted: s.app.Hinted}
 }
 
 // noInput is the standard input of a command in the shell, because the shell itself reads the real
@@ -207,7 +210,7 @@ func newLineRoot(line *app.App) *cobra.Command {
 		if name := cmd.Name(); name == "shell" || name == "serve" || name == "forward" {
 			cmd.Hidden, cmd.Args = true, cobra.ArbitraryArgs
 			cmd.RunE = func(*cobra.Command, []string) error {
-				return &fault.UsageError{Err: fmt.Errorf("%s cannot run in a shell", name), Hint: "sscli " + name + " in another terminal"}
+				return &fault.UsageError{Err: fmt.Errorf("%s cannot run in a shell", name), Hint: suggest.Try("`sscli " + name + "` in another terminal")}
 			}
 		}
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/repl"
@@ -58,7 +59,7 @@ The flags of sscli shell apply to every line. A line may have its own --output, 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !a.OnTerminal() {
 				return &fault.UsageError{Err: errors.New("shell: standard input and output must be a terminal"),
-					Hint: "sscli - to read commands from standard input"}
+					Hint: suggest.Try("`sscli -` to read commands from standard input")}
 			}
 			return runShell(cmd.Context(), a)
 		},
@@ -245,11 +246,11 @@ func (s *shell) reportLoss() {
 		return
 	}
 	if s.reported == nil {
-		f := fault.Of(err)
+		f, hint := fault.Of(err)
 		if !client.IsPermanent(err) {
-			f.Hint = ""
+			hint = nil
 		}
-		s.app.Warn(f.Message+"; the next command reconnects", f.Hint)
+		s.app.Warn(f.Message+"; the next command reconnects", hint.String())
 	}
 	s.reported = err
 }

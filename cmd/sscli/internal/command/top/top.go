@@ -27,6 +27,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/format"
 )
@@ -81,7 +82,7 @@ func (f flags) check(a *app.App, operands []string) (interval time.Duration, err
 		}
 	}
 	kind, _ := a.Env("TERM")
-	const hint = "sscli scan lists keys, sscli watch KEY streams changes"
+	hint := suggest.Try("`sscli scan` lists keys, `sscli watch KEY` streams changes")
 	switch {
 	case f.limit < 1:
 		return 0, fault.Usagef("--limit %d: must be at least 1", f.limit)
@@ -94,7 +95,7 @@ func (f flags) check(a *app.App, operands []string) (interval time.Duration, err
 	case kind == "dumb":
 		return 0, &fault.UsageError{Err: errors.New("TERM=dumb: top draws on a terminal, which must be able to move the cursor"), Hint: hint}
 	case a.Settings.Trace && term.IsTerminal(int(a.Stderr.Fd())):
-		return 0, &fault.UsageError{Err: fmt.Errorf("%s: the packets would be printed over the table", a.Settings.Sources["trace"]), Hint: "--trace-file FILE, or Enter on a key"}
+		return 0, &fault.UsageError{Err: fmt.Errorf("%s: the packets would be printed over the table", a.Settings.Sources["trace"]), Hint: suggest.Try("`--trace-file FILE`, or Enter on a key")}
 	}
 	return interval, nil
 }

@@ -135,8 +135,8 @@ func (f scanFlags) informNone(a *app.App) {
 		text += "; the store may match UTF-8 text only"
 	}
 	pattern := app.Pattern(f.pattern)
-	if typed, ok := suggest.Quoted(pattern); ok && pattern != "" && pattern != f.pattern {
-		text += "; the wildcard of patterns is *: scan " + typed
+	if pattern != "" && pattern != f.pattern {
+		text += "; the wildcard of patterns is *: " + suggest.Run("scan", pattern).String()
 	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // needs no quotes
 		text += "; keys that begin with it: scan '" + f.pattern + "*'"
 	}

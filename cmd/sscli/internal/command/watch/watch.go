@@ -29,6 +29,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -293,7 +294,7 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 			}
 		case client.EventInitial:
 			if !e.HasValue {
-				v.app.NotePattern(e.Key, "watch --match PATTERN")
+				v.app.NotePattern(e.Key, suggest.Try("`watch --match PATTERN`"))
 			}
 		case client.EventFound:
 			v.app.RememberKey(e.Key)

@@ -270,7 +270,7 @@ func (c *checker) report(key string, w wantedField, all *dataset.Survey) {
 
 func (c *checker) fromStore(s *client.Session, o client.Options) source {
 	return func(ctx context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
-		hint := "sscli dataset load " + format.ShWord(key) + " FILE"
+		hint := suggest.Try("`sscli dataset load KEY FILE`").Fill(suggest.Key, key).String()
 		if err := client.Get(key).Check(); err != nil {
 			return nil, err.Error(), nil
 		}
