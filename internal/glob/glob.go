@@ -1,7 +1,8 @@
 // Package glob matches text against patterns with wildcards. A match takes time at most
 // proportional to the length of the pattern times the length of the text.
 //
-// The package has no pattern syntax. Callers parse their own syntax and build a [Pattern].
+// [Parse] parses the syntax of SCAN and of authorization rules. Callers with another syntax build a
+// [Pattern] themselves.
 //
 //	p := glob.Pattern{Bytes: true}
 //	p.Literal('k')

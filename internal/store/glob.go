@@ -28,7 +28,7 @@ func parseGlob(pattern []byte) *glob.Pattern {
 			p.One(true)
 		case c == '[' && i+1 < closing && pattern[i+1] != ']':
 			end := i + bytes.IndexByte(pattern[i:], ']')
-			p.One(false, parseRanges(pattern[i+1:end])...)
+			p.One(false, glob.Ranges(pattern[i+1:end])...)
 			i = end
 		default:
 			p.Literal(rune(c))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sscli/sscli/internal/glob"
 )
 
 // rustJudge says what the crate `glob` makes of pairs of lines, a pattern and a key: error, true or
@@ -82,7 +84,7 @@ func TestScanLikeRust(t *testing.T) {
 		want := lines.Text()
 		counts[want]++
 		got := "error"
-		if p, ok := parseText([]rune(pair[0])); ok {
+		if p, ok := glob.Parse(pair[0]); ok {
 			got = fmt.Sprint(p.Match([]byte(pair[1])))
 			if got == "true" && !strings.HasPrefix(pair[1], string(p.Prefix())) {
 				t.Errorf("pattern %q, key %q: the prefix is %q", pair[0], pair[1], p.Prefix())

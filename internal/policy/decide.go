@@ -1,0 +1,247 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/client/wire"
+)
+
+// notifyTopics is what all topics of notifications begin with (protocol.md 1.1).
+var notifyTopics, _, _ = strings.Cut(wire.NotifyTopic("x", "x"), "/78/")
+
+// What the package assumes, because the documentation does not say.
+const (
+	AssumeNobody   = "a rule without principals is for nobody"
+	AssumeLiteral  = "wildcards in usernames and in the clientIds of principals are literal"
+	AssumeMissing  = "a token whose value the client lacks matches nothing"
+	AssumePlace    = "a token that is not a whole level of a topic matches nothing"
+	AssumeNarrow   = "clientIds with Publish and Subscribe are a further condition"
+	AssumeIDGlob   = "the clientIds of brokerResources are patterns like those of keys"
+	AssumeCovers   = "a filter is allowed if one listed filter matches all its topics"
+	AssumeDialect  = "patterns have the syntax of SCAN: [!a], ** and an unclosed [ beside *, ? and [a-z]"
+	AssumeBytes    = "a key that is not UTF-8 matches only the pattern * and Binary keys"
+	AssumeSpelling = "methods and key types may be written in lower case"
+	AssumeSlash    = "a value with a slash is not a level of a topic"
+	AssumeUnion    = "the rules of several resources add up, although a port has one authorization"
+)
+
+// A Decision is the answer of a policy, and its reason.
+type Decision struct {
+	Allowed bool
+	Entry   *Entry // allows the action or, if Lacks is set, comes nearest to it; nil: none does
+	Rule    *Rule  // the rule of Entry, or the nearest rule if it has no such entry; nil: none
+	Lacks   string // why the action is denied; "" if it is allowed
+	Assumes []string
+}
+
+// Decide answers whether a principal may do something, and why. It takes longer than [Client.Allowed].
+func (p *Policy) Decide(who Principal, a Action) Decision {
+	d := Decision{Entry: p.For(who).Allowed(a)}
+	if d.Entry != nil {
+		d.Allowed, d.Rule = true, d.Entry.Rule
+		d.assume(d.Entry.assumed(&who, a)...)
+	} else {
+		p.nearest(&d, &who, a)
+	}
+	if len(p.Resources) > 1 {
+		d.assume(AssumeUnion)
+	}
+	return d
+}
+
+func (d *Decision) assume(all ...string) {
+	for _, text := range all {
+		if text != "" && !slices.Contains(d.Assumes, text) {
+			d.Assumes = append(d.Assumes, text)
+		}
+	}
+}
+
+// assumed returns what the answer of an entry that allows an action depends on.
+func (e *Entry) assumed(who *Principal, a Action) (all []string) {
+	if len(e.ClientIDs) > 0 && a.Method != Connect {
+		all = append(all, AssumeNarrow)
+	}
+	for _, id := range e.ClientIDs {
+		if strings.ContainsAny(strings.TrimSuffix(id, "*"), "*?[") {
+			all = append(all, AssumeIDGlob)
+		}
+	}
+	if e.misspelt {
+		all = append(all, AssumeSpelling)
+	}
+	switch {
+	case a.Method == Subscribe && strings.ContainsAny(a.On, "+#"):
+		if b, ok := e.bind(who); ok && strings.Join(b.levels, "/") != a.On {
+			all = append(all, AssumeCovers)
+		}
+	case e.Type == Pattern:
+		if strings.Contains(e.Text, "[!") || strings.Contains(e.Text, "**") {
+			all = append(all, AssumeDialect)
+		}
+		if !utf8.ValidString(a.On) {
+			all = append(all, AssumeBytes)
+		}
+	}
+	return all
+}
+
+// nearest finds the rule that comes nearest to allowing an action, and what it lacks.
+func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
+	best := 0
+	consider := func(score int, r *Rule, e *Entry, lacks string) {
+		if score > best {
+			best, d.Rule, d.Entry, d.Lacks = score, r, e, lacks
+		}
+	}
+	const ( // from the nearest to the farthest
+		whole     = 1 << 20 // longer than any key
+		anyone    = whole
+		other     = 2 * whole
+		condition = 3 * whole
+		method    = 4 * whole
+	)
+	store := a.Method&(Read|Write) != 0
+	for _, r := range p.Rules {
+		named := r.names(who)
+		loosely := r.loosely(who)
+		if named {
+			consider(1, r, nil, "it has no "+a.Method.String())
+		}
+		for _, e := range r.Entries {
+			b, bound := e.bind(who)
+			does := e.Methods&a.Method != 0
+			covers := bound && does && b.matches(a)
+			if !covers && (named || loosely != "") && does {
+				if assumption := e.loosely(who, a); assumption != "" {
+					d.assume(loosely, assumption)
+				}
+			}
+			switch {
+			case covers && loosely != "":
+				d.assume(loosely)
+				fallthrough
+			case covers:
+				consider(other, r, e, "it is for "+r.Who())
+			case named && does && !e.fits(who):
+				consider(condition, r, e, fmt.Sprintf("its clientIds are %s", strings.Join(e.ClientIDs, ", ")))
+			case named && does && e.Methods == Connect:
+			case named && does && e.never != "":
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s matches nothing: %s", e.Text, e.never))
+			case named && does && !bound:
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client has no such value", e.Text))
+			case named && does:
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, e.Text))
+			case named && bound && store && e.Type != "" && b.matches(a):
+				consider(method, r, e, fmt.Sprintf("it allows %s, not %s", e.Methods, a.Method))
+			}
+		}
+	}
+	if d.Rule == nil {
+		d.Lacks = "no rule names this client"
+		if len(p.Rules) == 0 {
+			d.Lacks = "there are no rules"
+		}
+	}
+}
+
+// loosely returns the assumption without which a rule would be for a principal; "": none.
+func (r *Rule) loosely(who *Principal) string {
+	if r.everybody || r.names(who) {
+		return ""
+	}
+	if len(r.Usernames)+len(r.ClientIDs)+len(r.Attributes) == 0 {
+		return AssumeNobody
+	}
+	for _, pair := range []struct {
+		names []string
+		name  string
+	}{{r.Usernames, who.Username}, {r.ClientIDs, who.ClientID}} {
+		for _, text := range pair.names {
+			if strings.ContainsAny(text, "*?[{") {
+				if parts, why := parseParts(text); why == "" && parses(parts) {
+					if g := compile(parts, who); g != nil && g.Match([]byte(pair.name)) {
+						return AssumeLiteral
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// loosely returns the assumption without which an entry would allow an action; "": none.
+func (e *Entry) loosely(who *Principal, a Action) string {
+	free := *e
+	free.ClientIDs, free.never = nil, ""
+	if b, ok := free.bind(who); e.never == "" && ok && b.matches(a) && a.Method != Connect {
+		return AssumeNarrow
+	}
+	if e.Type != "" {
+		if e.Type == Pattern && e.never != "" && strings.ContainsAny(e.Text, "[*") {
+			return AssumeDialect
+		}
+		if e.Type == Pattern && !utf8.ValidString(a.On) {
+			a.On = strings.ToValidUTF8(a.On, "\uFFFD")
+			if b, ok := free.bind(who); ok && b.matches(a) {
+				return AssumeBytes
+			}
+		}
+		free.key = slices.Clone(e.key)
+		for i, p := range free.key {
+			if _, ok := who.value(p.token); p.token != "" && !ok {
+				free.key[i] = part{text: "*"}
+			}
+		}
+		if g := compile(free.key, who); g != nil && e.Type == Pattern && len(e.key) > 0 && g.Match([]byte(a.On)) {
+			return AssumeMissing
+		}
+		return ""
+	}
+	assumption := ""
+	free.levels = slices.Clone(e.levels)
+	for i, parts := range e.levels {
+		text, missing := "", false
+		for _, p := range parts {
+			value, ok := p.text, true
+			if p.token != "" && p.token != tokenWild && p.token != tokenApp {
+				value, ok = who.value(p.token)
+			}
+			text, missing = text+value, missing || !ok
+			if strings.Contains(value, "/") {
+				assumption = AssumeSlash
+			}
+		}
+		switch {
+		case missing:
+			assumption, free.levels[i] = AssumeMissing, []part{{wildOne, tokenWild}}
+		case strings.Contains(text, tokenStart):
+			parts, why := parseParts(text)
+			if g := compile(parts, who); why == "" && g != nil {
+				level := strings.Split(a.On+strings.Repeat("/", i), "/")[i]
+				if g.Match([]byte(level)) {
+					assumption, free.levels[i] = AssumePlace, []part{{text: level}}
+				}
+			}
+		}
+	}
+	if assumption == AssumeSlash {
+		return assumption
+	}
+	if b, ok := free.bind(who); ok && assumption != "" && b.matches(a) {
+		return assumption
+	}
+	return ""
+}
+
+// common returns the length of what two texts begin with.
+func common(a, b string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}

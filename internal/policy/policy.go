@@ -1,0 +1,527 @@
+// Package policy decides what a client of the broker may do, by the rules of a BrokerAuthorization
+// (protocol.md 7.6).
+//
+//	p, err := policy.Parse("authz.yaml", text)
+//	…
+//	d := p.Decide(policy.Principal{ClientID: "c", Username: "ann"}, policy.Action{Method: policy.Read, On: "colors/red"})
+//	fmt.Println(d.Allowed, d.Entry, d.Lacks, d.Assumes)
+//
+// A server asks [Policy.For] once for each login and [Client.Allowed] for each request, which costs
+// little. [Policy.Check] finds mistakes in the rules, [Compare] what two policies decide differently, and
+// [Suggest] writes the rules for what a client does.
+//
+// Rules only allow; what no rule allows is denied. Where the documentation is silent, the package
+// assumes what the constants whose names begin with Assume say, and a [Decision] that depends on an
+// assumption names it.
+package policy
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/glob"
+)
+
+// A Principal is a client, as its login describes it.
+type Principal struct {
+	ClientID   string            // as CONNECT has it; a claim, because clients choose it
+	Username   string            // "": none
+	Attributes map[string]string // of the user or the certificate
+}
+
+// A Method is a set of kinds of actions.
+type Method uint8
+
+// The methods of rules. A resource calls Read|Write ReadWrite.
+const (
+	Connect Method = 1 << iota
+	Publish
+	Subscribe
+	Read
+	Write
+)
+
+var methodNames = []string{"Connect", "Publish", "Subscribe", "Read", "Write", "ReadWrite"}
+var methodBits = []Method{Connect, Publish, Subscribe, Read, Write, Read | Write}
+
+// String returns the name that resources use.
+func (m Method) String() string {
+	if i := slices.Index(methodBits, m); i >= 0 {
+		return methodNames[i]
+	}
+	return "no method"
+}
+
+// ParseMethod parses a name such as publish, in any case.
+func ParseMethod(name string) (m Method, ok bool) {
+	i := slices.IndexFunc(methodNames, func(n string) bool { return strings.EqualFold(n, name) })
+	if i < 0 {
+		return 0, false
+	}
+	return methodBits[i], true
+}
+
+// An Action is something that a client does: it publishes to the topic On, subscribes to the filter On,
+// or reads or writes the key On. Connect has no On.
+type Action struct {
+	Method Method // exactly one
+	On     string
+}
+
+// A Policy is the rules of one or more resources.
+type Policy struct {
+	Rules     []*Rule
+	Resources []Resource
+	Findings  []Finding // mistakes in the form of the resources; Check finds the others
+}
+
+// A Resource is a BrokerAuthorization in a file.
+type Resource struct {
+	File, Name string // Name is empty if the resource has none
+	Line       int
+}
+
+// A Rule allows its principals what its entries list.
+type Rule struct {
+	Resource   int // index in Policy.Resources; -1: the short form
+	Line       int
+	Name       string // such as rules[2], or the text of the short form
+	Usernames  []string
+	ClientIDs  []string
+	Attributes []map[string]string
+	Entries    []*Entry
+	everybody  bool // only in the short form
+}
+
+// A KeyType says how the text of an entry names keys.
+type KeyType string
+
+// The key types.
+const (
+	Pattern KeyType = "Pattern"
+	String  KeyType = "String"
+	Binary  KeyType = "Binary"
+)
+
+// An Entry is one topic, one key, or the Connect of a rule.
+type Entry struct {
+	Rule      *Rule
+	Line      int
+	Path      string   // such as brokerResources[1]
+	Methods   Method   // what it allows
+	ClientIDs []string // patterns of the client ids that it is for; empty: every id
+	Type      KeyType  // "" for topics and Connect
+	Text      string   // as written: topic, key or, for Binary, base64
+	never     string   // why it matches nothing; "": it may match
+	misspelt  bool     // see AssumeSpelling
+
+	levels [][]part // of a topic
+	key    []part   // of a Pattern
+	exact  string   // of String and Binary
+}
+
+// A part is literal text, or a token that stands for a value of the principal.
+type part struct{ text, token string }
+
+const (
+	wildOne = "+"
+	wildAll = "#"
+)
+
+// What the tokens of a resource begin with, and what only the short form has.
+const (
+	tokenStart     = "{principal."
+	tokenUser      = "username"
+	tokenClient    = "clientId"
+	tokenAttribute = "attributes."
+
+	tokenWild   = "wild"   // a level that is a wildcard
+	tokenHex    = "hex"    // the client id in hexadecimal
+	tokenPlain  = "plain"  // the client id, unless topics below it may belong to another client
+	tokenProven = "proven" // the client id, if it is the user name
+	tokenApp    = "app"    // a first level that belongs to applications, not to the store
+)
+
+// value returns what a token stands for. The broker does not say what happens if a principal has no
+// such value; see AssumeMissing.
+func (w *Principal) value(token string) (text string, ok bool) {
+	switch token {
+	case tokenUser:
+		text = w.Username
+	case tokenClient:
+		text = w.ClientID
+	case tokenHex:
+		text = hexID(w.ClientID)
+	case tokenPlain:
+		if decoded, err := hex.DecodeString(w.ClientID); (err != nil || hexID(string(decoded)) != w.ClientID) && w.ClientID != "statestore" {
+			text = w.ClientID
+		}
+	case tokenProven:
+		if w.ClientID == w.Username {
+			text = w.ClientID
+		}
+	default:
+		text = w.Attributes[strings.TrimPrefix(token, tokenAttribute)]
+	}
+	return text, text != ""
+}
+
+func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }
+
+// parseParts splits a text at its tokens. why says what is wrong with one.
+func parseParts(text string) (parts []part, why string) {
+	for text != "" {
+		start := strings.IndexAny(text, "{}")
+		if start < 0 {
+			return append(parts, part{text: text}), ""
+		}
+		if start > 0 {
+			parts = append(parts, part{text: text[:start]})
+		}
+		text = text[start:]
+		end := strings.IndexByte(text, '}')
+		if end <= 0 {
+			return nil, "a brace that is not part of a token such as {principal.clientId}"
+		}
+		token, known := strings.CutPrefix(text[:end], tokenStart)
+		if !known || !validToken(token) {
+			return nil, fmt.Sprintf("%s is not a token: expected {principal.clientId}, {principal.username} or {principal.attributes.NAME}", text[:end+1])
+		}
+		parts = append(parts, part{token: token})
+		text = text[end+1:]
+	}
+	return parts, ""
+}
+
+func validToken(token string) bool {
+	name, attribute := strings.CutPrefix(token, tokenAttribute)
+	return token == tokenUser || token == tokenClient || attribute && name != "" && !strings.ContainsAny(name, "{} ")
+}
+
+// setTopic parses the text of an entry for Publish or Subscribe.
+func (e *Entry) setTopic() {
+	levels := strings.Split(e.Text, "/")
+	for i, l := range levels {
+		parts, why := []part{{text: l}}, ""
+		switch {
+		case l == wildOne, l == wildAll && i == len(levels)-1:
+			parts = []part{{text: l, token: tokenWild}}
+		case strings.ContainsAny(l, "+#"):
+			why = fmt.Sprintf("the level %q: a wildcard must be a whole level, and # the last", l)
+		case strings.Contains(l, tokenStart):
+			if parts, why = parseParts(l); why == "" && len(parts) > 1 {
+				why = fmt.Sprintf("the level %q: a token must be a whole level", l)
+			}
+		}
+		if why != "" && e.never == "" {
+			e.never = why
+		}
+		e.levels = append(e.levels, parts)
+	}
+	switch {
+	case e.Text == "":
+		e.never = "the topic is empty"
+	case levels[0] == "$share":
+		e.never = "shared subscriptions are judged by their filter: list it without $share and the group"
+	}
+}
+
+// setKey parses the text of an entry for keys.
+func (e *Entry) setKey() {
+	switch e.Type {
+	case Pattern:
+		if !utf8.ValidString(e.Text) && !strings.ContainsAny(e.Text, "*?[{}") {
+			e.Type, e.exact = String, e.Text
+			return
+		}
+		if e.key, e.never = parseParts(e.Text); e.never != "" {
+			return
+		}
+		if !parses(e.key) {
+			e.never = "not a pattern: [ without ], or ** that is not a whole level"
+		}
+	case Binary:
+		decoded, err := base64.StdEncoding.DecodeString(e.Text)
+		if err != nil {
+			e.never = "not base64"
+		}
+		e.exact = string(decoded)
+	default:
+		e.exact = e.Text
+	}
+	if e.Text == "" {
+		e.never = "the key is empty"
+	}
+}
+
+// parses reports whether parts are a pattern, whatever the tokens stand for.
+func parses(parts []part) bool {
+	whole := ""
+	for _, p := range parts {
+		if p.token != "" {
+			whole += "x"
+			continue
+		}
+		whole += p.text
+		if strings.Contains(p.text, "[") {
+			if _, ok := glob.Parse(p.text); !ok && !strings.Contains(p.text, "**") {
+				return false
+			}
+		}
+	}
+	_, ok := glob.Parse(whole)
+	return ok
+}
+
+// compile returns the pattern for a principal, with the values of tokens taken literally, or nil if
+// the principal lacks a value.
+func compile(parts []part, who *Principal) *glob.Pattern {
+	var text strings.Builder
+	for _, p := range parts {
+		if p.token == "" {
+			text.WriteString(p.text)
+			continue
+		}
+		value, ok := who.value(p.token)
+		if !ok {
+			return nil
+		}
+		text.WriteString(QuotePattern(value))
+	}
+	if !utf8.ValidString(text.String()) {
+		return nil
+	}
+	p, _ := glob.Parse(text.String())
+	return p
+}
+
+// QuotePattern returns the pattern that matches only a text.
+func QuotePattern(text string) string {
+	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
+}
+
+// A bound is an entry with its tokens replaced.
+type bound struct {
+	entry  *Entry
+	levels []string      // of a topic, with wildcards as "+" and "#" in wild
+	wild   []bool        // levels that are wildcards
+	glob   *glob.Pattern // nil: exact
+	all    bool          // every key, also keys that are not UTF-8
+}
+
+// bind replaces the tokens of an entry. ok is false if the entry matches nothing for this principal.
+func (e *Entry) bind(who *Principal) (b bound, ok bool) {
+	b.entry = e
+	switch {
+	case e.never != "" || !e.fits(who):
+		return b, false
+	case e.Type == Pattern:
+		b.all = strings.Trim(e.Text, "*") == ""
+		b.glob = compile(e.key, who)
+		return b, b.glob != nil
+	case e.levels == nil:
+		return b, true
+	}
+	for _, parts := range e.levels {
+		p := parts[0]
+		text, wild := p.text, p.token == tokenWild || p.token == tokenApp
+		if p.token != "" && !wild {
+			if text, ok = who.value(p.token); !ok || strings.Contains(text, "/") {
+				return b, false
+			}
+		}
+		b.levels, b.wild = append(b.levels, text), append(b.wild, wild)
+	}
+	return b, true
+}
+
+// fits reports whether an entry is for the client's id.
+func (e *Entry) fits(who *Principal) bool {
+	return len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ClientIDs, func(text string) bool {
+		parts, why := parseParts(text)
+		if why != "" || !parses(parts) {
+			return false
+		}
+		p := compile(parts, who)
+		return p != nil && p.Match([]byte(who.ClientID))
+	})
+}
+
+// matches reports whether an entry covers what an action is on.
+func (b *bound) matches(a Action) bool {
+	switch {
+	case a.Method == Connect:
+		return true
+	case b.entry.levels != nil:
+		on, filter := a.On, a.Method == Subscribe
+		if rest, shared := strings.CutPrefix(on, "$share/"); shared && filter {
+			_, on, _ = strings.Cut(rest, "/")
+		}
+		return b.covers(on, filter)
+	case b.all:
+		return true
+	case b.glob != nil:
+		return b.glob.Match([]byte(a.On))
+	}
+	return b.entry.exact == a.On
+}
+
+// covers reports whether the levels match a topic or, with filter, every topic that a filter matches.
+func (b *bound) covers(on string, filter bool) bool {
+	rest, more := on, true
+	for i, want := range b.levels {
+		hidden := i == 0 && strings.HasPrefix(on, "$") // wildcards do not match these (MQTT 5, 4.7.2)
+		if b.wild[i] && want == wildAll {
+			return !hidden
+		}
+		if !more {
+			return false
+		}
+		var level string
+		level, rest, more = strings.Cut(rest, "/")
+		switch {
+		case !b.wild[i]:
+			if level != want || filter && (level == wildOne || level == wildAll) {
+				return false
+			}
+		case want == "": // a first level of applications
+			if level == "clients" || level == "statestore" || filter && (level == wildOne || level == wildAll) {
+				return false
+			}
+		case filter && level == wildAll: // + and # together match what # matches
+			return i == 0 && len(b.levels) == 2 && b.levels[1] == wildAll && b.wild[1]
+		case hidden:
+			return false
+		}
+	}
+	return !more
+}
+
+// names reports whether a rule is for a principal.
+func (r *Rule) names(who *Principal) bool {
+	return r.everybody || who.Username != "" && slices.Contains(r.Usernames, who.Username) ||
+		who.ClientID != "" && slices.Contains(r.ClientIDs, who.ClientID) ||
+		slices.ContainsFunc(r.Attributes, func(set map[string]string) bool { return len(set) > 0 && within(set, who.Attributes) })
+}
+
+// within reports whether all has every member of set.
+func within(set, all map[string]string) bool {
+	for name, value := range set {
+		if got, ok := all[name]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// A Client answers what a principal may do. It is safe for concurrent use.
+type Client struct {
+	connect      *Entry
+	topics, keys []bound
+}
+
+// For returns the answers for a principal.
+func (p *Policy) For(who Principal) *Client {
+	c := &Client{}
+	for _, r := range p.Rules {
+		if !r.names(&who) {
+			continue
+		}
+		for _, e := range r.Entries {
+			switch b, ok := e.bind(&who); {
+			case !ok:
+			case e.Type != "":
+				c.keys = append(c.keys, b)
+			case e.Methods == Connect:
+				c.connect = e
+			default:
+				c.topics = append(c.topics, b)
+			}
+		}
+	}
+	return c
+}
+
+// Allowed returns the entry that allows an action, or nil if none does.
+func (c *Client) Allowed(a Action) *Entry {
+	list := c.topics
+	switch {
+	case a.Method == Connect:
+		return c.connect
+	case a.Method&(Read|Write) != 0:
+		list = c.keys
+	}
+	for i := range list {
+		if b := &list[i]; b.entry.Methods&a.Method != 0 && b.matches(a) {
+			return b.entry
+		}
+	}
+	return nil
+}
+
+// AllowsAll reports whether the client may read and write every key.
+func (c *Client) AllowsAll() bool {
+	all := Method(0)
+	for _, b := range c.keys {
+		if b.all {
+			all |= b.entry.Methods
+		}
+	}
+	return all == Read|Write
+}
+
+// Where returns where an entry is, such as authz.yaml:24 rules[1].brokerResources[0].
+func (p *Policy) Where(e *Entry) string {
+	if e.Rule.Resource < 0 {
+		return e.Rule.Name
+	}
+	r := p.Resources[e.Rule.Resource]
+	return fmt.Sprintf("%s:%d %s.%s", r.File, e.Line, e.Rule.Name, e.Path)
+}
+
+// String returns an entry as text, such as Read colors/*.
+func (e *Entry) String() string {
+	text := e.Methods.String()
+	if e.Text != "" {
+		text += " " + e.Text
+	}
+	if e.Type == String || e.Type == Binary {
+		text += " (" + string(e.Type) + ")"
+	}
+	return text
+}
+
+// Who returns the principals of a rule as text.
+func (r *Rule) Who() string {
+	var who []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			who = append(who, what+" "+strings.Join(names, ", "))
+		}
+	}
+	add("user", r.Usernames)
+	add("client id", r.ClientIDs)
+	for _, set := range r.Attributes {
+		add("attributes", []string{attributesText(set)})
+	}
+	switch {
+	case r.everybody:
+		return "everybody"
+	case len(who) == 0:
+		return "nobody"
+	}
+	return strings.Join(who, "; ")
+}
+
+func attributesText(set map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		all = append(all, name+"="+set[name])
+	}
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,373 @@
+package policy
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Deed is an action that a client was seen to do.
+type Deed struct {
+	Principal
+	Action
+}
+
+// Suggest returns the rules that allow exactly what was seen: each user name or, without one, each client
+// id may do what it did. Exceptions: a filter includes the narrower filters, and users of the same
+// client id share what it may do. An error says what no rule can express.
+func Suggest(deeds []Deed) ([]*Rule, error) {
+	type seen struct {
+		who   alternative
+		ids   map[string]bool // of a user's Connect
+		deeds map[Action]bool
+		keys  map[string]Method
+	}
+	all := make(map[string]*seen)
+	for _, d := range deeds {
+		who := alternative{user: d.Username}
+		switch {
+		case d.Username == "" && d.ClientID == "":
+			who = alternative{set: d.Attributes}
+		case d.Username == "":
+			who = alternative{id: d.ClientID}
+		}
+		s := all[who.key()]
+		if s == nil {
+			s = &seen{who, make(map[string]bool), make(map[Action]bool), make(map[string]Method)}
+			all[who.key()] = s
+		}
+		switch {
+		case d.Method&(Read|Write) != 0:
+			s.keys[d.On] |= d.Method
+		case d.Method == Connect && s.who.user != "" && d.ClientID != "":
+			s.ids[d.ClientID] = true
+			s.deeds[Action{Method: Connect}] = true
+		default:
+			if _, on, _ := strings.Cut(strings.TrimPrefix(d.On, "$share/"), "/"); d.Method == Subscribe && strings.HasPrefix(d.On, "$share/") {
+				d.On = on
+			}
+			if strings.Contains(d.On, tokenStart) {
+				return nil, fmt.Errorf("%s %q: no rule can name this topic, because it contains %s", d.Method, d.On, tokenStart)
+			}
+			s.deeds[d.Action] = true
+		}
+	}
+	same := make(map[string]*Rule) // by what the rule allows
+	var rules []*Rule
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		s := all[name]
+		r := &Rule{}
+		for _, m := range methodBits[:3] {
+			ids := []string(nil)
+			if m == Connect {
+				for _, id := range slices.Sorted(maps.Keys(s.ids)) {
+					ids = append(ids, QuotePattern(id))
+				}
+			}
+			for _, a := range slices.SortedFunc(maps.Keys(s.deeds), func(a, b Action) int { return strings.Compare(a.On, b.On) }) {
+				if a.Method == m {
+					r.Entries = append(r.Entries, &Entry{Rule: r, Methods: m, ClientIDs: ids, Text: a.On})
+				}
+			}
+		}
+		for _, m := range methodBits[3:] {
+			for _, t := range []KeyType{String, Binary} {
+				for _, key := range slices.Sorted(maps.Keys(s.keys)) {
+					if s.keys[key] == m && utf8.ValidString(key) == (t == String) && key != "" {
+						text := key
+						if t == Binary {
+							text = base64.StdEncoding.EncodeToString([]byte(key))
+						}
+						r.Entries = append(r.Entries, &Entry{Rule: r, Methods: m, Type: t, Text: text})
+					}
+				}
+			}
+		}
+		id := fmt.Sprint(r.resources())
+		if first := same[id]; first != nil && len(s.ids) == 0 {
+			r = first
+		} else {
+			same[id] = r
+			rules = append(rules, r)
+		}
+		switch {
+		case s.who.user != "":
+			r.Usernames = append(r.Usernames, s.who.user)
+		case s.who.id != "":
+			r.ClientIDs = append(r.ClientIDs, s.who.id)
+		case len(s.who.set) > 0:
+			r.Attributes = append(r.Attributes, s.who.set)
+		}
+	}
+	return rules, nil
+}
+
+// A resource is an element of brokerResources or stateStoreResources.
+type resource struct {
+	method Method
+	kind   KeyType
+	ids    []string
+	texts  []string
+}
+
+// resources groups the entries of a rule.
+func (r *Rule) resources() (all []resource) {
+	for _, e := range r.Entries {
+		n := len(all) - 1
+		if n < 0 || all[n].method != e.Methods || all[n].kind != e.Type || !slices.Equal(all[n].ids, e.ClientIDs) {
+			all = append(all, resource{method: e.Methods, kind: e.Type, ids: e.ClientIDs})
+			n++
+		}
+		if e.Text != "" {
+			all[n].texts = append(all[n].texts, e.Text)
+		}
+	}
+	return all
+}
+
+// quote returns a text as JSON, which YAML understands too.
+func quote(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a text can be encoded, and a Builder returns no errors
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func flow(texts []string) string {
+	quoted := make([]string, len(texts))
+	for i, t := range texts {
+		quoted[i] = quote(t)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+func (s resource) flow() string {
+	text := "{method: " + s.method.String()
+	if s.kind != "" {
+		return text + ", keyType: " + string(s.kind) + ", keys: " + flow(s.texts) + "}"
+	}
+	if len(s.ids) > 0 {
+		text += ", clientIds: " + flow(s.ids)
+	}
+	if len(s.texts) > 0 {
+		text += ", topics: " + flow(s.texts)
+	}
+	return text + "}"
+}
+
+// principals returns the principals as fields, each with its value.
+func (r *Rule) principals() (fields []string) {
+	if len(r.Usernames) > 0 {
+		fields = append(fields, "usernames: "+flow(r.Usernames))
+	}
+	if len(r.ClientIDs) > 0 {
+		fields = append(fields, "clientIds: "+flow(r.ClientIDs))
+	}
+	var sets []string
+	for _, set := range r.Attributes {
+		var pairs []string
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			pairs = append(pairs, quote(name)+": "+quote(set[name]))
+		}
+		sets = append(sets, "{"+strings.Join(pairs, ", ")+"}")
+	}
+	if len(sets) > 0 {
+		fields = append(fields, "attributes: ["+strings.Join(sets, ", ")+"]")
+	}
+	return fields
+}
+
+// Flow returns a rule as one line of YAML, to be pasted below rules.
+func (r *Rule) Flow() string {
+	text := "- {principals: {" + strings.Join(r.principals(), ", ") + "}"
+	name := ""
+	for _, s := range r.resources() {
+		switch list := s.list(); {
+		case list == name:
+			text += ", "
+		case name != "":
+			text += "], " + list + ": ["
+		default:
+			text += ", " + list + ": ["
+		}
+		name = s.list()
+		text += s.flow()
+	}
+	if name != "" {
+		text += "]"
+	}
+	return text + "}"
+}
+
+func (s resource) list() string {
+	if s.kind != "" {
+		return "stateStoreResources"
+	}
+	return "brokerResources"
+}
+
+// Resource returns rules as the YAML of a BrokerAuthorization.
+func ResourceOf(name string, rules []*Rule) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: %sv1\nkind: %s\nmetadata:\n  name: %s\n  namespace: azure-iot-operations\nspec:\n  authorizationPolicies:\n    cache: Enabled\n", group, kindOf, quote(name))
+	if len(rules) == 0 {
+		b.WriteString("    rules: []\n")
+		return b.String()
+	}
+	b.WriteString("    rules:\n")
+	for _, r := range rules {
+		b.WriteString("      - principals:\n")
+		for _, f := range r.principals() {
+			b.WriteString("          " + f + "\n")
+		}
+		name := ""
+		for _, s := range r.resources() {
+			if s.list() != name {
+				name = s.list()
+				b.WriteString("        " + name + ":\n")
+			}
+			if len(s.texts)+len(s.ids) < 2 {
+				b.WriteString("          - " + s.flow() + "\n")
+				continue
+			}
+			lines := []string{"method: " + s.method.String()}
+			if s.kind != "" {
+				lines = append(lines, "keyType: "+string(s.kind))
+			}
+			for _, l := range []struct {
+				name  string
+				texts []string
+			}{{"clientIds", s.ids}, {map[bool]string{true: "topics", false: "keys"}[s.kind == ""], s.texts}} {
+				if len(l.texts) > 0 {
+					lines = append(lines, l.name+":")
+				}
+				for _, t := range l.texts {
+					lines = append(lines, "  - "+quote(t))
+				}
+			}
+			b.WriteString("          - " + strings.Join(lines, "\n            ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Generalise replaces what only fits the clients that were seen: three or more keys, topics or client ids
+// that have the same beginning up to a separator become a pattern, and a client's own id in a
+// topic becomes {principal.clientId}. notes says what became wider.
+func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
+	ids := make(map[string]bool)
+	for _, d := range deeds {
+		if d.ClientID != "" {
+			ids[d.ClientID] = true
+		}
+	}
+	for _, r := range rules {
+		var entries []*Entry
+		done := make(map[string]bool)
+		add := func(e *Entry, from string) {
+			key := entryKey(e, e.Methods)
+			if from != e.Text {
+				notes = append(notes, fmt.Sprintf("%s: %s %s → %s", r.Who(), e.Methods, from, e.Text))
+			}
+			if !done[key] {
+				done[key] = true
+				entries = append(entries, e)
+			}
+		}
+		for i, e := range r.Entries {
+			switch {
+			case e.Methods == Connect:
+				e.ClientIDs = group3(e.ClientIDs)
+				if wide := slices.ContainsFunc(e.ClientIDs, func(id string) bool { return strings.HasSuffix(id, "*") }); wide {
+					notes = append(notes, fmt.Sprintf("%s: Connect with %s", r.Who(), strings.Join(e.ClientIDs, ", ")))
+				}
+				add(e, e.Text)
+			case e.Type == "":
+				levels := strings.Split(e.Text, "/")
+				for j, l := range levels {
+					switch {
+					case ids[l]:
+						levels[j] = tokenStart + tokenClient + "}"
+					case ids[unhex(l)]:
+						levels[j] = wildOne
+					}
+				}
+				from := e.Text
+				e.Text = strings.Join(levels, "/")
+				add(e, from)
+			case e.Type == String:
+				var like []string
+				for _, other := range r.Entries {
+					if other.Type == String && other.Methods == e.Methods {
+						like = append(like, QuotePattern(other.Text))
+					}
+				}
+				wide := prefixOf(QuotePattern(e.Text), like)
+				if wide == "" || strings.ContainsAny(wide, "{}") {
+					add(e, e.Text)
+					continue
+				}
+				pattern := *e
+				pattern.Type, pattern.Text = Pattern, wide
+				add(&pattern, e.Text)
+			default:
+				add(r.Entries[i], e.Text)
+			}
+		}
+		slices.SortStableFunc(entries, func(a, b *Entry) int { // as resources groups them
+			return slices.Index(methodBits, a.Methods)*10 - slices.Index(methodBits, b.Methods)*10 + strings.Compare(string(a.Type), string(b.Type))
+		})
+		r.Entries = entries
+	}
+	return notes
+}
+
+func unhex(level string) string {
+	for n := 0; n < len(level); n++ {
+		if !strings.ContainsRune("0123456789ABCDEF", rune(level[n])) {
+			return ""
+		}
+	}
+	var id []byte
+	if _, err := fmt.Sscanf(level, "%X", &id); err != nil {
+		return ""
+	}
+	return string(id)
+}
+
+// group3 replaces three or more texts with the same beginning by a pattern.
+func group3(texts []string) (all []string) {
+	for _, t := range texts {
+		if wide := prefixOf(t, texts); wide != "" {
+			t = wide
+		}
+		if !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// prefixOf returns the pattern for the texts that begin as text does, up to its last separator, or "" if
+// there are fewer than three.
+func prefixOf(text string, texts []string) string {
+	end := strings.LastIndexAny(text, "/:.-_")
+	if end < 0 {
+		return ""
+	}
+	n := 0
+	for _, t := range texts {
+		if strings.HasPrefix(t, text[:end+1]) {
+			n++
+		}
+	}
+	if n < 3 {
+		return ""
+	}
+	return text[:end+1] + "*"
+}
