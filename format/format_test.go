@@ -130,6 +130,18 @@ func samples() map[string][]Result {
 			DatasetFinding{File: "flow.yaml", Line: 7, Message: `no dataset has the alias "permission"`, Hint: "write permissions"},
 			DatasetFinding{File: hostile, Line: 1, Message: "no key"},
 		},
+		"policy": {
+			PolicyFinding{File: "authz.yaml", Line: 7, Severity: "error", Message: `topic "a*"`, Hint: "+ for one level"},
+			PolicyFinding{File: hostile, Line: 1, Severity: "info", Message: hostile},
+			PolicyAnswer{User: "ann", Client: "c", Attributes: []string{"site=a"}, Method: "Read", On: "k", Allowed: true, Where: "authz.yaml:7 rules[0].stateStoreResources[0]", Entry: "ReadWrite k*", Assumes: []string{"something"}},
+			PolicyAnswer{Method: "Connect", Lacks: "no rule names this client"},
+			PolicyAnswer{User: hostile, Method: "Publish", On: hostile, Where: hostile, Lacks: hostile},
+			PolicyEntry{Who: "user ann", Method: "Read", On: "k*", Type: "Pattern", Where: "authz.yaml:7 rules[0]"},
+			PolicyEntry{Who: hostile, Method: "Publish", On: hostile, Where: hostile, Never: "the topic is empty"},
+			PolicyChange{Change: "lost", User: "ann", Client: "c", Method: "Read", On: "kx", From: "k*", Where: "old.yaml:7 rules[0]"},
+			PolicyChange{Change: "allowed", Attributes: []string{"site=a"}, Method: "Publish", On: hostile, Where: hostile},
+			PolicyText{Text: "kind: BrokerAuthorization\n", Notes: []string{"three keys"}},
+		},
 		"batch": {
 			BatchSummary{Applied: 5, No: 2, Elapsed: 3500 * time.Microsecond},
 			BatchSummary{Applied: 1, Refused: 1, Unknown: 2, Skipped: 3, Elapsed: 2 * time.Second, Resume: 17, Ahead: []LineRange{{18, 25}, {27, 27}}, NotRun: 3, More: true},

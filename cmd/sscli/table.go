@@ -20,6 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/policycmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/self"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/serve"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
@@ -47,6 +48,7 @@ func table() []app.Command {
 		{Name: "doctor", New: doctor.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
+		{Name: "policy", New: policycmd.New},
 		{Name: "bench", New: bench.New},
 	}, rows(verbs.Diagnostics()), []app.Command{
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // Obsolete topics of the state store (protocol.md 1.1).
@@ -38,6 +38,23 @@ type checker struct {
 	loose []alternative     // those that may connect with any client id
 	free  map[string]bool   // the keys of loose
 	seen  map[string]bool   // alternatives whose way to the store was checked
+	lacks []lack            // what they lack
+}
+
+// A lack is a finding about one or more alternatives, whose message has %s in their place.
+type lack struct {
+	who []string
+	Finding
+}
+
+func (c *checker) lack(who alternative, line int, severity Severity, hint, message string) {
+	for i, l := range c.lacks {
+		if l.Line == line && l.Message == message {
+			c.lacks[i].who = append(l.who, who.key())
+			return
+		}
+	}
+	c.lacks = append(c.lacks, lack{[]string{who.key()}, Finding{c.file, line, severity, message, hint}})
 }
 
 type held struct {
@@ -147,7 +164,7 @@ func (c *checker) collect(r *Rule) {
 			if e.never != "" {
 				continue
 			}
-			for _, m := range e.methods() {
+			for _, m := range e.Methods.Each() {
 				id := key + "\x00" + entryKey(e, m)
 				if c.exact[id] == nil {
 					c.exact[id] = r
@@ -159,15 +176,6 @@ func (c *checker) collect(r *Rule) {
 			}
 		}
 	}
-}
-
-func (e *Entry) methods() (all []Method) {
-	for _, m := range methodBits[:5] {
-		if e.Methods&m != 0 {
-			all = append(all, m)
-		}
-	}
-	return all
 }
 
 func entryKey(e *Entry, m Method) string {
@@ -298,7 +306,7 @@ func (c *checker) redundant(r *Rule) {
 		if e.never != "" {
 			return
 		}
-		for _, m := range e.methods() {
+		for _, m := range e.Methods.Each() {
 			for _, a := range all {
 				other := c.covered(r, e, m, a)
 				if other == nil {
@@ -401,6 +409,15 @@ func (c *checker) ways() {
 			}
 			c.way(a, rules, line)
 		}
+		for _, l := range c.lacks {
+			who := l.who[0]
+			if n := len(l.who) - 1; n > 0 {
+				who += fmt.Sprintf(" and %d more", n)
+			}
+			l.Message = fmt.Sprintf(l.Message, who)
+			c.all = append(c.all, l.Finding)
+		}
+		c.lacks = nil
 	}
 }
 
@@ -423,13 +440,13 @@ func (c *checker) way(a alternative, rules []*Rule, line int) {
 	}
 	cl := (&Policy{Rules: rules}).For(who)
 	if cl.Allowed(Action{Method: Connect}) == nil {
-		c.find(line, Error, "brokerResources: - method: Connect", "%s cannot connect: no rule allows Connect", a.key())
+		c.lack(a, line, Error, "brokerResources: - method: Connect", "no rule allows Connect for %s")
 	}
 	if methods == 0 {
 		return
 	}
 	if cl.Allowed(Action{Publish, wire.RequestTopic}) == nil {
-		c.find(line, Error, "method: Publish, topics: ["+wire.RequestTopic+"]", "%s cannot use its keys: no rule allows Publish on the topic of requests", a.key())
+		c.lack(a, line, Error, "method: Publish, topics: ["+wire.RequestTopic+"]", "no rule allows Publish on the topic of requests for %s: the keys cannot be used")
 	}
 	var missing, hints []string
 	forms := responseForms(who.ClientID)
@@ -442,12 +459,12 @@ func (c *checker) way(a alternative, rules []*Rule, line int) {
 	switch len(missing) {
 	case 0:
 	case len(forms):
-		c.find(line, Error, "method: Subscribe, topics: [\"clients/{principal.clientId}/#\"]", "%s gets no replies of the store: no rule allows Subscribe on a response topic", a.key())
+		c.lack(a, line, Error, "method: Subscribe, topics: [\"clients/{principal.clientId}/#\"]", "no rule allows Subscribe on a response topic for %s: the store's replies do not arrive")
 	default:
-		c.find(line, Info, "method: Subscribe, topics: [\""+strings.Join(hints, `", "`)+"\"]", "%s gets no replies with %s: no rule allows Subscribe on that response topic", a.key(), strings.Join(missing, ", "))
+		c.lack(a, line, Info, "method: Subscribe, topics: [\""+strings.Join(hints, `", "`)+"\"]", "no rule allows Subscribe on the response topics of "+strings.Join(missing, " and ")+" for %s")
 	}
 	if methods&Read != 0 && cl.Allowed(Action{Subscribe, NotifyFilter(who.ClientID)}) == nil {
-		c.find(line, Warning, "method: Subscribe, topics: [\""+notifyTopics+"/+/command/notify/+\"]", "%s cannot watch its keys: no rule allows Subscribe on notifications", a.key())
+		c.lack(a, line, Warning, "method: Subscribe, topics: [\""+notifyTopics+"/+/command/notify/+\"]", "no rule allows Subscribe on notifications for %s: watch is refused")
 	}
 }
 

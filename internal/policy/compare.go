@@ -44,12 +44,20 @@ func Compare(old, new *Policy, deeds []Deed) (changes []Change) {
 				continue
 			}
 			for _, alt := range r.alternatives() {
-				for _, who := range r.clients(alt) {
+				clients := r.clients(alt)
+				connects := func(who Principal) bool {
+					return old.For(who).connect != nil || new.For(who).connect != nil
+				}
+				some := slices.ContainsFunc(clients, connects)
+				for _, who := range clients {
+					if some && !connects(who) {
+						continue
+					}
 					a, b := old.For(who), new.For(who)
 					for _, e := range r.Entries {
-						for _, m := range e.methods() {
+						for _, m := range e.Methods.Each() {
 							for _, on := range e.examples(&who, m) {
-								compare(Deed{who, Action{m, on}}, e.Text, a, b)
+								compare(Deed{Principal: who, Action: Action{m, on}}, e.Text, a, b)
 							}
 						}
 					}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // notifyTopics is what all topics of notifications begin with (protocol.md 1.1).
@@ -125,7 +125,7 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 				d.assume(loosely)
 				fallthrough
 			case covers:
-				consider(other, r, e, "it is for "+r.Who())
+				consider(other, r, e, "it is for "+strings.Join(r.Principals(), ", "))
 			case named && does && !e.fits(who):
 				consider(condition, r, e, fmt.Sprintf("its clientIds are %s", strings.Join(e.ClientIDs, ", ")))
 			case named && does && e.Methods == Connect:

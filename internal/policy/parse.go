@@ -342,7 +342,7 @@ func (r *reader) broker(rule *Rule, path string, n *node) {
 	case method == 0:
 	case method == Connect:
 		if len(topics) > 0 {
-			r.find(lines[0], Error, "remove the topics, or use Publish or Subscribe", "Connect has topics: they have no meaning")
+			r.find(lines[0], Warning, "remove the topics, or use Publish or Subscribe", "Connect has topics: they have no meaning")
 		}
 		add(n.line, "")
 	case len(topics) == 0 && (n.get("topics") == nil || n.get("topics").kind == sequence):

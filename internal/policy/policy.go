@@ -57,6 +57,16 @@ func (m Method) String() string {
 	return "no method"
 }
 
+// Each returns the single methods of m.
+func (m Method) Each() (all []Method) {
+	for _, one := range methodBits[:5] {
+		if m&one != 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
 // ParseMethod parses a name such as publish, in any case.
 func ParseMethod(name string) (m Method, ok bool) {
 	i := slices.IndexFunc(methodNames, func(n string) bool { return strings.EqualFold(n, name) })
@@ -480,9 +490,19 @@ func (p *Policy) Where(e *Entry) string {
 	if e.Rule.Resource < 0 {
 		return e.Rule.Name
 	}
-	r := p.Resources[e.Rule.Resource]
-	return fmt.Sprintf("%s:%d %s.%s", r.File, e.Line, e.Rule.Name, e.Path)
+	return fmt.Sprintf("%s:%d %s.%s", p.Resources[e.Rule.Resource].File, e.Line, e.Rule.Name, e.Path)
 }
+
+// WhereRule returns where a rule is, such as authz.yaml:20 rules[1].
+func (p *Policy) WhereRule(r *Rule) string {
+	if r.Resource < 0 {
+		return r.Name
+	}
+	return fmt.Sprintf("%s:%d %s", p.Resources[r.Resource].File, r.Line, r.Name)
+}
+
+// Never returns why an entry matches nothing, or "".
+func (e *Entry) Never() string { return e.never }
 
 // String returns an entry as text, such as Read colors/*.
 func (e *Entry) String() string {
@@ -496,26 +516,18 @@ func (e *Entry) String() string {
 	return text
 }
 
-// Who returns the principals of a rule as text.
-func (r *Rule) Who() string {
-	var who []string
-	add := func(what string, names []string) {
-		if len(names) > 0 {
-			who = append(who, what+" "+strings.Join(names, ", "))
-		}
+// Principals returns whom a rule is for, as text.
+func (r *Rule) Principals() (who []string) {
+	if r.everybody {
+		return []string{"everybody"}
 	}
-	add("user", r.Usernames)
-	add("client id", r.ClientIDs)
-	for _, set := range r.Attributes {
-		add("attributes", []string{attributesText(set)})
+	for _, a := range r.alternatives() {
+		who = append(who, a.key())
 	}
-	switch {
-	case r.everybody:
-		return "everybody"
-	case len(who) == 0:
-		return "nobody"
+	if len(who) == 0 {
+		return []string{"nobody"}
 	}
-	return strings.Join(who, "; ")
+	return who
 }
 
 func attributesText(set map[string]string) string {

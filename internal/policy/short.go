@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/sscli/sscli/client/wire"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // A Short is a rule in the short form USER:METHOD:KEYS, which `serve --allow` takes. Its user may

@@ -14,6 +14,7 @@ import (
 type Deed struct {
 	Principal
 	Action
+	Written bool // On is written as in a resource, with tokens
 }
 
 // Suggest returns the rules that allow exactly what was seen: each user name or, without one, each client
@@ -50,7 +51,7 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 			if _, on, _ := strings.Cut(strings.TrimPrefix(d.On, "$share/"), "/"); d.Method == Subscribe && strings.HasPrefix(d.On, "$share/") {
 				d.On = on
 			}
-			if strings.Contains(d.On, tokenStart) {
+			if strings.Contains(d.On, tokenStart) && !d.Written {
 				return nil, fmt.Errorf("%s %q: no rule can name this topic, because it contains %s", d.Method, d.On, tokenStart)
 			}
 			s.deeds[d.Action] = true
@@ -272,7 +273,7 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 		add := func(e *Entry, from string) {
 			key := entryKey(e, e.Methods)
 			if from != e.Text {
-				notes = append(notes, fmt.Sprintf("%s: %s %s → %s", r.Who(), e.Methods, from, e.Text))
+				notes = append(notes, fmt.Sprintf("%s: %s %s → %s", strings.Join(r.Principals(), ", "), e.Methods, from, e.Text))
 			}
 			if !done[key] {
 				done[key] = true
@@ -284,7 +285,7 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 			case e.Methods == Connect:
 				e.ClientIDs = group3(e.ClientIDs)
 				if wide := slices.ContainsFunc(e.ClientIDs, func(id string) bool { return strings.HasSuffix(id, "*") }); wide {
-					notes = append(notes, fmt.Sprintf("%s: Connect with %s", r.Who(), strings.Join(e.ClientIDs, ", ")))
+					notes = append(notes, fmt.Sprintf("%s: Connect with %s", strings.Join(r.Principals(), ", "), strings.Join(e.ClientIDs, ", ")))
 				}
 				add(e, e.Text)
 			case e.Type == "":

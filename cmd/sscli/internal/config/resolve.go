@@ -164,11 +164,20 @@ func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, e
 	return r.out, r.err
 }
 
+// given returns the flag of a setting, or nil if it was not given. A command may have a flag of its own
+// with the same name, which is not the setting's.
+func (s setting) given(fs *pflag.FlagSet) *pflag.Flag {
+	if f := fs.Lookup(s.flag); f != nil && f.Changed && strings.HasPrefix(f.Usage, s.usage) {
+		return f
+	}
+	return nil
+}
+
 // layersOf returns the layers of the flags, the SSCLI_ variables and the AIO_ variables.
 func layersOf(fs *pflag.FlagSet, env func(string) (string, bool)) (flags, vars, aio layer) {
 	flags, vars, aio = make(layer), make(layer), make(layer)
 	for _, s := range settings() {
-		if f := fs.Lookup(s.flag); f != nil && f.Changed {
+		if f := s.given(fs); f != nil {
 			flags[s.flag] = given{f.Value.String(), "--" + s.flag}
 		}
 		if value, ok := env(s.env); ok && s.env != "" && value != "" {
@@ -188,9 +197,9 @@ func (s Settings) Line(fs *pflag.FlagSet) (line Settings, connection string, err
 	line = s
 	line.Sources = maps.Clone(s.Sources)
 	for _, set := range settings() {
-		f := fs.Lookup(set.flag)
+		f := set.given(fs)
 		switch {
-		case f == nil || !f.Changed:
+		case f == nil:
 		case !set.onLine():
 			connection = cmp.Or(connection, "--"+set.flag)
 		default:

@@ -1,0 +1,267 @@
+package policycmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/repl"
+)
+
+func newCan(a *app.App) *cobra.Command {
+	var q question
+	cmd := &cobra.Command{
+		Use:   "can FILE... [-]",
+		Short: "Ask what a client may do",
+		Long: `Ask whether a client may do something, which rule decides, or which rule comes nearest and
+what it lacks. The exit code is 0 if the answer to each question is yes, else 1.
+
+The client is what its login proves (--user, --attribute) and the client id that it claims.
+With -, questions come from standard input, one a line: the same flags, quoted as in a
+shell, or words such as read KEY. Flags on the command line are for all lines.
+
+Where the documentation of the broker does not say what it does, the answer names what
+sscli assumes.
+
+` + forms,
+		Example: `  sscli policy can authz.yaml --user ann --client-id sensor-1 --connect --write colors/red
+  echo '--attribute building=22 publish sensors/22/x/telemetry' | sscli policy can authz.yaml -`,
+		Args:              needFiles,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			files := slices.DeleteFunc(slices.Clone(args), func(name string) bool { return name == "-" })
+			asks := len(files) < len(args)
+			if len(files) == 0 {
+				return fault.Usagef("missing FILE: - is for the questions")
+			}
+			p, err := read(cmd.Context(), a, files...)
+			if err != nil {
+				return err
+			}
+			deeds, err := q.deeds(nil)
+			if err != nil {
+				return asUsage(err)
+			}
+			if len(deeds) == 0 && !asks {
+				return fault.Usagef("no question: add --connect, --publish, --subscribe, --read, --write, or - to read questions")
+			}
+			return can(cmd.Context(), a, p, q, deeds, asks)
+		},
+	}
+	q.bind(cmd.Flags())
+	return cmd
+}
+
+func asUsage(err error) error {
+	if fault.IsA[*fault.UsageError](err) {
+		return err
+	}
+	return &fault.UsageError{Err: err}
+}
+
+func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []policy.Deed, asks bool) error {
+	no := false
+	answer := func(deeds []policy.Deed) error {
+		for _, d := range deeds {
+			got := p.Decide(d.Principal, d.Action)
+			no = no || !got.Allowed
+			if err := a.Queue(answerOf(p, d, got)); err != nil {
+				return err
+			}
+		}
+		return a.Flush()
+	}
+	if err := answer(deeds); err != nil || !asks {
+		return errors.Join(err, fault.NoIf(no && err == nil))
+	}
+	source, end, err := a.Open("-", "sscli policy can")
+	if err != nil {
+		return err
+	}
+	defer end()
+	a.Streaming = true
+	lines := bufio.NewScanner(source)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		deeds, err := q.line(lines.Text())
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("line %d: %w", n, err)}
+		}
+		if err := answer(deeds); err != nil {
+			return err
+		}
+	}
+	return errors.Join(lines.Err(), fault.NoIf(no))
+}
+
+// line parses a line of questions: flags, and words such as read KEY. An empty line and a comment ask
+// nothing.
+func (q question) line(text string) ([]policy.Deed, error) {
+	words, err := repl.Split(text)
+	if err != nil || len(words) == 0 {
+		return nil, err
+	}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	fs.Usage = func() {}
+	asked := question{user: q.user, client: q.client, attributes: q.attributes}
+	asked.bind(fs)
+	asked.attributes = slices.Clone(q.attributes)
+	if err := fs.Parse(repl.Texts(words)); err != nil {
+		return nil, err
+	}
+	if !fs.Changed("attribute") {
+		asked.attributes = q.attributes
+	}
+	deeds, err := asked.deeds(fs.Args())
+	if err == nil && len(deeds) == 0 {
+		return nil, errors.New("no question: expected words such as read KEY")
+	}
+	return deeds, err
+}
+
+func answerOf(p *policy.Policy, d policy.Deed, got policy.Decision) format.PolicyAnswer {
+	f := format.PolicyAnswer{
+		User: d.Username, Client: d.ClientID, Attributes: attributePairs(d.Attributes), Method: d.Method.String(), On: d.On,
+		Allowed: got.Allowed, Lacks: got.Lacks, Assumes: got.Assumes,
+	}
+	switch {
+	case got.Entry != nil:
+		f.Where = p.Where(got.Entry)
+	case got.Rule != nil:
+		f.Where = p.WhereRule(got.Rule)
+	}
+	if got.Allowed {
+		f.Entry = got.Entry.String()
+	}
+	return f
+}
+
+func newDiff(a *app.App) *cobra.Command {
+	var traces []string
+	cmd := &cobra.Command{
+		Use:   "diff OLD NEW",
+		Short: "Show what a change of rules allows and denies",
+		Long: `Show what a new authorization newly allows (+) and what it no longer allows (-): for all
+principals that the rules of either name, with the topics and keys of their rules, and
+examples for patterns. With --trace, also for what clients were seen to do. The exit code is
+1 if something is no longer allowed.
+
+` + forms,
+		Example: "  sscli policy diff authz.yaml new.yaml\n  kubectl get brokerauthorization authz -n azure-iot-operations -o yaml | sscli policy diff - new.yaml --trace log.json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return fault.Usagef("expected OLD and NEW, two files")
+			}
+			return nil
+		},
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var both [2]*policy.Policy
+			for i, name := range args {
+				var err error
+				if both[i], err = read(cmd.Context(), a, name); err != nil {
+					return err
+				}
+			}
+			seen, err := readLogs(cmd.Context(), a, traces, question{})
+			if err != nil {
+				return err
+			}
+			lost := false
+			for _, c := range policy.Compare(both[0], both[1], seen.deeds) {
+				f := format.PolicyChange{Change: "allowed", User: c.Username, Client: c.ClientID, Attributes: attributePairs(c.Attributes), Method: c.Method.String(), On: c.On, From: c.From}
+				if c.Lost {
+					lost, f.Change, f.Where = true, "lost", both[0].Where(c.Old)
+				} else {
+					f.Where = both[1].Where(c.New)
+				}
+				if err := a.Queue(f); err != nil {
+					return err
+				}
+			}
+			if err := a.Flush(); err != nil {
+				return err
+			}
+			return fault.NoIf(lost)
+		},
+	}
+	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did by `FILE`: of --trace-file, of serve -v --log-format json, or a list as policy can reads; may be repeated")
+	return cmd
+}
+
+func newSuggest(a *app.App) *cobra.Command {
+	var q question
+	var traces []string
+	var general bool
+	var name string
+	cmd := &cobra.Command{
+		Use:   "suggest [FILE|-]...",
+		Short: "Write the rules for what clients do",
+		Long: `Write the smallest authorization that allows what clients were seen to do: each user name
+or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file), a
+log (serve -v --log-format json), or a list as sscli policy can reads; -vv logs the topics
+for replies too. The flags add actions. A client that reads or writes a key also gets what
+requests need: Connect, Publish for requests and Subscribe for replies.
+
+--generalise turns three or more keys, or client ids, that begin alike into a pattern, and a
+client's own id in a topic into {principal.clientId}; stderr shows each.`,
+		Example: `  sscli serve -vv --log-format json -- make integration-test 2> log.json
+  sscli policy suggest log.json > authz.yaml
+  sscli policy suggest --user ann --client-id sensor-1 --read colors/red`,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			seen, err := readLogs(cmd.Context(), a, append(slices.Clone(args), traces...), q)
+			if err != nil {
+				return err
+			}
+			deeds, err := q.deeds(nil)
+			if err != nil {
+				return asUsage(err)
+			}
+			for _, d := range deeds {
+				seen.add(d, "")
+			}
+			if len(seen.deeds) == 0 {
+				return fault.Usagef("nothing was seen: expected a trace, a log, or actions such as --read KEY")
+			}
+			rules, err := policy.Suggest(seen.deeds)
+			if err != nil {
+				return &fault.UsageError{Err: err}
+			}
+			result := format.PolicyText{}
+			if general {
+				result.Notes = policy.Generalise(seen.deeds, rules)
+			}
+			result.Text = policy.ResourceOf(name, rules)
+			for _, note := range append(seen.notes, result.Notes...) {
+				a.Inform(strings.TrimSpace(note))
+			}
+			return a.Emit(result)
+		},
+	}
+	fs := cmd.Flags()
+	q.bind(fs)
+	for _, name := range []string{"connect", "publish", "subscribe", "read", "write"} {
+		fs.Lookup(name).Usage = map[string]string{
+			"connect": "it connects", "publish": "it publishes to `TOPIC`; may be repeated", "subscribe": "it subscribes to `FILTER`; may be repeated",
+			"read": "it reads `KEY`; may be repeated", "write": "it writes `KEY`; may be repeated",
+		}[name]
+	}
+	fs.StringArrayVar(&traces, "trace", nil, "a `FILE`, as the operand; may be repeated")
+	fs.BoolVar(&general, "generalise", false, "turn what looks alike into patterns")
+	fs.StringVar(&name, "name", "sscli-suggested", "`NAME` of the resource")
+	return cmd
+}

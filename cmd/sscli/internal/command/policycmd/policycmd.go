@@ -1,0 +1,285 @@
+// Package policycmd has the commands of `sscli policy`, which test the authorization of a broker before it
+// is applied. Package policy decides; the emulator asks the same package.
+package policycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/policy"
+)
+
+const forms = `FILE is a BrokerAuthorization as kubectl, az or the REST API print it, YAML or JSON, or the list
+of rules that the portal shows. Resources of other kinds in the file are ignored.`
+
+// New returns the command `sscli policy` with its subcommands.
+func New(a *app.App) *cobra.Command {
+	return app.WithCommands(&cobra.Command{
+		Use:         "policy",
+		Short:       "Test authorization before it is applied",
+		GroupID:     app.GroupDebug,
+		Annotations: map[string]string{app.Offline: ""},
+		Long: `Test a BrokerAuthorization before it locks anybody out, without a broker: find mistakes,
+ask what a client may do and which rule decides, compare two versions, and write the rules
+for what a client does. sscli serve --policy decides by the same rules.
+
+` + forms,
+		Example: `  sscli policy check authz.yaml
+  sscli policy can authz.yaml --user ann --client-id sensor-1 --write colors/red
+  kubectl get brokerauthorization authz -n azure-iot-operations -o yaml | sscli policy diff - new.yaml`,
+	}, newCheck(a), newCan(a), newTable(a), newDiff(a), newSuggest(a))
+}
+
+// read parses a policy of one or more files, "-" for standard input.
+func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, error) {
+	var all []*policy.Policy
+	for _, name := range names {
+		text, err := a.Read(ctx, name, "the policy")
+		if err != nil {
+			return nil, &fault.UsageError{Err: err}
+		}
+		if name == "-" {
+			name = "standard input"
+		}
+		p, err := policy.Parse(name, text)
+		if err != nil {
+			return nil, &fault.UsageError{Err: err}
+		}
+		all = append(all, p)
+	}
+	return policy.Merge(all...), nil
+}
+
+func needFiles(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fault.Usagef("missing FILE")
+	}
+	return nil
+}
+
+func newCheck(a *app.App) *cobra.Command {
+	var least string
+	cmd := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Find mistakes in an authorization",
+		Long: `Find mistakes in an authorization: what the broker does not understand, topics and keys that
+match nothing, rules that anybody can use by choosing a client id, rules that nobody can
+use or that add nothing, and clients that may use keys but cannot connect, send requests,
+get replies or watch.
+
+Each finding is a line: FILE:LINE: SEVERITY: the problem; how to fix it. An error does not
+work, and a warning does not do what it seems to do; info is shown only with --severity
+info: it works, but not for clients of all SDKs. The exit code is 1 if there are findings.
+
+` + forms,
+		Example:           "  sscli policy check authz.yaml\n  kubectl get brokerauthorization -A -o yaml | sscli policy check -",
+		Args:              needFiles,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			severity, ok := policy.ParseSeverity(least)
+			if !ok {
+				return fault.Usagef("--severity %.32q: must be info, warning or error", least)
+			}
+			return check(cmd.Context(), a, args, severity)
+		},
+	}
+	cmd.Flags().StringVar(&least, "severity", "warning", "show findings of at least this `SEVERITY`: info, warning or error")
+	return cmd
+}
+
+func check(ctx context.Context, a *app.App, names []string, least policy.Severity) error {
+	shown, resources := 0, 0
+	for _, name := range names {
+		p, err := read(ctx, a, name)
+		var findings []policy.Finding
+		if bad, ok := errors.AsType[*policy.SyntaxError](err); ok {
+			findings = []policy.Finding{{File: bad.File, Line: bad.Line, Severity: policy.Error, Message: bad.Message}}
+		} else if err != nil {
+			return err
+		} else {
+			findings = p.Check()
+			resources += len(p.Resources)
+		}
+		for _, f := range findings {
+			if f.Severity < least {
+				continue
+			}
+			shown++
+			if err := a.Queue(format.PolicyFinding{File: f.File, Line: f.Line, Severity: f.Severity.String(), Message: f.Message, Hint: f.Hint}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := a.Flush(); err != nil {
+		return err
+	}
+	a.Inform(fmt.Sprintf("%s checked: %s", format.Count(resources, "authorization"), format.Count(shown, "finding")))
+	return fault.NoIf(shown > 0)
+}
+
+func newTable(a *app.App) *cobra.Command {
+	var markdown bool
+	cmd := &cobra.Command{
+		Use:               "table FILE...",
+		Short:             "Show who may do what",
+		Long:              "Show who may do what: a row for each principal and each topic or key of its rules.\n\n" + forms,
+		Example:           "  sscli policy table authz.yaml -o human\n  sscli policy table authz.yaml --markdown >> review.md",
+		Args:              needFiles,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := read(cmd.Context(), a, args...)
+			if err != nil {
+				return err
+			}
+			return table(a, p, markdown, len(args) == 1)
+		},
+	}
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print a table in Markdown")
+	return cmd
+}
+
+func table(a *app.App, p *policy.Policy, markdown, one bool) error {
+	var rows []format.Row
+	for _, r := range p.Rules {
+		for _, e := range r.Entries {
+			where := p.Where(e)
+			if _, line, found := strings.Cut(where, ":"); one && found {
+				where = "line " + line
+			}
+			where, _, _ = strings.Cut(where, ".")
+			on := e.Text
+			if len(e.ClientIDs) > 0 {
+				on = strings.TrimSpace(on + " as " + strings.Join(e.ClientIDs, ", "))
+			}
+			for _, who := range r.Principals() {
+				rows = append(rows, format.PolicyEntry{Who: who, Method: e.Methods.String(), On: on, Type: string(e.Type), Where: where, Never: e.Never()})
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b format.Row) int {
+		return strings.Compare(a.(format.PolicyEntry).Who, b.(format.PolicyEntry).Who)
+	})
+	if markdown {
+		lines := "| who | may | on | rule |\n| --- | --- | --- | --- |\n"
+		for _, r := range rows {
+			e := r.(format.PolicyEntry)
+			lines += fmt.Sprintf("| %s | %s | %s | %s |\n", cellText(e.Who), e.Method, cellText(e.On), cellText(e.Where))
+		}
+		return a.Emit(format.PolicyText{Text: lines})
+	}
+	a.Out.Measure(rows...)
+	for _, r := range rows {
+		if err := a.Queue(r); err != nil {
+			return err
+		}
+	}
+	return a.Flush()
+}
+
+// cellText returns a text for a cell of Markdown.
+func cellText(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(strings.ReplaceAll(format.Escape(text), "|", `\|`), "`", "'") + "`"
+}
+
+func attributePairs(set map[string]string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		all = append(all, name+"="+set[name])
+	}
+	return all
+}
+
+// A question is a client, and actions of that client.
+type question struct {
+	user, client       config.Text
+	attributes         []string
+	connect            bool
+	publish, subscribe []string
+	read, write        []string
+}
+
+func (q *question) bind(fs *pflag.FlagSet) {
+	fs.Var(&q.user, "user", "the `NAME` that the login proves")
+	fs.Var(&q.client, "client-id", "the client `ID`")
+	fs.StringArrayVar(&q.attributes, "attribute", nil, "an attribute of the client, `NAME=VALUE`; may be repeated")
+	fs.BoolVar(&q.connect, "connect", false, "may it connect?")
+	fs.StringArrayVar(&q.publish, "publish", nil, "may it publish to `TOPIC`? may be repeated")
+	fs.StringArrayVar(&q.subscribe, "subscribe", nil, "may it subscribe to `FILTER`? may be repeated")
+	fs.StringArrayVar(&q.read, "read", nil, "may it read `KEY` (get, keynotify)? may be repeated")
+	fs.StringArrayVar(&q.write, "write", nil, "may it write `KEY` (set, del, vdel)? may be repeated")
+}
+
+func (q *question) principal() (policy.Principal, error) {
+	p := policy.Principal{ClientID: string(q.client), Username: string(q.user)}
+	for _, pair := range q.attributes {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return p, fault.Usagef("--attribute %.64q: expected NAME=VALUE", pair)
+		}
+		if p.Attributes == nil {
+			p.Attributes = make(map[string]string)
+		}
+		p.Attributes[name] = value
+	}
+	return p, nil
+}
+
+// deeds returns the client's actions. More actions are words such as read KEY.
+func (q *question) deeds(words []string) (all []policy.Deed, err error) {
+	who, err := q.principal()
+	if err != nil {
+		return nil, err
+	}
+	add := func(m policy.Method, list ...string) {
+		for _, on := range list {
+			all = append(all, policy.Deed{Principal: who, Action: policy.Action{Method: m, On: on}})
+		}
+	}
+	if q.connect {
+		add(policy.Connect, "")
+	}
+	add(policy.Publish, q.publish...)
+	add(policy.Subscribe, q.subscribe...)
+	add(policy.Read, q.read...)
+	add(policy.Write, q.write...)
+	if len(words) > 0 {
+		m, ok := policy.ParseMethod(words[0])
+		switch strings.ToLower(words[0]) {
+		case "get", "watch", "keynotify":
+			m, ok = policy.Read, true
+		case "set", "del", "vdel":
+			m, ok = policy.Write, true
+		}
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("%.64q: expected connect, publish, subscribe, read or write", words[0])
+		case m == policy.Connect && len(words) == 1:
+			add(m, "")
+		case m == policy.Connect || len(words) == 1:
+			return nil, fmt.Errorf("%s: expected %s", words[0], map[bool]string{true: "nothing after it", false: "a topic or a key"}[m == policy.Connect])
+		default:
+			for _, single := range m.Each() {
+				add(single, words[1:]...)
+			}
+		}
+	}
+	for _, d := range all {
+		if d.On == "" && d.Method != policy.Connect {
+			return nil, fmt.Errorf("%s: the topic or key is empty", strings.ToLower(d.Method.String()))
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,230 @@
+package policycmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// seen collects what clients did.
+type seen struct {
+	deeds []policy.Deed
+	known map[string]bool
+	notes []string
+}
+
+// readLogs reads traces, logs and lists of actions. q is the client of lists.
+func readLogs(ctx context.Context, a *app.App, names []string, q question) (*seen, error) {
+	s := &seen{known: make(map[string]bool)}
+	for _, name := range names {
+		text, err := a.Read(ctx, name, "what clients did")
+		if err != nil {
+			return nil, &fault.UsageError{Err: err}
+		}
+		n := 0
+		var traced policy.Principal
+		for line := range bytes.Lines(text) {
+			n++
+			trimmed := strings.TrimSpace(string(line))
+			switch {
+			case trimmed == "" || strings.HasPrefix(trimmed, "#"):
+			case strings.HasPrefix(trimmed, "{"):
+				err = s.event([]byte(trimmed))
+			case strings.Contains(trimmed, " bytes) ") && (strings.Contains(trimmed, " -> ") || strings.Contains(trimmed, " <- ")):
+				s.packet(trimmed, &traced)
+			case strings.HasPrefix(trimmed, "sscli: "):
+			default:
+				var deeds []policy.Deed
+				deeds, err = q.line(trimmed)
+				for _, d := range deeds {
+					s.add(d, "")
+				}
+			}
+			if err != nil {
+				return nil, fault.Usagef("%s:%d: %w", format.Path(name), n, err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// add adds an action and, if it is a request to the store, what requests need. reply is the topic for
+// replies; "": not known.
+func (s *seen) add(d policy.Deed, reply string) {
+	s.note(d)
+	if d.Method != policy.Read && d.Method != policy.Write {
+		return
+	}
+	if reply == "" {
+		reply = wire.ResponseTopic(d.ClientID)
+		d.Written = d.ClientID == ""
+		if d.Written {
+			reply = wire.ResponseTopic("CLIENT")
+			reply = strings.Replace(reply, "CLIENT", "{principal.clientId}", 1)
+		}
+	}
+	for _, a := range []policy.Action{{Method: policy.Connect}, {Method: policy.Publish, On: wire.RequestTopic}, {Method: policy.Subscribe, On: reply}} {
+		d.Action = a
+		s.note(d)
+	}
+}
+
+func (s *seen) note(d policy.Deed) {
+	id := fmt.Sprintf("%q %q %v %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
+	if !s.known[id] {
+		s.known[id] = true
+		s.deeds = append(s.deeds, d)
+	}
+}
+
+// reads are the verbs that only read; all others write.
+var reads = []string{"get", "keynotify", "mget", "exists", "ttl", "pttl", "expiretime", "pexpiretime", "strlen", "type", "getrange", "substr", "touch", "dump", "object", "lcs", "watch"}
+
+// event reads a line of serve -v --log-format json.
+func (s *seen) event(line []byte) error {
+	var e struct {
+		Op, Port, Client, User, Verb, Topic, Key string
+		KeyB64                                   []byte `json:"key_b64"`
+		Keys                                     []json.RawMessage
+	}
+	if err := json.Unmarshal(line, &e); err != nil {
+		return fmt.Errorf("expected a line of serve -v --log-format json: %w", err)
+	}
+	d := policy.Deed{Principal: policy.Principal{ClientID: e.Client, Username: e.User}}
+	switch {
+	case e.Op == "connect" && e.Port == "":
+		d.Method = policy.Connect
+		s.note(d)
+		return nil
+	case e.Op != "request":
+		return nil
+	case e.Verb == "scan":
+		s.notes = append(s.notes, "SCAN lists the keys that the client may read: the log does not name them")
+	}
+	d.Method = policy.Write
+	if slices.Contains(reads, e.Verb) {
+		d.Method = policy.Read
+	}
+	keys := []string{e.Key + string(e.KeyB64)}
+	for _, raw := range e.Keys {
+		var key string
+		if err := json.Unmarshal(raw, &key); err != nil {
+			return fmt.Errorf("keys: %w", err)
+		}
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
+		switch d.On = key; {
+		case key == "":
+		case e.Port != "":
+			s.note(d)
+		default:
+			s.add(d, e.Topic)
+		}
+	}
+	if e.Verb == "keynotify" {
+		d.Action = policy.Action{Method: policy.Subscribe, On: policy.NotifyFilter(e.Client)}
+		s.note(d)
+	}
+	return nil
+}
+
+// packet reads a line of --trace-file.
+func (s *seen) packet(line string, who *policy.Principal) {
+	_, sent, out := strings.Cut(line, " -> ")
+	if !out {
+		return
+	}
+	kind, _, _ := strings.Cut(sent, " ")
+	_, detail, _ := strings.Cut(sent, " bytes) ")
+	detail = strings.TrimPrefix(detail, "DUP ")
+	d := policy.Deed{}
+	switch kind {
+	case "CONNECT":
+		*who = policy.Principal{ClientID: after(detail, "client id "), Username: after(detail, "user name ")}
+		d.Method = policy.Connect
+	case "SUBSCRIBE":
+		for rest := detail; strings.HasPrefix(rest, `"`); {
+			filter, more := quoted(rest)
+			s.note(policy.Deed{Principal: *who, Action: policy.Action{Method: policy.Subscribe, On: filter}})
+			_, rest, _ = strings.Cut(more, ", ")
+		}
+		return
+	case "PUBLISH":
+		words, isRequest := strings.CutPrefix(detail, "request ")
+		if !isRequest {
+			payload, isMessage := strings.CutPrefix(detail, "message ")
+			_, rest := quoted(payload)
+			if topic := after(rest, " on "); isMessage && topic != "" {
+				s.note(policy.Deed{Principal: *who, Action: policy.Action{Method: policy.Publish, On: topic}})
+			}
+			return
+		}
+		verb, rest, _ := strings.Cut(words, " ")
+		key, more := quoted(rest)
+		switch verb {
+		case wire.VerbGet, wire.VerbKeyNotify:
+			d.Method = policy.Read
+		case wire.VerbSet, wire.VerbDel, wire.VerbVDel:
+			d.Method = policy.Write
+		default:
+			s.notes = append(s.notes, verb+" lists the keys that the client may read: the trace does not name them")
+			return
+		}
+		if strings.HasSuffix(key, "…") || strings.HasPrefix(more, "…") {
+			s.notes = append(s.notes, "the trace shows only the beginning of the key "+format.BriefWord(key))
+			return
+		}
+		d.On = key
+		d.Principal = *who
+		s.add(d, after(rest, "response topic "))
+		return
+	default:
+		return
+	}
+	d.Principal = *who
+	s.note(d)
+}
+
+// after returns the quoted word after a text.
+func after(line, before string) string {
+	_, rest, found := strings.Cut(line, before)
+	if !found {
+		return ""
+	}
+	word, _ := quoted(rest)
+	return word
+}
+
+// quoted returns the word at the beginning of a text, without its quotes, and the text after it.
+func quoted(text string) (word, rest string) {
+	if !strings.HasPrefix(text, `"`) {
+		end := strings.IndexAny(text, " ,")
+		if end < 0 {
+			end = len(text)
+		}
+		return text[:end], text[end:]
+	}
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			word, err := format.Unquote(text[:i+1])
+			if err != nil {
+				word = text[1:i]
+			}
+			return word, text[i+1:]
+		}
+	}
+	return text, ""
+}
