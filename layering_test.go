@@ -82,6 +82,7 @@ internal/disk        internal/files
 internal/observe
 internal/redis       internal/socket internal/admission internal/chunk internal/glob internal/observe
 internal/store       internal/wire internal/chunk internal/glob internal/observe
+internal/policy      internal/wire internal/glob
 emulator             internal/mqtt internal/wire internal/admission internal/chunk internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store
 format               internal/observe
 repl                 internal/files format
@@ -136,8 +137,9 @@ command/hlc          internal/wire format fault usage app
 command/contextcmd   client format config fault usage app complete suggest
 command/cluster      internal/files client format process config certs via fault usage app suggest
 command/self         format fault help usage app complete cmdline
+command/policycmd    internal/wire format repl internal/policy config fault app
 
-cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self
+cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd
 `
 
 const rooms = module + "/cmd/sscli/internal/"
@@ -285,6 +287,8 @@ func TestLayers(t *testing.T) {
 			func(i string) bool {
 				return !isStd(i) && i != admit && i != chunk && i != socket && i != btree && i != websocket
 			}},
+		{"policy knows neither network nor flags", func(p string) bool { return p == module+"/internal/policy" }, all,
+			func(i string) bool { return under(i, "net") || flags(i) }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
