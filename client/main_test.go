@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // time to.
 func goroutines() string {
 	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(2 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		var left []string
 		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			if strings.Contains(s, "created by github.com/sscli/sscli/client.") || strings.Contains(s, "created by github.com/sscli/sscli/internal/mqtt.") {

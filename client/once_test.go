@@ -157,7 +157,7 @@ func TestOnceAsksTwiceAtMost(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	store.Intercept(always(emulator.Action{Drop: true}))
-	ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if _, err := client.Once(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != context.DeadlineExceeded {
 		t.Error(err)
@@ -197,7 +197,7 @@ func TestOnceLostWrite(t *testing.T) {
 				}
 				return emulator.Action{}
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			_, err := client.Once(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
 			lost := as[*client.LostAnswerError](t, err)

@@ -273,7 +273,7 @@ func TestReadBackAsksAgain(t *testing.T) {
 				return a
 			})
 			s := dial(t, store, client.Options{})
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 			defer cancel()
 			lost := &client.LostAnswerError{Command: client.Set("k", []byte("v"), client.SetOptions{}), Err: errors.New("lost")}
 			if r, err := s.ReadBack(ctx, lost); err != nil || r.Outcome != client.Fulfilled || reads.Load() != 2 {

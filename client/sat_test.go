@@ -100,7 +100,7 @@ func (g *gate) count() int {
 // await waits until the broker has been shown a token.
 func (g *gate) await(t *testing.T, token string) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		select {
 		case seen := <-g.news:

@@ -425,34 +425,24 @@ func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
 // of their own pause.
 func TestWatchFollowsRequest(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
-	s, err := Dial(t.Context(), Options{Address: store.Addr().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	w, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	if _, err := w.Next(t.Context()); err != nil { // initial
-		t.Fatal(err)
-	}
-	s.watcher.post(func() { s.watcher.attempt = 100 }) // so that the pause is at least 5 s
-	store.DropAll()
-	<-s.Down()
-	if _, err := s.Set(t.Context(), "k", []byte("v"), SetOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	err = within(t, 4*time.Second, "the resync", func(ctx context.Context) error {
-		for {
-			if e, err := w.Next(ctx); err != nil || e.Kind == EventResync {
-				return err
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		w := startWatch(t, s, WatchOptions{}, "k")
+		wantEvents(t, w, "initial k")
+		s.watcher.post(func() { s.watcher.attempt = 100 }) // so that the pause is at least 5 s
+		store.DropAll()
+		<-s.Down()
+		if _, err := s.Set(t.Context(), "k", []byte("v"), SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		err := within(t, 4*time.Second, "the resync", func(ctx context.Context) error {
+			for {
+				if e, err := w.Next(ctx); err != nil || e.Kind == EventResync {
+					return err
+				}
 			}
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }

@@ -21,7 +21,7 @@ import (
 // next returns the next event of a watch.
 func next(t *testing.T, w *Watch) Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	e, err := w.Next(ctx)
 	if err != nil {
@@ -194,7 +194,7 @@ func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 
 func await(t *testing.T, server *emulator.Server, reached func(emulator.State) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := server.Await(ctx, reached); err != nil {
 		t.Fatalf("waiting for the emulator: %v; it is at %+v", err, server.State())
@@ -541,7 +541,7 @@ func TestWatchTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEvents(t, w, `down`)
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for tick := time.Tick(time.Millisecond); ; {
 		if _, refused := errors.AsType[*mqtt.DialError](w.Trouble()); refused {
 			return

@@ -22,7 +22,7 @@ func TestAwaitIsWoken(t *testing.T) {
 				want := s.State()
 				want.Replies++
 				want.Notifications++
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				waits, woken := make(chan bool, 100), make(chan error)
 				go func() {

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 const (
 	requestTopic = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"

@@ -60,7 +60,7 @@ func TestWebSocketRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn.SetDeadline(time.Now().Add(20 * time.Second))
+		conn.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(conn, request) // the server may have closed before it has read all
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		switch {
@@ -92,7 +92,7 @@ func TestWebSocketText(t *testing.T) {
 	if err := conn.WriteMessage(websocket.TextMessage, []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
-	conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+	conn.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, _, err := conn.ReadMessage(); !websocket.IsCloseError(err, websocket.CloseUnsupportedData) {
 		t.Errorf("%v, want a close", err)
 	}

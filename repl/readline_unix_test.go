@@ -254,7 +254,7 @@ func (s *typist) reads(entry string) {
 
 func (s *typist) await(what string, holds func() bool) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
 	defer cancel()
 	if err := s.screen.Await(ctx, func(*screentest.Screen) bool { return holds() }); err != nil {
 		column, row := s.screen.Cursor()
@@ -436,7 +436,7 @@ func TestReadlineSuspend(t *testing.T) {
 	s.types("a\x1a")
 	select {
 	case <-stopped:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("readline does not stop its parent")
 	}
 }
@@ -511,7 +511,7 @@ func TestReadlineReadsOn(t *testing.T) {
 	}
 	select {
 	case <-asked:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("readline does not read on")
 	}
 
@@ -546,7 +546,7 @@ func TestReadlineReadsOn(t *testing.T) {
 		if text != "b\n" {
 			t.Errorf("the command reads %q", text)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the editor reads what is for the command")
 	}
 }

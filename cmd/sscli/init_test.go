@@ -34,10 +34,14 @@ func TestInit(t *testing.T) {
 	}
 	line := regexp.MustCompile(`^init (\S+) @.* ms, (\S+) ms clock, (\d+) bytes, (\d+) allocs$`)
 	ours := regexp.MustCompile(`^(main|github\.com/sscli/sscli\S*)$`)
-	bad := make(map[string]int)
-	// The clock may be unlucky once, not three times.
-	const runs = 3
-	for range runs {
+	bad := make(map[string]bool) // in the last run
+	// The clock may be unlucky on a busy machine, but not each time.
+	const runs = 20
+	for n := range runs {
+		if len(bad) == 0 && n > 0 {
+			return
+		}
+		clear(bad)
 		cmd := exec.Command(program, "version")
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		var stderr strings.Builder
@@ -60,14 +64,12 @@ func TestInit(t *testing.T) {
 				t.Fatalf("%s: %v", l, err)
 			}
 			if ours.MatchString(m[1]) && (clock > maxClock || allocs > 0) || allocs > maxAllocs || size > maxBytes {
-				bad[m[1]]++
+				bad[m[1]] = true
 				t.Logf("%s", l)
 			}
 		}
 	}
-	for name, n := range bad {
-		if n == runs {
-			t.Errorf("%s works at package level", name)
-		}
+	for name := range bad {
+		t.Errorf("%s works at package level", name)
 	}
 }

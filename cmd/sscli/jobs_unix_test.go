@@ -32,7 +32,7 @@ func (p *lockTerminal) awaitForeground(line string) {
 		p.t.Fatal(err)
 	}
 	var leader string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		var group int
 		if controlErr := conn.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }); controlErr != nil || err != nil {
 			p.t.Fatal(controlErr, err)

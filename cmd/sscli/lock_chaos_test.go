@@ -160,7 +160,7 @@ func guardEvidence(pids [2]int) string {
 			}
 		}
 	}
-	for deadline := time.Now().Add(3 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if !isAlive(pids[0]) && !isAlive(pids[1]) {
 			fmt.Fprintf(&text, "the command and what it started ended at %s\n", clockTime(time.Now()))
 			return text.String()
@@ -302,7 +302,7 @@ func (a *arena) check() {
 
 // next waits for a child that is not of this holder.
 func (a *arena) next(not string) (holder string, pids [2]int) {
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		holder, pids, alive := a.child()
 		if alive && holder != not {

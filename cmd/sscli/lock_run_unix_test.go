@@ -66,7 +66,7 @@ func onTerminal(t *testing.T, args ...string) *lockTerminal {
 // expect waits until the terminal shows a text that it did not show before.
 func (p *lockTerminal) expect(text string) {
 	p.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		if _, after, ok := strings.Cut(p.shown, text); ok {
 			p.shown = after

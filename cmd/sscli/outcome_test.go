@@ -71,11 +71,11 @@ func TestOutcomes(t *testing.T) {
 		"garbled":       {Rewrite: func(a *emulator.Answer) { a.Payload = []byte("+O") }},
 		"no status":     {Rewrite: func(a *emulator.Answer) { a.Set(wire.PropStatus, "") }},
 		"late":          {DelayReply: 100 * time.Millisecond},
-		"much too late": {DelayReply: 800 * time.Millisecond},
+		"much too late": {DelayReply: 3 * time.Second},
 		"doubled":       {Duplicate: true},
 	}
 	var all sync.WaitGroup
-	few := make(chan struct{}, 64)
+	few := make(chan struct{}, 128)
 	for fault, action := range faults {
 		for _, form := range writeForms {
 			for _, other := range []string{"nobody", "before", "after", "again"} {
@@ -130,7 +130,7 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 		})
 		return now
 	})
-	timeout := "300ms" // is waited for
+	timeout := "2s" // is waited for
 	if answered {
 		timeout = "30s"
 	}
@@ -212,7 +212,7 @@ func runQuietlyWith(t *testing.T, input string, args []string) (code int, printe
 // The exit code and the keys agree.
 func TestOutcomesOfMany(t *testing.T) {
 	t.Parallel()
-	const keys, timeout = 30, time.Second
+	const keys, timeout = 30, 3 * time.Second
 	lines := func(verb, value string) (text string) {
 		for i := range keys {
 			text += fmt.Sprintf("%s k%d%s\n", verb, i, value)
@@ -272,36 +272,43 @@ func TestOutcomesOfMany(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: reads of many keys survive a store that loses one answer in 23.
+// TestLostAnswers: reads of many keys survive a store that loses one answer in 11.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	const keys = 200
-	store := emulator.Start(t, emulator.Options{ScanPage: 16})
+	const keys = 50
 	var names []string
+	var file strings.Builder
 	for i := range keys {
 		names = append(names, fmt.Sprintf("k%03d", i))
-		if _, err := store.Set(names[i], "v"); err != nil {
-			t.Fatal(err)
-		}
+		fmt.Fprintf(&file, "{\"key\":%q,\"value\":\"v\"}\n", names[i])
 	}
-	file := filepath.Join(t.TempDir(), "exported")
+	same := filepath.Join(t.TempDir(), "same")
+	if err := os.WriteFile(same, []byte(file.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
-		{"export", "-f", file}, {"diff", file}, {"scan", "-o", "raw"}, {"scan", "--long", "-o", "raw"}, {"lock", "list", "-o", "raw"},
+		{"export", "-o", "json"}, {"diff", same}, {"scan", "-o", "raw"}, {"scan", "--long", "-o", "raw"}, {"lock", "list", "-o", "raw"},
 		append([]string{"get", "-o", "raw"}, names...),
 	} {
-		var n atomic.Int32
-		store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%23 == 0} })
-		code, printed := runQuietly(t, append(args, "-u", store.URL(), "-t", "400ms", "--retry-for", "5s"))
-		if args[0] == "diff" && strings.Contains(printed, "k") {
-			t.Errorf("diff found differences: %q", printed)
-		}
-		if lines := strings.Count(printed, "\n"); code != 0 || args[0] != "export" && args[0] != "diff" && lines != keys {
-			t.Errorf("%.30q: exit code %d with %d lines, want 0 and %d", args, code, lines, keys)
-		}
-	}
-	text, err := os.ReadFile(file)
-	if err != nil || strings.Count(string(text), "\n") != keys {
-		t.Errorf("exported %q, %v, want %d lines", text, err, keys)
+		t.Run(strings.TrimSuffix(args[0]+" "+args[1], " "+same), func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t, emulator.Options{ScanPage: 4})
+			for _, name := range names {
+				if _, err := store.Set(name, "v"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var n atomic.Int32
+			store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{DropReply: n.Add(1)%11 == 0} })
+			code, printed := runQuietly(t, append(args, "-u", store.URL(), "-t", "2s", "--retry-for", "1m"))
+			want := keys
+			if args[0] == "diff" {
+				want = 0 // differences
+			}
+			if lines := strings.Count(printed, "\n"); code != 0 || lines != want {
+				t.Errorf("exit code %d with %d lines, want 0 and %d; printed %q", code, lines, want, printed)
+			}
+		})
 	}
 }
 

@@ -98,7 +98,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 		t.Fatal(err)
 	}
 	c := &conversation{t: t, terminal: master, before: before, closed: make(chan struct{}), more: make(chan struct{}, 1)}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	c.cmd = exec.CommandContext(ctx, self, args...)
 	c.cmd.Args[0] = "sscli"
@@ -663,7 +663,7 @@ func TestFIFOInterrupted(t *testing.T) {
 // waitUntilRead waits until a pipe is empty.
 func waitUntilRead(t *testing.T, r *os.File) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		fds := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
 		if n, err := unix.Poll(fds, 0); n == 0 && err == nil {
 			return

@@ -115,7 +115,7 @@ func (u *user) types(keys string) {
 // await waits until what is on the screen holds.
 func (u *user) await(what string, holds func(text string) bool) {
 	u.t.Helper()
-	ctx, cancel := context.WithTimeout(u.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)
 	defer cancel()
 	if err := u.screen.Await(ctx, func(s *screentest.Screen) bool { return holds(s.String()) }); err != nil {
 		column, row := u.screen.Cursor()
@@ -172,7 +172,7 @@ func (u *user) leaves() int {
 		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 			u.t.Fatal(err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		u.t.Fatalf("sscli does not end\n%s", u.screen)
 	}
 	if u.read != nil {

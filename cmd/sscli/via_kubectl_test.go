@@ -212,7 +212,7 @@ func (r *viaRun) kubectls() []int {
 // await waits until a condition holds.
 func (c *viaCluster) await(what string, holds func() bool) {
 	c.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.t.Fatalf("waited in vain until %s", what)
 		}

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // A server is a broker that tests connect to.
 type server struct {

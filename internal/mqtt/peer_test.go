@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // the WaitGroup that it ends is given the time to.
 func goroutines() string {
 	stacks := make([]byte, 1<<20)
-	for deadline := time.Now().Add(2 * time.Second); ; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		var left []string
 		for s := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 			if strings.Contains(s, "created by github.com/sscli/sscli/internal/mqtt.(*Conn)") {
@@ -124,7 +124,7 @@ func publish(topic, payload string, id uint16) string {
 // within is the context of what has to come soon.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

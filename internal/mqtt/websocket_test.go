@@ -168,7 +168,7 @@ func TestWebSocketHostile(t *testing.T) {
 				}
 				c.ReadMessage()
 				test.script(c)
-				c.SetReadDeadline(time.Now().Add(time.Second))
+				c.SetReadDeadline(time.Now().Add(time.Minute))
 				io.Copy(io.Discard, c.NetConn())
 			}))
 			defer server.Close()

@@ -26,7 +26,7 @@ import (
 )
 
 // Patience is the timeout for each wait in a test.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // StartServer starts a redis-server with one database, and returns the path of its Unix socket. The server
 // is killed when the test ends.

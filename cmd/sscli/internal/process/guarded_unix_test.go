@@ -168,7 +168,7 @@ func newLife(t *testing.T) *life {
 // line waits for a line in the FIFO.
 func (l *life) line(t *testing.T) string {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	if err := l.f.SetReadDeadline(deadline); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func (l *life) line(t *testing.T) string {
 // end waits until no process has the FIFO open.
 func (l *life) end(t *testing.T) {
 	t.Helper()
-	if err := l.f.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := l.f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, l.text); err != nil {
@@ -354,7 +354,7 @@ func TestWrapper(t *testing.T) {
 // isGone waits until a file is removed.
 func isGone(t *testing.T, path string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 			return
 		}

@@ -168,7 +168,7 @@ func TestSilentForward(t *testing.T) {
 	if err := w.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if _, err := client.Dial(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("%v, want a timeout", err)
@@ -297,7 +297,7 @@ func TestHangingKubectl(t *testing.T) {
 		}
 	}()
 	dial(ctx, context.Canceled)
-	limited, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	limited, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
 	dial(limited, context.DeadlineExceeded)
 	if pids, _ := c.Calls("create"); len(pids) != 1 {

@@ -41,7 +41,7 @@ func restart(t *testing.T, address string) *emulator.Server {
 // await waits until a store holds exactly these keys.
 func await(t *testing.T, server *emulator.Server, want map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for requests := -1; ; {
 		if cmp.Equal(want, apptest.Contents(server)) {

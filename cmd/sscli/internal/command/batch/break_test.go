@@ -298,7 +298,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	file := writeBatch(t)
 	ended := make(chan batchReport)
 	go func() { ended <- runBatch(t, store.Addr().String(), file, "--inflight", "8", "-t", "2h") }()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// Eight at a time, and the results of what is under way wait for line 3.
 	if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 && s.Requests >= 10 }); err != nil {

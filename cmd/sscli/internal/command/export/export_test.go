@@ -85,7 +85,7 @@ func TestExportSaysWhatChanged(t *testing.T) {
 			}
 			done <- stderr
 		}()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 }); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 func TestWatchFieldBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	await := func(reached func(emulator.State) bool) {
 		t.Helper()

@@ -37,7 +37,7 @@ func TestMatch(t *testing.T) {
 			store := emulator.Start(t)
 			apptest.Put(t, store, "job/1", "a")
 			go func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				// The keys of the first look are registered and read: SCAN, KEYNOTIFY, GET.
 				if store.Await(ctx, func(s emulator.State) bool { return s.Registrations == 1 && s.Replies >= 3 }) == nil {
@@ -72,7 +72,7 @@ func TestMatchEnds(t *testing.T) {
 			}
 			store := emulator.Start(t)
 			go func() {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				if store.Await(ctx, func(s emulator.State) bool { return s.Replies >= 4 }) == nil {
 					apptest.Put(t, store, "job", `{"n":1}`)
