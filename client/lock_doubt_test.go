@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -350,4 +351,27 @@ func TestLockSwallowedAttempts(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReleaseNotSentAgain: the answer to a release is garbled, and the connection ends before the
+// release can be sent again. The first one may have been applied, whatever became of the second.
+func TestReleaseNotSentAgain(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		if _, err := s.Set(t.Context(), "l", []byte("me"), SetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		store.Intercept(func(r emulator.Request) (a emulator.Action) {
+			if r.Verb() == wire.VerbVDel {
+				a.Rewrite = func(a *emulator.Answer) { a.Payload = []byte("+O") }
+				a.CutAfter = true
+				store.RefuseConnect(func(string, string) byte { return mqtt.ReasonServerBusy })
+			}
+			return a
+		})
+		err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("me")})
+		if _, ok := errors.AsType[*LockUnknownError](err); !ok {
+			t.Errorf("%v, want a *LockUnknownError", err)
+		}
+	})
 }

@@ -89,7 +89,8 @@ type deletion struct {
 // the same value. So deleteOwn waits until that request has expired. It then sets lost to the
 // last unanswered request, which may have deleted the key.
 //
-// If no answer comes before ctx ends, deleteOwn returns the error of the last request.
+// If no answer comes before ctx ends, deleteOwn returns the error of the last request that may have
+// deleted the key or, if there is none, of the last request.
 func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t LockTiming) (deletion, error) {
 	waiting, stop := context.WithCancel(ctx)
 	d := &deleter{
@@ -124,9 +125,9 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 		}
 		switch {
 		case final != nil:
-			return d.deletion, final
+			return d.deletion, d.orLost(final)
 		case s.ctx.Err() != nil:
-			return d.deletion, ErrClosed
+			return d.deletion, d.orLost(ErrClosed)
 		}
 		if d.answered && d.inFlight > 0 {
 			d.again.Reset(time.Until(d.expires))
@@ -227,14 +228,22 @@ func (d *deleter) end(cause error) (deletion, error) {
 	switch {
 	case d.inFlight > 0:
 		d.lost = d.last.lostAnswer(cause)
-		d.err = d.lost
 	case d.err == nil:
 		d.err = cause
 	}
 	if d.answered {
 		return d.deletion, nil
 	}
-	return d.deletion, d.err
+	return d.deletion, d.orLost(d.err)
+}
+
+// orLost returns the error of an unanswered request that may have deleted the key, if there is one,
+// whatever became of the later requests; otherwise err.
+func (d *deleter) orLost(err error) error {
+	if d.lost != nil {
+		return d.lost
+	}
+	return err
 }
 
 // release releases a lock. If an earlier request may still be applied, release waits until that request
