@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-var transferKeys = flag.Int("transfer-keys", 20_000, "how many keys TestExportIntoImport moves, see scripts/transfer.sh")
+var transferKeys = flag.Int("transfer-keys", 20_000, "how many keys TestExportIntoImport moves, see scripts/long.sh")
 
 // TestExportIntoImport moves keys and values of random bytes from one store into another,
 // through a pipe. The stores are then equal, and ten times as many keys take no more memory.

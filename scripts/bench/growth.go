@@ -11,10 +11,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/creack/pty"
@@ -60,6 +60,8 @@ func growthRows(b *bench) []row {
 		{number: "P20", what: fmt.Sprintf("MB resident after %d of %d keys are deleted / redis-server", many/10*9, many), goal: most(1.5), times: 0.2,
 			ours: func(s *side) float64 { return s.shrunk(s.serveRedis(), many) },
 			peer: func(s *side) float64 { return s.shrunk(s.startRedis(), many) }},
+		{number: "P20", what: fmt.Sprintf("MB of a `--data` file after %d of %d keys are deleted, and a restart, relative to before", many/10*9, many), goal: most(0.5), times: 0.2,
+			ours: func(s *side) float64 { return s.shrunkFile(many) }},
 		{number: "P20", what: fmt.Sprintf("MB resident after `scan`, `export` and `diff` of %d keys, relative to before", many), goal: most(1.2), times: 0.2,
 			ours: func(s *side) float64 { return s.read(many) }},
 		at("MB at the peak of `set` of one value, bytes", large, large/10, most(float64(3*large)/1e6), func(s *side, n int) float64 {
@@ -92,24 +94,38 @@ func (s *side) crowd(waiters int) float64 {
 	held := harness.Must(first.StdoutPipe())
 	harness.Check(first.Start())
 	harness.Must(bufio.NewReader(held).ReadString('\n'))
-	var holders atomic.Int64
+	var mu sync.Mutex
+	var waits figures // seconds, of those that got the lock
 	for range waiters {
 		all.Go(func() {
 			for ctx.Err() == nil {
+				begin := time.Now()
 				if lock("true").Run() == nil {
-					holders.Add(1)
+					mu.Lock()
+					waits = append(waits, time.Since(begin).Seconds())
+					mu.Unlock()
 				}
 			}
 		})
+	}
+	holders := func() figures {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(waits)
 	}
 	time.Sleep(time.Second + time.Duration(waiters)*15*time.Millisecond) // until most of them wait
 	release.Close()
 	harness.Check(first.Wait())
 	time.Sleep(500 * time.Millisecond)
 	const long = 4 * time.Second
-	before := holders.Load()
+	before := len(holders())
 	time.Sleep(long)
-	return float64(holders.Load()-before) / long.Seconds()
+	got := holders()[before:]
+	if len(got) == 0 {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "  %d waiters: seconds of a wait, median %s, longest %s\n", waiters, figure(got.median()), figure(slices.Max(got)))
+	return float64(len(got)) / long.Seconds()
 }
 
 // stall returns the milliseconds of the slowest GET, on either port, while n other keys expire.
@@ -225,6 +241,20 @@ func (s *side) shrunk(e endpoint, n int) float64 {
 	s.pipe(e, n, setWords)
 	s.pipe(e, n/10*9, delWords)
 	return e.settled(5*time.Second, 0)
+}
+
+// shrunkFile returns the size of a file of n keys after nine tenths of them are deleted and a
+// server has started with it again, relative to the size before.
+func (s *side) shrunkFile(n int) float64 {
+	file := filepath.Join(s.dir, "shrunk.db")
+	defer os.Remove(file)
+	e := s.serve("--data", file)
+	s.batch(e, inflight, n, setLine)
+	before := harness.Must(os.Stat(file)).Size()
+	s.batch(e, inflight, n/10*9, delLine)
+	harness.Stop(e.cmd)
+	harness.Stop(s.serve("--data", file).cmd)
+	return float64(harness.Must(os.Stat(file)).Size()) / float64(before)
 }
 
 // read returns the memory of a server after its n keys were read, relative to before.
