@@ -74,10 +74,9 @@ internal/wait
 internal/wire
 client               internal/files internal/idtable internal/mqtt internal/wait internal/wire
 internal/admission
-internal/chunk
 internal/glob
 internal/neterr
-internal/broker      internal/socket internal/admission internal/chunk
+internal/broker      internal/socket internal/admission
 internal/disk        internal/files
 internal/observe
 internal/redis       internal/socket internal/admission internal/chunk internal/glob internal/observe
@@ -222,7 +221,6 @@ func TestLayers(t *testing.T) {
 		socket   = module + "/internal/socket"
 		glob     = module + "/internal/glob"
 		admit    = module + "/internal/admission"
-		chunk    = module + "/internal/chunk"
 		files    = module + "/internal/files"
 		observe  = module + "/internal/observe"
 		btree    = "github.com/tidwall/btree"
@@ -271,21 +269,21 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
 			func(i string) bool { return !isStd(i) }},
-		{"redis stands on the standard library, admission, chunk, glob, observe and socket", func(p string) bool { return p == redis }, all,
+		{"redis stands on the standard library, admission, glob, observe and socket", func(p string) bool { return p == redis }, all,
 			func(i string) bool {
-				return !isStd(i) && i != redis && i != admit && i != chunk && i != glob && i != observe && i != socket
+				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket
 			}},
-		{"store stands on the standard library, wire, chunk, glob, observe and btree", func(p string) bool { return p == store }, direct,
+		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != wire && i != chunk && i != glob && i != observe && i != btree
+				return !isStd(i) && i != wire && i != glob && i != observe && i != btree
 			}},
 		{"disk stands on the standard library, files and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && i != files && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, admission, chunk, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
+		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != admit && i != chunk && i != socket && i != btree && i != websocket
+				return !isStd(i) && i != admit && i != socket && i != btree && i != websocket
 			}},
 		{"policy knows neither network nor flags", func(p string) bool { return p == module+"/internal/policy" }, all,
 			func(i string) bool { return under(i, "net") || flags(i) }},

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sscli/sscli/internal/mqtt"
@@ -144,8 +143,8 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if cap(s.draft.Payload) > keptPayload {
 		s.draft.Payload = nil
 	}
-	// These fields would keep the request and its result in memory until the next request.
-	s.draft.Large, s.draft.Correlation = mqtt.LargePayload{}, nil
+	// The correlation data would keep the request and its result in memory until the next request.
+	s.draft.Correlation = nil
 	if err != nil {
 		s.outstanding.Remove(id)
 		s.mu.Unlock()
@@ -203,9 +202,6 @@ func (r *request) add(conn *mqtt.Conn) {
 // keptPayload is the size of the largest payload buffer that is kept for reuse, in bytes.
 const keptPayload = 64 << 10
 
-// largePayload is the size above which a payload is encoded directly into the send buffer, in bytes.
-const largePayload = 1 << 20
-
 func (r *request) message() (m mqtt.Message) {
 	r.setMessage(&m)
 	return m
@@ -227,29 +223,15 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
 	copy(r.correlation[8:], s.nonce[:])
-	words, payload := c.words(), m.Payload[:0]
-	var large mqtt.LargePayload
-	if size := wire.RequestSize(words...); size > largePayload {
-		large = newLargePayload(size, slices.Clone(words))
-	} else {
-		payload = wire.AppendRequest(payload, words...)
-	}
 	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       payload,
-		Large:         large,
+		Payload:       wire.AppendRequest(m.Payload[:0], c.words()...),
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        r.expiry,
 		User:          user,
 	}
-}
-
-// newLargePayload returns the payload of a request. It keeps a reference to words, and encodes them
-// only when Append is called.
-func newLargePayload(size int, words []string) mqtt.LargePayload {
-	return mqtt.LargePayload{Size: size, Append: func(dst []byte) []byte { return wire.AppendRequest(dst, words...) }}
 }
 
 // While no store is listening, a request is sent again every storeRetry, because the store may

@@ -267,7 +267,7 @@ func (a *Attached) receive(m mqtt.Message) {
 	}
 	response := a.engine.Do(r, nil)
 	a.notify()
-	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Rest.Join(response.Payload), response.Properties))
+	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
 }
 
 // expire removes the keys that have expired. It requires a.mu. If many keys have expired, it unlocks a.mu
@@ -286,7 +286,7 @@ func (a *Attached) notify() {
 	var payload, kept []byte // the notifications of a change share one copy of the payload
 	for _, n := range a.engine.TakeNotifications() {
 		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
-			payload, kept = n.Payload, n.Rest.Join(bytes.Clone(n.Payload))
+			payload, kept = n.Payload, bytes.Clone(n.Payload)
 		}
 		a.enqueue(a.message(n.Topic(), nil, kept, n.Properties))
 	}

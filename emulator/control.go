@@ -132,7 +132,7 @@ func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
 		s.awaitNotify()
 		r := s.store.Do(req.forStore(), nil)
-		resp = Response{Payload: r.Rest.Join(r.Payload), Version: version(r.Version), Properties: cloneProperties(r.Properties)}
+		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()
 	})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/broker"
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -89,37 +88,10 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 			return broker.Later
 		}
 	}
-	if len(p.Payload) >= store.LargeValue {
-		s.handleLarge(c, p, action)
-		return broker.Later
-	}
 	s.request.read(c, p)
 	s.request.action = action
 	s.admit(&s.request, p.Expiry)
 	return broker.Later
-}
-
-// handleLarge copies and compares a large value while the broker is unlocked, then admits the request.
-func (s *Server) handleLarge(c *broker.Client, p *broker.Publish, action Action) {
-	s.broker.Unlock()
-	s.large.Lock()
-	defer s.large.Unlock()
-	var r request
-	r.read(c, p)
-	room := store.RoomFor(&r.Request)
-	s.broker.Lock()
-	var compared *chunk.Comparison
-	if old, value, ok := s.store.Compared(&r.Request); ok {
-		s.broker.Unlock()
-		compared = chunk.Compare(old, value)
-		s.broker.Lock()
-	}
-	if s.awaitNotify(); !c.Connected() {
-		return
-	}
-	s.request.read(c, p)
-	s.request.action, s.request.Room, s.request.Compared = action, room, compared
-	s.admit(&s.request, p.Expiry)
 }
 
 // read sets r to the request that p contains.
@@ -194,13 +166,12 @@ func newMessage(topic, payload, properties []byte) message {
 	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
 }
 
-// clone returns a copy that stays valid, and the copy's size in bytes, including the large value in Rest.
+// clone returns a copy that stays valid, and the copy's size in bytes.
 func (m message) clone() (message, int) {
 	all := slices.Concat(m.topic, m.Payload, m.Properties)
 	t, p := len(m.topic), len(m.topic)+len(m.Payload)
 	c := newMessage(all[:t], all[t:p], all[p:])
-	c.Rest = m.Rest
-	return c, len(all) + m.Rest.Len()
+	return c, len(all)
 }
 
 // process passes a request to the store and sends the reply. It silently discards a request whose
@@ -231,7 +202,6 @@ func (s *Server) process(r *request) {
 	}
 	s.properties = appendProperties(s.properties[:0], s.contentType(), r.correlation, resp.Properties)
 	m := newMessage(r.responseTopic, resp.Payload, s.properties)
-	m.Rest = resp.Rest
 	if r.action.Rewrite != nil {
 		m = s.rewrite(r, resp)
 	}
@@ -246,7 +216,7 @@ func (s *Server) process(r *request) {
 func (s *Server) rewrite(r *request, resp store.Response) message {
 	a := Answer{
 		Topic: string(r.responseTopic), CorrelationData: bytes.Clone(r.correlation), ContentType: s.contentType(),
-		Properties: cloneProperties(resp.Properties), Payload: resp.Rest.Join(bytes.Clone(resp.Payload)),
+		Properties: cloneProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
 	}
 	r.action.Rewrite(&a)
 	properties := appendProperties(nil, a.ContentType, a.CorrelationData, nil)
@@ -305,7 +275,6 @@ func (s *Server) notify() {
 		size += notifyCost + 2*len(n.Key) + len(n.Payload)
 		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 		m := newMessage(nil, n.Payload, s.properties)
-		m.Rest = n.Rest
 		if !s.journal.pending() {
 			s.sendNotification(c, n.Topic(), m.Message)
 			continue
@@ -315,7 +284,7 @@ func (s *Server) notify() {
 		}
 		m.Payload, m.Properties = kept, bytes.Clone(m.Properties)
 		topic := n.Topic()
-		s.journal.hold(len(topic)+len(m.Payload)+m.Rest.Len(), func() { s.sendNotification(c, topic, m.Message) })
+		s.journal.hold(len(topic)+len(m.Payload), func() { s.sendNotification(c, topic, m.Message) })
 	}
 	if s.notifying {
 		s.notifying = false

@@ -2,11 +2,8 @@ package emulator_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/redistest"
@@ -109,78 +106,4 @@ func TestManyArguments(t *testing.T) {
 	frames(n + 1)
 	run("PUBSUB CHANNELS", redistest.Request("PUBSUB", "CHANNELS"), 1)
 	run("PUBSUB CHANNELS *1*", redistest.Request("PUBSUB", "CHANNELS", "*1*"), 1)
-}
-
-// TestLargeCopies: a command with a large value lets other clients in while the value is copied.
-func TestLargeCopies(t *testing.T) {
-	t.Parallel()
-	s, err := emulator.New(emulator.Options{Redis: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	c, m := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())), connect(t, s, "m")
-	size := 48_000_000
-	if raceDetector { // which takes long for each copy
-		size = 4_000_000
-	}
-	value := strings.Repeat("v", size)
-	run := func(name string, f func()) {
-		if part := longestWait(s, f); part > maxWait {
-			t.Errorf("%s: another client waits for %.0f%% of its time", name, 100*part)
-		}
-	}
-	do := func(words ...string) {
-		request := redistest.Request(words...)
-		run(words[0], func() {
-			if _, err := c.Conn.Write(request); err != nil {
-				t.Error(err)
-			}
-			if reply, err := c.Frame(); err != nil || reply[0] == '-' {
-				t.Errorf("%.100q, %v", reply, err)
-			}
-		})
-	}
-	do("SET", "k", value)
-	do("GET", "k")
-	do("APPEND", "k", "x")
-	do("SETRANGE", "k", "5", "x")
-	do("COPY", "k", "j", "REPLACE")
-	do("GETSET", "k", value)
-	do("SS.SET", "k", value, "NEX")
-	do("SS.VDEL", "k", value[1:]+"x")
-	do("DELIFEQ", "k", value[1:]+"x")
-	// sends runs a PUBLISH of m, for which m gets packets, the last with the value.
-	sends := func(name string, p *packets.Publish, packets int) {
-		run(name, func() {
-			m.send(p)
-			for range packets - 1 {
-				m.receive()
-			}
-			if last := m.receive(); !strings.Contains(m.describe(last), value) {
-				t.Errorf("%s: got %.100s", name, m.describe(last))
-			}
-		})
-	}
-	set := m.publication("SET", "k", value)
-	run("SET by MQTT", func() {
-		m.send(set)
-		m.receive()
-		m.receive()
-	})
-	run("VDEL by MQTT", func() { m.do("VDEL k "+value[1:]+"x", ":-1") })
-	sends("GET by MQTT", m.publication("GET", "k"), 2)
-	m.subscribe("topic", 0)
-	sends("PUBLISH", &packets.Publish{Topic: "topic", Payload: []byte(value)}, 1)
-	m.do("KEYNOTIFY k", "+OK")
-	change := redistest.Request("SET", "k", value)
-	run("notification", func() {
-		go func() { _, _ = c.Conn.Write(change) }() // the notification would show an error
-		if p := m.receive(); !strings.Contains(m.describe(p), value) {
-			t.Errorf("notification: got %.100s", m.describe(p))
-		}
-		if reply, err := c.Frame(); err != nil || string(reply) != "+OK\r\n" {
-			t.Errorf("%.100q, %v", reply, err)
-		}
-	})
 }

@@ -40,8 +40,6 @@ type redisPort struct {
 func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, report func(observe.Event)) (*redisPort, error) {
 	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: report}
 	o.Backend, o.Name, o.Now = redis.Local(p), "emulator", now
-	o.Room = func(key, size int) []byte { return store.Room(key, 0, size) }
-	o.Prefetch = st.Prefetch
 	if j != nil {
 		o.Sync = j.wait
 	}
@@ -166,7 +164,7 @@ func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
 }
 
 func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
-	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Room: op.Room, Expires: op.Expires, Persist: p.persisted(op.Key), Mark: byte(op.Encoding)}
+	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Persist: p.persisted(op.Key), Mark: byte(op.Encoding)}
 	if w.Expires.IsZero() && op.PX > 0 {
 		w.Expires = p.now().Add(time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
 	}
@@ -210,7 +208,7 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
 	p.running = true
 	resp := p.store.Do(&store.Request{
-		ClientID: who.ID, Username: who.User, Words: words, Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key), Room: op.Room, Compared: op.Compared,
+		ClientID: who.ID, Username: who.User, Words: words, Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key),
 	}, nil)
 	p.running = false
 	if len(resp.Version) > 0 {

@@ -121,10 +121,6 @@ type Server struct {
 	port    *redisPort
 	logins  *admission.Throttle
 
-	// large limits handleLarge to one copy of a large value at a time. handleLarge locks large
-	// before it locks the broker, and unlocks large after it has admitted the request.
-	large sync.Mutex
-
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for
 	store     *store.Store

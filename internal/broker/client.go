@@ -37,19 +37,17 @@ type Client struct {
 	lastRead   time.Time     // when the last whole packet was read
 
 	// The outbox, see outbox.go.
-	out        []byte // packets to be sent, without the payloads in references
-	references []reference
-	waiting    int         // number of packets in out
-	connack    int         // length of the CONNACK at the start of out; 0: out has none
-	writing    []byte      // bytes taken from out; nil: nothing is being written
-	unwritten  []byte      // the part of writing that is still to be written
-	large      []reference // references taken with writing; their offsets are in writing
-	queued     int         // bytes in out, references, writing and large together
-	charged    int         // memory charged for the outbox, see budget.go
-	busy       bool        // a goroutine is writing or was told to write
-	direct     bool        // writeDirect is writing; it does not block
-	writerTurn bool        // writeLoop must write, see callWriter
-	dirty      bool        // in Broker.dirty
+	out        []byte // packets to be sent
+	waiting    int    // number of packets in out
+	connack    int    // length of the CONNACK at the start of out; 0: out has none
+	writing    []byte // bytes taken from out; nil: nothing is being written
+	unwritten  []byte // the part of writing that is still to be written
+	queued     int    // bytes in out and writing together
+	charged    int    // memory charged for the outbox, see budget.go
+	busy       bool   // a goroutine is writing or was told to write
+	direct     bool   // writeDirect is writing; it does not block
+	writerTurn bool   // writeLoop must write, see callWriter
+	dirty      bool   // in Broker.dirty
 	wake       sync.Cond
 
 	// How the connection ends, see disconnect.go.

@@ -3,8 +3,6 @@ package broker
 import (
 	"encoding/binary"
 	"time"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A message is a published message. Its byte slices may refer to the publisher's packet.
@@ -12,7 +10,6 @@ type message struct {
 	topic   string
 	props   []byte // encoded properties that are passed to subscribers
 	payload []byte
-	rest    *chunk.Rest // the rest of the payload; nil: none
 	qos     byte
 	retain  bool
 	expires time.Time // zero: never
@@ -26,10 +23,8 @@ type message struct {
 const messageOverhead = 200
 
 func (m *message) cost() int {
-	return messageOverhead + len(m.topic) + len(m.props) + m.payloadSize()
+	return messageOverhead + len(m.topic) + len(m.props) + len(m.payload)
 }
-
-func (m *message) payloadSize() int { return len(m.payload) + m.rest.Len() }
 
 // keep returns a copy that does not refer to the publisher's packet. All sessions share this copy.
 func (m *message) keep() *message {
@@ -73,7 +68,7 @@ const (
 // publishSize returns the Remaining Length of a PUBLISH with the given topic. own is the length of
 // the properties that appendOwnProperties appends.
 func (c *Client) publishSize(d *delivery, topic string, own int) int {
-	size := 2 + len(topic) + d.msg.payloadSize()
+	size := 2 + len(topic) + len(d.msg.payload)
 	if d.qos > 0 {
 		size += 2
 	}
@@ -146,7 +141,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if d.retain {
 		first |= 1
 	}
-	out := append(c.reserve(1+varintLength(size)+size-m.rest.Len()), first)
+	out := append(c.reserve(1+varintLength(size)+size), first)
 	out = binary.AppendUvarint(out, uint64(size))
 	out = appendString(out, topic)
 	if d.qos > 0 {
@@ -157,9 +152,6 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 		out = append(append(out, own...), m.props...)
 	}
 	c.out = append(out, m.payload...)
-	if m.rest != nil {
-		c.refer(m.rest)
-	}
 	c.b.stats.MessagesSent++
 	return true
 }

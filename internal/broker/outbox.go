@@ -3,8 +3,6 @@ package broker
 import (
 	"slices"
 	"time"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A client's outbox, Client.out, holds whole packets in sending order. Only one goroutine at a time
@@ -27,38 +25,6 @@ func (c *Client) reserve(size int) []byte {
 	c.chargeBuffers(cap(c.out) - before)
 	c.b.stats.BytesSent += uint64(size)
 	return c.out
-}
-
-// A reference is a part of the outbox that is sent without being copied to Client.out.
-type reference struct {
-	at   int // offset in Client.out or Client.writing at which the part is inserted
-	part []byte
-}
-
-// refer appends the rest of a payload to the outbox. It copies only rest.Tail. The memory for
-// rest.Large is charged twice for a WebSocket, because writeParts copies the whole packet.
-func (c *Client) refer(rest *chunk.Rest) {
-	n := len(rest.Large)
-	c.references = append(c.references, reference{len(c.out), rest.Large})
-	c.out = append(c.out, rest.Tail...)
-	c.queued += n
-	c.chargeBuffers(c.referenceCost(n))
-	c.b.stats.BytesSent += uint64(n)
-}
-
-func (c *Client) referenceCost(n int) int {
-	if c.ws != nil {
-		return 2 * n
-	}
-	return n
-}
-
-// dropReferences removes references from the queued and charged bytes.
-func (c *Client) dropReferences(references []reference) {
-	for _, r := range references {
-		c.queued = max(0, c.queued-len(r.part))
-		c.chargeBuffers(-c.referenceCost(len(r.part)))
-	}
 }
 
 // markDirty makes the next Unlock send the outbox.
@@ -88,8 +54,6 @@ func (c *Client) ensureRoom(size int) bool {
 		return true
 	}
 	// Drop all queued packets except CONNACK, which must precede DISCONNECT [MQTT-3.2.0-1].
-	c.dropReferences(c.references)
-	c.references = nil
 	c.queued -= len(c.out) - c.connack
 	c.chargeBuffers(c.connack - cap(c.out))
 	c.out = append(make([]byte, 0, c.connack), c.out[:c.connack]...)
@@ -121,7 +85,6 @@ func (c *Client) queuePacket(first byte, body []byte) {
 // takeOutbox moves the outbox to c.writing.
 func (c *Client) takeOutbox() {
 	c.writing, c.out = c.out, nil
-	c.large, c.references = c.references, nil
 	c.unwritten = c.writing
 	c.waiting, c.connack = 0, 0
 }
@@ -147,8 +110,6 @@ func (b *Broker) takeSpare() []byte {
 func (c *Client) endWrite() {
 	c.queued = max(0, c.queued-len(c.writing)) // disconnect does not count DISCONNECT in queued
 	c.chargeBuffers(-cap(c.writing))
-	c.dropReferences(c.large)
-	c.large = nil
 	if b := c.b; cap(c.writing) <= maxSpare && len(b.spares) < maxSpares {
 		b.spares = append(b.spares, c.writing[:0])
 	}
@@ -178,7 +139,7 @@ func (b *Broker) unlock(limit int) {
 			continue // the goroutine that is writing checks the outbox again
 		}
 		c.busy = true
-		if len(direct) < limit && c.fast != nil && len(c.references) == 0 && !c.isClosing() {
+		if len(direct) < limit && c.fast != nil && !c.isClosing() {
 			c.takeOutbox()
 			c.direct = true
 			direct = append(direct, directWrite{Client: c})
@@ -252,9 +213,9 @@ func (c *Client) writeLoop() {
 			if len(c.unwritten) == 0 {
 				c.takeOutbox()
 			}
-			unwritten, large := c.unwritten, c.large
+			unwritten := c.unwritten
 			b.mu.Unlock()
-			err := c.writeParts(unwritten, large)
+			_, err := c.nc.Write(unwritten)
 			b.mu.Lock()
 			c.endWrite()
 			if err != nil {
@@ -273,24 +234,4 @@ func (c *Client) writeLoop() {
 		}
 		c.busy = false
 	}
-}
-
-// writeParts writes p with the large parts at their offsets. A WebSocket message must be one whole
-// packet, so writeParts joins the parts first. It requires no lock.
-func (c *Client) writeParts(p []byte, large []reference) error {
-	var parts [][]byte
-	from := 0
-	for _, r := range large {
-		parts = append(parts, p[from:r.at], r.part)
-		from = r.at
-	}
-	if parts = append(parts, p[from:]); c.ws != nil && len(large) > 0 {
-		parts = [][]byte{chunk.Join(parts...)}
-	}
-	for _, part := range parts {
-		if _, err := c.nc.Write(part); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. The Publish and its
@@ -190,23 +188,12 @@ func (c *Client) accept(p *Publish) byte {
 		b.changed = true
 		return code
 	}
-	var rest *chunk.Rest
-	if len(p.Payload) >= largePayload {
-		if !b.Reserve(len(p.Payload)) {
-			return QuotaExceeded
-		}
-		b.Unlock()
-		rest = &chunk.Rest{Large: chunk.Join(p.Payload)}
-		p.Payload = nil
-		b.Lock()
-		b.charge(-len(rest.Large)) // recipients that keep the payload are charged for it
-	}
 	r := b.route(p.Topic)
 	if !c.may(r.topic, true) {
 		b.log.Info("not authorized to publish", "client", c.ID, "topic", r.topic)
 		return NotAuthorized
 	}
-	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, rest: rest, qos: p.QoS, retain: p.Retain}
+	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, qos: p.QoS, retain: p.Retain}
 	if p.props.seen.has(propMessageExpiry) {
 		m.expires = b.Now().Add(p.Expiry)
 	}
@@ -221,17 +208,11 @@ func (c *Client) accept(p *Publish) byte {
 
 // A Message is sent by [Broker.Publish] to a topic's subscribers, or by [Client.Send] to one
 // client. Both copy Properties and Payload, so the caller may reuse these slices after the call.
-// Rest is not copied and must not change.
 type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
 	Payload    []byte
-	Rest       *chunk.Rest // the rest of the payload, after Payload; nil: none
 }
-
-// largePayload is the smallest size, in bytes, of a payload that is copied only once for all
-// recipients, and while the broker is unlocked.
-const largePayload = 1 << 20
 
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
 // including all members of shared subscriptions, Publish sends the message later, on another
@@ -250,7 +231,7 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	}
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, rest: m.Rest, qos: m.QoS}
+	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
 	if r.isLong() {
 		n := len(r.targets) + len(r.groups)
 		if !b.affords(own.cost()) {
@@ -289,6 +270,6 @@ func (c *Client) Send(topic string, m Message) bool {
 	b.changed = true
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = message{topic: topic, props: m.Properties, payload: m.Payload, rest: m.Rest, qos: m.QoS}
+	*own = message{topic: topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
 	return c.session.deliver(&delivery{msg: own, qos: m.QoS, transient: true}) != tooLarge
 }

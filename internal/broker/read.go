@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/socket"
 )
 
@@ -141,10 +140,7 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	if size != len(buf) {
 		next = make([]byte, size)
 	}
-	if size == len(buf) {
-		return next, copy(next, buf[from:to]) // chunk.Copy does not allow overlap
-	}
-	return next, chunk.Copy(next, buf[from:to])
+	return next, copy(next, buf[from:to])
 }
 
 // readDeadline makes reads time out after d; 0: never. It requires the lock, so that it does not

@@ -12,7 +12,6 @@ import (
 type Message struct {
 	Topic         string
 	Payload       []byte
-	Large         LargePayload // sent in place of Payload if Large.Append is set
 	ResponseTopic string
 	Correlation   []byte // Correlation Data
 	ContentType   string
@@ -20,13 +19,6 @@ type Message struct {
 	User          []Property    // User Properties, in the order they are sent
 	QoS           byte          // received messages only; Publish always uses QoS 1
 	Retained      bool          // received messages only: the broker had stored the message before the subscription
-}
-
-// A LargePayload writes the payload of an outgoing message directly to the send buffer, which
-// saves a copy in memory. With the zero value, Message.Payload is sent.
-type LargePayload struct {
-	Size   int                     // exact number of bytes that Append appends
-	Append func(dst []byte) []byte // appends the payload; called twice if Options.Tap is set
 }
 
 // A Property is a User Property.
@@ -77,7 +69,7 @@ func (m *Message) checkSizes() error {
 		size += 5 + len(p.Name) + len(p.Value)
 	}
 	if size > maxRemaining {
-		return &TooLargeError{Size: size + len(m.Payload) + m.Large.Size, Max: maxPacket}
+		return &TooLargeError{Size: size + len(m.Payload), Max: maxPacket}
 	}
 	return nil
 }

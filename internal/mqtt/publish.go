@@ -8,7 +8,6 @@ import (
 	"io"
 	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -74,13 +73,9 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	for i := range m.User {
 		props += 1 + 2 + len(m.User[i].Name) + 2 + len(m.User[i].Value)
 	}
-	n := 2 + len(m.Topic) + 2 + lengthDigits(props) + props + len(m.Payload) + m.Large.Size
+	n := 2 + len(m.Topic) + 2 + lengthDigits(props) + props + len(m.Payload)
 	if size := 1 + lengthDigits(n) + n; size > limit {
 		return dst, &TooLargeError{Size: size, Max: limit}
-	}
-	if m.Large.Append != nil {
-		const spare = 1 << 10 // in case Append reserves more capacity than Size
-		dst = slices.Grow(dst, 1+lengthDigits(n)+n+spare)
 	}
 	dst = append(dst, packets.PUBLISH<<4|1<<1)
 	dst = binary.AppendUvarint(dst, uint64(n))
@@ -104,9 +99,6 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	for i := range m.User {
 		dst = appendString(append(dst, propUser), m.User[i].Name)
 		dst = appendString(dst, m.User[i].Value)
-	}
-	if m.Large.Append != nil {
-		return m.Large.Append(dst), nil
 	}
 	return append(dst, m.Payload...), nil
 }

@@ -43,9 +43,6 @@ func (in *incoming) event() Event {
 func publishEvent(m *Message, id uint16, size int) Event {
 	c := *m
 	c.Payload, c.Correlation, c.User, c.QoS = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User), 1
-	if m.Large.Append != nil {
-		c.Payload, c.Large = m.Large.Append(nil), LargePayload{}
-	}
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &c}
 }
 

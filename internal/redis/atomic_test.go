@@ -50,11 +50,11 @@ func TestLongTransactions(t *testing.T) {
 func TestLargeTransactions(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
-	const refused = "-ERR the transaction would write more than 8 MiB of values\r\n"
-	value := strings.Repeat("v", 3_000_000)
+	const refused = "-ERR the transaction would write more than 32 MiB of values\r\n"
+	value := strings.Repeat("v", 12_000_000)
 	c.Expect(t, "+OK\r\n", "SET", "k", value)
 	for _, command := range []string{
-		"APPEND k x", "SETRANGE k 0 x", "SETBIT j 90000000 1", "COPY k j REPLACE", "EXPIRE k 1000", "SETRANGE j 9000000 x",
+		"APPEND k x", "SETRANGE k 0 x", "SETBIT j 300000000 1", "COPY k j REPLACE", "EXPIRE k 1000", "SETRANGE j 9000000 x",
 	} {
 		c.Expect(t, "+OK\r\n", "SET", "j", value)
 		c.Expect(t, "+OK\r\n", "MULTI")

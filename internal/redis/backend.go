@@ -4,13 +4,11 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A Backend is a state store. Its methods may be called by several goroutines.
 //
-// A Backend must not retain the arguments of a method after the method returns, except Op.Room. The
+// A Backend must not retain the arguments of a method after the method returns. The
 // caller owns the results, unless the Backend is a [Local].
 type Backend interface {
 	// Do carries out the operations and stores the outcome of each one in its Op. Operations on
@@ -33,8 +31,8 @@ type Backend interface {
 }
 
 // A Local is a Backend in this process. The server locks it for a command, a transaction or
-// several commands of a pipeline, which are then one atomic step. A command with many keys or large
-// values may take several steps. The server calls Watch and Unwatch with or without the lock. Unless a
+// several commands of a pipeline, which are then one atomic step. A command with many keys
+// may take several steps. The server calls Watch and Unwatch with or without the lock. Unless a
 // method's comment says otherwise, the server calls all other methods while the Local is locked, and
 // their results are valid until Do changes a key. Lock removes expired keys.
 //
@@ -51,10 +49,6 @@ type Local interface {
 	// and write all keys; this needs no lock.
 	MayRead(who *Caller, key []byte) bool
 }
-
-// LargeValue is the minimum length of a large value, in bytes. A Local never changes the memory of a
-// large value, so that the server may read it while the Local is not locked.
-const LargeValue = 1 << 20
 
 // Stats describes the content of a [Local].
 type Stats struct {
@@ -122,12 +116,10 @@ type Op struct {
 	Fence []byte // fencing token; nil: none
 
 	// Only for a Local.
-	Room      []byte            // SET only; nil, or memory from Options.Room that ends with Value; the Local owns it
-	Compared  *chunk.Comparison // nil, or a comparison of the key's current value with Value
-	Expires   time.Time         // SET only; replaces PX unless zero
-	Protocol  bool              // the write follows the store's own protocol instead of the rules of Redis
-	Encoding  Encoding          // SET only
-	ForUpdate bool              // GET only; checks that the caller may write the key, not that it may read it
+	Expires   time.Time // SET only; replaces PX unless zero
+	Protocol  bool      // the write follows the store's own protocol instead of the rules of Redis
+	Encoding  Encoding  // SET only
+	ForUpdate bool      // GET only; checks that the caller may write the key, not that it may read it
 
 	// The outcome. Yes means that GET found the key, SET was applied, or DEL or VDEL deleted the key.
 	// If Yes is false, Differs means that VDEL found another value.

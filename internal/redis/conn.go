@@ -64,9 +64,6 @@ type conn struct {
 	queuedBytes int
 	queuedArgs  int
 	looked      int                 // number of keys that the running transaction has examined, see look
-	rooms       []room              // memory for values that the running command stores
-	hasLarge    bool                // this connection has locked Server.large
-	large       []largeReply        // large values in the reply of the running command
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // keys of WATCH; guarded by the Local's lock
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
@@ -93,9 +90,6 @@ const (
 	maxHolding = 256
 	maxHold    = 2 * time.Millisecond
 )
-
-// worthPrefetch is the minimum number of parsed requests whose keys are prefetched.
-const worthPrefetch = 8
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), subs: [kinds]subscribed{{}, {}, {}}}
@@ -182,8 +176,7 @@ func (c *conn) forget() {
 
 // parse parses up to maxHolding of the requests that have been read. With a remote store, it parses only
 // one request. Before the login, it also parses only one, because different limits may apply to the next
-// request. If parse has parsed at least worthPrefetch requests, it prefetches their first arguments,
-// which usually are keys.
+// request.
 func (c *conn) parse() (err error) {
 	c.in.unauthenticated = !c.authenticated
 	c.forget()
@@ -198,19 +191,6 @@ func (c *conn) parse() (err error) {
 			c.sizes = append(c.sizes, c.in.size)
 		}
 	}
-	if len(c.parsed) < worthPrefetch || c.s.opts.Prefetch == nil {
-		return err
-	}
-	c.lock()
-	keys := c.s.keys[:0]
-	for _, args := range c.parsed {
-		if len(args) > 1 {
-			keys = append(keys, args[1])
-		}
-	}
-	c.s.opts.Prefetch(keys)
-	clear(keys)
-	c.s.keys = keys
 	return err
 }
 
@@ -344,34 +324,22 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 	return nil
 }
 
-// execute runs a command. It locks the Local if the command uses the store, and runs the command again
-// if it returns errChanged.
+// execute runs a command. It locks the Local if the command uses the store.
 func (c *conn) execute(cmd *command, args [][]byte) {
 	var began time.Time
 	if c.s.opts.Observe != nil {
 		began = time.Now()
 	}
 	if cmd.flags&usesStore != 0 {
-		c.copyLarge(cmd, args)
 		c.lock()
 		c.holding++
 	}
 	err := cmd.run(c, args)
-	for err == errChanged {
-		c.rooms = nil
-		c.copyLarge(cmd, args)
-		c.lock()
-		err = cmd.run(c, args)
-	}
-	c.unlockLarge()
 	if err != nil {
 		c.last = c.last || c.sentHead != nil // a part of the reply was sent, and its rest will not follow
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)
-	if len(c.large) > 0 && !c.executing {
-		c.sendLarge()
-	}
 	c.sentHead = nil
 }
 

@@ -3,8 +3,7 @@ package redis
 import (
 	"math"
 	"math/big"
-
-	"github.com/sscli/sscli/internal/chunk"
+	"slices"
 )
 
 // editCommands returns the commands that edit a value, and GETBIT.
@@ -52,13 +51,9 @@ func runSetRange(c *conn, args [][]byte) error {
 	if err := c.mayWrite(int(size)); err != nil {
 		return err
 	}
-	value, err := c.build(&old, args[1], int(size), func(value, old []byte) {
-		chunk.Copy(value, old)
-		chunk.Copy(value[offset:], part)
-	})
-	if err != nil {
-		return err
-	}
+	value := make([]byte, size)
+	copy(value, old.Entry.Value)
+	copy(value[offset:], part)
 	err = c.edit(old, value, EncodingRaw, "setrange")
 	c.integer(int64(len(value)))
 	return err
@@ -79,12 +74,7 @@ func runAppend(c *conn, args [][]byte) error {
 	if !old.Yes {
 		encoding = EncodingAuto
 	}
-	value, err := c.build(&old, args[1], len(old.Entry.Value)+len(args[2]), func(value, old []byte) {
-		chunk.Copy(value[chunk.Copy(value, old):], args[2])
-	})
-	if err != nil {
-		return err
-	}
+	value := slices.Concat(old.Entry.Value, args[2])
 	err = c.edit(old, value, encoding, "append")
 	c.integer(int64(len(value)))
 	return err
@@ -184,15 +174,10 @@ func runSetBit(c *conn, args [][]byte) error {
 		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
 			return err
 		}
-		var value []byte
-		value, err = c.build(&old, args[1], max(len(old.Entry.Value), at+1), func(value, old []byte) {
-			chunk.Copy(value, old)
-			if value[at] &^= mask; on {
-				value[at] |= mask
-			}
-		})
-		if err != nil {
-			return err
+		value := make([]byte, max(len(old.Entry.Value), at+1))
+		copy(value, old.Entry.Value)
+		if value[at] &^= mask; on {
+			value[at] |= mask
 		}
 		err = c.edit(old, value, EncodingRaw, "setbit")
 	}

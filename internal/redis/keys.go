@@ -3,8 +3,6 @@ package redis
 import (
 	"bytes"
 	"math"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 func keysCommands() []*command {
@@ -113,10 +111,7 @@ func runRename(c *conn, args [][]byte) error {
 	if err := c.mayWrite(len(old.Entry.Value)); err != nil {
 		return err
 	}
-	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { chunk.Copy(value, old) })
-	if err != nil {
-		return err
-	}
+	value := bytes.Clone(old.Entry.Value)
 	taken, err := c.lookup(to)
 	switch {
 	case err != nil:
@@ -170,10 +165,7 @@ func runCopy(c *conn, args [][]byte) error {
 		c.integer(0)
 		return err
 	}
-	value, err := c.build(&old, to, len(old.Entry.Value), func(value, old []byte) { chunk.Copy(value, old) })
-	if err != nil {
-		return err
-	}
+	value := bytes.Clone(old.Entry.Value)
 	op := Op{Verb: Set, Key: to, Value: value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}
 	if op.Encoding == EncodingAuto {
 		op.Encoding = EncodingUnshared

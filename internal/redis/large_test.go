@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -18,7 +16,7 @@ func TestLargeValues(t *testing.T) {
 	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	sub.Do(t, "SUBSCRIBE", "__keyevent@0__:append")
-	const n = redis.LargeValue
+	const n = 1 << 20
 	value := bytes.Repeat([]byte("0123456789abcdef"), n/16)
 	bulk := func(v []byte) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(v), v) }
 	expect := func(want string, words ...string) {
@@ -61,35 +59,6 @@ func TestLargeValues(t *testing.T) {
 	if err != nil || string(got) != bulk(value) && string(got) != bulk(bytes.Repeat([]byte("-"), len(value))) {
 		t.Errorf("a slow reader got another value, %v", err)
 	}
-}
-
-// TestConcurrentEdits: edits of a large value are atomic, though other clients use the store while a new
-// value is made.
-func TestConcurrentEdits(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, emulator.Options{})
-	c.Expect(t, "+OK\r\n", "SET", "k", strings.Repeat("v", redis.LargeValue))
-	const clients, each = 4, 25
-	var editing sync.WaitGroup
-	for range clients {
-		other := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
-		editing.Go(func() {
-			for i := range each {
-				words := []string{"APPEND", "k", "x"}
-				if i%5 == 4 {
-					words = []string{"EXPIRE", "k", "1000"} // changes the version and not the value
-				}
-				if err := other.Send(words...); err != nil {
-					t.Error(err)
-				}
-				if reply, err := other.Frame(); err != nil || reply[0] != ':' {
-					t.Errorf("%.60q, %v", reply, err)
-				}
-			}
-		})
-	}
-	editing.Wait()
-	c.Expect(t, fmt.Sprintf(":%d\r\n", redis.LargeValue+clients*each*4/5), "STRLEN", "k")
 }
 
 // TestRefusedEdits: an edit that the store refuses says so.

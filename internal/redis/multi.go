@@ -18,11 +18,11 @@ func multiCommands() []*command {
 
 // Limits on a transaction, because other clients wait until EXEC ends. Sizes are in bytes.
 const (
-	maxAtomic      = 1 << 15 // number of arguments; also applies to a single MSET
-	maxQueuedBytes = 1 << 30 // size of the arguments
-	maxWritten     = 8 << 20 // size of the values that the commands write
-	maxReplies     = 8 << 20 // size of the replies, without large values
-	replyCost      = 32      // maximum size of a reply besides its value
+	maxAtomic      = 1 << 15  // number of arguments; also applies to a single MSET
+	maxQueuedBytes = 1 << 30  // size of the arguments
+	maxWritten     = 32 << 20 // size of the values that the commands write
+	maxReplies     = 32 << 20 // size of the replies
+	replyCost      = 32       // maximum size of a reply besides its value
 )
 
 // queued is a command that waits for EXEC.
@@ -104,7 +104,7 @@ func runExec(c *conn, _ [][]byte) error {
 	return nil
 }
 
-var errManyWritten = &Error{Text: "the transaction would write more than 8 MiB of values"}
+var errManyWritten = &Error{Text: "the transaction would write more than 32 MiB of values"}
 
 // mayWrite counts n more bytes of values that the running transaction writes. It returns an error if the
 // total exceeds maxWritten. Outside a transaction, mayWrite does nothing.
@@ -125,7 +125,7 @@ func (c *conn) makeRoomForReplies() {
 	size := 0
 	for _, q := range c.queue {
 		for key := range q.cmd.keysOf(q.args) {
-			if op, err := c.lookup(key); err == nil && len(op.Entry.Value) < LargeValue {
+			if op, err := c.lookup(key); err == nil {
 				size = min(size+len(op.Entry.Value)+replyCost, maxReplies)
 			}
 		}
@@ -143,8 +143,7 @@ func (c *conn) makeRoomForReplies() {
 }
 
 // boundTransaction drops the replies to a transaction if they exceed maxReplies, because they cannot be
-// sent in parts. The connection is then closed after the transaction. Large values don't count, because
-// c.w does not contain them.
+// sent in parts. The connection is then closed after the transaction.
 func (c *conn) boundTransaction() {
 	if len(c.w) > maxReplies {
 		c.dropTransaction()
@@ -156,7 +155,7 @@ func (c *conn) dropTransaction() {
 	if !c.dropped {
 		c.s.log.Warn("closing a client whose transaction has too large a reply", "client", c.who.ID)
 	}
-	c.w, c.large, c.mark, c.muteFrom, c.last, c.dropped = nil, nil, 0, 0, true, true
+	c.w, c.mark, c.muteFrom, c.last, c.dropped = nil, 0, 0, true, true
 }
 
 func runWatch(c *conn, args [][]byte) error {

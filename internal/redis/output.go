@@ -22,9 +22,8 @@ type output struct {
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
-	kept    int         // size of the large values that are being sent
 	waiting int         // size of the replies that wait for earlier replies of a pipeline
-	charged charge      // for the buffers, sending, kept and waiting
+	charged charge      // for the buffers, sending and waiting
 }
 
 func newOutput(reserve func(n int) bool) *output {
@@ -85,17 +84,20 @@ func (c *conn) commit() {
 
 // charge updates o.charged. It returns false if the memory for clients is exhausted. o.mu is held.
 func (o *output) charge() bool {
-	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.kept+o.waiting-freeOutput))
+	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.waiting-freeOutput))
 }
 
-// keep charges n bytes for the large values that are being sent, because a value stays in memory
-// until it is sent, even if the Local no longer stores the value. keep(0) ends the charge. keep
-// returns false if the memory for clients is exhausted.
-func (o *output) keep(n int) bool {
+// affords reports whether the memory for clients has room for a reply of n bytes. If not, it drops the
+// connection.
+func (c *conn) affords(n int) bool {
+	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.kept = n
-	return o.charge()
+	ok := o.charged.set(o.charged.bytes + n)
+	if o.charge(); !ok && !o.closed.Load() {
+		c.drop("closing a client because the memory for clients is exhausted")
+	}
+	return ok
 }
 
 // awaitTurn waits until the replies of the earlier commands of a pipeline are in the output. Meanwhile
@@ -132,18 +134,13 @@ func (c *conn) drop(why string) {
 	})
 }
 
-// sendPart sends the replies in c.w if they have at least fullOutput bytes or contain large values. The last
+// sendPart sends the replies in c.w if they have at least fullOutput bytes. The last
 // reply may be incomplete. While sendPart waits for the client to read, other clients may use the Local.
 // sendPart returns false if the connection is closed. In a transaction, it sends nothing.
 func (c *conn) sendPart() bool {
 	if c.executing {
 		c.boundTransaction()
 		return true
-	}
-	if len(c.large) > 0 {
-		open := c.sendLarge()
-		c.lock()
-		return open
 	}
 	if len(c.w) < fullOutput {
 		return true

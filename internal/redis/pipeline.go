@@ -2,8 +2,6 @@ package redis
 
 import (
 	"sync/atomic"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 // A pipeline holds the running commands of one client. It is used with a remote store only. Commands on
@@ -157,7 +155,7 @@ func sizeOf(args [][]byte) (size int) {
 func cloneArgs(args [][]byte, size int) [][]byte {
 	joined, copied := make([]byte, 0, size), make([][]byte, len(args))
 	for i, a := range args {
-		joined = joined[:len(joined)+chunk.Copy(joined[len(joined):cap(joined)], a)]
+		joined = joined[:len(joined)+copy(joined[len(joined):cap(joined)], a)]
 		copied[i] = joined[len(joined)-len(a) : len(joined) : len(joined)]
 	}
 	return copied

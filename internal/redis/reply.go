@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"slices"
 	"strconv"
 )
 
@@ -19,7 +18,6 @@ func (c *conn) fail(err error) {
 		text = e.Error()
 	}
 	c.w = append(c.w[:min(c.mark, len(c.w))], '-')
-	c.large = slices.DeleteFunc(c.large, func(l largeReply) bool { return l.at >= len(c.w) })
 	for i := range len(text) {
 		if b := text[i]; b == '\r' || b == '\n' {
 			c.w = append(c.w, ' ')
@@ -42,15 +40,7 @@ func (c *conn) bool(b bool) {
 }
 
 func (c *conn) bulk(b []byte) {
-	if c.dropped {
-		return
-	}
-	if c.isLarge(len(b)) {
-		c.w = appendNumber(c.w, '$', int64(len(b)))
-		if !c.muted {
-			c.large = append(c.large, largeReply{len(c.w), b})
-		}
-		c.w = append(c.w, "\r\n"...)
+	if c.dropped || len(b) >= fullOutput && !c.affords(len(b)) {
 		return
 	}
 	c.w = appendBulk(c.w, b)

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"strings"
-
-	"github.com/sscli/sscli/internal/chunk"
 )
 
 // Limits on requests, checked before memory is allocated. Redis has the same limits, except maxUnread
@@ -88,7 +86,7 @@ func (r *requestReader) fill(from io.Reader) error {
 	}
 	if size := r.needs(); size != len(r.buf) {
 		other := make([]byte, size)
-		r.end = chunk.Copy(other, r.buf[r.begin:r.end])
+		r.end = copy(other, r.buf[r.begin:r.end])
 		r.begin, r.buf = 0, other
 	}
 	n, err := from.Read(r.buf[r.end:min(len(r.buf), r.end+maxRead)])

@@ -234,17 +234,14 @@ func runKeys(c *conn, args [][]byte) error {
 	}
 	p := parsePattern(args[1])
 	var found []byte // matching keys, encoded as bulk strings
-	n, most := 0, maxPending
-	if c.executing {
-		most = maxReplies
-	}
+	n := 0
 	err := c.allKeys(p.Prefix(), func(key []byte) error {
 		if !p.match(key) {
 			return nil
 		}
 		found = appendBulk(found, key)
 		n++
-		if len(found) > most {
+		if len(found) > maxPending {
 			return errManyKeys
 		}
 		if c.found != cap(found) {
@@ -256,11 +253,7 @@ func runKeys(c *conn, args [][]byte) error {
 	})
 	c.found = 0
 	c.array(n)
-	if c.isLarge(len(found)) {
-		c.large = append(c.large, largeReply{len(c.w), found})
-	} else {
-		c.w = append(c.w, found...)
-	}
+	c.w = append(c.w, found...)
 	return err
 }
 

@@ -21,13 +21,6 @@ type Options struct {
 	Name    string           // name of the backend in INFO: emulator or gateway
 	Now     func() time.Time // the store's clock; nil: time.Now
 
-	// Room returns the memory for Op.Room, for a key and a value of these lengths, in bytes. It is called
-	// without the Local's lock. Required with a Local.
-	Room func(key, size int) []byte
-	// Prefetch is called, while the Local is locked, with keys that the next commands are about to use.
-	// Nil: not called.
-	Prefetch func(keys [][]byte)
-
 	// Patterns means that a remote Backend always reports the changes of a fixed list of keys. One
 	// subscription may then be for the events of all these keys, for example with a pattern. Otherwise
 	// a client of a remote store must subscribe to the events of each key by name.
@@ -74,7 +67,6 @@ type Server struct {
 	local   Local // nil: the backend is remote
 	table   table
 	ctx     context.Context // canceled by Close
-	keys    [][]byte        // reused by conn.parse, which holds the Local's lock
 	cancel  context.CancelFunc
 	running sync.WaitGroup // accept loops, connections and their writers
 	started time.Time
@@ -88,8 +80,6 @@ type Server struct {
 	// Guarded by the Local's lock.
 	active  *conn                         // connection that has locked the Local; nil: none
 	watched map[string]map[*conn]struct{} // connections that watch a key, by key
-
-	large sync.Mutex // locked before the Local, see conn.lockLarge
 
 	mu sync.Mutex // locked after the Local and before output.mu
 	hub

@@ -40,13 +40,7 @@ func (c *conn) do(op Op) (Op, error) {
 
 // doInPlace is like do, but does not copy the outcome: the next operation overwrites it.
 func (c *conn) doInPlace(op *Op) *Op {
-	if c.isLargeCopy(len(op.Value)) && (op.Verb == VDel || op.If == IfSameOrNew) {
-		op.Compared = c.compare(op.Key, op.Value)
-	}
 	c.op[0] = *op
-	if op.Verb == Set && len(c.rooms) > 0 && len(op.Value) >= LargeValue {
-		c.op[0].Room = c.takeRoom(op.Value)
-	}
 	if c.executing && (op.Verb == Set || op.Verb == VDel) {
 		if c.op[0].Err = c.mayWrite(len(op.Value)); c.op[0].Err != nil {
 			return &c.op[0]
@@ -89,9 +83,6 @@ func (c *conn) eachChecked(ops []Op, done func(*Op)) error {
 		}
 		some := ops[:step]
 		ops = ops[step:]
-		if some[0].Verb == Set && len(c.rooms) > 0 && len(some[0].Value) >= LargeValue {
-			some[0].Room = c.takeRoom(some[0].Value)
-		}
 		c.s.opts.Backend.Do(c.s.ctx, &c.who, some)
 		for i := range some {
 			if err := some[i].Err; err != nil {

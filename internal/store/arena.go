@@ -33,10 +33,9 @@ const (
 
 type block struct {
 	data  []byte
-	whole []byte // for a large record: all memory of the block, which ends with data
-	size  int    // size of a slot, in bytes
-	used  int    // number of slots that hold a record
-	fresh int    // number of slots that have ever held a record; all later slots are free
+	size  int // size of a slot, in bytes
+	used  int // number of slots that hold a record
+	fresh int // number of slots that have ever held a record; all later slots are free
 
 	// freed is the head of the list of freed slots: 1 + the number of a slot; 0: no slot. The first 4 bytes
 	// of a freed slot hold the same kind of number for the next slot in the list.
@@ -78,7 +77,8 @@ func (a *arena) bytes(r ref) []byte {
 func (a *arena) alloc(n int) ref {
 	size := slotSize(n)
 	if size > maxSlot {
-		return a.adopt(make([]byte, size), 0)
+		a.used += size
+		return ref(a.newBlock(block{data: make([]byte, size), size: size, used: 1}) << slotBits)
 	}
 	if len(a.open[size]) == 0 {
 		a.open[size] = append(a.open[size], a.newBlock(block{data: make([]byte, blockSize), size: size}))
@@ -122,23 +122,6 @@ func (a *arena) free(r ref) {
 	}
 	*b = block{}
 	a.unused = append(a.unused, number)
-}
-
-// adopt makes whole[begin:] the only slot of a new block, for a large record, and returns the slot. The
-// caller must not use whole afterwards.
-func (a *arena) adopt(whole []byte, begin int) ref {
-	size := len(whole) - begin
-	a.used += size
-	return ref(a.newBlock(block{data: whole[begin:], whole: whole, size: size, used: 1}) << slotBits)
-}
-
-// moveBegin changes the offset in block.whole at which the only slot of a large record's block begins.
-func (a *arena) moveBegin(r ref, begin int) {
-	b := &a.blocks[r>>slotBits]
-	a.used -= b.size
-	b.data = b.whole[begin:]
-	b.size = len(b.data)
-	a.used += b.size
 }
 
 func (a *arena) newBlock(b block) uint32 {

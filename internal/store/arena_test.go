@@ -126,7 +126,7 @@ func FuzzIndex(f *testing.F) {
 			if size%3 == 0 {
 				want.deadline = int64(size)
 			}
-			x.put(r, []byte(key), []byte("1:2:version"), []byte("fence"), []byte(want.value), want.deadline, byte(size%2)*flagPersist, nil)
+			x.put(r, []byte(key), []byte("1:2:version"), []byte("fence"), []byte(want.value), want.deadline, byte(size%2)*flagPersist)
 			model[key] = want
 		}
 		if x.len() != len(model) || x.ordered.Len() != len(model) {

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"strings"
 	"time"
 
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -43,7 +41,6 @@ type Write struct {
 
 	Key     []byte
 	Value   []byte
-	Room    []byte    // nil, or memory from [Room] that ends with Value; the store takes ownership
 	Expires time.Time // rounded up to the microsecond; zero: never
 	Persist bool
 	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
@@ -83,52 +80,6 @@ func (s *Store) Apply(w Write) (refusal string) {
 	}
 	s.observeChange(observe.Apply, w.ClientID, w.Username, w.Key, version, n)
 	return ""
-}
-
-// LargeValue is the minimum length of a large value, in bytes. The store never changes the memory of
-// a large value, so that callers may read it while other requests are processed.
-const LargeValue = 1 << 20
-
-// Room returns memory for a large value of size bytes. The caller copies the value to the end of the
-// memory, so that the store need not copy the value while other requests wait. key and fence are the
-// lengths of the key and the fencing token.
-func Room(key, fence, size int) []byte {
-	const header, version = headerSize + 8, 255 // maximum lengths
-	return make([]byte, header+key+version+fence+size)
-}
-
-// RoomFor returns memory for Request.Room, which ends with a copy of the large value of a SET. It returns nil
-// for any other request.
-func RoomFor(r *Request) []byte {
-	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
-		return nil
-	}
-	words, err := wire.ParseRequest(r.Payload)
-	if err != nil || len(words) < 3 || !strings.EqualFold(string(words[0]), wire.VerbSet) || len(words[2]) < LargeValue {
-		return nil
-	}
-	room := Room(len(words[1]), len(r.Fence), len(words[2]))
-	chunk.Copy(room[len(room)-len(words[2]):], words[2])
-	return room
-}
-
-// Compared returns the two values that a VDEL or a SET with NEX compares: the key's value (old) and the
-// request's value. ok is false unless both values are large and have the same length. The caller may
-// compare them while other requests are processed, and pass the result in Request.Compared. A SET without
-// NEX ignores Request.Compared.
-func (s *Store) Compared(r *Request) (old, value []byte, ok bool) {
-	if len(r.Payload) < LargeValue || hasManyWords(r.Payload) {
-		return nil, nil, false
-	}
-	words, err := wire.ParseRequest(r.Payload)
-	if err != nil || len(words) < 3 || len(words[2]) < LargeValue {
-		return nil, nil, false
-	}
-	e, found := s.Lookup(words[1])
-	if !found || len(e.Value()) != len(words[2]) {
-		return nil, nil, false
-	}
-	return e.Value(), words[2], true
 }
 
 // recordOverhead is the estimated memory that a key needs in addition to its name and value, in bytes:
@@ -173,7 +124,7 @@ func (s *Store) put(r ref, w Write, fence []byte, seen hlc) Entry {
 	if s.opts.Keep != nil && s.opts.Keep(w.Key, w.Persist) {
 		flags |= flagKept
 	}
-	e := s.index.entry(s.index.put(r, w.Key, version, fence, w.Value, deadline(w.Expires), flags, w.Room))
+	e := s.index.entry(s.index.put(r, w.Key, version, fence, w.Value, deadline(w.Expires), flags))
 	s.changed(Change{Entry: e, New: r == 0, Cause: w.Cause, ClientID: w.ClientID, Version: e.Version(), Kept: e.kept(), WasKept: wasKept})
 	return e
 }

@@ -20,7 +20,7 @@
 //
 // The store owns the slices and entries that it returns or passes to functions: they are valid
 // until the next call to a method that changes the store. The store copies all data that it keeps from
-// its arguments, except memory from [Room]. Only one goroutine at a time may use a Store.
+// its arguments. Only one goroutine at a time may use a Store.
 //
 // The support matrix in the comment of package emulator shows which rules are documented, seen in the
 // SDKs or assumed; [Variants] selects alternative behavior.

@@ -30,8 +30,6 @@ type index struct {
 	last   ref    // the result of the last find; 0: no result, or the record may have moved
 	wanted []byte // the key that wantedRef stands for
 	buffer []byte // for encoding a record; reused
-
-	prefetched byte // sum of the prefetched bytes, so that the compiler does not remove the reads
 }
 
 // An expiry is a record and the time when the record expires. Records with the same expiry time are
@@ -96,20 +94,20 @@ func (x *index) find(key []byte) ref {
 func (x *index) holds(r ref, key []byte) bool { return r != 0 && bytes.Equal(x.entry(r).Key(), key) }
 
 // put writes a key's record and returns its ref. It replaces the record at r, unless r is 0. The
-// slices may alias the old record. room is nil, or memory from [Room] that ends with the value.
-func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, flags byte, room []byte) ref {
-	if len(value) >= LargeValue {
-		return x.putLarge(r, key, version, fence, value, deadline, flags, room)
-	}
-	x.buffer = append(appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags), value...)
+// slices may alias the old record.
+func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, flags byte) ref {
+	x.buffer = appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags)
+	n := len(x.buffer) + len(value)
 	if r != 0 {
 		x.expire(r, false)
 	}
 	old := r
-	if r == 0 || !fits(len(x.buffer), len(x.arena.bytes(r))) || len(x.entry(r).Value()) >= LargeValue {
-		r = x.arena.alloc(len(x.buffer))
+	if r == 0 || !fits(n, len(x.arena.bytes(r))) {
+		r = x.arena.alloc(n)
 	}
-	copy(x.arena.bytes(r), x.buffer)
+	slot := x.arena.bytes(r)
+	copy(slot[len(x.buffer):], value) // first, because the head may overwrite an old value in the same slot
+	copy(slot, x.buffer)
 	if r != old {
 		x.move(old, r)
 	}
@@ -117,38 +115,6 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 	if cap(x.buffer) > maxSlot {
 		x.buffer = nil
 	}
-	return r
-}
-
-// putLarge is like put, but for a large value. It does not copy the value if room ends with the value, or
-// if value is the memory of the old record's value.
-func (x *index) putLarge(r ref, key, version, fence, value []byte, deadline int64, flags byte, room []byte) ref {
-	x.buffer = appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags)
-	head := x.buffer
-	if cap(x.buffer) > maxSlot {
-		x.buffer = nil
-	}
-	if r != 0 {
-		x.expire(r, false)
-		whole := x.arena.blocks[r>>slotBits].whole
-		begin := len(whole) - len(value) - len(head)
-		if old := x.entry(r).Value(); len(old) == len(value) && &old[0] == &value[0] && begin >= 0 {
-			copy(whole[begin:], head)
-			x.arena.moveBegin(r, begin)
-			x.expire(r, true)
-			return r
-		}
-	}
-	begin := len(room) - len(value) - len(head)
-	if begin < 0 {
-		room, begin = make([]byte, len(head)+len(value)), 0
-		copy(room[len(head):], value)
-	}
-	copy(room[begin:], head)
-	old := r
-	r = x.arena.adopt(room, begin)
-	x.move(old, r)
-	x.expire(r, true)
 	return r
 }
 

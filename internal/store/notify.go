@@ -1,9 +1,6 @@
 package store
 
 import (
-	"bytes"
-
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -12,9 +9,8 @@ type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
-	Rest       *chunk.Rest // the rest of the payload, after Payload; nil unless the value is large, see [LargeValue]
-	Version    []byte      // value of `__ts`; empty: there is no `__ts`
-	Properties []Property  // the user properties, in order
+	Version    []byte     // value of `__ts`; empty: there is no `__ts`
+	Properties []Property // the user properties, in order
 
 	watcher *watcher
 }
@@ -85,7 +81,7 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	s.notify(e, n, version)
 }
 
-// notify queues one notification for each watcher. It copies the entry, except for a large value,
+// notify queues one notification for each watcher. It copies the entry,
 // because the entry may change before the caller takes the notifications.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers[string(e.Key())]
@@ -95,14 +91,7 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	q := &s.queue
 	q.reset()
 	begin, note := len(q.data), Notification{}
-	if len(n.Value) >= LargeValue {
-		note.Rest = &chunk.Rest{Large: n.Value, Tail: []byte("\r\n")}
-		n.Value = nil
-		q.data = bytes.TrimSuffix(wire.AppendNotification(q.data, n), wire.AppendBlob(nil, ""))
-		q.data = wire.AppendBlobHeader(q.data, len(note.Rest.Large))
-	} else {
-		q.data = wire.AppendNotification(q.data, n)
-	}
+	q.data = wire.AppendNotification(q.data, n)
 	end := len(q.data)
 	note.Payload = q.data[begin:end:end]
 	if len(version) > 0 && !s.opts.Variants.NotifyNoVersion {

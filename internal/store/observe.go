@@ -59,12 +59,8 @@ func (s *Store) answerObserved(c *call) Response {
 	e := c.Event(s.now)
 	e.Outcome, e.Cause, e.Version, e.Notified = cmp.Or(c.outcome, observe.OK), c.cause, string(r.Version), s.notified(n)
 	reply := r.Payload[len(c.dst):]
-	e.Received = len(reply) + r.Rest.Len()
-	switch {
-	case e.Outcome != observe.OK:
-	case r.Rest != nil:
-		e.Result = observe.Count(len(r.Rest.Large), "byte")
-	default:
+	e.Received = len(reply)
+	if e.Outcome == observe.OK {
 		e.Result = result(e.Verb, reply)
 	}
 	s.opts.Observe(e)

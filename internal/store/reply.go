@@ -2,8 +2,8 @@ package store
 
 import (
 	"bytes"
+	"slices"
 
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -40,10 +40,7 @@ func (s *Store) blob(c *call, value []byte) Response {
 	if s.opts.Variants.BlobUnframed {
 		tail = ""
 	}
-	payload := wire.AppendBlobHeader(c.dst, len(value))
-	if len(value) >= LargeValue {
-		return Response{Payload: payload, Rest: &chunk.Rest{Large: value, Tail: []byte(tail)}}
-	}
+	payload := wire.AppendBlobHeader(slices.Grow(c.dst, len(value)+32), len(value))
 	return Response{Payload: append(append(payload, value...), tail...)}
 }
 

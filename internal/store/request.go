@@ -1,23 +1,20 @@
 package store
 
 import (
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Request is one request to the store. The store neither changes nor keeps its slices, except Room.
+// A Request is one request to the store. The store neither changes nor keeps its slices.
 type Request struct {
 	ClientID string
 	Username string   // the authenticated user; for Options.Authorize
 	Payload  []byte   // RESP3
 	Words    [][]byte // the words of the request, which replace Payload; nil: the words come from Payload
 
-	Timestamp []byte            // `__ts`; nil: none was sent
-	Fence     []byte            // `__ft`; nil: none was sent
-	Persist   bool              // whether `aio-persistence` is `true`
-	Room      []byte            // nil, or memory from [Room] that ends with a SET's value; the store takes ownership
-	Compared  *chunk.Comparison // nil, or a comparison of the values from [Store.Compared]
+	Timestamp []byte // `__ts`; nil: none was sent
+	Fence     []byte // `__ft`; nil: none was sent
+	Persist   bool   // whether `aio-persistence` is `true`
 }
 
 // SetProperty sets the field for a user property of the request. If a property is repeated, the

@@ -8,7 +8,7 @@ func (s *Store) Restore(key, value, version, fence []byte, expires int64, persis
 	if persist {
 		flags |= flagPersist
 	}
-	s.index.put(s.index.find(key), key, version, fence, value, expires, flags, nil)
+	s.index.put(s.index.find(key), key, version, fence, value, expires, flags)
 }
 
 // RestoreClock advances the store's clock to wall, in milliseconds since the Unix epoch, so that

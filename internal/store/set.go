@@ -1,10 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"math"
 	"time"
 
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -66,13 +66,13 @@ func (s *Store) set(c *call) Response {
 		return s.refuse(c, text)
 	}
 	r := s.index.find(c.key)
-	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Room: c.Room, Persist: c.Persist}
+	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Persist: c.Persist}
 	if opts.px > 0 {
 		w.Cause, w.Expires = CauseSetPX, s.now.Add(opts.px)
 	}
 	if r != 0 {
 		e := s.index.entry(r)
-		text, unmet := s.checkFence(c.fence, r), opts.unmet(c.Compared, e.Value(), w.Value)
+		text, unmet := s.checkFence(c.fence, r), opts.unmet(e.Value(), w.Value)
 		switch {
 		case unmet != "" && (text == "" || s.opts.Variants.ConditionBeforeFence):
 			return s.count(c, -1, unmet).with(e.Version())
@@ -94,12 +94,12 @@ func (s *Store) set(c *call) Response {
 }
 
 // unmet returns why NX or NEX prevents the SET of an existing key, or "" if neither does. old is the key's
-// present value; compared may be nil.
-func (o setOptions) unmet(compared *chunk.Comparison, old, value []byte) string {
+// present value.
+func (o setOptions) unmet(old, value []byte) string {
 	switch {
 	case o.nx:
 		return causeExists
-	case o.nex && !compared.Equal(old, value):
+	case o.nex && !bytes.Equal(old, value):
 		return causeOtherValue
 	default:
 		return ""

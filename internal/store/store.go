@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sscli/sscli/internal/chunk"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -72,10 +71,9 @@ type Store struct {
 
 // A Response is the answer to a request.
 type Response struct {
-	Payload    []byte      // the buffer passed to Do, with the reply appended
-	Rest       *chunk.Rest // the rest of the reply, after Payload; nil unless the value is large, see [LargeValue]
-	Version    []byte      // value of `__ts`; empty: there is no `__ts`
-	Properties []Property  // the user properties, in order
+	Payload    []byte     // the buffer passed to Do, with the reply appended
+	Version    []byte     // value of `__ts`; empty: there is no `__ts`
+	Properties []Property // the user properties, in order
 }
 
 // A Property is an MQTT user property.

@@ -1,5 +1,7 @@
 package store
 
+import "bytes"
+
 func (s *Store) vdel(c *call) Response {
 	r, text := s.checkDelete(c, 3)
 	switch {
@@ -10,7 +12,7 @@ func (s *Store) vdel(c *call) Response {
 	}
 	e := s.index.entry(r)
 	switch {
-	case c.Compared.Equal(e.Value(), c.words[2]):
+	case bytes.Equal(e.Value(), c.words[2]):
 		return s.deleted(c, r, CauseVDel)
 	case s.opts.Variants.MismatchVersion:
 		return s.count(c, -1, causeOtherValue).with(e.Version())

@@ -34,25 +34,6 @@ func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 	return dst
 }
 
-// RequestSize returns the size of the payload of a request in bytes.
-func RequestSize[T []byte | string](words ...T) int {
-	const ends = len("\r\n")
-	size := 1 + digits(len(words)) + ends
-	for _, w := range words {
-		size += 1 + digits(len(w)) + ends + len(w) + ends
-	}
-	return size
-}
-
-// digits returns the number of decimal digits in n, which must not be negative.
-func digits(n int) int {
-	count := 1
-	for ; n >= 10; n /= 10 {
-		count++
-	}
-	return count
-}
-
 // ParseRequest parses the payload of a request into its words, which alias the payload. It accepts only
 // a request with at least one word. The error is a *[SyntaxError].
 func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, payload) }

@@ -14,15 +14,6 @@ import (
 // equateEmpty is for slices of which nil and empty mean the same.
 var equateEmpty = cmpopts.EquateEmpty()
 
-func TestRequestSize(t *testing.T) {
-	for _, n := range []int{0, 1, 9, 10, 99, 100, 1 << 20} {
-		words := []string{"SET", "k", strings.Repeat("x", n), "PX", strings.Repeat("1", n%13)}
-		if got, want := wire.RequestSize(words...), len(wire.AppendRequest(nil, words...)); got != want {
-			t.Errorf("%d: got %d, want %d", n, got, want)
-		}
-	}
-}
-
 func TestRequestsAreArraysOfBlobsOnly(t *testing.T) {
 	tests := []struct {
 		payload   string
