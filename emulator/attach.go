@@ -346,7 +346,7 @@ func attachedClient(m mqtt.Message) (id string, consistent bool) {
 	}
 	level, rest, _ := strings.Cut(rest, "/")
 	decoded := level
-	if text, err := hex.DecodeString(level); err == nil && strings.HasPrefix(rest, "statestore/v1/") {
+	if text, err := hex.DecodeString(level); err == nil && m.ResponseTopic == wire.HexResponseTopic(string(text)) {
 		decoded = string(text)
 	}
 	if source == "" {

@@ -14,6 +14,9 @@ func (d Data) Around(commit func(write func() error) error) Data {
 	return d
 }
 
+// OwnsTopic lets a test ask whose a topic is.
+var OwnsTopic = ownsTopic
+
 // MatchRule lets a test ask one rule.
 func MatchRule(r Rule, clientID, username, key string, write bool) bool {
 	return r.allows(clientID, username, key, write)

@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"crypto/tls"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -154,7 +153,7 @@ func (rs rules) allowAll(username string) bool {
 
 // allowTopic reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
 // If a rule applies to the client's user name, the client may publish requests and subscribe to the
-// topics of its own client id. Only the store may publish below clients/: otherwise a client could
+// topics of its own client id, see ownsTopic. Only the store may publish below clients/: otherwise a client could
 // leave a retained message there, which the next client with the same id would receive. Rules do not
 // restrict topics outside clients/ and statestore/, but no filter may begin with a wildcard (assumed).
 func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
@@ -165,7 +164,7 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 		_, topic, _ = strings.Cut(rest, "/")
 	}
 	known := slices.ContainsFunc(rs, func(r Rule) bool { return r.isFor(username) })
-	first, rest, _ := strings.Cut(topic, "/")
+	first, _, _ := strings.Cut(topic, "/")
 	switch {
 	case write && topic == wire.RequestTopic:
 		return known
@@ -176,26 +175,5 @@ func (rs rules) allowTopic(clientID, username, topic string, write bool) bool {
 	case first != "clients":
 		return true
 	}
-	if own, found := strings.CutPrefix(topic, notifyTopics); found {
-		return known && strings.HasPrefix(own+"/", hexID(clientID)+"/")
-	}
-	level, rest, _ := strings.Cut(rest, "/")
-	return known && (level == hexID(clientID) || level == clientID && isPlain(clientID, rest))
+	return known && ownsTopic(clientID, topic)
 }
-
-// isPlain reports whether clients/ID/REST belongs only to the client with this id. An id with a slash
-// or a wildcard could match other clients' topics. An id in hexadecimal may be the encoded id of
-// another client, whose topics begin with clients/ENCODED-ID/statestore/.
-func isPlain(clientID, rest string) bool {
-	if strings.ContainsAny(clientID, "+#/") {
-		return false
-	}
-	other, err := hex.DecodeString(clientID)
-	first, _, _ := strings.Cut(rest, "/")
-	return err != nil || hexID(string(other)) != clientID || !slices.Contains([]string{"statestore", "+", "#"}, first)
-}
-
-// notifyTopics is the common prefix of all notification topics (protocol.md 1.1).
-const notifyTopics = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
-
-func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }

@@ -160,7 +160,8 @@ func TestRulesForTopics(t *testing.T) {
 	for filter, want := range map[string]string{
 		"clients/a/services/statestore/_any_/command/invoke/response": allowed,
 		"clients/a/#":                        allowed,
-		"clients/61/statestore/v1/x":         allowed,
+		"clients/61/statestore/v1/x":         refused,
+		hexResponse("a"):                     allowed,
 		notifyPrefix + "61/command/notify/+": allowed,
 		notifyPrefix + "62/command/notify/+": refused,
 		notifyPrefix + "+/command/notify/+":  refused,
@@ -181,7 +182,7 @@ func TestRulesForTopics(t *testing.T) {
 	plus := dial(t, s, "+")
 	plus.hello(as("ann"))
 	subscribe(plus, "clients/+/response", refused)
-	subscribe(plus, "clients/2B/response", allowed)
+	subscribe(plus, hexResponse("+"), allowed)
 	eve := dial(t, s, "eve")
 	eve.hello(as("eve"))
 	subscribe(eve, "clients/eve/response", refused)

@@ -15,6 +15,10 @@ const (
 	RequestTopic = "statestore/v1/" + storeID + "/command/invoke"
 
 	notifyPrefix = "clients/statestore/v1/" + storeID
+
+	// NotifyTopics is the beginning of all notification topics. The client id in hexadecimal follows.
+	NotifyTopics = notifyPrefix + "/"
+
 	notifySuffix = "/command/notify/"
 )
 
@@ -36,7 +40,12 @@ func ResponseTopic(clientID string) string {
 	if isTopicLabel(clientID) {
 		return "clients/" + clientID + "/services/statestore/_any_/command/invoke/response"
 	}
-	return "clients/" + hexUpper(clientID) + "/statestore/v1/" + storeID + "/command/invoke/response"
+	return HexResponseTopic(clientID)
+}
+
+// HexResponseTopic returns the topic for the replies to a client that contains the id in hexadecimal.
+func HexResponseTopic(clientID string) string {
+	return "clients/" + HexID(clientID) + "/statestore/v1/" + storeID + "/command/invoke/response"
 }
 
 // isTopicLabel reports whether s can be a topic level, by the SDKs' rule: printable ASCII without
@@ -97,12 +106,12 @@ func checkString(what, s string) error {
 
 // NotifyTopic returns the topic on which a client is notified about a key.
 func NotifyTopic(clientID, key string) string {
-	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + hexUpper(key)
+	return notifyPrefix + "/" + HexID(clientID) + notifySuffix + HexID(key)
 }
 
 // NotifyFilter returns the topic filter that matches all of a client's notifications.
 func NotifyFilter(clientID string) string {
-	return notifyPrefix + "/" + hexUpper(clientID) + notifySuffix + "+"
+	return notifyPrefix + "/" + HexID(clientID) + notifySuffix + "+"
 }
 
 // MaxNotifyKey returns the length in bytes of the longest key for which a client can be
@@ -131,4 +140,5 @@ func ParseNotifyTopic(topic string) (clientID, key string, ok bool) {
 	return string(idBytes), string(keyBytes), true
 }
 
-func hexUpper(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }
+// HexID returns a client id, or a key, as topics contain it in hexadecimal.
+func HexID(s string) string { return strings.ToUpper(hex.EncodeToString([]byte(s))) }
