@@ -344,15 +344,12 @@ func attachedClient(m mqtt.Message) (id string, consistent bool) {
 	if !ok {
 		return cmp.Or(source, m.ResponseTopic), true
 	}
-	level, rest, _ := strings.Cut(rest, "/")
+	level, _, _ := strings.Cut(rest, "/")
 	decoded := level
 	if text, err := hex.DecodeString(level); err == nil && m.ResponseTopic == wire.HexResponseTopic(string(text)) {
 		decoded = string(text)
 	}
 	if source == "" {
-		if !strings.HasSuffix(rest, "/response") {
-			decoded = level
-		}
 		return decoded, true
 	}
 	return source, source == level || source == decoded

@@ -121,7 +121,7 @@ func TestAttachedLiar(t *testing.T) {
 	ann, eve := join("a"), join("eve")
 	ann.subscribe(notifyPrefix+"61/command/notify/+", 1)
 	ann.do("KEYNOTIFY k", "+OK")
-	for _, topic := range []string{eve.responseTopic(), "clients/657665/statestore/v1/x/response", "$SYS/broker/version"} {
+	for _, topic := range []string{eve.responseTopic(), hexResponse("eve"), "$SYS/broker/version"} {
 		lie := eve.publication("KEYNOTIFY", "k", "STOP")
 		lie.Properties.User = append(lie.Properties.User, packets.User{Key: wire.PropSource, Value: "a"})
 		lie.Properties.ResponseTopic = topic
@@ -134,7 +134,7 @@ func TestAttachedLiar(t *testing.T) {
 		t.Errorf("%d requests were ignored, want 3", n)
 	}
 	for topic, source := range map[string]string{
-		"clients/ann/response": "ann", "clients/616E6E/statestore/v1/x/response": "ann", "replies/of/anybody": "ann",
+		"clients/ann/response": "ann", hexResponse("ann"): "ann", "replies/of/anybody": "ann",
 	} {
 		honest := eve.publication("GET", "nothing")
 		honest.Properties.User = append(honest.Properties.User, packets.User{Key: wire.PropSource, Value: source})

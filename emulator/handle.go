@@ -183,6 +183,10 @@ func (s *Server) process(r *request) {
 		r.acknowledgeLast()
 		return
 	}
+	if s.loginEnded(r.client) {
+		s.observeIgnored(r.Request, "its client's token had expired")
+		return
+	}
 	if !r.client.Connected() && strings.EqualFold(word(r.Payload, 0), wire.VerbKeyNotify) {
 		return // the registration would have ended with the connection
 	}

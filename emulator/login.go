@@ -101,16 +101,34 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: login.User}
 }
 
+// A loginEnd is the time when a client's token expires, and the timer that then ends the connection. It
+// is the Value of the client.
+type loginEnd struct {
+	at  time.Time
+	cut *broker.Timer
+}
+
 // expireLogin sets the time when a client's token expires. At that time the server closes the connection
 // without a DISCONNECT (protocol.md 7.2). The zero time means never. expireLogin requires the broker's lock.
 func (s *Server) expireLogin(c *broker.Client, at time.Time) {
-	if cut, ok := c.Value.(*broker.Timer); ok {
-		s.broker.Cancel(cut)
-	}
+	s.keepLogin(c)
 	c.Value = nil
 	if !at.IsZero() {
-		c.Value = s.broker.At(at, c.Cut)
+		c.Value = &loginEnd{at, s.broker.At(at, c.Cut)}
 	}
+}
+
+// keepLogin stops the timer that ends a client's connection.
+func (s *Server) keepLogin(c *broker.Client) {
+	if end, ok := c.Value.(*loginEnd); ok {
+		s.broker.Cancel(end.cut)
+	}
+}
+
+// loginEnded reports whether a client's token has expired.
+func (s *Server) loginEnded(c *broker.Client) bool {
+	end, ok := c.Value.(*loginEnd)
+	return ok && !s.now().Before(end.at)
 }
 
 func (s *Server) refused(c *broker.Client, v broker.Verdict) {
@@ -126,7 +144,7 @@ func (s *Server) disconnected(c *broker.Client) {
 	if release := s.store.Disconnect(c.ID); release != nil {
 		s.broker.Later(release)
 	}
-	s.expireLogin(c, time.Time{})
+	s.keepLogin(c)
 }
 
 // mayReplyTo reports whether the store may publish a client's replies to a topic. Topics that begin

@@ -319,10 +319,11 @@ func (s *Server) listenRedis() error {
 	case s.opts.CheckLogin != nil:
 		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName
 	case s.opts.VerifyToken != nil:
-		o.Login = func(_ string, token []byte) (string, bool) {
+		o.Login = func(_ string, token []byte) (string, time.Time, bool) {
 			login, err := s.opts.VerifyToken(token, s.Now())
-			return login.User, err == nil
+			return login.User, login.Expires, err == nil
 		}
+		o.At = s.at
 	default:
 		o.Identify = redis.CommonName
 	}
@@ -340,11 +341,25 @@ func (s *Server) listenRedis() error {
 
 // namedLogin returns a login function that calls check with the user name and the password, and returns
 // the user name and the result of check. If check is nil, namedLogin returns nil.
-func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, bool) {
+func namedLogin(check func(string, []byte) bool) func(string, []byte) (string, time.Time, bool) {
 	if check == nil {
 		return nil
 	}
-	return func(user string, password []byte) (string, bool) { return user, check(user, password) }
+	return func(user string, password []byte) (string, time.Time, bool) {
+		return user, time.Time{}, check(user, password)
+	}
+}
+
+// at calls do, with the broker locked, at a time on the store's clock, unless cancel is called first.
+func (s *Server) at(t time.Time, do func()) (cancel func()) {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	timer := s.broker.At(t, do)
+	return func() {
+		s.broker.Lock()
+		defer s.broker.Unlock()
+		s.broker.Cancel(timer)
+	}
 }
 
 // RedisURL returns the URL for Redis clients on this machine, or "" if there is no Redis port.

@@ -283,6 +283,8 @@ func TestRedisRights(t *testing.T) {
 	exact.Do(t, "SUBSCRIBE", "__keyspace@0__:secret")
 	ann.Expect(t, "*0\r\n", "PUBSUB", "CHANNELS")
 	root.Expect(t, "*1\r\n$21\r\n__keyspace@0__:secret\r\n", "PUBSUB", "CHANNELS")
+	ann.Expect(t, "*2\r\n$21\r\n__keyspace@0__:secret\r\n:0\r\n", "PUBSUB", "NUMSUB", "__keyspace@0__:secret")
+	root.Expect(t, "*2\r\n$21\r\n__keyspace@0__:secret\r\n:1\r\n", "PUBSUB", "NUMSUB", "__keyspace@0__:secret")
 	root.Expect(t, "+OK\r\n", "SET", "secret", "1")
 	root.Expect(t, "+OK\r\n", "SET", "a", "1")
 	for _, want := range []string{"*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$16\r\n__keyspace@0__:a\r\n$3\r\nset\r\n", "*4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$18\r\n__keyevent@0__:set\r\n$1\r\na\r\n"} {

@@ -92,6 +92,9 @@ func (v *Verifier) Verify(token []byte, now time.Time) (Login, error) {
 	}
 	var claims jwt.RegisteredClaims
 	_, err := jwt.NewParser(options...).ParseWithClaims(string(token), &claims, func(t *jwt.Token) (any, error) {
+		if critical, ok := t.Header["crit"]; ok { // RFC 7515, 4.1.11
+			return nil, fmt.Errorf("the token has critical header parameters that are not known: %.64q", fmt.Sprint(critical))
+		}
 		id, _ := t.Header["kid"].(string)
 		return v.Key(id)
 	})

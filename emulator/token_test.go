@@ -1,6 +1,7 @@
 package emulator_test
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -14,8 +15,11 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/golang-jwt/jwt/v5"
+	"github.com/gorilla/websocket"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
 const account = "system:serviceaccount:default:sscli"
@@ -167,4 +171,74 @@ func TestTokenEnds(t *testing.T) {
 	two.ended()
 	s.FastForward(2 * time.Hour)
 	await(t, s, func(st emulator.State) bool { return st.Connections == 0 })
+}
+
+// TestTokenEndsEverywhere: with its token, everything ends that a client opened: its connection, also
+// if the client only listens, on every port, and what it had asked for and was not carried out yet.
+func TestTokenEndsEverywhere(t *testing.T) {
+	i := newIssuer(t)
+	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Redis: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
+	token := issue(t, i, s.Now(), time.Minute)
+	login := func() *redistest.Client {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		c.Expect(t, "+OK\r\n", "AUTH", token)
+		return c
+	}
+	idle, queued, subscribed, out, renewed := login(), login(), login(), login(), login()
+	queued.Expect(t, "+OK\r\n", "MULTI")
+	queued.Expect(t, "+QUEUED\r\n", "SET", "late", "v")
+	subscribed.Do(t, "SUBSCRIBE", "news")
+	out.Expect(t, "+RESET\r\n", "RESET")
+	renewed.Expect(t, "+OK\r\n", "AUTH", issue(t, i, s.Now(), time.Hour))
+
+	ws, _, err := (&websocket.Dialer{Subprotocols: []string{"mqtt"}}).DialContext(t.Context(), s.WebSocketURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := &client{t: t, conn: ws.NetConn(), id: "web"}
+	var packet bytes.Buffer
+	hello := &packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: "web", CleanStart: true, Properties: &packets.Properties{}}
+	withToken(token)(hello)
+	if _, err := hello.WriteTo(&packet); err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.WriteMessage(websocket.BinaryMessage, packet.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if _, p, err := ws.ReadMessage(); err != nil || p[3] != 0 {
+		t.Fatalf("CONNACK % x, %v", p, err)
+	}
+
+	mqtt := connect(t, s, "mqtt", withToken(token))
+	mqtt.send(mqtt.publication("SET", "late", "v"))
+	mqtt.expect("PUBACK 0x00") // the request waits for the latency of the server
+	s.FastForward(59 * time.Second)
+	idle.Expect(t, "+PONG\r\n", "PING")
+	s.FastForward(2 * time.Second)
+	idle.Closed(t)
+	queued.Closed(t)
+	subscribed.Closed(t)
+	web.ended()
+	mqtt.ended()
+	out.Expect(t, "-NOAUTH Authentication required.\r\n", "PING")
+	s.FastForward(5 * time.Minute)
+	renewed.Expect(t, ":0\r\n", "EXISTS", "late")
+}
+
+// TestCriticalHeader: a token with a header parameter that must be understood and is not, is refused.
+func TestCriticalHeader(t *testing.T) {
+	i := newIssuer(t)
+	now := time.Now()
+	for _, crit := range []any{[]string{"exp"}, []string{}, "exp", nil} {
+		claims := jwt.RegisteredClaims{Subject: "a", Audience: jwt.ClaimStrings{i.Audience}, ExpiresAt: jwt.NewNumericDate(now.Add(time.Hour))}
+		token := jwt.NewWithClaims(jwt.SigningMethodES256, claims)
+		token.Header["crit"] = crit
+		signed, err := token.SignedString(i.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := i.Verify([]byte(signed), now); err == nil || !strings.Contains(err.Error(), "critical") {
+			t.Errorf("crit %v: %v", crit, err)
+		}
+	}
 }

@@ -67,13 +67,15 @@ func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 	for _, name := range args[2:] {
 		c.bulk(name)
 		n := int64(0)
-		c.s.mu.Lock()
-		for _, sub := range r.subscribers[string(name)] {
-			if !sub.out.closed.Load() {
-				n++
+		if key, _, _ := cutChannel(name); key == nil || c.mayRead(key) {
+			c.s.mu.Lock()
+			for _, sub := range r.subscribers[string(name)] {
+				if !sub.out.closed.Load() {
+					n++
+				}
 			}
+			c.s.mu.Unlock()
 		}
-		c.s.mu.Unlock()
 		c.integer(n)
 		if !c.sendPart() {
 			return net.ErrClosed

@@ -72,6 +72,7 @@ type conn struct {
 	op      [1]Op  // reused by doInPlace
 	version []byte // version in the latest reply of a remote store, for Options.Observe
 
+	cancelEnd func() // cancels the end of the login; nil: the login does not end
 	ticket    *admission.Ticket
 	input     charge // memory charged to an authenticated client, see chargeInput
 	nameBytes int    // estimated memory of the subscriptions and watched keys, in bytes

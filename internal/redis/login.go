@@ -55,6 +55,7 @@ func (c *conn) identify() {
 // logged in.
 func (c *conn) logout() {
 	c.setUser(c.certified, c.s.opts.Login == nil || c.certified != "")
+	c.endLoginAt(time.Time{})
 }
 
 func (c *conn) setUser(user string, authenticated bool) {
@@ -63,6 +64,23 @@ func (c *conn) setUser(user string, authenticated bool) {
 	c.s.mu.Unlock()
 	if authenticated {
 		c.ticket.LoggedIn()
+	}
+}
+
+// endLoginAt makes the connection end when a login ends. The zero time means that it does not.
+func (c *conn) endLoginAt(t time.Time) {
+	c.unlock()
+	if c.cancelEnd != nil {
+		c.cancelEnd()
+		c.cancelEnd = nil
+	}
+	if !t.IsZero() {
+		c.cancelEnd = c.s.opts.At(t, func() {
+			c.s.running.Go(func() { // close may block; the connection's own goroutine has not ended: it would have canceled
+				c.s.log.Info("closing a client whose login has ended", "client", c.who.ID)
+				c.close()
+			})
+		})
 	}
 }
 
@@ -81,15 +99,16 @@ func (c *conn) login(user, password []byte) error {
 		return errLoginInside // a login takes time, and the Local is locked
 	}
 	c.unlock()
-	as, name := "", string(user)
+	as, name, until := "", string(user), time.Time{}
 	secret := bytes.Clone(password)
 	err := c.s.logins.Check(address(c.nc.RemoteAddr()), func() (ok bool) {
-		as, ok = c.s.opts.Login(name, secret)
+		as, until, ok = c.s.opts.Login(name, secret)
 		return ok && (c.onlyUser == "" || as == c.onlyUser)
 	})
 	switch err {
 	case nil:
 		c.setUser(as, true)
+		c.endLoginAt(until)
 		return nil
 	case admission.ErrBusy:
 		return err

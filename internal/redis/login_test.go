@@ -48,8 +48,8 @@ func inBubble(t *testing.T, o Options, test func(t *testing.T, s *Server)) {
 	})
 }
 
-func onlyAnn(user string, password []byte) (string, bool) {
-	return user, user == "ann" && string(password) == "a"
+func onlyAnn(user string, password []byte) (string, time.Time, bool) {
+	return user, time.Time{}, user == "ann" && string(password) == "a"
 }
 
 // TestLoginTimeout: a connection without a login ends after 30 s, and one with a login stays.
@@ -193,7 +193,9 @@ func TestContradictedCertificate(t *testing.T) {
 	t.Parallel()
 	const refused = "-WRONGPASS invalid username-password pair or user is disabled."
 	bob := func(net.Conn) string { return "bob" }
-	users := func(user string, password []byte) (string, bool) { return user, string(password) == "a" }
+	users := func(user string, password []byte) (string, time.Time, bool) {
+		return user, time.Time{}, string(password) == "a"
+	}
 	for name, o := range map[string]Options{
 		"with passwords":    {Login: users, Identify: bob},
 		"without passwords": {Identify: bob},

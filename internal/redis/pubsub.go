@@ -399,10 +399,10 @@ func pubsubCommands() []*command {
 		{name: "publish", arity: 3, flags: flags | fast, run: runPublish, since: "2.0.0", args: "channel:string message:string", summary: "Post a message to a channel"},
 		{name: "pubsub", arity: -2, since: "2.8.0", summary: "A container for Pub/Sub commands", subs: []*command{
 			{name: "channels", arity: -2, flags: flags | usesStore, run: listChannels(ofChannels), since: "2.8.0", args: "[pattern:pattern]", summary: "List active channels"},
-			{name: "numsub", arity: -2, flags: flags, run: countSubscribers(ofChannels), since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
+			{name: "numsub", arity: -2, flags: flags | usesStore, run: countSubscribers(ofChannels), since: "2.8.0", args: "[channel:string...]", summary: "Get the count of subscribers for channels"},
 			{name: "numpat", arity: 2, flags: flags, run: runPubSubNumPat, since: "2.8.0", summary: "Get the count of unique patterns pattern subscriptions"},
 			{name: "shardchannels", arity: -2, flags: flags | usesStore, run: listChannels(ofShards), since: "7.0.0", args: "[pattern:pattern]", summary: "List active shard channels"},
-			{name: "shardnumsub", arity: -2, flags: flags, run: countSubscribers(ofShards), since: "7.0.0", args: "[shardchannel:string...]", summary: "Get the count of subscribers for shard channels"},
+			{name: "shardnumsub", arity: -2, flags: flags | usesStore, run: countSubscribers(ofShards), since: "7.0.0", args: "[shardchannel:string...]", summary: "Get the count of subscribers for shard channels"},
 			help("pubsub"),
 		}},
 	}

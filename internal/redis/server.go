@@ -29,8 +29,12 @@ type Options struct {
 	Notify string
 
 	// Login checks the user and the password of AUTH and HELLO, and returns the user that the client is
-	// then logged in as. user is "default" if the client sends only a password. Nil: no login is needed.
-	Login func(user string, password []byte) (as string, ok bool)
+	// then logged in as, and until when; the zero time means forever. The server closes the connection at
+	// that time. user is "default" if the client sends only a password. Nil: no login is needed.
+	Login func(user string, password []byte) (as string, until time.Time, ok bool)
+	// At calls do at a time on the store's clock, unless cancel is called first. do does not block. The
+	// server calls At and cancel while the Local is not locked. Required if Login returns times.
+	At func(t time.Time, do func()) (cancel func())
 	// Identify returns the user that the connection itself authenticates, for example with a client
 	// certificate, or an empty string. A client with such a certificate need not log in, and cannot
 	// log in as another user. Nil: no connection authenticates a user.
@@ -235,6 +239,7 @@ func (c *conn) endWithoutLogin() {
 
 // leave releases the resources of a connection that has ended.
 func (s *Server) leave(c *conn) {
+	c.endLoginAt(time.Time{})
 	c.ticket.Leave()
 	c.input.set(0)
 	s.opts.Reserve(-connectionCost)

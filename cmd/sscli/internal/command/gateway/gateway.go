@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,7 +107,9 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 		if err != nil {
 			return listen, o, nil, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		o.Login = func(user string, password []byte) (string, bool) { return user, users.Check(user, password) }
+		o.Login = func(user string, password []byte) (string, time.Time, bool) {
+			return user, time.Time{}, users.Check(user, password)
+		}
 	}
 	if tlsConfig, err = f.tls(); err != nil {
 		return listen, o, nil, err
