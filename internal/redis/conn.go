@@ -158,6 +158,9 @@ func (c *conn) runAll() error {
 		switch {
 		case err == errIncomplete || c.last || c.out.closed.Load():
 			return nil
+		case err == errNotRedis:
+			c.s.log.Warn("closing a connection that speaks another protocol", "client", c.who.ID)
+			return err
 		case err != nil:
 			c.awaitPipeline()
 			c.mark = len(c.w)

@@ -137,7 +137,7 @@ func runIncrByFloat(c *conn, args [][]byte) error {
 // bit, and the bit's mask in that byte. Offset 0 is the most significant bit of the first byte.
 func parseBitOffset(arg []byte) (at int, mask byte, err error) {
 	n, ok := parseInt(arg)
-	if !ok || n < 0 || n/8 >= maxBulk {
+	if !ok || n < 0 || n >= 1<<32 {
 		return 0, 0, &Error{Text: "bit offset is not an integer or out of range"}
 	}
 	return int(n / 8), 0x80 >> (n % 8), nil
@@ -170,6 +170,9 @@ func runSetBit(c *conn, args [][]byte) error {
 		return err
 	}
 	was := bitAt(old.Entry.Value, at, mask)
+	if at >= maxBulk {
+		return errTooLong
+	}
 	if at >= len(old.Entry.Value) || was != on {
 		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
 			return err

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -69,4 +70,21 @@ func TestRefusedEdits(t *testing.T) {
 		c.Expect(t, "-ERR the quota has been exceeded\r\n", words...)
 	}
 	c.Expect(t, ":0\r\n", "EXISTS", "k")
+}
+
+// TestLongestValues: no value is stored that MQTT could not deliver.
+func TestLongestValues(t *testing.T) {
+	_, c := start(t, emulator.Options{})
+	const tooLong = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n"
+	c.Expect(t, tooLong, "SETRANGE", "r", "267386880", "x")
+	c.Expect(t, tooLong, "SETBIT", "r", "2139095040", "1")
+	c.Expect(t, ":0\r\n", "GETBIT", "r", "4294967295")
+	c.Expect(t, "-ERR bit offset is not an integer or out of range\r\n", "GETBIT", "r", "4294967296")
+	c.Expect(t, ":0\r\n", "EXISTS", "r")
+	if _, err := io.WriteString(c.Conn, "*3\r\n$3\r\nSET\r\n$1\r\nr\r\n$267386881\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(c.Closed(t)); got != "-ERR Protocol error: invalid bulk length\r\n" {
+		t.Errorf("%q", got)
+	}
 }

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Limits on requests, checked before memory is allocated. Redis has the same limits, except maxUnread
-// and maxArgs.
+// Limits on requests, checked before memory is allocated. Redis has the same limits, except maxBulk,
+// maxUnread and maxArgs.
 const (
 	maxInline = 64 << 10  // bytes of a line
-	maxBulk   = 512 << 20 // bytes of an argument
+	maxBulk   = 255 << 20 // bytes of an argument or a value; MQTT can deliver a value of this size
 	maxUnread = 1 << 30   // bytes of a request that is not complete
 	maxArgs   = maxUnread / minArg
 	minArg    = 6 // bytes of an empty argument in a request
@@ -219,19 +219,33 @@ func (r *requestReader) arguments() ([][]byte, error) {
 	return r.args[from:], nil
 }
 
+// errNotRedis means that the client speaks another protocol. The server closes the connection without a
+// reply, because the bytes may hide commands. For example, a malicious page or server can choose bytes that
+// a browser or a TLS client then sends to this port.
+var errNotRedis = errors.New("the client speaks another protocol")
+
 // inline parses a request that is a line of words, which may be quoted, as typed into telnet.
 func (r *requestReader) inline() ([][]byte, error) {
 	rest := r.buf[r.begin:r.end]
 	i := bytes.IndexByte(rest, '\n')
 	switch {
+	case rest[0] > '~' || rest[0] != '\n' && isControl(rune(rest[0])), i > 0 && bytes.ContainsFunc(rest[:i], isControl):
+		return nil, errNotRedis
 	case i < 0 && len(rest) > maxInline:
 		return nil, protocolError("too big inline request")
 	case i < 0:
 		return nil, errIncomplete
 	}
 	r.begin, r.size = r.begin+i+1, i+1
-	return splitWords(bytes.TrimSuffix(rest[:i], []byte("\r")))
+	words, err := splitWords(bytes.TrimSuffix(rest[:i], []byte("\r")))
+	if len(words) == 3 && bytes.HasPrefix(words[2], []byte("HTTP/")) {
+		return nil, errNotRedis
+	}
+	return words, err
 }
+
+// isControl reports whether a character is a control character that no line of words has.
+func isControl(c rune) bool { return c < ' ' && c != '\t' && c != '\r' || c == 0x7f }
 
 // splitWords splits a line into words as Redis does: between double quotes, \n \r \t \b \a \xHH
 // and \" are escapes as in C; between single quotes only \' is an escape.

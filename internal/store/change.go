@@ -57,6 +57,8 @@ func (s *Store) Apply(w Write) (refusal string) {
 		return wire.TextEmptyKey
 	case len(w.Key) > maxKey:
 		return textLongKey
+	case len(w.Value) > maxValue:
+		return textLongValue
 	case !s.Allowed(w.ClientID, w.Username, w.Key, true):
 		return wire.TextNotAuthorized
 	}

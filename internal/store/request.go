@@ -82,6 +82,12 @@ const maxKey = 65_535
 
 const textLongKey = "the key is longer than 65535 bytes"
 
+// maxValue is the maximum length of a value, in bytes. A reply or notification with such a value, the longest
+// topic and the longest correlation data fits in an MQTT packet.
+const maxValue = 255 << 20
+
+const textLongValue = "the value is longer than 255 MiB"
+
 // check parses and checks the key, the timestamp and the fencing token, in the order that the comment of
 // [Store.Do] states. It ignores the fencing token unless write is set.
 func (s *Store) check(c *call, write, needTimestamp bool) string {

@@ -65,6 +65,9 @@ func (s *Store) set(c *call) Response {
 	if text := s.check(c, true, true); text != "" {
 		return s.refuse(c, text)
 	}
+	if len(c.words[2]) > maxValue {
+		return s.refuse(c, textLongValue)
+	}
 	r := s.index.find(c.key)
 	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Persist: c.Persist}
 	if opts.px > 0 {
