@@ -75,8 +75,9 @@ internal/wire
 client               internal/files internal/idtable internal/mqtt internal/wait internal/wire
 internal/admission
 internal/glob
+internal/shrinkmap
 internal/neterr
-internal/broker      internal/socket internal/admission
+internal/broker      internal/socket internal/admission internal/shrinkmap
 internal/disk        internal/files
 internal/observe
 internal/redis       internal/socket internal/admission internal/chunk internal/glob internal/observe
@@ -206,6 +207,7 @@ func TestArrows(t *testing.T) {
 // TestLayers holds the packages to what they may know of the world.
 func TestLayers(t *testing.T) {
 	const (
+		shrink   = module + "/internal/shrinkmap"
 		cmd      = module + "/cmd/sscli"
 		client   = module + "/client"
 		wire     = module + "/internal/wire"
@@ -269,9 +271,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) }},
 		{"observe stands on the standard library alone", func(p string) bool { return p == observe }, all,
 			func(i string) bool { return !isStd(i) }},
-		{"redis stands on the standard library, admission, glob, observe and socket", func(p string) bool { return p == redis }, all,
+		{"redis stands on the standard library, admission, glob, observe, socket and shrinkmap", func(p string) bool { return p == redis }, all,
 			func(i string) bool {
-				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket
+				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket && i != shrink
 			}},
 		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool {
@@ -281,9 +283,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return !isStd(i) && i != files && !under(i, bbolt) }},
 		{"bbolt is disk's", func(p string) bool { return own(p) && p != disk }, direct,
 			func(i string) bool { return under(i, bbolt) }},
-		{"broker stands on the standard library, admission, socket, btree and websocket", func(p string) bool { return p == broker }, direct,
+		{"broker stands on the standard library, admission, socket, shrinkmap, btree and websocket", func(p string) bool { return p == broker }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != admit && i != socket && i != btree && i != websocket
+				return !isStd(i) && i != admit && i != socket && i != shrink && i != btree && i != websocket
 			}},
 		{"policy knows neither network nor flags", func(p string) bool { return p == module+"/internal/policy" }, all,
 			func(i string) bool { return under(i, "net") || flags(i) }},

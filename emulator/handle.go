@@ -91,6 +91,9 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	s.request.read(c, p)
 	s.request.action = action
 	s.admit(&s.request, p.Expiry)
+	if len(p.Payload) > maxReused {
+		s.request = request{} // its slices keep the packet in memory
+	}
 	return broker.Later
 }
 
@@ -351,9 +354,11 @@ func appendProperties(dst []byte, contentType string, correlation []byte, user [
 	return dst
 }
 
+// maxReused is the size of the largest buffer that the next request reuses, in bytes.
+const maxReused = 64 << 10
+
 // reusable returns buf for reuse by the next request, or nil if buf has become large.
 func reusable(buf []byte) []byte {
-	const maxReused = 64 << 10
 	if cap(buf) > maxReused {
 		return nil
 	}

@@ -57,8 +57,8 @@ func (c *Client) handleAck(kind byte, body []byte) *Error {
 		return violation("an acknowledgement that does not fit the QoS of the message")
 	case kind == typePubrec && code < UnspecifiedError:
 		d.state = released // [MQTT-4.3.3-4]
-		s.b.charge(-s.release(d.msg))
-		d.msg = nil
+		s.discharge(d)
+		d.msg, d.ids = nil, nil
 		c.ack(typePubrel, id, Success)
 		return nil
 	}

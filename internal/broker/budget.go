@@ -8,11 +8,13 @@ const (
 	connectionOverhead   = 12 << 10 // per client that has logged in, with the first read buffer
 	tlsOverhead          = 32 << 10 // per TLS connection, with the buffer for a record of 16 KiB
 	webSocketOverhead    = 12 << 10
-	sessionOverhead      = 1000
+	sessionOverhead      = 650 // with the map of its subscriptions
 	subscriptionOverhead = 200
-	levelOverhead        = 350 // per level of a filter or retained topic
-	deliveryOverhead     = 64
+	groupOverhead        = 300
 	receivedOverhead     = 16 // per identifier in session.received
+	timerOverhead        = 150
+	outgoingAliasCost    = 80 // per Topic Alias of the broker, in addition to its topic
+	incomingAliasCost    = 60 // per Topic Alias of the client, in addition to its topic
 )
 
 // charge adds n bytes to the memory in use; n may be negative.
@@ -36,46 +38,61 @@ func (b *Broker) Reserve(bytes int) bool {
 	return true
 }
 
-// charge charges a delivery in inflight or pending. Its message is charged once, however many
-// sessions keep it.
+// cost returns the estimated memory of a session without subscriptions and messages, in bytes.
+func (s *session) cost() int { return sessionOverhead + len(s.id) + len(s.user) }
+
+// charge charges the message and the identifiers of a delivery in inflight or pending. Each is charged
+// once, however many deliveries hold it.
 func (s *session) charge(d *delivery) {
-	n := deliveryOverhead
 	if m := d.msg; m != nil {
-		if m.holders == 0 {
-			n += m.cost()
+		if m.holders++; m.holders == 1 {
+			s.b.charge(m.cost())
 		}
-		m.holders++
 		s.held += m.cost()
 	}
-	s.b.charge(n)
+	if l := d.ids; l != nil {
+		if l.holders++; l.holders == 1 {
+			s.b.charge(l.cost())
+		}
+		s.held += l.cost()
+	}
 }
 
+// discharge undoes charge.
 func (s *session) discharge(d *delivery) {
-	s.b.charge(-deliveryOverhead - s.release(d.msg))
+	if m := d.msg; m != nil {
+		if m.holders--; m.holders == 0 {
+			s.b.charge(-m.cost())
+		}
+		s.held -= m.cost()
+	}
+	if l := d.ids; l != nil {
+		if l.holders--; l.holders == 0 {
+			s.b.charge(-l.cost())
+		}
+		s.held -= l.cost()
+	}
 }
 
-// release ends the session's hold on m, which may be nil. It returns how many bytes to discharge:
-// the message's cost if no other session holds the message, otherwise 0.
-func (s *session) release(m *message) int {
-	if m == nil {
-		return 0
+// chargePlaces charges the memory of inflight and pending themselves, after one of them has changed.
+func (s *session) chargePlaces() {
+	if places := s.inflight.cost() + s.pending.cost(); places != s.places {
+		s.b.charge(places - s.places)
+		s.places = places
 	}
-	s.held -= m.cost()
-	if m.holders--; m.holders > 0 {
-		return 0
-	}
-	return m.cost()
 }
 
 func (s *session) enqueue(d delivery) {
 	d.msg = d.msg.keep()
 	s.charge(&d)
 	s.pending.push(d)
+	s.chargePlaces()
 }
 
 func (s *session) dequeue() delivery {
 	d := s.pending.pop()
 	s.discharge(&d)
+	s.chargePlaces()
 	return d
 }
 
@@ -88,13 +105,16 @@ func (s *session) prune(wanted func(*delivery) bool) {
 		}
 		return keep
 	})
+	s.chargePlaces()
 }
 
 // finish removes a delivery from inflight. It reports whether the delivery was sent on this
 // connection.
-func (s *session) finish(place uint64) bool {
+func (s *session) finish(place uint64) (sent bool) {
 	s.discharge(s.inflight.at(place))
-	return s.inflight.finish(place)
+	sent = s.inflight.finish(place)
+	s.chargePlaces()
+	return sent
 }
 
 // setWill replaces the session's will; nil: none.
@@ -112,7 +132,7 @@ func (s *session) setWill(w *will) {
 func (c *Client) outstanding() int {
 	n := c.queued
 	if s := c.session; s != nil {
-		n += s.held + deliveryOverhead*(s.pending.len()+s.inflight.count)
+		n += s.held + s.places
 	}
 	return n
 }

@@ -42,7 +42,7 @@ func TestBudget(t *testing.T) {
 
 	t.Run("sessions", func(t *testing.T) {
 		s := startSmall(t)
-		if n := exhaust(t, func(i int) bool { return hello(s, i) == 0x97 }); n > most/1000 {
+		if n := exhaust(t, func(i int) bool { return hello(s, i) == 0x97 }); n > most/650 {
 			t.Errorf("%d sessions", n)
 		}
 		if code := hello(s, 0); code != 0 {

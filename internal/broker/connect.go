@@ -181,7 +181,7 @@ func (c *Client) openSession(v Verdict) *Error {
 	}
 	s := b.sessions[c.ID]
 	if s == nil {
-		cost += sessionOverhead + len(c.ID)
+		cost += sessionOverhead + len(c.ID) + len(c.Username)
 	} else {
 		cost -= b.opts.MaxBytes / resumeShare
 	}

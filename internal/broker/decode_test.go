@@ -305,7 +305,7 @@ func FuzzFilters(f *testing.F) {
 		}
 		retained.find(topic, true).retained = nil
 		retained.find(topic, true).prune()
-		if len(retained.children) > 0 {
+		if len(retained.children.M) > 0 {
 			t.Errorf("%q leaves nodes", topic)
 		}
 	})
@@ -346,7 +346,7 @@ func FuzzInflight(f *testing.F) {
 		var order []uint16
 		for i, op := range ops {
 			if op%2 == 0 && !w.full() {
-				_, id := w.add(&delivery{ids: []int{i}})
+				_, id := w.add(&delivery{ids: &identifierList{ids: []uint32{uint32(i)}}})
 				if _, taken := model[id]; taken || id == 0 {
 					t.Fatalf("packet id %d is given again", id)
 				}
@@ -361,7 +361,7 @@ func FuzzInflight(f *testing.F) {
 			id := order[n]
 			order = append(order[:n], order[n+1:]...)
 			place, found := w.find(id)
-			if !found || w.at(place).ids[0] != model[id] {
+			if !found || w.at(place).ids.ids[0] != uint32(model[id]) {
 				t.Fatalf("packet id %d: %t", id, found)
 			}
 			w.finish(place)
@@ -386,7 +386,7 @@ func TestInflightWithGaps(t *testing.T) {
 		if w.full() {
 			t.Fatalf("inflight is full with %d deliveries", w.count)
 		}
-		_, id := w.add(&delivery{ids: []int{i}})
+		_, id := w.add(&delivery{ids: &identifierList{ids: []uint32{uint32(i)}}})
 		if _, taken := stuck[id]; taken || id == 0 {
 			t.Fatalf("packet id %d is given again", id)
 		}
@@ -395,13 +395,13 @@ func TestInflightWithGaps(t *testing.T) {
 			continue
 		}
 		place, found := w.find(id)
-		if !found || w.at(place).ids[0] != i {
+		if !found || w.at(place).ids.ids[0] != uint32(i) {
 			t.Fatalf("packet id %d is not found", id)
 		}
 		w.finish(place)
 	}
 	for id, i := range stuck {
-		if place, found := w.find(id); !found || w.at(place).ids[0] != i {
+		if place, found := w.find(id); !found || w.at(place).ids.ids[0] != uint32(i) {
 			t.Errorf("packet id %d: %t", id, found)
 		} else {
 			w.finish(place)

@@ -56,6 +56,9 @@ func (w *inflight) trim() {
 		w.lo++
 	}
 	w.again = max(w.again, w.lo)
+	if w.lo == w.hi && len(w.ring) > keptPlaces {
+		w.ring = nil
+	}
 }
 
 // add adds a copy of a delivery, and returns the copy and its packet identifier. full must have
@@ -87,10 +90,15 @@ func (w *inflight) finish(place uint64) bool {
 	return wasSent
 }
 
+// cost returns the memory of the ring, in bytes. It has a place for each identifier since the first
+// unfinished delivery, however many of those deliveries are finished.
+func (w *inflight) cost() int { return len(w.ring) * deliverySize }
+
 // A queue holds the deliveries that have not been sent yet, in order.
 type queue struct {
-	deliveries []delivery
-	soonest    time.Time // earliest expiry, possibly of a removed message; zero: no message expires
+	deliveries []delivery // the first ones have been removed
+	removed    int        // how many
+	soonest    time.Time  // earliest expiry, possibly of a removed message; zero: no message expires
 }
 
 // mayHaveExpired reports whether a message may have expired since filter was last called.
@@ -98,19 +106,36 @@ func (q *queue) mayHaveExpired(now time.Time) bool {
 	return !q.soonest.IsZero() && !now.Before(q.soonest)
 }
 
-func (q *queue) len() int { return len(q.deliveries) }
+func (q *queue) len() int { return len(q.deliveries) - q.removed }
+
+// cost returns the memory of the queue, in bytes.
+func (q *queue) cost() int { return cap(q.deliveries) * deliverySize }
+
+// keptPlaces is the number of places that an empty queue or inflight keeps.
+const keptPlaces = 16
 
 func (q *queue) push(d delivery) {
 	if at := d.msg.expires; !at.IsZero() && (q.soonest.IsZero() || at.Before(q.soonest)) {
 		q.soonest = at
 	}
+	if n := len(q.deliveries); n == cap(q.deliveries) && q.removed > n/2 {
+		kept := copy(q.deliveries, q.deliveries[q.removed:])
+		clear(q.deliveries[kept:])
+		q.deliveries, q.removed = q.deliveries[:kept], 0
+	}
 	q.deliveries = append(q.deliveries, d)
 }
 
 func (q *queue) pop() delivery {
-	d := q.deliveries[0]
-	q.deliveries[0] = delivery{} // for the garbage collector
-	q.deliveries = q.deliveries[1:]
+	d := q.deliveries[q.removed]
+	q.deliveries[q.removed] = delivery{} // for the garbage collector
+	q.removed++
+	if q.len() == 0 {
+		q.deliveries, q.removed = q.deliveries[:0], 0
+		if cap(q.deliveries) > keptPlaces {
+			q.deliveries = nil
+		}
+	}
 	return d
 }
 

@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"time"
+	"unsafe"
 )
 
 // A message is a published message. Its byte slices may refer to the publisher's packet.
@@ -49,13 +50,30 @@ func (m *message) remaining(now time.Time) uint32 {
 
 // A delivery is a message on its way to one session.
 type delivery struct {
-	msg       *message // nil: sent, and no longer needed
-	ids       []int    // subscription identifiers
-	group     *group   // nil: not for a shared subscription
+	msg       *message        // nil: sent, and no longer needed
+	ids       *identifierList // subscription identifiers; nil: none
+	group     *group          // nil: not for a shared subscription
 	qos       byte
 	retain    bool
 	transient bool // discarded when the connection ends
 	state     byte // see finished, sent and released
+}
+
+const deliverySize = int(unsafe.Sizeof(delivery{}))
+
+// An identifierList holds the Subscription Identifiers of all subscriptions that match a message. The
+// deliveries of a route share it. It does not change.
+type identifierList struct {
+	ids     []uint32
+	holders int // number of deliveries that hold the list, see session.charge
+}
+
+// cost returns the estimated memory of the list, in bytes.
+func (l *identifierList) cost() int {
+	if l == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(*l)) + 4*cap(l.ids)
 }
 
 // The states of a delivery that was sent with QoS 1 or 2.
@@ -91,8 +109,10 @@ func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []by
 	if alias > 0 {
 		dst = binary.BigEndian.AppendUint16(append(dst, propTopicAlias), alias)
 	}
-	for _, id := range d.ids {
-		dst = binary.AppendUvarint(append(dst, propSubscriptionID), uint64(id))
+	if d.ids != nil {
+		for _, id := range d.ids.ids {
+			dst = binary.AppendUvarint(append(dst, propSubscriptionID), uint64(id))
+		}
 	}
 	return dst
 }
@@ -161,6 +181,7 @@ func (c *Client) assignAlias(topic string, alias uint16) {
 	if c.aliases == nil {
 		c.aliases = make(map[string]uint16)
 		c.aliasTopics = make([]string, c.aliasMax)
+		c.chargeAlias(outgoingAliasCost * int(c.aliasMax))
 	}
 	old := c.aliasTopics[alias-1]
 	delete(c.aliases, old)

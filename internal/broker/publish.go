@@ -46,6 +46,11 @@ func (p *Publish) User() iter.Seq2[[]byte, []byte] {
 	}
 }
 
+// forget drops the references to the packet, so that they do not keep a large read buffer in memory.
+func (p *Publish) forget() {
+	p.Topic, p.Payload, p.ResponseTopic, p.Correlation, p.props.raw = nil, nil, nil, nil, nil
+}
+
 // decode reads a PUBLISH into p and reuses p's memory. A PUBLISH without a topic must have a Topic
 // Alias. valid is a topic that is known to be valid, so that decode need not check it; empty: none.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
@@ -89,6 +94,7 @@ func (c *Client) may(topic string, write bool) bool {
 func (c *Client) handlePublish(first byte, body []byte) *Error {
 	b, p := c.b, &c.publish
 	b.stats.MessagesReceived++
+	defer p.forget()
 	if err := p.decode(c.Version, first, body, b.opts.Topic); err != nil {
 		return err
 	}
@@ -166,6 +172,7 @@ func (c *Client) resolveAlias(p *Publish) *Error {
 		}
 		if c.topics == nil {
 			c.topics = make(map[uint16][]byte)
+			c.chargeAlias(incomingAliasCost * int(c.b.opts.TopicAliasMaximum))
 		}
 		c.chargeAlias(len(p.Topic) - len(topic))
 		c.topics[alias] = bytes.Clone(p.Topic)

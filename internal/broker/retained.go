@@ -68,7 +68,13 @@ func (b *Broker) countRetained(m *message, sign int) {
 }
 
 // costRetained returns the estimated memory of a retained message, in bytes.
-func (m *message) costRetained() int { return m.cost() + levelOverhead*levels(m.topic) }
+func (m *message) costRetained() int {
+	n := m.cost() + levelCost(m.topic)
+	if !m.expires.IsZero() {
+		n += timerOverhead
+	}
+	return n
+}
 
 // removeRetained removes the retained message of a topic, if there is one.
 func (b *Broker) removeRetained(topic string) {

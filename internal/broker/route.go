@@ -3,6 +3,7 @@ package broker
 import (
 	"slices"
 	"time"
+	"unsafe"
 )
 
 // A route lists the recipients of a topic's messages. It is valid until a subscription changes.
@@ -20,16 +21,26 @@ type target struct {
 	session     *session
 	qos         byte
 	asPublished bool
-	ids         []int
+	ids         *identifierList
 }
 
 // Limits of Broker.routes. When there are maxRoutes routes, or they exceed maxRouteBytes or a 16th
-// of the budget, all are dropped. targetBytes is the estimated memory of one target.
+// of the budget, all are dropped.
 const (
 	maxRoutes     = 4096
 	maxRouteBytes = 64 << 20
-	targetBytes   = 64
 )
+
+// cost returns the estimated memory of a route, in bytes.
+func (r *route) cost() int {
+	n := int(unsafe.Sizeof(*r)) + len(r.topic) + cap(r.targets)*int(unsafe.Sizeof(target{})) + 8*cap(r.groups)
+	for i := range r.targets {
+		if l := r.targets[i].ids; l != nil && len(l.ids) > 1 {
+			n += l.cost()
+		}
+	}
+	return n
+}
 
 // route returns the recipients of a topic's messages.
 func (b *Broker) route(topic []byte) *route {
@@ -44,12 +55,12 @@ func (b *Broker) route(topic []byte) *route {
 		}
 		r = &route{topic: string(topic)}
 		b.routes[r.topic] = r
-		b.routeBytes += len(r.topic)
+	} else {
+		b.routeBytes -= r.cost()
 	}
-	b.routeBytes -= targetBytes * len(r.targets)
 	*r = route{topic: r.topic, generation: b.generation}
 	b.findTargets(r, nil)
-	b.routeBytes += targetBytes * len(r.targets)
+	b.routeBytes += r.cost()
 	return r
 }
 
@@ -78,9 +89,9 @@ func (b *Broker) findTargets(r *route, origin *session) {
 		}
 	})
 	for i := range r.targets {
-		if t := &r.targets[i]; len(t.ids) > 1 {
-			slices.Sort(t.ids)
-			t.ids = slices.Compact(t.ids)
+		if t := &r.targets[i]; t.ids != nil && len(t.ids.ids) > 1 {
+			slices.Sort(t.ids.ids)
+			t.ids.ids = slices.Clip(slices.Compact(t.ids.ids))
 		}
 	}
 }
@@ -108,7 +119,16 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 	t := &r.targets[i]
 	t.qos = max(t.qos, sub.qos)
 	t.asPublished = t.asPublished || sub.asPublished
-	t.ids = append(t.ids, sub.ids...) // findTargets removes duplicates
+	switch {
+	case sub.ids == nil:
+	case t.ids == nil:
+		t.ids = sub.ids
+	default: // findTargets removes duplicates
+		if len(t.ids.ids) == 1 { // the list of a subscription, which must not change
+			t.ids = &identifierList{ids: slices.Clone(t.ids.ids)}
+		}
+		t.ids.ids = append(t.ids.ids, sub.ids.ids...)
+	}
 }
 
 // Delivered counts the recipients of a message by outcome.

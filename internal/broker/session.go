@@ -2,8 +2,12 @@ package broker
 
 import (
 	"container/list"
+	"maps"
 	"math"
+	"slices"
 	"time"
+
+	"github.com/sscli/sscli/internal/shrinkmap"
 )
 
 // A session is the state that the broker keeps for a client (MQTT 5, 4.1).
@@ -13,12 +17,13 @@ type session struct {
 	user   string  // the session's user; no other user may use the session
 	client *Client // nil: away
 	expiry uint32  // in seconds; 0: the session ends with the connection
-	subs   map[string]*subscription
+	subs   shrinkmap.Map[string, *subscription]
 
 	received map[uint16]struct{} // packet identifiers of QoS 2 messages that wait for PUBREL
 	inflight inflight
 	pending  queue
-	held     int // estimated memory of the messages in inflight and pending, in bytes
+	held     int // estimated memory of the messages and identifiers in inflight and pending, in bytes
+	places   int // memory of inflight and pending themselves, in bytes
 
 	will        *will
 	willTimer   *Timer        // while the client is away
@@ -30,16 +35,17 @@ type session struct {
 const neverExpires = math.MaxUint32
 
 func (b *Broker) newSession(id, user string) *session {
-	s := &session{b: b, id: id, user: user, subs: make(map[string]*subscription), received: make(map[uint16]struct{})}
+	s := &session{b: b, id: id, user: user, received: make(map[uint16]struct{})}
 	b.sessions[id] = s
 	b.owned[user]++
-	b.charge(sessionOverhead + len(id))
+	b.charge(s.cost())
 	return s
 }
 
 // setUser gives the session, whose client is connected, to another user.
 func (s *session) setUser(user string) {
 	s.b.disown(s)
+	s.b.charge(len(user) - len(s.user))
 	s.user = user
 	s.b.owned[user]++
 }
@@ -83,6 +89,9 @@ func (c *Client) leaveSession() {
 	}
 	s.prune(func(d *delivery) bool { return !d.transient })
 	for place := s.inflight.lo; place < s.inflight.hi; place++ {
+		if place < s.inflight.lo {
+			continue // finish has removed it
+		}
 		if d := s.inflight.at(place); d.state == sent && d.transient {
 			s.finish(place)
 		}
@@ -124,8 +133,8 @@ func (b *Broker) removeSession(s *session) {
 	b.comeBack(s)
 	b.changed = true
 	s.expiry = 0 // keep no more messages for the session
-	if len(s.subs) <= maxStepTargets {
-		for _, sub := range s.subs {
+	if len(s.subs.M) <= maxStepTargets {
+		for _, sub := range slices.Collect(maps.Values(s.subs.M)) {
 			b.removeSubscription(sub)
 		}
 	} else {
@@ -133,7 +142,7 @@ func (b *Broker) removeSession(s *session) {
 	}
 	delete(b.sessions, s.id)
 	b.disown(s)
-	b.charge(-sessionOverhead - len(s.id) - receivedOverhead*len(s.received))
+	b.charge(-s.cost() - receivedOverhead*len(s.received))
 	s.received = nil
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	if s.pending.len()+s.inflight.count <= maxStepTargets {
@@ -146,7 +155,7 @@ func (b *Broker) removeSession(s *session) {
 // unsubscribe removes the subscriptions of a removed session in steps.
 func (s *session) unsubscribe() {
 	n := 0
-	for _, sub := range s.subs {
+	for _, sub := range slices.Collect(maps.Values(s.subs.M)) {
 		if n++; n%maxStepTargets == 0 {
 			s.b.yield()
 		}
@@ -174,6 +183,8 @@ func (s *session) redistribute() {
 			s.b.deliverShared(d.group, d.msg, &locked)
 		}
 	}
+	s.inflight, s.pending = inflight{}, queue{}
+	s.chargePlaces()
 }
 
 // outcome is the result of one delivery.
@@ -193,7 +204,7 @@ func (s *session) deliver(d *delivery) outcome {
 		return s.keep(d)
 	}
 	now := d.qos == 0 || c.quota > 0 && s.pending.len() == 0 && s.inflight.again == s.inflight.hi && !s.inflight.full()
-	room := deliveryOverhead
+	room := deliverySize + d.ids.cost()
 	if now {
 		room += d.msg.cost()
 	}
@@ -221,7 +232,7 @@ func (s *session) keep(d *delivery) outcome {
 	o := &s.b.opts
 	full := func() bool {
 		return s.pending.len()+s.inflight.count >= o.Queue || s.held >= o.QueueBytes ||
-			!s.b.affords(deliveryOverhead+d.msg.cost())
+			!s.b.affords(deliverySize+d.ids.cost()+d.msg.cost())
 	}
 	if now := s.b.Now(); full() && s.pending.mayHaveExpired(now) {
 		s.prune(func(d *delivery) bool { return !d.msg.expired(now) })
@@ -244,11 +255,12 @@ func (s *session) send(d *delivery) outcome {
 	added, _ := s.inflight.add(d)
 	added.transient = d.transient || s.expiry == 0 && d.group == nil
 	if added.transient {
-		added.msg = nil
+		added.msg, added.ids = nil, nil
 	} else {
 		added.msg = d.msg.keep()
 	}
 	s.charge(added)
+	s.chargePlaces()
 	c.quota--
 	return delivered
 }

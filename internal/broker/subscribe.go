@@ -165,14 +165,14 @@ func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *s
 	case !c.may(filter, false):
 		return NotAuthorized, nil
 	}
-	sub, replaced := s.subs[filter]
+	sub, replaced := s.subs.M[filter]
 	if !replaced {
 		sub = &subscription{session: s, filter: filter}
-		if len(s.subs) >= b.opts.MaxSubscriptions || levels(rest) > maxLevels || !b.affords(sub.cost()) {
+		if len(s.subs.M) >= b.opts.MaxSubscriptions || levels(rest) > maxLevels || !b.affords(sub.cost()) {
 			return QuotaExceeded, nil
 		}
 		sub.at = b.tree.find(rest, true)
-		s.subs[filter] = sub
+		s.subs.Set(filter, sub)
 		b.charge(sub.cost())
 		b.stats.Subscriptions++
 		b.countSys(filter, 1)
@@ -184,7 +184,7 @@ func (c *Client) subscribeTo(r *requestedFilter, id int) (code byte, retained *s
 	}
 	sub.qos, sub.noLocal, sub.asPublished, sub.ids = r.qos, r.noLocal, r.asPublished, nil // [MQTT-3.8.4-3]
 	if id != 0 {
-		sub.ids = []int{id}
+		sub.ids = &identifierList{ids: []uint32{uint32(id)}}
 	}
 	b.generation++
 	if shared || r.handling == 2 || r.handling == 1 && replaced { // MQTT 5, 3.8.3.1, 4.8.2
@@ -221,7 +221,7 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 			return nil
 		}
 		code := byte(noSubscription)
-		if sub := c.session.subs[string(r.filter)]; sub != nil {
+		if sub := c.session.subs.M[string(r.filter)]; sub != nil {
 			c.b.removeSubscription(sub)
 			code = Success
 		}
@@ -244,7 +244,7 @@ func (b *Broker) removeSubscription(sub *subscription) {
 	} else {
 		n.subs.remove(sub)
 	}
-	delete(sub.session.subs, sub.filter)
+	sub.session.subs.Delete(sub.filter)
 	n.prune()
 	b.charge(-sub.cost())
 	b.generation++

@@ -1,13 +1,17 @@
 package broker
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sscli/sscli/internal/shrinkmap"
+)
 
 // A node is one level of topics and topic filters. The wildcards `+` and `#` are ordinary
 // levels here: no topic contains them.
 type node struct {
 	parent   *node
 	level    string
-	children map[string]*node
+	children shrinkmap.Map[string, *node]
 	subs     subscriptions     // subscriptions whose filter ends here
 	groups   map[string]*group // by name: shared subscriptions whose filter ends here
 	retained *message          // retained message of the topic that ends here
@@ -21,9 +25,9 @@ type subscription struct {
 	qos         byte
 	noLocal     bool
 	asPublished bool
-	ids         []int  // the subscription identifier; nil: none
-	group       *group // nil: not shared
-	index       int    // index in at.subs or group.members
+	ids         *identifierList // the subscription identifier; nil: none
+	group       *group          // nil: not shared
+	index       int             // index in at.subs or group.members
 }
 
 // subscriptions is an unordered list. Each subscription records its index, so that remove needs no
@@ -46,7 +50,12 @@ func (s *subscriptions) remove(sub *subscription) {
 
 // cost returns the estimated memory of a subscription, in bytes.
 func (sub *subscription) cost() int {
-	return subscriptionOverhead + len(sub.filter) + levelOverhead*levels(sub.filter)
+	n := subscriptionOverhead + len(sub.filter)
+	_, filter, shared, _ := splitShare(sub.filter)
+	if shared {
+		n += groupOverhead
+	}
+	return n + levelCost(filter)
 }
 
 // A group holds the members of a shared subscription.
@@ -62,22 +71,23 @@ const maxLevels = 256
 
 func levels(topic string) int { return 1 + strings.Count(topic, "/") }
 
+// levelCost returns the estimated memory of the nodes of a topic or filter, in bytes: a node for each level,
+// and a map for each but the last.
+func levelCost(topic string) int { return 100 + 350*(levels(topic)-1) }
+
 // find returns the node of a topic or filter. If there is none, it returns a new node if create is
 // set, otherwise nil.
 func (n *node) find(topic string, create bool) *node {
 	for more := true; more; {
 		var level string
 		level, topic, more = strings.Cut(topic, "/")
-		child := n.children[level]
+		child := n.children.M[level]
 		if child == nil {
 			if !create {
 				return nil
 			}
-			if n.children == nil {
-				n.children = make(map[string]*node)
-			}
 			child = &node{parent: n, level: level}
-			n.children[level] = child
+			n.children.Set(level, child)
 		}
 		n = child
 	}
@@ -86,8 +96,8 @@ func (n *node) find(topic string, create bool) *node {
 
 // prune removes the node if it is empty, and then its empty ancestors.
 func (n *node) prune() {
-	for n.parent != nil && len(n.children) == 0 && len(n.subs) == 0 && len(n.groups) == 0 && n.retained == nil {
-		delete(n.parent.children, n.level)
+	for n.parent != nil && len(n.children.M) == 0 && len(n.subs) == 0 && len(n.groups) == 0 && n.retained == nil {
+		n.parent.children.Delete(n.level)
 		n = n.parent
 	}
 }
@@ -99,10 +109,10 @@ func (n *node) match(topic string, found func(*node)) {
 }
 
 func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
-	if len(n.children) == 0 {
+	if len(n.children.M) == 0 {
 		return
 	}
-	if all := n.children["#"]; all != nil && !reserved {
+	if all := n.children.M["#"]; all != nil && !reserved {
 		found(all)
 	}
 	level, rest, more := strings.Cut(topic, "/")
@@ -113,14 +123,14 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 			child.matchLevel(rest, false, found)
 		default:
 			found(child)
-			if all := child.children["#"]; all != nil { // `a/#` matches `a` too: MQTT 5, 4.7.1.2
+			if all := child.children.M["#"]; all != nil { // `a/#` matches `a` too: MQTT 5, 4.7.1.2
 				found(all)
 			}
 		}
 	}
-	next(n.children[level])
+	next(n.children.M[level])
 	if !reserved {
-		next(n.children["+"])
+		next(n.children.M["+"])
 	}
 }
 
@@ -144,10 +154,10 @@ func (n *node) collect(filter string, top bool, found func(*node), step func()) 
 		}
 	}
 	if level != "+" && level != "#" {
-		visit(n.children[level])
+		visit(n.children.M[level])
 		return
 	}
-	for level, child := range n.children {
+	for level, child := range n.children.M {
 		if !top || !strings.HasPrefix(level, "$") {
 			visit(child)
 		}

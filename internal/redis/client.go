@@ -192,7 +192,7 @@ func (c *conn) describe(other *conn) string {
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=0 sub=%d psub=%d ssub=%d multi=%d "+
 		"qbuf=%d qbuf-free=%d argv-mem=%d multi-mem=0 rbs=%d rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s",
 		other.id, address(other.nc.RemoteAddr()), address(other.nc.LocalAddr()), other.id, other.name, int(age.Seconds()), int(idle.Seconds()), cmp.Or(flags, "N"),
-		len(other.subs[ofChannels]), len(other.subs[ofPatterns]), len(other.subs[ofShards]), other.waiting.Load(), all, free, request, smallBuffer, pending, smallBuffer+pending,
+		len(other.subs[ofChannels].M), len(other.subs[ofPatterns].M), len(other.subs[ofShards].M), other.waiting.Load(), all, free, request, smallBuffer, pending, smallBuffer+pending,
 		command, other.userName(), resp, other.library[0], other.library[1])
 }
 

@@ -93,7 +93,7 @@ const (
 )
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow(), subs: [kinds]subscribed{{}, {}, {}}}
+	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow()}
 	c.waiting.Store(-1)
 	c.active.Store(int64(time.Since(s.started)))
 	return c
@@ -265,7 +265,7 @@ func (c *conn) mute() {
 func (c *conn) unmute() {
 	if c.muted {
 		c.w = append(c.w[:c.muteFrom], c.unmuted...)
-		c.unmuted, c.muted = c.unmuted[:0], false
+		c.unmuted, c.muted = idle(c.unmuted[:0]), false
 	}
 }
 

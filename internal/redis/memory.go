@@ -58,7 +58,7 @@ func (ch *charge) set(n int) bool {
 // requests, subscriptions and watched keys. It returns false if the budget has too few bytes left.
 // Clients that have not logged in share a separate budget.
 func (c *conn) chargeInput(buffer int) bool {
-	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes-freeInput)
+	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes+len(c.name)+len(c.library[0])+len(c.library[1])-freeInput)
 	if !c.authenticated {
 		return c.ticket.Reserve(n)
 	}

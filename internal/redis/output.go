@@ -74,7 +74,7 @@ func (c *conn) commit() {
 		o.pending, c.w = c.w, o.pending[:0]
 	} else {
 		o.pending = append(o.pending, c.w...)
-		c.w = c.w[:0]
+		c.w = idle(c.w[:0])
 	}
 	c.mark = 0
 	if !o.charge() {

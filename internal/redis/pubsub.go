@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/sscli/sscli/internal/shrinkmap"
 )
 
 // subscribed holds the channels or patterns of one connection, each with the sequence number of its
 // subscription.
-type subscribed map[string]int64
+type subscribed struct{ shrinkmap.Map[string, int64] }
 
 // A kind is a kind of subscription: to channels, patterns or shard channels.
 type kind int
@@ -139,14 +141,14 @@ func (c *conn) mayRead(key []byte) bool {
 
 // subscriptions returns the number of the connection's subscriptions.
 func (c *conn) subscriptions() int {
-	return len(c.subs[ofChannels]) + len(c.subs[ofPatterns]) + len(c.subs[ofShards])
+	return len(c.subs[ofChannels].M) + len(c.subs[ofPatterns].M) + len(c.subs[ofShards].M)
 }
 
 // confirm replies that a subscription has begun or ended, even after CLIENT REPLY OFF. A nil name means
 // that there was no subscription to end. For a shard subscription, the reply's count is the number of
 // shard channels; otherwise it is the number of channels and patterns.
 func (c *conn) confirm(k kind, word string, name []byte) {
-	count := len(c.subs[ofShards])
+	count := len(c.subs[ofShards].M)
 	if k != ofShards {
 		count = c.subscriptions() - count
 	}
@@ -206,9 +208,9 @@ func subscribeTo(k kind) func(*conn, [][]byte) error {
 func (s *Server) subscribe(c *conn, k kind, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, had := c.subs[k][string(name)]; !had {
+	if _, had := c.subs[k].M[string(name)]; !had {
 		s.sequence++
-		c.subs[k][string(name)] = s.sequence
+		c.subs[k].Set(string(name), s.sequence)
 		c.nameBytes += s.rosters[k].cost(name)
 		s.rosters[k].add(c, string(name))
 	}
@@ -246,28 +248,28 @@ func (s *Server) endSubscriptions(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for k := range kinds {
-		for name := range c.subs[k] {
-			s.endSubscription(c, k, []byte(name))
+		for _, name := range c.subs[k].names() {
+			s.endSubscription(c, k, name)
 		}
 		s.rosters[k].prune()
 	}
 }
 
 // names returns the names in the order in which the client subscribed to them.
-func (own subscribed) names() [][]byte {
+func (own *subscribed) names() [][]byte {
 	var names [][]byte
-	for name := range own {
+	for name := range own.M {
 		names = append(names, []byte(name))
 	}
-	slices.SortFunc(names, func(a, b []byte) int { return cmp.Compare(own[string(a)], own[string(b)]) })
+	slices.SortFunc(names, func(a, b []byte) int { return cmp.Compare(own.M[string(a)], own.M[string(b)]) })
 	return names
 }
 
 // endSubscription ends a subscription, if there is one. The caller must then prune the roster.
 // s.mu is held.
 func (s *Server) endSubscription(c *conn, k kind, name []byte) {
-	_, had := c.subs[k][string(name)]
-	delete(c.subs[k], string(name))
+	_, had := c.subs[k].M[string(name)]
+	c.subs[k].Delete(string(name))
 	if had {
 		c.nameBytes -= s.rosters[k].cost(name)
 		s.unsubscribed(c, k, name)
@@ -287,7 +289,7 @@ func (s *Server) unsubscribed(c *conn, k kind, name []byte) {
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 	for k := range kinds {
-		for name := range c.subs[k] {
+		for name := range c.subs[k].M {
 			s.unsubscribed(c, k, []byte(name))
 		}
 		s.rosters[k].prune()

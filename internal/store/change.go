@@ -150,6 +150,7 @@ func (s *Store) changed(c Change) {
 		c.Time, c.Clock = s.now, s.clock.wall
 		s.change = c
 		s.opts.Changed(&s.change)
+		s.change.Entry, s.change.Version = Entry{}, nil // they keep a record in memory
 	}
 }
 

@@ -125,6 +125,9 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 	} else {
 		r = s.answerObserved(&c)
 	}
+	if len(req.Payload) > maxSlot {
+		clear(s.words) // they keep the payload in memory
+	}
 	r.Properties = s.bare
 	if len(r.Version) > 0 {
 		r.Properties = s.versioned
