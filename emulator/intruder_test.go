@@ -271,13 +271,15 @@ func TestTopicsOfSimilarIDs(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
 	for _, test := range []struct{ id, filter, want string }{
-		{"61", "clients/61/statestore/v1/x", "SUBACK 135"}, // of client a
+		{"61", hexResponse("a"), "SUBACK 135"}, // of client a
 		{"61", "clients/61/#", "SUBACK 135"},
-		{"61", "clients/61/+/v1/x", "SUBACK 135"},
+		{"61", "clients/61/+/v1/#", "SUBACK 135"},
+		{"61", "clients/61/statestore/v1/x", "SUBACK 1"},
 		{"61", "clients/61/services/#", "SUBACK 1"},
-		{"61", "clients/3631/#", "SUBACK 1"},
+		{"61", "clients/3631/#", "SUBACK 135"}, // of client 3631
+		{"61", hexResponse("61"), "SUBACK 1"},
 		{"a/b", "clients/a/b/services/x", "SUBACK 135"}, // of client a
-		{"a/b", "clients/612F62/#", "SUBACK 1"},
+		{"a/b", hexResponse("a/b"), "SUBACK 1"},
 		{"6G", "clients/6G/#", "SUBACK 1"},
 	} {
 		c := dial(t, s, test.id)
