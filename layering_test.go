@@ -80,10 +80,10 @@ internal/neterr
 internal/broker      internal/socket internal/admission internal/shrinkmap
 internal/disk        internal/files
 internal/observe
-internal/redis       internal/socket internal/admission internal/chunk internal/glob internal/observe
-internal/store       internal/wire internal/chunk internal/glob internal/observe
+internal/redis       internal/socket internal/admission internal/glob internal/shrinkmap internal/observe
+internal/store       internal/wire internal/glob internal/observe
 internal/policy      internal/wire internal/glob
-emulator             internal/mqtt internal/wire internal/admission internal/chunk internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store
+emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store
 format               internal/observe
 repl                 internal/files format
 
@@ -94,50 +94,50 @@ terminal             format signals
 trace                internal/files internal/mqtt internal/wire format
 config               internal/files format suggest
 certs                internal/files config
-via                  client process config suggest
+via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 help                 format config fault
-usage                internal/files format repl config fault suggest
+usage                internal/files format repl suggest config fault
 app                  internal/mqtt internal/wait client internal/observe emulator format signals suggest terminal trace config certs via fault
-accounts             internal/files emulator config certs fault app suggest
+accounts             internal/files emulator suggest config certs fault app
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
-records              internal/files format fault suggest
+records              internal/files format suggest fault
 dataset              format fault records
 dataflow             suggest dataset
 cmdline              format repl suggest config fault help usage app complete
-verb                 internal/files internal/wire client format repl config fault usage app complete bulkread suggest
+verb                 internal/files internal/wire client format repl suggest config fault usage app complete bulkread
 directive            internal/wait format repl config fault usage app
-lineinput            internal/files client repl fault suggest
+lineinput            internal/files client repl suggest fault
 sources              internal/files client format repl config fault bulkread records lineinput
 statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format config fault usage app
 command/verbs        internal/files internal/wire client format repl suggest config fault usage app bulkread verb
-command/batch        internal/files internal/wait client format repl signals fault usage app cmdline verb directive lineinput command/ping command/verbs suggest
-command/export       internal/files client format config fault app complete bulkread suggest
-command/importcmd    client format usage app bulkread lineinput command/batch suggest
-command/diff         client format config fault app complete bulkread jsonfield sources suggest
-command/apply        internal/wire client format config fault usage app bulkread verb sources command/diff suggest
+command/batch        internal/files internal/wait client format repl signals suggest fault usage app cmdline verb directive lineinput command/ping command/verbs
+command/export       internal/files client format suggest config fault app complete bulkread
+command/importcmd    client format suggest usage app bulkread lineinput command/batch
+command/diff         client format suggest config fault app complete bulkread jsonfield sources
+command/apply        internal/wire client format suggest config fault usage app bulkread verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput
 command/lock/locklog client format
-command/lock         internal/files internal/wire client format signals process terminal config fault usage app bulkread verb command/lock/locklog suggest
-command/edit         internal/files internal/wire client format repl process terminal config fault usage app complete jsonfield verb command/lock suggest
+command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb command/lock/locklog
+command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow verb
 command/datasetcmd   client format suggest config fault usage app complete jsonfield records dataset verb command/datasetcmd/check
-command/watch        client format signals process terminal config fault usage app complete jsonfield suggest
-command/explain      internal/wire client format config fault app complete verb suggest
-command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process trace config certs fault app accounts sources command/ping suggest
-command/gateway      internal/wait internal/wire client internal/observe internal/redis format process config certs fault app accounts suggest
-command/top          internal/wait internal/wire client format signals terminal trace config fault app complete bulkread suggest
+command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
+command/explain      internal/wire client format suggest config fault app complete verb
+command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process suggest trace config certs fault app accounts sources command/ping
+command/gateway      internal/wait internal/wire client internal/observe internal/redis format process suggest config certs fault app accounts
+command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
-command/contextcmd   client format config fault usage app complete suggest
-command/cluster      internal/files client format process config certs via fault usage app suggest
+command/contextcmd   client format suggest config fault usage app complete
+command/cluster      internal/files client format process suggest config certs via fault usage app
 command/self         format fault help usage app complete cmdline
-command/policycmd    internal/wire format repl internal/policy config fault app
+command/policycmd    internal/wire internal/policy format repl config fault app
 
 cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd
 `
