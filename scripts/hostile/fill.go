@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // fills returns the attacks on the server's memory.
@@ -32,10 +34,7 @@ func fills() []attack {
 			return fmt.Sprintf("%d clients", alive), pause(ctx, 2*time.Second)
 		}},
 		{name: "12,000 KEYNOTIFYs of keys of 30 KB", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
 			taken := 0
 			for i := range t.scale(12_000) {
 				key := append(bytes.Repeat([]byte("k"), 30_000), fmt.Sprint(i)...)
@@ -73,10 +72,7 @@ func fills() []attack {
 			return fmt.Sprintf("%d such clients", n), pause(ctx, time.Second)
 		}},
 		{name: "2,000 overlapping filters with identifiers, 2,000 messages of 1 KB, never read", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectTo(t, connectOptions{id: "overlap"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectTo(t, connectOptions{id: "overlap"}))
 			const levels = 11 // so that 2^11 filters match one topic
 			topic := "l"
 			for range levels - 1 {
@@ -90,12 +86,8 @@ func fills() []attack {
 					}
 				}
 				id := i + 1
-				if _, err := c.Write(subscribePacket(&packets.Properties{SubscriptionIdentifier: &id}, string(filter))); err != nil {
-					return "", err
-				}
-				if _, err := packets.ReadPacket(c.in); err != nil {
-					return "", err
-				}
+				harness.Must(c.Write(subscribePacket(&packets.Properties{SubscriptionIdentifier: &id}, string(filter))))
+				harness.Must(packets.ReadPacket(c.in))
 			}
 			return publishMany(t, topic, 2000, 1<<10)
 		}},
@@ -119,14 +111,9 @@ func fills() []attack {
 			return fmt.Sprintf("%d wills", wills), pause(ctx, 2*time.Second)
 		}},
 		{name: "SETs of 1 MB, with --limit store=32MiB", memory: true, flags: []string{"--limit", "store=33554432"}, run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
 			for i := range 100 {
-				if err := c.request([]byte("SET"), fmt.Append(nil, i), make([]byte, 1_000_000)); err != nil {
-					return answered("", err)
-				}
+				want(c.request([]byte("SET"), fmt.Append(nil, i), make([]byte, 1_000_000)))
 				answer, err := c.reply(patience)
 				if err != nil || answer != "+OK" {
 					return fmt.Sprintf("%d values, then %s", i, answer), err
@@ -136,10 +123,7 @@ func fills() []attack {
 			return "100 values", nil
 		}},
 		{name: "MGET of a key of 10 MiB, 80 times", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			if answer, err := c.do(patience, []byte("SET"), []byte("k"), make([]byte, 10*mib)); err != nil || answer != "+OK" {
 				return answered(answer, err)
 			}
@@ -151,13 +135,8 @@ func fills() []attack {
 			return answered(c.do(patience, words...))
 		}},
 		{name: "half a SET of 512 MiB", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
-			if _, err := c.Write([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n")); err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
+			harness.Must(c.Write([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n")))
 			sent := 0
 			for part := make([]byte, mib); sent < t.scale(256); sent++ {
 				_ = c.SetWriteDeadline(time.Now().Add(5 * time.Second))
@@ -168,10 +147,7 @@ func fills() []attack {
 			return fmt.Sprintf("%d MiB taken", sent), pause(ctx, time.Second)
 		}},
 		{name: "50 pipelines of 600 GETs of 1 MB, closed unread", memory: true, run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			if answer, err := c.do(patience, []byte("SET"), []byte("k"), make([]byte, 1_000_000)); err != nil || answer != "+OK" {
 				return answered(answer, err)
 			}
@@ -185,9 +161,7 @@ func fills() []attack {
 				_, err = r.Write(bytes.Repeat([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"), 600))
 				return err
 			})
-			if err != nil {
-				return "", err
-			}
+			harness.Check(err)
 			return fmt.Sprintf("%d pipelines", n), pause(ctx, 3*time.Second)
 		}},
 	}
@@ -196,10 +170,7 @@ func fills() []attack {
 // publishMany publishes n messages of size bytes with QoS 1, one at a time. It stops when the
 // server refuses one.
 func publishMany(t *target, topic string, n, size int) (string, error) {
-	c, err := connectTo(t, connectOptions{id: "publisher"})
-	if err != nil {
-		return "", err
-	}
+	c := harness.Must(connectTo(t, connectOptions{id: "publisher"}))
 	packet := publishPacket(topic, 1, make([]byte, size))
 	for i := range n {
 		if _, err := c.Write(packet); err != nil {

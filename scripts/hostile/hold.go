@@ -12,37 +12,31 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/internal/wire"
+
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // holds returns the attacks with single requests that are large, or that affect very many keys.
 func holds() []attack {
 	return []attack{
 		{name: "SET, GET, APPEND, COPY, DELIFEQ and EXPIRE of 200 MB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			value := make([]byte, t.scale(200_000_000))
 			t.stored.Add(2 * int64(len(value)))
 			last := ""
 			for _, words := range [][][]byte{{[]byte("SET"), []byte("k"), value}, {[]byte("APPEND"), []byte("k"), []byte("x")},
 				{[]byte("COPY"), []byte("k"), []byte("j")}, {[]byte("EXPIRE"), []byte("k"), []byte("1000")},
 				{[]byte("DELIFEQ"), []byte("k"), slices.Concat(value, []byte("y"))}, {[]byte("GET"), []byte("k")}} {
-				if last, err = c.do(patience, words...); err != nil {
-					return answered("", err)
-				}
+				var err error
+				last, err = c.do(patience, words...)
+				want(err)
 			}
-			_, err = c.in.Discard(len(value))
+			_, err := c.in.Discard(len(value))
 			return answered(last, err)
 		}},
 		{name: "SET, notification, GET and PUBLISH of 200 MB by MQTT", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err == nil {
-				err = c.subscribe("topic")
-			}
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
+			harness.Check(c.subscribe("topic"))
 			value := make([]byte, t.scale(200_000_000))
 			t.stored.Add(int64(len(value)))
 			message := encoded(&packets.Publish{Topic: "topic", Payload: value, Properties: &packets.Properties{}})
@@ -55,128 +49,78 @@ func holds() []attack {
 				{c.requestPacket([]byte("GET"), []byte("k")), 1},
 				{message, 1},
 			} {
-				if _, err := c.Write(p.packet); err != nil {
-					return answered("", err)
-				}
+				wanted(c.Write(p.packet))
 				for range p.messages {
-					if _, err := c.reply(patience); err != nil {
-						return answered("", err)
-					}
+					wanted(c.reply(patience))
 				}
 			}
 			return fmt.Sprintf("three messages of %d MB", len(value)/1_000_000), nil
 		}},
 		{name: "a request of 40 million words", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
 			n := t.scale(40_000_000)
-			if err := c.send(append(fmt.Appendf(nil, "*%d\r\n", n), bytes.Repeat([]byte("$0\r\n\r\n"), n)...)); err != nil {
-				return answered("", err)
-			}
+			want(c.send(append(fmt.Appendf(nil, "*%d\r\n", n), bytes.Repeat([]byte("$0\r\n\r\n"), n)...)))
 			return answered(c.reply(patience))
 		}},
 		{name: "a PUBLISH with 200 MB of user properties", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectTo(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectTo(t, connectOptions{id: "attacker"}))
 			properties := bytes.Repeat([]byte("\x26\x00\x01k\x00\x01v"), t.scale(200_000_000)/7)
 			body := append([]byte("\x00\x01t"), binary.AppendUvarint(nil, uint64(len(properties)))...)
 			body = append(body, properties...)
-			if _, err := c.Write(append(binary.AppendUvarint([]byte{0x30}, uint64(len(body))), body...)); err != nil {
-				return answered("", err)
-			}
+			wanted(c.Write(append(binary.AppendUvarint([]byte{0x30}, uint64(len(body))), body...)))
 			_ = c.SetReadDeadline(time.Now().Add(patience))
 			p, err := packets.ReadPacket(c.in)
-			if err != nil {
-				return answered("", err)
-			}
+			want(err)
 			return p.PacketType(), nil
 		}},
 		{name: "WATCH and MGET of 400,000 keys, SUBSCRIBE to as many channels, PUBSUB CHANNELS", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			var names [][]byte
 			for i := range t.scale(400_000) {
 				names = append(names, fmt.Append(nil, "name", i))
 			}
 			for _, command := range []string{"WATCH", "MGET", "EXISTS", "SUBSCRIBE"} {
-				other, err := connectToRedis(t)
-				if err != nil {
-					return "", err
-				}
-				if _, err := other.do(patience, append([][]byte{[]byte(command)}, names...)...); err != nil {
-					return answered("", err)
-				}
+				other := harness.Must(connectToRedis(t))
+				wanted(other.do(patience, append([][]byte{[]byte(command)}, names...)...))
 				if command == "SUBSCRIBE" {
-					_, err = other.in.Discard(len(names) * 30)
+					wanted(other.in.Discard(len(names) * 30))
 				} else {
-					err = other.Close()
-				}
-				if err != nil {
-					return answered("", err)
+					want(other.Close())
 				}
 			}
 			return answered(c.do(patience, []byte("PUBSUB"), []byte("CHANNELS"), []byte("*1*")))
 		}},
 		{name: "a transaction of 8,000 APPENDs to a value of 1 MB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			t.stored.Add(1_000_000)
-			if _, err := c.do(patience, []byte("SET"), []byte("k"), make([]byte, 1_000_000)); err != nil {
-				return answered("", err)
-			}
+			wanted(c.do(patience, []byte("SET"), []byte("k"), make([]byte, 1_000_000)))
 			n := t.scale(8000)
 			queued := strings.Repeat("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$1\r\nx\r\n", n)
-			if _, err := c.Write([]byte("*1\r\n$5\r\nMULTI\r\n" + queued)); err != nil {
-				return answered("", err)
-			}
+			wanted(c.Write([]byte("*1\r\n$5\r\nMULTI\r\n" + queued)))
 			for range n + 1 {
-				if _, err := c.in.ReadString('\n'); err != nil {
-					return answered("", err)
-				}
+				wanted(c.in.ReadString('\n'))
 			}
 			return answered(c.do(patience, []byte("EXEC")))
 		}},
 		{name: "20 transactions of 800 GETs of 10 KB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
-			if _, err := c.do(patience, []byte("SET"), []byte("k"), make([]byte, 10_000)); err != nil {
-				return answered("", err)
-			}
+			c := harness.Must(connectToRedis(t))
+			wanted(c.do(patience, []byte("SET"), []byte("k"), make([]byte, 10_000)))
 			n := t.scale(800)
 			transaction := []byte("MULTI\r\n" + strings.Repeat("GET k\r\n", n) + "EXEC\r\n")
 			for i := range 20 {
-				if _, err := c.Write(transaction); err != nil {
-					return answered("", err)
-				}
+				wanted(c.Write(transaction))
 				for range n + 1 { // the replies to MULTI and to the queued commands
-					if _, err := c.in.ReadString('\n'); err != nil {
-						return answered("", err)
-					}
+					wanted(c.in.ReadString('\n'))
 				}
 				if line, err := c.in.ReadString('\n'); err != nil || line != fmt.Sprintf("*%d\r\n", n) {
 					return answered(fmt.Sprintf("transaction %d: %q", i, line), err)
 				}
-				if _, err := c.in.Discard(n*len("$10000\r\n\r\n") + n*10_000); err != nil {
-					return answered("", err)
-				}
+				wanted(c.in.Discard(n*len("$10000\r\n\r\n") + n*10_000))
 			}
 			return fmt.Sprintf("20 times %d replies", n), nil
 		}},
 		{name: "300,000 keys that expire in one moment", run: func(ctx context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			n := t.scale(300_000)
 			moment := time.Now().Add(time.Duration(2+n/100_000) * time.Second)
 			t.stored.Add(int64(n) * 200)
@@ -186,13 +130,9 @@ func holds() []attack {
 			}
 			go func() { _, _ = c.Write(all) }() // after an error, the loop below misses a reply and fails
 			for range n {
-				if _, err := c.in.ReadString('\n'); err != nil {
-					return answered("", err)
-				}
+				wanted(c.in.ReadString('\n'))
 			}
-			if err := pause(ctx, time.Until(moment)+time.Second); err != nil {
-				return "", err
-			}
+			harness.Check(pause(ctx, time.Until(moment)+time.Second))
 			return answered(c.do(patience, []byte("DBSIZE")))
 		}},
 		{name: "1,000 clients with KEYNOTIFY of one key of 30 KB, ten SETs of 100 KB", run: func(_ context.Context, t *target) (string, error) {
@@ -208,20 +148,11 @@ func holds() []attack {
 				_, err = c.reply(patience)
 				return err
 			})
-			if err != nil {
-				return answered("", err)
-			}
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			want(err)
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
 			for range 10 {
-				if err := c.request([]byte("SET"), key, make([]byte, 100_000)); err != nil {
-					return answered("", err)
-				}
-				if _, err := c.reply(patience); err != nil {
-					return answered("", err)
-				}
+				want(c.request([]byte("SET"), key, make([]byte, 100_000)))
+				wanted(c.reply(patience))
 			}
 			return fmt.Sprintf("%d watchers", watchers), nil
 		}},

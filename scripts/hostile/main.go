@@ -96,8 +96,8 @@ type attack struct {
 	// the sum of memoryLimit, allowance and the stored values. Other attacks use default limits.
 	memory bool
 
-	// run makes the attack and returns what the attacker got, in a few words. An error means
-	// that the attack could not be made.
+	// run makes the attack and returns what the attacker got, in a few words. An error, or a failed
+	// [harness.Check], means that the attack could not be made.
 	run func(ctx context.Context, t *target) (got string, err error)
 }
 
@@ -131,7 +131,11 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, sho
 	if err != nil {
 		return r, err
 	}
-	r.got, err = a.run(ctx, t)
+	failed := harness.Try(func() { r.got, err = a.run(ctx, t) })
+	if missing, ok := failed.(noAnswer); ok {
+		r.got, failed = "no answer: "+plain(missing.error), nil
+	}
+	err = cmp.Or(failed, err)
 	t.hangUp()
 	var gone error
 	r.answer, gone = slowest(attacked)

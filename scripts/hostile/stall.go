@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/scripts/harness"
 )
 
 // patience is how long an attacker waits for a reply.
@@ -24,85 +26,47 @@ func stalls() []attack {
 	letters := func(n int) []byte { return bytes.Repeat([]byte("a"), n) }
 	return []attack{
 		{name: "SCAN with a pattern of 1 KB on a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
-			if err := c.request([]byte("SET"), letters(60_000), []byte("1")); err != nil {
-				return "", err
-			}
-			if _, err := c.reply(patience); err != nil {
-				return "", err
-			}
-			if err := c.request([]byte("SCAN"), expensive(1000)); err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
+			harness.Check(c.request([]byte("SET"), letters(60_000), []byte("1")))
+			harness.Must(c.reply(patience))
+			harness.Check(c.request([]byte("SCAN"), expensive(1000)))
 			return answered(c.reply(patience))
 		}},
 		{name: "KEYS with a pattern of 1 KB on a key of 65 KB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
-			if _, err := c.do(patience, []byte("SET"), letters(65_000), []byte("1")); err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
+			harness.Must(c.do(patience, []byte("SET"), letters(65_000), []byte("1")))
 			return answered(c.do(patience, []byte("KEYS"), expensive(1000)))
 		}},
 		{name: "200 PSUBSCRIBE patterns of 1 KB, one SET of a key of 60 KB", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
 			for i := range t.scale(200) {
-				if _, err := c.do(patience, []byte("PSUBSCRIBE"), append(expensive(1000), fmt.Sprint(i)...)); err != nil {
-					return answered("", err)
-				}
+				wanted(c.do(patience, []byte("PSUBSCRIBE"), append(expensive(1000), fmt.Sprint(i)...)))
 			}
-			w, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
+			w := harness.Must(connectToRedis(t))
 			return answered(w.do(patience, []byte("SET"), letters(60_000), []byte("1")))
 		}},
 		{name: "1,000 such SCANs in one write, four times", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToStore(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
-			if err := c.request([]byte("SET"), letters(60_000), []byte("1")); err != nil {
-				return "", err
-			}
-			if _, err := c.reply(patience); err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
+			harness.Check(c.request([]byte("SET"), letters(60_000), []byte("1")))
+			harness.Must(c.reply(patience))
 			n := t.scale(1000)
 			for range 4 {
-				if _, err := c.Write(bytes.Repeat(c.requestPacket([]byte("SCAN"), expensive(1000)), n)); err != nil {
-					return answered("", err)
-				}
+				wanted(c.Write(bytes.Repeat(c.requestPacket([]byte("SCAN"), expensive(1000)), n)))
 				for range n {
-					if _, err := c.reply(patience); err != nil {
-						return answered("", err)
-					}
+					wanted(c.reply(patience))
 				}
 			}
 			return fmt.Sprintf("%d replies", 4*n), nil
 		}},
 		{name: "100 SUBSCRIBEs that match 100,000 retained messages", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectTo(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectTo(t, connectOptions{id: "attacker"}))
 			n := t.scale(100_000)
 			var all []byte
 			for i := range n {
 				p := packets.Publish{Topic: fmt.Sprintf("retained/%d", i), Retain: true, Payload: []byte("hello"), Properties: &packets.Properties{}}
 				all = append(all, encoded(&p)...)
 			}
-			if _, err := c.Write(all); err != nil {
-				return "", err
-			}
+			harness.Must(c.Write(all))
 			got, err := inParallel(context.Background(), 100, func(i int) error {
 				c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
 				if err != nil {
@@ -119,57 +83,32 @@ func stalls() []attack {
 				}
 				return nil
 			})
-			if err != nil {
-				return answered("", err)
-			}
+			want(err)
 			return fmt.Sprintf("%d times %d messages", got, n), nil
 		}},
 		{name: "500 APPENDs to a value of 1 MB in one write", run: func(_ context.Context, t *target) (string, error) {
-			c, err := connectToRedis(t)
-			if err != nil {
-				return "", err
-			}
-			if _, err := c.do(patience, []byte("SET"), []byte("k"), letters(1_000_000)); err != nil {
-				return "", err
-			}
+			c := harness.Must(connectToRedis(t))
+			harness.Must(c.do(patience, []byte("SET"), []byte("k"), letters(1_000_000)))
 			t.stored.Add(1_000_000)
 			n := t.scale(500)
-			if _, err := c.Write(bytes.Repeat([]byte("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$1\r\nx\r\n"), n)); err != nil {
-				return answered("", err)
-			}
+			wanted(c.Write(bytes.Repeat([]byte("*3\r\n$6\r\nAPPEND\r\n$1\r\nk\r\n$1\r\nx\r\n"), n)))
 			for range n {
-				if _, err := c.in.ReadString('\n'); err != nil {
-					return answered("", err)
-				}
+				wanted(c.in.ReadString('\n'))
 			}
 			return fmt.Sprintf("%d replies", n), nil
 		}},
 		{name: "100,000 sessions of one filter, one message", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
-			kept, err := leaveSessions(ctx, t, t.scale(100_000), func() uint32 { return 3600 }, "news/+")
-			if err != nil {
-				return "", err
-			}
-			c, err := connectTo(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
-			if _, err := c.Write(publishPacket("news/1", 1, []byte("hello"))); err != nil {
-				return "", err
-			}
+			kept := harness.Must(leaveSessions(ctx, t, t.scale(100_000), func() uint32 { return 3600 }, "news/+"))
+			c := harness.Must(connectTo(t, connectOptions{id: "attacker"}))
+			harness.Must(c.Write(publishPacket("news/1", 1, []byte("hello"))))
 			_ = c.SetReadDeadline(time.Now().Add(patience))
-			_, err = packets.ReadPacket(c.in)
-			if err != nil {
-				return answered("", err)
-			}
+			wanted(packets.ReadPacket(c.in))
 			return fmt.Sprintf("%d sessions", kept), nil
 		}},
 		{name: "90,000 sessions that expire in one moment", flags: []string{"--limit", "sessions=200000"}, run: func(ctx context.Context, t *target) (string, error) {
 			n := t.scale(90_000)
 			moment := time.Now().Add(time.Duration(max(5, n/1500)) * time.Second)
-			kept, err := leaveSessions(ctx, t, n, func() uint32 { return uint32(max(1, time.Until(moment).Seconds())) }, "news/+")
-			if err != nil {
-				return "", err
-			}
+			kept := harness.Must(leaveSessions(ctx, t, n, func() uint32 { return uint32(max(1, time.Until(moment).Seconds())) }, "news/+"))
 			select {
 			case <-time.After(time.Until(moment) + 3*time.Second):
 			case <-ctx.Done():
@@ -180,29 +119,21 @@ func stalls() []attack {
 			const each = 10_000
 			var clients []*client
 			for i := range t.scale(200_000) / each {
-				c, err := connectTo(t, connectOptions{id: fmt.Sprint("group", i)})
-				if err != nil {
-					return "", err
-				}
+				c := harness.Must(connectTo(t, connectOptions{id: fmt.Sprint("group", i)}))
 				clients = append(clients, c)
 				for first := 0; first < each; first += 500 {
 					filters := make([]string, 500)
 					for j := range filters {
 						filters[j] = fmt.Sprintf("$share/g%d-%d/news/+/%d", i, first+j, first+j)
 					}
-					if err := c.subscribe(filters...); err != nil {
-						return answered("", err)
-					}
+					want(c.subscribe(filters...))
 				}
 			}
 			for _, c := range clients {
 				c.Close()
 			}
 			// The server answers a later client only after it has removed these subscriptions.
-			c, err := connectTo(t, connectOptions{id: "attacker"})
-			if err != nil {
-				return "", err
-			}
+			c := harness.Must(connectTo(t, connectOptions{id: "attacker"}))
 			return fmt.Sprintf("%d subscriptions", each*len(clients)), c.subscribe("done")
 		}},
 	}
@@ -230,6 +161,19 @@ func leaveSessions(ctx context.Context, t *target, n int, expiry func() uint32, 
 		return err
 	})
 }
+
+// noAnswer is why an answer is missing.
+type noAnswer struct{ error }
+
+// want ends the attack, with a missing answer as its result, if err is not nil.
+func want(err error) {
+	if err != nil {
+		harness.Check(noAnswer{err})
+	}
+}
+
+// wanted is want for a call whose answer does not matter.
+func wanted[T any](_ T, err error) { want(err) }
 
 // answered returns the result of an attack that waits for an answer. A missing answer is also a
 // result, not an error.
