@@ -484,6 +484,92 @@ func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
 	wantEvents(t, w, `set hidden "2"`, `set told "2"`)
 }
 
+// TestWatchAuditComparesWithThePresent: a state that the key had before, and has again without a
+// notification, is found. Each case says how the key changed, and what was hidden.
+func TestWatchAuditComparesWithThePresent(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		told, hidden []string
+		want         []string
+	}{
+		"deleted twice":           {[]string{"SET", "DEL", "SET"}, []string{"DEL"}, []string{`gap k lost`, `resync k lost`}},
+		"set again after two":     {[]string{"SET", "DEL", "SET", "DEL"}, []string{"SET"}, []string{`gap k lost`, `resync k "v" lost`}},
+		"many changes and a loss": {[]string{"SET", "DEL", "SET", "DEL", "SET", "DEL", "SET", "DEL", "SET"}, []string{"DEL"}, []string{`gap k lost`, `resync k lost`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := emulator.Start(t)
+			s := watchSession(t, Options{Address: server.Addr().String()})
+			w := startWatch(t, s, WatchOptions{Audit: 20 * time.Millisecond}, "k")
+			wantEvents(t, w, `initial k`)
+			do := func(verb string) {
+				words := []string{verb, "k"}
+				if verb == "SET" {
+					words = append(words, "v")
+				}
+				write(t, server, words...)
+			}
+			for _, verb := range tt.told {
+				do(verb)
+				if e := next(t, w); e.Kind != map[string]EventKind{"SET": EventSet, "DEL": EventDelete}[verb] {
+					t.Fatalf("got %s after %s", told(e), verb)
+				}
+			}
+			var once sync.Once
+			server.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() == "KEYNOTIFY" {
+					once.Do(func() {
+						server.Do(emulator.NewRequest(s.ClientID(), wire.AppendRequest(nil, "KEYNOTIFY", "k", "STOP")))
+						for _, verb := range tt.hidden {
+							do(verb)
+						}
+					})
+				}
+				return emulator.Action{}
+			})
+			wantEvents(t, w, tt.want...)
+		})
+	}
+}
+
+// TestAuditExplanations: what explains the state that an audit's GET found is the state of the key at a time
+// since the GET was sent, and nothing earlier.
+func TestAuditExplanations(t *testing.T) {
+	t.Parallel()
+	at := func(n int) time.Time { return time.UnixMilli(int64(n) * 1000) }
+	v := func(n int64) Version { return Version{Wall: n, Node: "s"} }
+	set := func(n int64, sec int) Event { return Event{Kind: EventSet, Version: v(n), Time: at(sec)} }
+	del := func(n int64, sec int) Event { return Event{Kind: EventDelete, Version: v(n), Time: at(sec)} }
+	history := []Event{set(1, 1), del(2, 2), set(3, 3), set(4, 5), del(5, 6)} // the GET is sent at 4
+	for name, tt := range map[string]struct {
+		found state
+		want  bool
+	}{
+		"the present":                             {state{}, true},
+		"the state when it was sent":              {state{true, v(3)}, true},
+		"a state since":                           {state{true, v(4)}, true},
+		"an earlier value":                        {state{true, v(1)}, false},
+		"a value that no notification announced":  {state{true, v(6)}, false},
+		"another version of the state since then": {state{true, v(2)}, false},
+	} {
+		w := &Watch{o: WatchOptions{Buffer: 100}, wake: make(chan struct{}, 1)}
+		k := &watchedKey{}
+		for _, e := range history {
+			w.notify(k, e)
+		}
+		if got := k.explains(tt.found, at(4)); got != tt.want {
+			t.Errorf("%s: explained is %v, want %v", name, got, tt.want)
+		}
+	}
+	w, k := &Watch{o: WatchOptions{Buffer: 100}, wake: make(chan struct{}, 1)}, &watchedKey{}
+	for _, e := range []Event{set(1, 1), del(2, 2), set(3, 3)} {
+		w.notify(k, e)
+	}
+	if k.explains(state{}, at(4)) {
+		t.Error("a deletion before the GET explains that the key is missing, although it was set since")
+	}
+}
+
 func TestWatchThousandsOfKeys(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

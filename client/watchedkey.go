@@ -9,7 +9,7 @@ import (
 type watchedKey struct {
 	state
 	base   Version   // the version that the last GET found; notifications of older versions are ignored
-	recent []change  // the last few changes, to recognize duplicates
+	recent []change  // the last few changes, to recognize duplicates and changes during an audit
 	proven time.Time // when the last GET that confirmed the state was sent
 
 	// While a GET is outstanding, the events of the key are held back.
@@ -28,6 +28,7 @@ type watchedKey struct {
 type change struct {
 	kind    EventKind
 	version Version
+	at      time.Time // when the notification arrived
 }
 
 // continuityOf compares before, the last known state of a key, with now, the state that a GET found
@@ -99,7 +100,7 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	}
 	w.advance(sent)
 	found := state{r.Found, r.Version}
-	if k.knows(found) {
+	if k.explains(found, sent) {
 		k.suspect, k.proven = nil, sent
 		return
 	}
@@ -141,7 +142,7 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 		if order < 0 || order == 0 && e.Kind == EventSet {
 			return
 		}
-		c := change{e.Kind, e.Version}
+		c := change{e.Kind, e.Version, e.Time}
 		if slices.ContainsFunc(k.recent, func(r change) bool { return r.kind == c.kind && r.version.Equal(c.version) }) {
 			return
 		}
@@ -152,7 +153,7 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 		k.recent = append(k.recent, c)
 	}
 	if e.Kind == EventSet || e.Kind == EventDelete {
-		k.state = state{e.Kind == EventSet, e.Version}
+		k.state, k.suspect = state{e.Kind == EventSet, e.Version}, nil
 	}
 	w.push(e)
 }
@@ -186,12 +187,22 @@ func foldedIn(held []Event, version Version) int {
 	return 0
 }
 
-// knows reports whether the key has this state according to its events, or recently had it.
-func (k *watchedKey) knows(found state) bool {
-	if k.present == found.present && (!found.present || k.version.IsZero() || k.version.Equal(found.version)) {
+// explains reports whether the key had this state, according to its events, when an audit's GET was sent
+// or later. An earlier state explains nothing: if the key has it again, a notification is missing.
+func (k *watchedKey) explains(found state, sent time.Time) bool {
+	is := func(s state) bool {
+		return s.present == found.present && (!found.present || s.version.IsZero() || s.version.Equal(found.version))
+	}
+	if is(k.state) {
 		return true
 	}
-	return slices.ContainsFunc(k.recent, func(c change) bool {
-		return (c.kind == EventSet) == found.present && (!found.present || c.version.Equal(found.version))
-	})
+	for _, c := range slices.Backward(k.recent) {
+		if is(state{c.kind == EventSet, c.version}) {
+			return true
+		}
+		if !c.at.After(sent) {
+			break
+		}
+	}
+	return false
 }
