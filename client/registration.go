@@ -37,10 +37,24 @@ type keyRequest struct {
 	of                *registration
 	op                keyOp
 	command           Command
-	readers, auditors []*Watch // the watches that this GET is for
-	sent              time.Time
-	request           atomic.Pointer[request] // nil before it is sent
+	readers, auditors []*Watch                // the watches that this GET is for
+	sent              time.Time               // when the first copy was sent
+	request           atomic.Pointer[request] // the last copy; nil before one is sent
+
+	// A reply can be lost, so a request is sent again if there is no answer. All copies mean the same, and
+	// the first answer counts.
+	last  time.Time     // when the last copy was queued
+	pause time.Duration // until the next copy
+	over  bool          // a copy was answered
 }
+
+// The first copy of a request is sent again after resendPause, later ones after twice the pause
+// before. A new watch of the key does not wait for that, unless the last copy is younger than
+// resendSoon.
+const (
+	resendPause = time.Second
+	resendSoon  = 100 * time.Millisecond
+)
 
 type keyOp int
 
@@ -132,12 +146,44 @@ func (v *watcher) dispatch() {
 		}
 		if q := g.next(); q != nil {
 			g.request = q
-			v.inFlight++
-			v.requests <- q // never blocks: the channel holds maxKeyRequests
+			v.awaiting[q] = struct{}{}
+			q.pause = resendPause
+			v.queueCopy(q)
 		} else if len(g.watches) == 0 && v.keys[g.key] == g {
 			delete(v.keys, g.key)
 			g.notifyStopped(nil)
 		}
+	}
+}
+
+// queueCopy queues a request to be sent, for the first time or again.
+func (v *watcher) queueCopy(q *keyRequest) {
+	q.last = time.Now()
+	v.inFlight++
+	v.requests <- q // never blocks: the channel has room for two copies of each request
+	if v.resend == nil {
+		v.resend = time.AfterFunc(resendPause, func() { v.post(v.resendLate) })
+	}
+}
+
+// resendLate sends requests again that have had no answer for a while.
+func (v *watcher) resendLate() {
+	v.resend = nil
+	for q := range v.awaiting {
+		if time.Since(q.last) >= q.pause {
+			v.sendAgain(q)
+		}
+	}
+	if len(v.awaiting) > 0 && v.resend == nil {
+		v.resend = time.AfterFunc(resendPause/4, func() { v.post(v.resendLate) })
+	}
+}
+
+// sendAgain sends another copy of a request, if there is room.
+func (v *watcher) sendAgain(q *keyRequest) {
+	if v.conn != nil && v.useless == nil && v.inFlight < 2*maxKeyRequests {
+		q.pause *= 2
+		v.queueCopy(q)
 	}
 }
 
@@ -156,7 +202,9 @@ func (v *watcher) serve(conn *mqtt.Conn, requests <-chan *keyRequest) {
 }
 
 func (v *watcher) send(conn *mqtt.Conn, q *keyRequest) {
-	q.sent = time.Now()
+	if q.sent.IsZero() {
+		q.sent = time.Now()
+	}
 	r := &request{s: v.s, command: q.command}
 	r.onEnd = func(r *request) { v.post(func() { v.answered(conn, q, r.result, r.err) }) }
 	q.request.Store(r)
@@ -174,6 +222,16 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	}
 	v.inFlight--
 	g := q.of
+	if q.over {
+		if q.op == opUnregister && len(g.watches) > 0 {
+			// The store may have handled this copy of STOP after the KEYNOTIFY of a new watch.
+			g.renew = true
+			v.enqueue(g)
+		}
+		return
+	}
+	q.over = true
+	delete(v.awaiting, q)
 	if err != nil {
 		err = &WatchError{Key: g.key, Err: err}
 	}

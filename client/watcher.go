@@ -35,12 +35,14 @@ type watcher struct {
 	conn     *mqtt.Conn               // subscribed to notifications; nil while there is none
 	connSeq  uint64                   // of conn
 	requests chan *keyRequest         // to be sent on conn
-	inFlight int
-	useless  error       // why conn is being closed; nil = it is not
-	dialing  bool        // an attempt to connect is under way
-	attempt  int         // attempts to connect since all watches were up
-	trouble  error       // why there is no connection
-	retry    *time.Timer // starts the next attempt; nil = none
+	inFlight int                      // copies of requests that were queued and have not ended
+	awaiting map[*keyRequest]struct{} // requests without an answer
+	resend   *time.Timer              // calls resendLate; nil if no request waits for an answer
+	useless  error                    // why conn is being closed; nil = it is not
+	dialing  bool                     // an attempt to connect is under way
+	attempt  int                      // attempts to connect since all watches were up
+	trouble  error                    // why there is no connection
+	retry    *time.Timer              // starts the next attempt; nil = none
 }
 
 // newWatcher starts a watcher. The caller holds s.mu, and the session must not be closed.
@@ -51,6 +53,8 @@ func newWatcher(s *Session) *watcher {
 		done:    make(chan struct{}),
 		watches: make(map[*Watch]struct{}),
 		keys:    make(map[string]*registration),
+
+		awaiting: make(map[*keyRequest]struct{}),
 	}
 	s.wg.Go(v.run)
 	return v
@@ -80,6 +84,9 @@ func (v *watcher) run() {
 			}
 		case <-v.s.ctx.Done():
 			v.stopRetry()
+			if v.resend != nil {
+				v.resend.Stop()
+			}
 			for w := range v.watches {
 				v.fail(w, ErrClosed)
 			}
@@ -127,6 +134,9 @@ func (v *watcher) register(key string, w *Watch) *registration {
 		v.keys[key] = g
 	}
 	g.watches = append(g.watches, w)
+	if q := g.request; q != nil && time.Since(q.last) > resendSoon {
+		v.sendAgain(q) // its answer may be lost, and the new watch may have little time
+	}
 	return g
 }
 
@@ -298,7 +308,7 @@ func (v *watcher) connected(conn *mqtt.Conn, connSeq uint64, err error) {
 		return
 	}
 	v.conn, v.connSeq, v.useless = conn, connSeq, nil
-	v.requests, v.inFlight = make(chan *keyRequest, maxKeyRequests), 0
+	v.requests, v.inFlight = make(chan *keyRequest, 2*maxKeyRequests), 0
 	for w := range v.watches {
 		w.unread = len(w.names)
 		w.setConn(connSeq)
@@ -326,6 +336,7 @@ func (v *watcher) lost(conn *mqtt.Conn) {
 		err = conn.Err()
 	}
 	v.conn, v.queue, v.trouble = nil, nil, err
+	clear(v.awaiting)
 	for key, g := range v.keys {
 		g.reset()
 		if len(g.watches) == 0 {
