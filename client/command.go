@@ -53,7 +53,12 @@ func (c *Command) words() []string {
 
 // Check returns why the command cannot be sent, or nil. The error is an
 // *[InvalidError].
-func (c Command) Check() error { return c.err }
+func (c Command) Check() error {
+	if c.read == nil {
+		return invalid("the zero Command is not a request; use Get, Set, Call or another function that returns a Command")
+	}
+	return c.err
+}
 
 // newCommand returns a command with these words, the verb first. If the key is empty, which the store
 // always refuses, Check returns an error.

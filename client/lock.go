@@ -182,7 +182,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		case <-ctx.Done():
 			l.releaseErr = context.Cause(ctx)
 		}
-		_ = l.w.Close() // on an error, the registration ends with the connection
+		_ = l.w.closeWithin(ctx) // on an error, the registration ends with the connection
 	})
 	return l.releaseErr
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -97,7 +98,7 @@ type acquisition struct {
 
 func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, error) {
 	t, err := o.Timing()
-	if err != nil {
+	if err = cmp.Or(s.check(), err); err != nil {
 		return nil, err
 	}
 	if o.Wait < 0 {
@@ -146,7 +147,7 @@ func (a *acquisition) reportTrouble(err error) { a.o.reportTrouble(&a.troubled, 
 // is ignored, because the registration also ends with the connection.
 func (a *acquisition) closeWatch(ctx context.Context) {
 	if a.until.IsZero() {
-		_ = a.w.Close()
+		_ = a.w.closeWithin(ctx)
 		return
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)

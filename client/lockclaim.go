@@ -112,7 +112,7 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 // lock. If the store announces the deletion only after it answered the renewal, RenewLock
 // succeeds although another client may have held the lock in between.
 func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Lease, error) {
-	if err := checkHolder(name, o.Holder); err != nil {
+	if err := s.checkHolder(name, o.Holder); err != nil {
 		return Lease{}, err
 	}
 	t, err := o.Timing()
@@ -125,7 +125,7 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	if err != nil {
 		return Lease{}, err
 	}
-	defer w.Close() // on an error, the registration ends with the connection
+	defer w.closeWithin(ctx) // on an error, the registration ends with the connection
 	c := s.claim(ctx, name, o, t, s.o.Timeout, &knownVersions{})
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {

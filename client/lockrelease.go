@@ -291,7 +291,7 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 // error is a *[LockUnknownError] if no answer came, or if one request got no answer and a later
 // one found the lock free or held by another: the lock may have expired before the release.
 func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
-	if err := checkHolder(name, o.Holder); err != nil {
+	if err := s.checkHolder(name, o.Holder); err != nil {
 		return err
 	}
 	ctx, cancel := s.limit(ctx)
@@ -304,7 +304,10 @@ func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) e
 	return err
 }
 
-func checkHolder(name string, holder []byte) error {
+func (s *Session) checkHolder(name string, holder []byte) error {
+	if err := s.check(); err != nil {
+		return err
+	}
 	if len(holder) == 0 {
 		return invalid("no holder: give the one that the lock was acquired with")
 	}

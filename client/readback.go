@@ -38,6 +38,9 @@ type ReadBackResult struct {
 // difference which client made the change: after a [Set] without options, if the key holds the value,
 // and after a [Del] without a fencing token, if the key is missing.
 func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBackResult, error) {
+	if lost == nil {
+		return ReadBackResult{}, invalid("no lost answer to read back")
+	}
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
 	}
@@ -86,6 +89,9 @@ func (e *LostAnswerError) expired(ctx context.Context) error {
 // ReadBack is like [Session.ReadBack], but over a new connection. It connects only after the request has
 // expired, so that the cause of the lost answer has time to pass.
 func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
+	if lost == nil {
+		return ReadBackResult{}, invalid("no lost answer to read back")
+	}
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -13,7 +14,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Session sends requests to the store. Several goroutines may use it.
+// A Session sends requests to the store. Several goroutines may use it. It comes from [Dial]; all requests
+// of a zero Session fail with an *[InvalidError].
 type Session struct {
 	o     Options
 	clock *wire.Clock
@@ -85,6 +87,14 @@ func newSession(o Options) (*Session, error) {
 	return s, nil
 }
 
+// check returns an error if the session does not come from Dial.
+func (s *Session) check() error {
+	if s.ctx == nil {
+		return invalid("the zero Session has no connection; a Session comes from Dial")
+	}
+	return nil
+}
+
 // ClientID returns the client id of the session.
 func (s *Session) ClientID() string { return s.o.ClientID }
 
@@ -93,6 +103,9 @@ func (s *Session) ClientID() string { return s.o.ClientID }
 func (s *Session) MaxPacketSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.conn == nil {
+		return 0
+	}
 	return s.conn.Limits().MaxPacketSize
 }
 
@@ -102,8 +115,8 @@ func (s *Session) MaxPacketSize() int {
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.refused != nil {
-		return s.refused
+	if err := s.check(); err != nil || s.refused != nil {
+		return cmp.Or(err, s.refused)
 	}
 	return s.conn.Err()
 }
@@ -112,6 +125,11 @@ func (s *Session) Err() error {
 func (s *Session) Down() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.check() != nil {
+		down := make(chan struct{})
+		close(down)
+		return down
+	}
 	return s.conn.Done()
 }
 
@@ -119,6 +137,9 @@ func (s *Session) Down() <-chan struct{} {
 // without an answer. Requests that wait for a connection, and all later requests, fail with
 // [ErrClosed].
 func (s *Session) Close() error {
+	if s.check() != nil {
+		return nil
+	}
 	s.mu.Lock()
 	s.cancel()
 	conn := s.conn
@@ -184,6 +205,9 @@ func (s *Session) alive() *mqtt.Conn {
 // connect is like connection, but locks s.dialing first. If it makes a new connection and early is not
 // nil, it sends the early request together with SUBSCRIBE, unless the broker needs CONNECT alone.
 func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	select {
 	case s.dialing <- struct{}{}:
 	default:

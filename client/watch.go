@@ -89,6 +89,9 @@ type Watch struct {
 // failed, a *[ReasonError] if the broker refuses the subscription, and a *[ScanError] if it cannot
 // look for the keys that match.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
@@ -246,13 +249,16 @@ const closeTimeout = 2 * time.Second
 // of the session needs. It waits for the answers for at most two seconds, or Options.Timeout if
 // that is shorter. An error means that the store may still send notifications; the watch has
 // ended anyway.
-func (w *Watch) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), min(closeTimeout, w.v.s.o.Timeout))
+func (w *Watch) Close() error { return w.closeWithin(context.Background()) }
+
+// closeWithin is like Close, but waits until ctx ends at the latest.
+func (w *Watch) closeWithin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, min(closeTimeout, w.v.s.o.Timeout))
 	defer cancel()
 	return w.close(ctx)
 }
 
-// close is like Close, but waits until ctx ends at the latest.
+// close is like Close, but waits until ctx ends.
 func (w *Watch) close(ctx context.Context) error {
 	w.end(ErrClosed)
 	left := make(chan error, 1)

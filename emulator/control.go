@@ -118,7 +118,8 @@ func (s *Server) DropAll() {
 }
 
 // Do answers a request as if the client req.ClientID had sent it. The client need not be connected.
-// Watchers are notified. The response is empty if the data file cannot be written.
+// Watchers are notified. The response is empty if the data file cannot be written, or if the server is
+// closed.
 func (s *Server) Do(req Request) Response {
 	resp := s.answer(req)
 	if s.journal.wait() != nil {
@@ -130,6 +131,9 @@ func (s *Server) Do(req Request) Response {
 // answer is like Do, but does not wait for the data file.
 func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
+		if s.closed {
+			return
+		}
 		s.awaitNotify()
 		r := s.store.Do(req.forStore(), nil)
 		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
@@ -139,7 +143,8 @@ func (s *Server) answer(req Request) (resp Response) {
 	return resp
 }
 
-// Set sets a key, as a client with an empty id and no user name, and returns the new version.
+// Set sets a key, as a client with an empty id and no user name, and returns the new version. After Close
+// it returns ErrClosed.
 func (s *Server) Set(key, value string) (wire.Version, error) {
 	version, err := s.set(Seed{Key: key, Value: []byte(value)})
 	if err == nil {

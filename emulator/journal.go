@@ -61,6 +61,7 @@ type journal struct {
 	changed sync.Cond // signals a change of the fields in this struct
 	clock   int64     // the wall clock in the file after all pending commits, in milliseconds
 	closing bool
+	over    bool          // run has ended after close; later changes are not committed
 	err     error         // why the last commit failed; no commit follows
 	ended   chan struct{} // closed when run ends
 }
@@ -189,7 +190,7 @@ func (j *journal) full() bool {
 }
 
 // wait waits until all changes made so far are in the file. If a commit has failed, wait returns the
-// error of that commit. The caller must not hold the lock.
+// error of that commit; for changes after close, it returns ErrClosed. The caller must not hold the lock.
 func (j *journal) wait() error {
 	if j == nil {
 		return nil
@@ -197,6 +198,9 @@ func (j *journal) wait() error {
 	j.lock.Lock()
 	defer j.lock.Unlock()
 	for g := j.last(); g != nil && !g.committed && j.err == nil; {
+		if j.over {
+			return ErrClosed
+		}
 		j.changed.Wait()
 	}
 	return j.err
@@ -216,6 +220,8 @@ func (j *journal) commitAll() error {
 	for {
 		for j.next.batch.Empty() {
 			if j.closing {
+				j.over = true
+				j.changed.Broadcast()
 				return nil
 			}
 			j.changed.Wait()

@@ -52,6 +52,9 @@ func (s *Server) set(seed Seed, options ...string) (wire.Version, error) {
 		req.Properties = append(req.Properties, Property{Name: wire.PropPersist, Value: "true"})
 	}
 	resp := s.answer(req)
+	if len(resp.Payload) == 0 {
+		return wire.Version{}, ErrClosed
+	}
 	reply, err := wire.ParseReply(resp.Payload)
 	if err == nil {
 		if refused := reply.StoreError(); refused != nil {

@@ -1091,3 +1091,28 @@ func ExampleStart() {
 	t.cleanups[0]() // the test does it
 	// Output: true
 }
+
+// TestAfterClose: what changes the store after Close is refused, and nothing hangs, with and without a data
+// file.
+func TestAfterClose(t *testing.T) {
+	t.Parallel()
+	for _, data := range []emulator.Data{{}, newData(t)} {
+		server := emulator.Start(t, emulator.Options{Data: data})
+		if _, err := server.Set("a", "1"); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Set("a", "2"); !errors.Is(err, emulator.ErrClosed) {
+			t.Errorf("data %v: Set after Close: %v", data, err)
+		}
+		if resp := server.Do(emulator.NewRequest("c", wire.AppendRequest(nil, "DEL", "a"))); len(resp.Payload) > 0 {
+			t.Errorf("data %v: Do after Close: %q", data, resp.Payload)
+		}
+		server.FastForward(time.Hour)
+		if e, found := server.Get("a"); !found || string(e.Value) != "1" || len(server.Keys()) != 1 {
+			t.Errorf("data %v: Get after Close: %v, %q", data, found, e.Value)
+		}
+	}
+}

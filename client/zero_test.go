@@ -1,0 +1,92 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestZeroSession: every method of a Session that does not come from Dial says so.
+func TestZeroSession(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	for name, do := range map[string]func(s *Session) error{
+		"Get":         func(s *Session) error { _, err := s.Get(ctx, "k"); return err },
+		"Watch":       func(s *Session) error { _, err := s.Watch(ctx, []string{"k"}, WatchOptions{}); return err },
+		"Lock":        func(s *Session) error { _, err := s.Lock(ctx, "k", LockOptions{}); return err },
+		"AcquireLock": func(s *Session) error { _, err := s.AcquireLock(ctx, "k", LockOptions{Try: true}); return err },
+		"RenewLock":   func(s *Session) error { _, err := s.RenewLock(ctx, "k", LockOptions{Holder: []byte("me")}); return err },
+		"ReleaseLock": func(s *Session) error { return s.ReleaseLock(ctx, "k", LockOptions{Holder: []byte("me")}) },
+		"Pipeline":    func(s *Session) error { _, err := s.Pipeline(2).Send(ctx, Get("k")); return err },
+		"ReadBack":    func(s *Session) error { _, err := s.ReadBack(ctx, &LostAnswerError{Command: Get("k")}); return err },
+		"Scan": func(s *Session) (err error) {
+			for _, err = range s.Scan(ctx, "*") {
+			}
+			return err
+		},
+		"MeasureSkew": func(s *Session) error { _, err := s.MeasureSkew(ctx, "k", time.Second); return err },
+		"Err":         func(s *Session) error { return s.Err() },
+		"a nil LostAnswerError": func(s *Session) error {
+			_, err := ReadBack(ctx, Options{}, nil)
+			return err
+		},
+		"a nil LostAnswerError and a session": func(s *Session) error { _, err := s.ReadBack(ctx, nil); return err },
+	} {
+		if err := do(new(Session)); !isA[*InvalidError](err) {
+			t.Errorf("%s: got %v, want an *InvalidError", name, err)
+		}
+	}
+	s := new(Session)
+	<-s.Down()
+	if err := s.Close(); err != nil || s.MaxPacketSize() != 0 || s.ClientID() != "" {
+		t.Errorf("Close: %v, %d, %q", err, s.MaxPacketSize(), s.ClientID())
+	}
+}
+
+// TestZeroCommand is not sent, by any way that sends a command.
+func TestZeroCommand(t *testing.T) {
+	t.Parallel()
+	server := emulator.Start(t)
+	o := Options{Address: server.Addr().String()}
+	s := watchSession(t, o)
+	server.Intercept(func(r emulator.Request) emulator.Action {
+		t.Errorf("sent %q", r.Payload)
+		return emulator.Action{}
+	})
+	_, done := s.Do(t.Context(), Command{})
+	_, once := Once(t.Context(), o, Command{})
+	_, piped := s.Pipeline(1).Send(t.Context(), Command{}.WithFence(Version{Wall: 1, Node: "n"}))
+	for i, err := range []error{done, once, piped} {
+		if !isA[*InvalidError](err) {
+			t.Errorf("way %d: got %v, want an *InvalidError", i, err)
+		}
+	}
+}
+
+// TestReleaseWithinItsContext: Release, RenewLock and AcquireLock do not wait for a store that no longer
+// answers STOP when their context has ended.
+func TestReleaseWithinItsContext(t *testing.T) {
+	t.Parallel()
+	server := emulator.Start(t)
+	s := watchSession(t, Options{Address: server.Addr().String(), Timeout: time.Hour})
+	l, err := s.Lock(t.Context(), "k", LockOptions{TTL: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	server.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() == "KEYNOTIFY" {
+			cancel()
+		}
+		return emulator.Action{Drop: r.Verb() == "KEYNOTIFY"}
+	})
+	before := time.Now()
+	if err := l.Release(ctx); err != nil {
+		t.Errorf("Release: %v", err)
+	}
+	if took := time.Since(before); took >= closeTimeout {
+		t.Errorf("Release took %v after its context had ended", took)
+	}
+}
