@@ -1,6 +1,7 @@
 package client
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -45,6 +46,36 @@ type Event struct {
 	Continuity Continuity // set in resync, gap and found events
 	From, To   time.Time  // gap: any missing event happened between them; found: the key appeared between them
 	Err        error      // the reason for a down, error or unaudited event
+}
+
+// eventJSON is an event as JSON: Err, which can be of any type, becomes its text.
+type eventJSON struct {
+	plainEvent
+	Err string `json:",omitempty"`
+}
+
+type plainEvent Event
+
+// MarshalJSON returns an object with the fields of the event. Err becomes a string.
+func (e Event) MarshalJSON() ([]byte, error) {
+	j := eventJSON{plainEvent: plainEvent(e)}
+	if e.Err != nil {
+		j.Err = e.Err.Error()
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON, except that Err is only a text.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	j := eventJSON{plainEvent: plainEvent(*e)}
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*e = Event(j.plainEvent)
+	if e.Err = nil; j.Err != "" {
+		e.Err = errors.New(j.Err)
+	}
+	return nil
 }
 
 // changed returns the time of the change that a notification announces, or an earlier time. It returns

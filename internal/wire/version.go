@@ -118,19 +118,51 @@ func (v Version) Parts() (wall int64, counter uint64, node string) {
 // Time returns the version's wall clock as a time in UTC.
 func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
 
-// UnmarshalJSON parses the `hlc` member of a version that sscli printed, and ignores the other members.
-// A null leaves v unchanged.
+// versionJSON is a version as JSON. HLC decides; the other members are for readers.
+type versionJSON struct {
+	HLC     string     `json:"hlc,omitempty"`
+	HLC64   []byte     `json:"hlc_b64,omitempty"` // in place of HLC if the text is not UTF-8
+	Wall    int64      `json:"wall_ms"`
+	Counter uint64     `json:"counter"`
+	Node    string     `json:"node,omitempty"`
+	Node64  []byte     `json:"node_b64,omitempty"`
+	Time    *time.Time `json:"time,omitempty"` // nil in years that RFC 3339 cannot represent
+}
+
+// MarshalJSON returns the version as sscli prints it, an object with the member hlc, or null for the zero
+// Version. [Version.UnmarshalJSON] is the inverse.
+func (v Version) MarshalJSON() ([]byte, error) {
+	if v.IsZero() {
+		return []byte("null"), nil
+	}
+	text := v.String()
+	if _, err := ParseVersion(text); err != nil {
+		return nil, err
+	}
+	j := versionJSON{HLC: text, Wall: v.Wall, Counter: v.Counter, Node: v.Node}
+	if !utf8.ValidString(text) {
+		j.HLC, j.Node, j.HLC64, j.Node64 = "", "", []byte(text), []byte(v.Node)
+	}
+	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 {
+		j.Time = &t
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON parses the member hlc, or hlc_b64, of a version that MarshalJSON returned or sscli printed,
+// and ignores the other members. A null leaves v unchanged.
 func (v *Version) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
 	var j struct {
-		HLC string `json:"hlc"`
+		HLC   string `json:"hlc"`
+		HLC64 []byte `json:"hlc_b64"`
 	}
 	if err := json.Unmarshal(data, &j); err != nil {
 		return err
 	}
-	parsed, err := ParseVersion(j.HLC)
+	parsed, err := ParseVersion(j.HLC + string(j.HLC64))
 	if err != nil {
 		return err
 	}

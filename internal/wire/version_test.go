@@ -3,8 +3,10 @@ package wire_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -160,6 +162,38 @@ func TestVersionJSONIsDecidedByTheHLC(t *testing.T) {
 	}
 }
 
+// A version survives JSON, with its text, alone, behind a pointer, in a slice and in a map.
+func TestVersionJSONRoundTrip(t *testing.T) {
+	type held struct {
+		V     wire.Version
+		P     *wire.Version
+		Slice []wire.Version
+		Map   map[string]wire.Version
+		Zero  wire.Version `json:",omitzero"`
+	}
+	for _, text := range []string{"1696374425000:1:StateStore", "001696374425000:00001:StateStore", "-5:0:", "1:18446744073709551615:\"<&\u2028", "1:2:\xff", "9223372036854775807:0:n"} {
+		v := mustVersion(t, text)
+		want := held{v, &v, []wire.Version{v, {}}, map[string]wire.Version{"k": v}, wire.Version{}}
+		data, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got held
+		if err := json.Unmarshal(data, &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: got %+v, %v, from %s", text, got, err, data)
+		}
+	}
+	made := wire.Version{Wall: 1, Counter: 2, Node: "n"}
+	data, err := json.Marshal(made)
+	var got wire.Version
+	if err := errors.Join(err, json.Unmarshal(data, &got)); err != nil || !got.Equal(made) {
+		t.Errorf("got %+v, %v, from %s", got, err, data)
+	}
+	if _, err := json.Marshal(wire.Version{Node: "a:b"}); err == nil {
+		t.Error("a node with a colon was written, and cannot be read")
+	}
+}
+
 func TestVersionJSONNullLeavesTheVersion(t *testing.T) {
 	held := struct{ V wire.Version }{mustVersion(t, "1:2:n")}
 	if err := json.Unmarshal([]byte(`{"V":null}`), &held); err != nil || held.V.String() != "1:2:n" {
@@ -187,6 +221,13 @@ func FuzzVersion(f *testing.F) {
 	f.Add("000000000000000000001:0:n", "00000000000000000001:00000000000000000001:n")
 	f.Fuzz(func(t *testing.T, textA, textB string) {
 		a, err := wire.ParseVersion(textA)
+		if err == nil && !a.IsZero() {
+			var back wire.Version
+			data, err := json.Marshal(a)
+			if err := errors.Join(err, json.Unmarshal(data, &back)); err != nil || back != a {
+				t.Fatalf("%q became %+v, %v, as JSON %s", textA, back, err, data)
+			}
+		}
 		token, tokenErr := wire.ParseToken(textA)
 		if err != nil {
 			if err := versionError(a, err); err != nil {
