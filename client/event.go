@@ -20,6 +20,7 @@ const (
 	EventError     EventKind = "error"     // the key is no longer watched; see Err
 	EventDown      EventKind = "down"      // the connection was lost; has no key
 	EventUp        EventKind = "up"        // all keys are watched again; has no key
+	EventReady     EventKind = "ready"     // all keys have been read; only with WatchOptions.Ready; has no key
 	EventUnaudited EventKind = "unaudited" // an audit failed and proves nothing; see Err; has no key
 )
 

@@ -31,6 +31,10 @@ type WatchOptions struct {
 	// running, or that a notification was dropped. A difference is reported when two audits in a
 	// row find it. 0 = no audits.
 	Audit time.Duration
+
+	// Ready asks for an EventReady after the events of the keys that the watch begins with, also if there
+	// are none.
+	Ready bool
 }
 
 // A Watch is a stream of changes to some keys. Only one goroutine at a time may consume it, with
@@ -359,6 +363,9 @@ func (w *Watch) up() {
 	defer w.wakeUp()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.ready && w.o.Ready {
+		w.push(Event{Kind: EventReady, Time: time.Now()})
+	}
 	w.ready = true
 	if w.outage {
 		w.outage, w.trouble = false, nil

@@ -175,6 +175,20 @@ type End struct {
 	Time   time.Time `json:"time"`
 }
 
+// Ready is the message that a watch of many keys has read all of them.
+type Ready struct {
+	Keys int       `json:"keys"` // the number of keys that are watched
+	Time time.Time `json:"time"`
+}
+
+func (e Ready) fields(o *objectWriter) { o.result("ready", e) }
+
+func (e Ready) human(w *writer) {
+	w.print(w.faint.Sprintf("%s  ready    %s", clock(e.Time), Count(e.Keys, "key")), "\n")
+}
+
+func (e Ready) raw(w *writer) { w.record("ready", e.Keys) }
+
 func (e End) fields(o *objectWriter) { o.result("end", e) }
 
 func (e End) human(w *writer) {

@@ -149,8 +149,9 @@ func (p *Printer) encode(r Result) error {
 	case p.output == "json":
 		w.out = append(appendObject(w.out, r), '\n')
 	case p.template != nil && !isDiagnostic:
-		if _, isEnd := r.(End); isEnd {
-			return nil // templates are written for the fields of events, which End lacks
+		switch r.(type) {
+		case End, Ready:
+			return nil // templates are written for the fields of events, which these lack
 		}
 		var out bytes.Buffer
 		if err := p.template.Execute(&out, p.templateData(collect(r))); err != nil {

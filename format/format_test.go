@@ -172,6 +172,7 @@ func samples() map[string][]Result {
 			Event{Op: "resync", Key: "setpoint", Continuity: "unknown", Time: now()},
 			Event{Op: "error", Key: hostile, Message: "not authorized" + hostile, Version: stored(), Time: now()},
 			Event{Op: "unaudited", Message: "context deadline exceeded", Time: now()},
+			Ready{Keys: 3, Time: now()},
 			End{Reason: "count", Events: 3, Time: now()},
 		},
 		"serving": {

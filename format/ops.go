@@ -50,6 +50,7 @@ func Ops() []Op {
 		{Name: "resync", By: "watch", Fields: "key found value version continuity time"},
 		{Name: "unaudited", By: "watch", Fields: "message time"},
 		{Name: "error", By: "watch", Fields: "key version message time"},
+		{Name: "ready", By: "watch", Fields: "keys time"},
 		{Name: "end", By: "watch", Fields: "reason events time"},
 		{Name: "lock_acquire", By: "lock acquire", Fields: "name holder token ttl_ms"},
 		{Name: "lock_renew", By: "lock renew", Fields: "name holder token ttl_ms"},

@@ -25,11 +25,12 @@ func replaced(output string) string {
 // TestMatch runs watch --match while a key comes that matches, in each form of output.
 func TestMatch(t *testing.T) {
 	for form, want := range map[string]string{
-		"raw": "initial\tjob/1\tV\ta\nfound\tjob/2\tV\tunknown\tT\tT\tb\nend\tcount\n",
+		"raw": "initial\tjob/1\tV\ta\nready\t1\nfound\tjob/2\tV\tunknown\tT\tT\tb\nend\tcount\n",
 		"json": `{"op":"initial","key":"job/1","found":true,"value":"a","version":V,"time":"T"}` + "\n" +
+			`{"op":"ready","keys":1,"time":"T"}` + "\n" +
 			`{"op":"found","key":"job/2","found":true,"value":"b","version":V,"continuity":"unknown","from":"T","to":"T","time":"T"}` + "\n" +
 			`{"op":"end","reason":"count","events":1,"time":"T"}` + "\n",
-		"human":                            "T  initial  job/1  V  a\nT  found    job/2  V  (unknown since T)  b\nT  end      count, changes: 1\n",
+		"human":                            "T  initial  job/1  V  a\nT  ready    1 key\nT  found    job/2  V  (unknown since T)  b\nT  end      count, changes: 1\n",
 		"template={{.op}} {{.continuity}}": "initial \nfound unknown\n",
 	} {
 		t.Run(form[:3], func(t *testing.T) {
@@ -53,6 +54,15 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// TestMatchReady: a watch that finds no key says that it is complete.
+func TestMatchReady(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := runWatch(t, emulator.Start(t), "--match", "none/*", "--for", "1ms")
+	if want := "ready\t0\nend\tfor\n"; code != 0 || stdout != want || stderr != "" {
+		t.Errorf("exit code %d, %q, %q; want %q", code, stdout, stderr, want)
+	}
+}
+
 // What is asked of changes is asked of found keys too.
 func TestMatchEnds(t *testing.T) {
 	for _, tt := range []struct {
@@ -62,7 +72,7 @@ func TestMatchEnds(t *testing.T) {
 		{"--until set", "found\tjob\tV\tunknown\tT\tT\t{\"n\":1}\nend\tuntil\n"},
 		{"--until set --no-initial", "end\tuntil\n"},
 		{"--until set --field .n", "found\tjob\tV\tunknown\tT\tT\t-\t1\nend\tuntil\n"},
-		{"missing -n 1 --fail-on-gap", "initial\tmissing\t-\nfound\tjob\tV\tunknown\tT\tT\t{\"n\":1}\nend\tcount\n"},
+		{"missing -n 1 --fail-on-gap", "initial\tmissing\t-\nready\t1\nfound\tjob\tV\tunknown\tT\tT\t{\"n\":1}\nend\tcount\n"},
 		{"-- false", ""},
 	} {
 		t.Run(tt.args, func(t *testing.T) {

@@ -72,7 +72,8 @@ until interrupted. Keys are exact.
 
 The store sends no notifications for patterns. With --match PATTERN, watch lists the keys
 that match, as scan does, and watches them. It scans again every 5s (--rescan) and prints
-each new key with its value (found). watch cannot know when, between the two scans, the
+each new key with its value (found). After the keys of the first scan, and after those of
+--keys-from, a ready event says how many keys are watched. watch cannot know when, between the two scans, the
 key was created, or which values it held before. A found event counts as a change. --match
 needs a broker that has SCAN.
 
@@ -140,7 +141,7 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 	if f.rescan != "" && f.match == "" {
 		return o, 0, fault.Usagef("--rescan without --match: it looks for keys that match a pattern")
 	}
-	o.Buffer, o.Match = f.buffer, string(f.match)
+	o.Buffer, o.Match, o.Ready = f.buffer, string(f.match), f.match != "" || f.keysFrom.Given()
 	return o, forDur, nil
 }
 
@@ -244,6 +245,7 @@ type viewer struct {
 	until   condition
 	command []string
 	runner  *process.Runner
+	initial int // keys that the watch began with
 	changes int
 	refused error // why the store refused to watch a key; the first such error
 	outage  app.Outage
@@ -287,13 +289,20 @@ func (v *viewer) loop(ctx context.Context, w *client.Watch) error {
 		switch e.Kind {
 		case client.EventDown, client.EventUp:
 			continue
+		case client.EventReady:
+			if len(v.command) == 0 {
+				if err := v.app.Queue(format.Ready{Keys: v.initial, Time: e.Time}); err != nil {
+					return err
+				}
+			}
+			continue
 		case client.EventError:
 			v.app.Warn(fmt.Sprintf("%v; the other keys are still watched", e.Err), "")
 			if v.refused == nil {
 				v.refused = e.Err
 			}
 		case client.EventInitial:
-			if !e.HasValue {
+			if v.initial++; !e.HasValue {
 				v.app.NotePattern(e.Key, suggest.Try("`watch --match PATTERN`"))
 			}
 		case client.EventFound:
