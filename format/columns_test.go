@@ -54,7 +54,7 @@ func TestIdentifiersStayWhole(t *testing.T) {
 			LockStatus{List: true, Name: "a", Held: true, Holder: id.holder, Token: v, Renewals: Renewals{Observed: time.Minute}},
 		}, []string{id.holder, id.token}, true},
 		{"lock trace", []Result{
-			LockEvent{What: "changed_hands", Name: id.key, Holder: id.holder, Before: "other-" + id.holder, Token: v, For: time.Minute, Why: "its value was written over, which no acquisition does"},
+			LockEvent{What: "changed_hands", Name: id.key, Holder: id.holder, Before: "other-" + id.holder, Token: v, For: time.Minute, Inferred: true, Why: "its value was written over, or the notification of its deletion was lost"},
 			LockEvent{What: "renewed", Name: "a", Holder: id.holder, Token: v, For: time.Minute, Renewals: 12, Every: time.Second},
 		}, []string{id.key, "other-" + id.holder, id.token}, true},
 	}

@@ -194,7 +194,8 @@ func (e LockEvent) duration() string {
 		text += "at least "
 	}
 	if e.What == "changed_hands" {
-		return "before that " + text + Span(e.For)
+		// How long it was held is not known: its deletion may have gone unnoticed.
+		return "the previous holder was first seen " + Span(e.For) + " before"
 	}
 	return text + Span(e.For)
 }

@@ -37,7 +37,7 @@ const (
 	Expired      = "expired"       // deleted when a renewal was overdue; always inferred
 	Deleted      = "deleted"       // deleted; whether it expired is not known
 	TakenOver    = "taken_over"    // acquired by another holder after the lease expired; always inferred
-	ChangedHands = "changed_hands" // another holder overwrote the value, without a deletion
+	ChangedHands = "changed_hands" // another holder's value, without a notification of a deletion in between; always inferred
 	Rewritten    = "rewritten"     // written, but the store does not say with which value
 	Gap          = "gap"           // not watched for some time
 	Lost         = "lost"          // no longer watched
@@ -201,8 +201,8 @@ func (l *lock) handleSet(st *format.LockEvent, e client.Event) {
 		st.What, st.Why = Held, "the store did not say by whom before"
 	case string(e.Value) != l.holder:
 		l.reset(e, true)
-		st.What, st.Before = ChangedHands, before.holder
-		st.Why = "its value was written over, which no acquisition does"
+		st.What, st.Before, st.Inferred = ChangedHands, before.holder, true
+		st.Why = "its value was written over, or the notification of its deletion was lost"
 	default:
 		l.renewals++
 		if !l.last.IsZero() {
@@ -225,7 +225,7 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 		l.reset(client.Event{Kind: client.EventDelete, Time: e.Time}, true)
 		st.What, l.noHolder = Deleted, true
 		if known {
-			st.What, st.Why = Free, "it was deleted although it was free"
+			st.What, st.Why = Free, "it was deleted although it was free: the notification of an acquisition may be lost"
 		}
 		return
 	}

@@ -112,7 +112,7 @@ func TestStatements(t *testing.T) {
 		{"held before, and no renewal seen", 15 * time.Second, []client.Event{initial("a"), deleted(3)},
 			[]string{"held a", "deleted a ~3s"}},
 		{"written over", 0, []client.Event{initial("a"), set(3, "b"), deleted(4)},
-			[]string{"held a", "changed_hands b<a ~3s", "deleted b 1s"}},
+			[]string{"held a", "changed_hands? b<a ~3s", "deleted b 1s"}},
 		{"values are not sent", 0, []client.Event{initial("a"), set(3, ""), set(6, ""), deleted(7), set(8, "")},
 			[]string{"held a", "rewritten by whom ~3s", "rewritten by whom ~6s", "deleted by whom ~7s", "acquired by whom 1s"}},
 		{"a value after one that was not sent", 0, []client.Event{initial("a"), set(3, ""), set(6, "b")},
