@@ -23,8 +23,11 @@ type Explanation struct {
 	Verdict string // passes, refused or unknown
 	Rule    string // which of the store's rules decides; empty: not known
 	Assumes bool   // Verdict is valid only if every write of the key carries the lock's newest token
-	Why     string
-	Hint    string // the next thing to do; may be empty
+
+	AssumesClock bool // Verdict is valid only if the store's clock is not ahead of the local clock
+
+	Why  string
+	Hint string // the next thing to do; may be empty
 }
 
 func (e Explanation) fields(o *objectWriter) {
@@ -45,6 +48,7 @@ func (e Explanation) fields(o *objectWriter) {
 	o.add("verdict", e.Verdict)
 	o.add("rule", nonEmpty(e.Rule))
 	o.add("assumes_lock", when(locked, e.Assumes))
+	o.add("assumes_clock", when(e.AssumesClock, true))
 	o.add("why", e.Why)
 	o.add("hint", nonEmpty(e.Hint))
 }
@@ -115,8 +119,15 @@ func (e Explanation) comparison() string {
 	return strings.Join(parts, ", ")
 }
 
-// raw writes the verdict, the rule, the key's version, the lock's token, and AtLeast. A minus
-// stands for an unknown or missing value.
+// raw writes the verdict, the rule, the key's version, the lock's token, AtLeast, and what the verdict
+// assumes: lock or clock. A minus stands for an unknown or missing value.
 func (e Explanation) raw(w *writer) {
-	w.record(e.Verdict, nonEmpty(e.Rule), e.Version, e.LockToken, e.AtLeast)
+	assumes := ""
+	switch {
+	case e.Assumes:
+		assumes = "lock"
+	case e.AssumesClock:
+		assumes = "clock"
+	}
+	w.record(e.Verdict, nonEmpty(e.Rule), e.Version, e.LockToken, e.AtLeast, nonEmpty(assumes))
 }

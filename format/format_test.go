@@ -313,6 +313,7 @@ func samples() map[string][]Result {
 		},
 		"explain": {
 			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},
+			Explanation{Key: "state", Token: stored(), Verdict: "refused", Rule: "fencing_ahead", AssumesClock: true, Why: "it is ahead"},
 			Explanation{Key: hostile, Found: true, Version: version{}, Verdict: "unknown", Why: "so\x1b it is", Hint: "sscli explain " + Word(hostile)},
 			Explanation{Key: "state", Found: true, Version: stored(), Lock: "door", Token: evil, ToKey: "newer", Verdict: "passes", Rule: "fencing_newer", Why: "it is newer"},
 			Explanation{Key: "state", Found: true, Version: stored(), Token: stored(), Asked: true, Verdict: "refused", Rule: "fencing_lower", Why: "it is lower"},

@@ -60,7 +60,7 @@ func Ops() []Op {
 		{Name: "lock_list", By: "lock list", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
 		{Name: "lock_trace", By: "lock trace", Fields: "what name key held holder before token held_ms free_ms at_least renewals renewal_interval_ms inferred why event word continuity from to time"},
 		{Name: "lock_timeline", By: "lock trace --timeline", Fields: "from to locks guards"},
-		{Name: "explain", By: "explain", Fields: "key found version lock held holder lock_token token token_to_version token_to_lock_token at_least asked verdict rule assumes_lock why hint"},
+		{Name: "explain", By: "explain", Fields: "key found version lock held holder lock_token token token_to_version token_to_lock_token at_least asked verdict rule assumes_lock assumes_clock why hint"},
 		{Name: "ping", By: "ping", Fields: "seq key rtt_ms note"},
 		{Name: "ping_summary", By: "ping", Fields: "sent lost min_ms avg_ms p99_ms max_ms"},
 		{Name: "check", By: "doctor", Fields: "check status message hint took_ms facts"},

@@ -45,7 +45,8 @@ The store does not say which token a key has. But a key's token is never newer t
 key's version, or at most a minute newer if a clock was ahead when the key was written. If
 every write of KEY carries the newest token of the lock, as with --fence lock in lock run,
 then a key that was written after the lock's present token was issued has that token. A
-verdict that assumes this says so.
+verdict that assumes this says so. A token that is ahead of the local clock may be too far
+ahead of the store's clock, so the verdict is unknown.
 
 --ask asks the store. It sends VDEL with the token and with a random value that KEY cannot
 have, so that nothing is deleted. The verdict is the store's reply. The protocol does not

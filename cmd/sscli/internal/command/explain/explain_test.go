@@ -263,6 +263,38 @@ func TestEveryRule(t *testing.T) {
 	}
 }
 
+// TestStoreClock: with a store's clock that is wrong, a verdict that does not say that it assumes a clock is
+// the store's reply, unless the store refuses the time of the request, whatever the token.
+func TestStoreClock(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{-time.Hour, -50 * time.Second, -20 * time.Second, 0, 5 * time.Minute} {
+		for _, exists := range []bool{false, true} {
+			for _, ahead := range []time.Duration{-3 * time.Minute, 0, 20 * time.Second, 50 * time.Second, 2 * time.Minute} {
+				server := emulator.Start(t, emulator.Options{Skew: skew})
+				s, err := client.Dial(t.Context(), client.Options{Address: server.Addr().String()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				st := &stage{t, server, s}
+				if exists {
+					if _, err := server.Set(key, "1"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f := facts{key: key, token: later(ahead)}
+				if err := f.read(t.Context(), s); err != nil {
+					t.Fatal(err)
+				}
+				e, got := f.verdict(), st.answer(wire.VerbSet, f.token)
+				if e.Verdict != unknown && !e.AssumesClock && got != wire.TextClockAhead && (e.Verdict == passes) != (got == accepted) {
+					t.Errorf("skew %v, the key exists: %v, a token %v ahead: explain says %q by %q, the store answers %q", skew, exists, ahead, e.Verdict, e.Rule, got)
+				}
+				s.Close()
+			}
+		}
+	}
+}
+
 // A token that is no HLC is a usage error, and the store would refuse it (row 13).
 func TestMalformedToken(t *testing.T) {
 	const text = "1696374425000-0-a"

@@ -74,8 +74,13 @@ func (f facts) verdict() format.Explanation {
 	run := f.run()
 	switch {
 	case f.isAhead():
+		e.AssumesClock = true
 		return decide(refused, ruleAhead, "the token is more than a minute ahead of the local clock; if the store's clock is right too, the store refuses every write with it",
 			f.parse())
+	case f.token.Time().After(f.now) && f.token.Time().After(f.storeClock().Add(verb.MaxFenceAhead)):
+		// With a token that is not ahead of the local clock, the store refuses the time of the request first.
+		return decide(unknown, "", "the token is ahead of the local clock: if the store's clock is behind, it is too far ahead for the store, which then refuses it",
+			ask)
 	case !f.found && f.token.IsZero():
 		return decide(passes, ruleUnfenced, "a missing key has no fence, so a write needs no token", nil)
 	case !f.found:
@@ -158,16 +163,24 @@ func (f facts) parse() suggest.Hint {
 	return suggest.Try("`sscli hlc parse TOKEN` shows its time; use the token exactly as the lock's reply gave it").Fill(suggest.Token, f.token.String())
 }
 
-// isAhead reports whether the token is too far ahead of the store's clock. The store's clock is assumed
-// to show at least the time of the newest version that was read, and at least the local time.
+// isAhead reports whether the token is too far ahead of the store's clock, if that clock shows at least the
+// local time.
 func (f facts) isAhead() bool {
-	clock := f.now
+	clock := f.storeClock()
+	if f.now.After(clock) {
+		clock = f.now
+	}
+	return f.token.Time().Sub(clock) > verb.MaxFenceAhead
+}
+
+// storeClock returns a time that the store's clock has reached: that of the newest version that was read.
+func (f facts) storeClock() (clock time.Time) {
 	for _, v := range []client.Version{f.version, f.lockToken} {
 		if !v.IsZero() && v.Time().After(clock) {
 			clock = v.Time()
 		}
 	}
-	return f.token.Time().Sub(clock) > verb.MaxFenceAhead
+	return clock
 }
 
 // compare returns "older", "equal" or "newer": how version a relates to version b. It returns "" if
