@@ -1,6 +1,10 @@
 package emulator
 
-import "os"
+import (
+	"os"
+
+	"github.com/sscli/sscli/internal/policy"
+)
 
 // OpenedBy has a test open the data file.
 func (d Data) OpenedBy(open func(name string, flag int, perm os.FileMode) (*os.File, error)) Data {
@@ -15,9 +19,9 @@ func (d Data) Around(commit func(write func() error) error) Data {
 }
 
 // OwnsTopic lets a test ask whose a topic is.
-var OwnsTopic = ownsTopic
+var OwnsTopic = policy.OwnsTopic
 
 // MatchRule lets a test ask one rule.
 func MatchRule(r Rule, clientID, username, key string, write bool) bool {
-	return r.allows(clientID, username, key, write)
+	return policy.FromShort([]Rule{r}).For(policy.Principal{ClientID: clientID, Username: username}).Allowed(keyAction(key, write)) != nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/policy"
 )
 
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
@@ -17,6 +18,15 @@ const methodSAT = "K8S-SAT"
 // login accepts or refuses a CONNECT, or an AUTH from a connected client. It runs on the
 // connection's goroutine, without the broker's lock.
 func (s *Server) login(l *broker.Login) broker.Verdict {
+	v := s.authenticate(l)
+	if v.Code == 0 {
+		v = s.authorizeLogin(l, v)
+	}
+	return v
+}
+
+// authenticate checks who a client is.
+func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 	if l.Again {
 		return s.authenticateAgain(l)
 	}
@@ -101,41 +111,43 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	return broker.Verdict{Username: login.User}
 }
 
-// A loginEnd is the time when a client's token expires, and the timer that then ends the connection. It
-// is the Value of the client.
-type loginEnd struct {
-	at  time.Time
-	cut *broker.Timer
-}
-
 // expireLogin sets the time when a client's token expires. At that time the server closes the connection
 // without a DISCONNECT (protocol.md 7.2). The zero time means never. expireLogin requires the broker's lock.
 func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 	s.keepLogin(c)
-	c.Value = nil
-	if !at.IsZero() {
-		c.Value = &loginEnd{at, s.broker.At(at, c.Cut)}
+	m, known := c.Value.(*member)
+	if !known {
+		m = &member{who: policy.Principal{ClientID: c.ID, Username: c.Username}}
+		c.Value = m
+	}
+	if m.expires, m.cut = at, nil; !at.IsZero() {
+		m.cut = s.broker.At(at, c.Cut)
 	}
 }
 
 // keepLogin stops the timer that ends a client's connection.
 func (s *Server) keepLogin(c *broker.Client) {
-	if end, ok := c.Value.(*loginEnd); ok {
-		s.broker.Cancel(end.cut)
+	if m, ok := c.Value.(*member); ok {
+		s.broker.Cancel(m.cut)
 	}
 }
 
 // loginEnded reports whether a client's token has expired.
 func (s *Server) loginEnded(c *broker.Client) bool {
-	end, ok := c.Value.(*loginEnd)
-	return ok && !s.now().Before(end.at)
+	m, ok := c.Value.(*member)
+	return ok && !m.expires.IsZero() && !s.now().Before(m.expires)
 }
 
 func (s *Server) refused(c *broker.Client, v broker.Verdict) {
 	s.observeConnection(observe.Refuse, c, cmp.Or(v.Text, mqtt.ReasonName("CONNACK", v.Code)))
 }
 
-func (s *Server) connected(c *broker.Client) { s.observeConnection(observe.Connect, c, "") }
+func (s *Server) connected(c *broker.Client) {
+	s.observeConnection(observe.Connect, c, "")
+	if m, ok := c.Value.(*member); ok && s.policy != nil && m.admitted != s.policy { // the policy changed during the login
+		c.Disconnect(broker.AdministrativeAction)
+	}
+}
 
 // disconnected removes a client's registrations. They end with the connection, even if the session
 // continues (protocol.md 2.5).
@@ -145,20 +157,4 @@ func (s *Server) disconnected(c *broker.Client) {
 		s.broker.Later(release)
 	}
 	s.keepLogin(c)
-}
-
-// mayReplyTo reports whether the store may publish a client's replies to a topic. Topics that begin
-// with $ are refused. If there are rules, the topics of other clients are refused too: otherwise a
-// client could make the store publish to topics that the client may not use.
-func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
-	if len(topic) == 0 {
-		return true
-	}
-	return topic[0] != '$' && (len(s.opts.Rules) == 0 || rules(s.opts.Rules).allowTopic(c.ID, c.Username, string(topic), false))
-}
-
-// mayUse reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
-func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
-	return rules(s.opts.Rules).allowTopic(c.ID, c.Username, topic, write) &&
-		(s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(c.ID, c.Username, topic, write))
 }

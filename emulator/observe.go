@@ -19,8 +19,18 @@ func (s *Server) observed(e observe.Event) {
 		if e.Topic = string(s.responseTopic); e.Topic != "" && !s.received.IsZero() {
 			e.Took = time.Since(s.received)
 		}
+		e.Rule = s.ruleFor(&e)
 	}
 	s.opts.Observe(e)
+}
+
+// ruleFor returns which rule decides about the first key of a request; "": none does.
+func (s *Server) ruleFor(e *observe.Event) string {
+	if s.policy == nil || len(e.Keys) == 0 {
+		return ""
+	}
+	who, _ := s.grant(e.Client, e.User)
+	return s.rule(who, keyAction(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
 }
 
 // observeIgnored reports a request that the server ignores.

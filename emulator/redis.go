@@ -25,8 +25,8 @@ type redisPort struct {
 	sync.Locker // the store's lock; Unlock also sends pending notifications
 
 	store   *store.Store
-	rules   rules
-	journal *journal // nil: the store is in memory only
+	all     func(clientID, username string) bool // whether a client may use all keys; nil: yes
+	journal *journal                             // nil: the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
 	running bool   // a Redis command is running, and causes the store's changes and events
@@ -86,7 +86,7 @@ func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 
 func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool {
 	if key == nil {
-		return p.rules.allowAll(who.User)
+		return p.all == nil || p.all(who.ID, who.User)
 	}
 	return p.allowed(who, key, false)
 }
@@ -331,7 +331,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	port.rules = s.opts.Rules
+	port.all = s.mayUseAll
 	s.broker.Lock()
 	s.port, s.redisAt = port, ln
 	s.broker.Unlock()

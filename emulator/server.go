@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"iter"
@@ -49,11 +50,18 @@ type Options struct {
 	// as tokens from an [Issuer]. now is the time on the store's clock.
 	VerifyToken func(token []byte, now time.Time) (Login, error)
 
-	Rules []Rule // who may use which keys; empty: all clients may use all keys
+	// Policy says what clients may do: connect, publish, subscribe, read and write keys. As on the broker, it
+	// applies only if clients have to log in. nil: all clients may do everything. Redis clients have only its
+	// rules for keys.
+	Policy *Policy
+	// Attributes returns the attributes of a client for Policy. chain is the client's verified
+	// certificate with those that issued it, or empty. nil: clients have no attributes.
+	Attributes func(username string, chain []*x509.Certificate) map[string]string
+	// Rules are rules for keys in the short form, in place of Policy; empty: none.
+	Rules []Rule
 	// Authorize reports whether a client may read a key or, if write is set, may write it. AuthorizeTopic
 	// reports whether a client may publish to a topic or, if write is false, subscribe to a filter. A nil
-	// function allows everything. Neither function may call the server. Rules, if any, apply as well: to
-	// keys, to topics below clients/ and statestore/, and to filters that begin with a wildcard.
+	// function allows everything. Neither function may call the server. Policy and Rules apply as well.
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
@@ -134,6 +142,8 @@ type Server struct {
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
+	policy    *Policy               // nil: all clients may do everything
+	others    map[[2]string]*member // clients that are not connected, by id and user name
 	closed    bool
 	stopped   time.Time // the store's clock during a step of Redis commands; zero: the clock runs
 	err       error     // why the server ended, if not by Close
@@ -158,14 +168,18 @@ func New(opts Options) (*Server, error) {
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
 		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Skew: opts.Skew, Version: "sscli emulator", Log: opts.Log,
 	}
-	if len(opts.Rules) > 0 || opts.AuthorizeTopic != nil {
+	s.policy, s.others = opts.policy(), make(map[[2]string]*member)
+	if s.policy != nil || opts.AuthorizeTopic != nil {
 		b.Authorize = s.mayUse
 	}
 	s.broker = broker.New(b)
 	s.changed.L, s.notified.L = s.broker, s.broker
 	so := store.Options{
-		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Authorize: opts.Authorize, Changed: s.note, Variants: opts.Variants,
+		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Changed: s.note, Variants: opts.Variants,
 		Reserve: s.broker.Reserve, MaxBytes: opts.MaxStored,
+	}
+	if s.policy != nil || opts.Authorize != nil {
+		so.Authorize = s.mayUseKey
 	}
 	if opts.Observe != nil {
 		so.Observe = s.observed
@@ -187,11 +201,14 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// complete checks the rules, sets defaults, and derives CheckLogin from Users, VerifyToken from
-// CheckToken and Authorize from Rules.
+// complete checks the rules, sets defaults, and derives CheckLogin from Users and VerifyToken from
+// CheckToken.
 func (o *Options) complete() error {
+	if o.Policy != nil && len(o.Rules) > 0 {
+		return errors.New("Rules together with Policy: use one or the other")
+	}
 	for _, r := range o.Rules {
-		if err := cmp.Or(r.check(), o.checkProvable(r)); err != nil {
+		if err := cmp.Or(r.Check(), o.checkProvable(r)); err != nil {
 			return &RuleError{r, err}
 		}
 	}
@@ -210,11 +227,6 @@ func (o *Options) complete() error {
 				return Login{}, errors.New("the token is not known")
 			}
 			return Login{}, nil
-		}
-	}
-	if all, authorize := rules(o.Rules), o.Authorize; len(all) > 0 {
-		o.Authorize = func(clientID, username, key string, write bool) bool {
-			return all.allowKey(clientID, username, key, write) && (authorize == nil || authorize(clientID, username, key, write))
 		}
 	}
 	if o.Log == nil {

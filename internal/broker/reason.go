@@ -27,6 +27,7 @@ const (
 	topicAliasInvalid    = 0x94
 	packetTooLarge       = 0x95
 	QuotaExceeded        = 0x97
+	AdministrativeAction = 0x98
 )
 
 // An Error is a protocol error by a client. It ends the connection.

@@ -29,6 +29,8 @@ type Event struct {
 	Version  string   // the version in the reply or of the change; empty: none
 	Notified []string // ids of the notified clients
 
+	Rule string // the authorization rule that decided, or came nearest; empty: none
+
 	Topic    string        // the reply's topic; empty: none or unknown
 	Took     time.Duration // time from the request's arrival to the reply; 0: unknown
 	Sent     int           // request size in bytes; 0: unknown

@@ -243,7 +243,7 @@ func (c *checker) topics(r *Rule) {
 			c.find(e.Line, Warning, "+ for one level, # for all below", "topic %q: * is not a wildcard in topics", e.Text)
 		case strings.ContainsAny(e.Text, "{}") && !strings.Contains(e.Text, tokenStart):
 			c.find(e.Line, Warning, "{principal.clientId}, {principal.username} or {principal.attributes.NAME}", "topic %q: the braces are literal", e.Text)
-		case e.Methods == Publish && strings.HasPrefix(e.Text, notifyTopics+"/"):
+		case e.Methods == Publish && strings.HasPrefix(e.Text, wire.NotifyTopics):
 			c.find(e.Line, Warning, "", "%s: only the store publishes notifications", e.Text)
 		}
 	}
@@ -372,13 +372,8 @@ func responseForms(clientID string) [][2]string {
 		{"sscli", wire.ResponseTopic(clientID)},
 		{"the Rust SDK", "clients/" + clientID + "/services" + store + "/response"},
 		{"the .NET SDK", "clients/" + clientID + store},
-		{"the Go SDK", "clients/" + hexID(clientID) + store + "/response"},
+		{"the Go SDK", wire.HexResponseTopic(clientID)},
 	}
-}
-
-// NotifyFilter returns the filter for the notifications of a client.
-func NotifyFilter(clientID string) string {
-	return notifyTopics + "/" + hexID(clientID) + "/command/notify/+"
 }
 
 // ways checks that all who may use a key can also connect, send requests and get replies.
@@ -453,7 +448,7 @@ func (c *checker) way(a alternative, rules []*Rule, line int) {
 	for _, f := range forms {
 		if cl.Allowed(Action{Subscribe, f[1]}) == nil {
 			missing = append(missing, f[0])
-			hints = append(hints, strings.ReplaceAll(strings.ReplaceAll(f[1], who.ClientID, "{principal.clientId}"), hexID(who.ClientID), "+"))
+			hints = append(hints, strings.ReplaceAll(strings.ReplaceAll(f[1], who.ClientID, "{principal.clientId}"), wire.HexID(who.ClientID), "+"))
 		}
 	}
 	switch len(missing) {
@@ -463,8 +458,8 @@ func (c *checker) way(a alternative, rules []*Rule, line int) {
 	default:
 		c.lack(a, line, Info, "method: Subscribe, topics: [\""+strings.Join(hints, `", "`)+"\"]", "no rule allows Subscribe on the response topics of "+strings.Join(missing, " and ")+" for %s")
 	}
-	if methods&Read != 0 && cl.Allowed(Action{Subscribe, NotifyFilter(who.ClientID)}) == nil {
-		c.lack(a, line, Warning, "method: Subscribe, topics: [\""+notifyTopics+"/+/command/notify/+\"]", "no rule allows Subscribe on notifications for %s: watch is refused")
+	if methods&Read != 0 && cl.Allowed(Action{Subscribe, wire.NotifyFilter(who.ClientID)}) == nil {
+		c.lack(a, line, Warning, "method: Subscribe, topics: [\""+wire.NotifyTopics+"+/command/notify/+\"]", "no rule allows Subscribe on notifications for %s: watch is refused")
 	}
 }
 

@@ -102,7 +102,7 @@ func (w Principal) name() string {
 // examples returns actions that an entry allows to a principal.
 func (e *Entry) examples(who *Principal, m Method) (all []string) {
 	switch {
-	case e.never != "":
+	case e.never != "" || e.own:
 		return nil
 	case m == Connect:
 		return []string{""}

@@ -5,12 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/sscli/sscli/internal/wire"
 )
-
-// notifyTopics is what all topics of notifications begin with (protocol.md 1.1).
-var notifyTopics, _, _ = strings.Cut(wire.NotifyTopic("x", "x"), "/78/")
 
 // What the package assumes, because the documentation does not say.
 const (

@@ -17,7 +17,6 @@ package policy
 
 import (
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -129,6 +128,7 @@ type Entry struct {
 	Text      string   // as written: topic, key or, for Binary, base64
 	never     string   // why it matches nothing; "": it may match
 	misspelt  bool     // see AssumeSpelling
+	own       bool     // the store's topics of the client's id; only in the short form
 
 	levels [][]part // of a topic
 	key    []part   // of a Pattern
@@ -151,8 +151,6 @@ const (
 	tokenAttribute = "attributes."
 
 	tokenWild   = "wild"   // a level that is a wildcard
-	tokenHex    = "hex"    // the client id in hexadecimal
-	tokenPlain  = "plain"  // the client id, unless topics below it may belong to another client
 	tokenProven = "proven" // the client id, if it is the user name
 	tokenApp    = "app"    // a first level that belongs to applications, not to the store
 )
@@ -165,12 +163,6 @@ func (w *Principal) value(token string) (text string, ok bool) {
 		text = w.Username
 	case tokenClient:
 		text = w.ClientID
-	case tokenHex:
-		text = hexID(w.ClientID)
-	case tokenPlain:
-		if decoded, err := hex.DecodeString(w.ClientID); (err != nil || hexID(string(decoded)) != w.ClientID) && w.ClientID != "statestore" {
-			text = w.ClientID
-		}
 	case tokenProven:
 		if w.ClientID == w.Username {
 			text = w.ClientID
@@ -180,8 +172,6 @@ func (w *Principal) value(token string) (text string, ok bool) {
 	}
 	return text, text != ""
 }
-
-func hexID(clientID string) string { return strings.ToUpper(hex.EncodeToString([]byte(clientID))) }
 
 // parseParts splits a text at its tokens. why says what is wrong with one.
 func parseParts(text string) (parts []part, why string) {
@@ -318,21 +308,27 @@ func QuotePattern(text string) string {
 // A bound is an entry with its tokens replaced.
 type bound struct {
 	entry  *Entry
+	client string        // the client id
 	levels []string      // of a topic, with wildcards as "+" and "#" in wild
 	wild   []bool        // levels that are wildcards
 	glob   *glob.Pattern // nil: exact
 	all    bool          // every key, also keys that are not UTF-8
+	prefix string        // with simple, the pattern is this text and a star
+	simple bool
 }
 
 // bind replaces the tokens of an entry. ok is false if the entry matches nothing for this principal.
 func (e *Entry) bind(who *Principal) (b bound, ok bool) {
-	b.entry = e
+	b.entry, b.client = e, who.ClientID
 	switch {
 	case e.never != "" || !e.fits(who):
 		return b, false
 	case e.Type == Pattern:
 		b.all = strings.Trim(e.Text, "*") == ""
 		b.glob = compile(e.key, who)
+		if text, star := strings.CutSuffix(e.Text, "*"); star && !strings.ContainsAny(text, "*?[{") {
+			b.prefix, b.simple = text, true
+		}
 		return b, b.glob != nil
 	case e.levels == nil:
 		return b, true
@@ -367,14 +363,19 @@ func (b *bound) matches(a Action) bool {
 	switch {
 	case a.Method == Connect:
 		return true
-	case b.entry.levels != nil:
+	case a.Method == Publish || a.Method == Subscribe:
 		on, filter := a.On, a.Method == Subscribe
 		if rest, shared := strings.CutPrefix(on, "$share/"); shared && filter {
 			_, on, _ = strings.Cut(rest, "/")
 		}
+		if b.entry.own {
+			return OwnsTopic(b.client, on)
+		}
 		return b.covers(on, filter)
 	case b.all:
 		return true
+	case b.simple:
+		return strings.HasPrefix(a.On, b.prefix) && utf8.ValidString(a.On)
 	case b.glob != nil:
 		return b.glob.Match([]byte(a.On))
 	}

@@ -96,7 +96,6 @@ func FromShort(all []Short) *Policy {
 		return e
 	}
 	rest := part{wildAll, tokenWild}
-	clients := part{text: "clients"}
 	p := &Policy{Rules: []*Rule{{Resource: -1, Name: "topics of applications", everybody: true, Entries: []*Entry{
 		{Methods: Connect}, topic(Publish|Subscribe, part{"", tokenApp}, rest),
 	}}}}
@@ -104,10 +103,7 @@ func FromShort(all []Short) *Policy {
 		r := &Rule{Resource: -1, Name: s.String(), everybody: s.User == Anybody, Entries: []*Entry{
 			s.key(),
 			topic(Publish, part{text: wire.RequestTopic}),
-			topic(Subscribe, clients, part{token: tokenHex}, rest),
-			topic(Subscribe, clients, part{token: tokenPlain}, rest),
-			topic(Subscribe, clients, part{token: tokenClient}, part{text: "services"}, rest),
-			topic(Subscribe, part{text: notifyTopics}, part{token: tokenHex}, rest),
+			{Methods: Subscribe, own: true},
 		}}
 		if !r.everybody {
 			r.Usernames = []string{s.User}

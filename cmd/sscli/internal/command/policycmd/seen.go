@@ -132,7 +132,7 @@ func (s *seen) event(line []byte) error {
 		}
 	}
 	if e.Verb == "keynotify" {
-		d.Action = policy.Action{Method: policy.Subscribe, On: policy.NotifyFilter(e.Client)}
+		d.Action = policy.Action{Method: policy.Subscribe, On: wire.NotifyFilter(e.Client)}
 		s.note(d)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package emulator
+package policy
 
 import (
 	"encoding/hex"
@@ -8,14 +8,14 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// ownsTopic reports whether a filter, or a topic, matches only topics below clients/ that belong to the
+// OwnsTopic reports whether a filter, or a topic, matches only topics below clients/ that belong to the
 // client with this id. Each topic belongs to at most one client id:
 //
 //   - The client's notifications, and one topic for its replies, have the id in hexadecimal (protocol.md 1.1).
 //   - All other topics below clients/ID/ belong to the client with this id in plain text. A filter that
 //     also matches the topic for the replies to another id, which is ID in hexadecimal, is not the client's.
 //   - The id statestore has no topics in plain text, because they are the store's.
-func ownsTopic(clientID, filter string) bool {
+func OwnsTopic(clientID, filter string) bool {
 	if filter == wire.HexResponseTopic(clientID) {
 		return true
 	}
@@ -31,16 +31,9 @@ func ownsTopic(clientID, filter string) bool {
 
 // matches reports whether a filter matches a topic (MQTT 5, 4.7.1).
 func matches(filter, topic string) bool {
-	f, moreLevels, more := strings.Cut(filter, "/")
-	t, below, deeper := strings.Cut(topic, "/")
-	switch {
-	case f == "#":
-		return true
-	case f != "+" && f != t:
-		return false
-	case more && deeper:
-		return matches(moreLevels, below)
-	default:
-		return more == deeper || more && moreLevels == "#"
+	var b bound
+	for level := range strings.SplitSeq(filter, "/") {
+		b.levels, b.wild = append(b.levels, level), append(b.wild, level == wildOne || level == wildAll)
 	}
+	return b.covers(topic, false)
 }
