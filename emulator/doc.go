@@ -60,10 +60,31 @@
 //	  a later SET without it ends this                    assumed
 //	order of the checks, see the store's Do               assumed
 //	quota of keys                                         documented  Options.MaxKeys
-//	authorization by key                                  documented  Options.Rules, Authorize
-//	  clients without a user name: the rules for `*`      assumed
-//	  {principal.clientId} only if it is the user name    assumed
-//	  {principal.attributes.x} is not known               –
+//	authorization by rules that only allow                documented  Options.Policy, Rules, Authorize
+//	  only if clients must log in                         documented
+//	  CONNACK, PUBACK, SUBACK 0x87, `not authorized`      documented
+//	  MQTT 3.1.1: a refused message gets its PUBACK       documented
+//	  new rules disconnect all clients                    documented  Server.SetPolicy
+//	  with reason 0x98; sessions keep subscriptions       assumed
+//	  the attributes of one set all hold                  documented  Options.Attributes
+//	  a rule or a set that is empty is for nobody         assumed
+//	  wildcards in usernames and clientIds: literal       assumed
+//	  clientIds of Connect: a pattern, as of keys         documented; beyond a last `*`: assumed
+//	  clientIds of Publish, Subscribe: a condition        assumed
+//	  a filter is allowed if one listed filter            assumed
+//	  matches all its topics
+//	  $share/GROUP/FILTER is judged by FILTER             SDKs
+//	  a token is a whole level of a topic                 documented; else it matches nothing: assumed
+//	  a value with a slash is not a level                 assumed
+//	  a token without a value matches nothing             assumed
+//	  values are literal, also in patterns                documented
+//	  patterns of keys: `*`, `?`, `[0-9]`                 documented; the rest as in SCAN: assumed
+//	  keys that are not UTF-8: only `*` and Binary        assumed
+//	  tokens only in patterns, not in String              documented
+//	  methods and key types in lower case                 assumed
+//	  several resources on one port add up                assumed
+//	  Rules: without a user name, only those for `*`      assumed
+//	  Rules: {principal.clientId} if it is the user       assumed
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
 //	  the whole key matches as in Rust's crate `glob`     draft       Variants.ScanGlobBytes
 //	  keys that are not UTF-8 are never listed            draft       Variants.ScanGlobBytes
@@ -140,12 +161,14 @@
 //	user name with a token: its subject                   assumed     Login.User
 //	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
 //	WebSockets at the path /mqtt                          assumed     Options.WebSocket
-//	every client may use every topic, else 0x87           documented  Options.AuthorizeTopic
+//	every client may use every topic, else 0x87           documented  Options.Policy, AuthorizeTopic
 //	with Rules: no topic of the store without a rule      assumed     Options.Rules
 //	  below `clients/`, a client may subscribe only to    assumed
 //	  its own topics, without wildcards for other clients
 //	  clients may not publish below `clients/`: 0x87      assumed
 //	  another client's response topic: PUBACK 0x87        assumed
+//	with Policy: a response topic to which the client may  assumed
+//	  not subscribe: PUBACK 0x87
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //

@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -103,10 +102,13 @@ func (s *Server) member(c *broker.Client) *member {
 
 // authorizeLogin decides whether a client that has logged in may connect. It runs without the broker's lock.
 func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdict {
-	who := s.principal(l.ClientID, v.Username, nil)
+	var subjects []string
 	if l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
-		who = s.principal(l.ClientID, v.Username, l.TLS.VerifiedChains[0])
+		for _, certificate := range l.TLS.VerifiedChains[0] {
+			subjects = append(subjects, certificate.Subject.String())
+		}
 	}
+	who := s.principal(l.ClientID, v.Username, subjects)
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	if s.policy == nil {
@@ -126,10 +128,10 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 	return v
 }
 
-func (s *Server) principal(clientID, username string, chain []*x509.Certificate) policy.Principal {
+func (s *Server) principal(clientID, username string, subjects []string) policy.Principal {
 	who := policy.Principal{ClientID: clientID, Username: username}
 	if s.opts.Attributes != nil {
-		who.Attributes = s.opts.Attributes(username, chain)
+		who.Attributes = s.opts.Attributes(username, subjects)
 	}
 	return who
 }
@@ -213,7 +215,7 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 
 // logRefusal logs which rule came nearest to allowing an action, if requests are logged.
 func (s *Server) logRefusal(who policy.Principal, a policy.Action) {
-	if s.opts.Observe != nil {
+	if s.opts.Observe != nil && s.opts.Policy != nil {
 		s.opts.Log.Info("not authorized", "client", who.ClientID, "action", strings.TrimSpace(a.Method.String()+" "+a.On), "rule", s.rule(who, a))
 	}
 }
@@ -223,6 +225,8 @@ func (s *Server) rule(who policy.Principal, a policy.Action) string {
 	switch d := s.policy.Decide(who, a); {
 	case d.Allowed:
 		return s.policy.Where(d.Entry) + ": " + d.Entry.String()
+	case d.Entry != nil:
+		return "nearest: " + s.policy.Where(d.Entry) + ": " + d.Lacks
 	case d.Rule != nil:
 		return "nearest: " + s.policy.WhereRule(d.Rule) + ": " + d.Lacks
 	default:

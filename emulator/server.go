@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/subtle"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"iter"
@@ -54,9 +53,9 @@ type Options struct {
 	// applies only if clients have to log in. nil: all clients may do everything. Redis clients have only its
 	// rules for keys.
 	Policy *Policy
-	// Attributes returns the attributes of a client for Policy. chain is the client's verified
-	// certificate with those that issued it, or empty. nil: clients have no attributes.
-	Attributes func(username string, chain []*x509.Certificate) map[string]string
+	// Attributes returns the attributes of a client for Policy. subjects are those of the client's verified
+	// certificate and of those that issued it (RFC 2253), or empty. nil: clients have no attributes.
+	Attributes func(username string, subjects []string) map[string]string
 	// Rules are rules for keys in the short form, in place of Policy; empty: none.
 	Rules []Rule
 	// Authorize reports whether a client may read a key or, if write is set, may write it. AuthorizeTopic

@@ -34,6 +34,7 @@ func (e LogEvent) fields(o *objectWriter) {
 	o.add("outcome", when(e.Op == observe.Request, string(e.Outcome)))
 	o.add("result", nonEmpty(valid(e.Result)))
 	o.add("cause", nonEmpty(valid(e.Cause)))
+	o.add("rule", nonEmpty(valid(e.Rule)))
 	o.add("version", e.Parsed)
 	o.add("notified", when(e.Op == observe.Request || e.Op == observe.Expire, len(e.Notified)))
 	if e.hasDetail() {
@@ -73,6 +74,9 @@ func (e LogEvent) human(w *writer) {
 	}
 	if !none(e.Parsed) || e.Op == observe.Expire {
 		line = append(line, w.faint.Sprint(versionText(e.Parsed, "version unknown")))
+	}
+	if e.Rule != "" {
+		line = append(line, w.faint.Sprint("("+printable(e.Rule)+")"))
 	}
 	if n := len(e.Notified); n > 0 {
 		line = append(line, strconv.Itoa(n)+" notified")

@@ -12,11 +12,13 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// Login holds the values of the flags --users, --allow, --sat-tokens and --no-login, which define who
-// may connect to a server and what they may do.
+// Login holds the values of the flags --users, --allow, --policy, --attributes, --sat-tokens and --no-login,
+// which define who may connect to a server and what they may do.
 type Login struct {
 	Users, Tokens config.Text // files of users and of service-account tokens
 	Allow         []string    // rules
+	Policy        []string    // files of BrokerAuthorization
+	Attributes    config.Text // the file with the attributes of users
 	None          bool        // --no-login
 }
 
@@ -24,11 +26,13 @@ type Login struct {
 func (f *Login) Bind(fs *pflag.FlagSet) {
 	fs.Var(&f.Users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
 	fs.StringArrayVar(&f.Allow, "allow", nil, "`USER:METHOD:KEYS`, what a user may do; may be repeated")
+	fs.StringArrayVar(&f.Policy, "policy", nil, "`FILE` with a BrokerAuthorization, which says what clients may do; read again when it changes; may be repeated")
+	fs.Var(&f.Attributes, "attributes", "`FILE` with the attributes of users for --policy: SUBJECT: {NAME: VALUE}, or annotated service accounts")
 	fs.Var(&f.Tokens, "sat-tokens", "`FILE` with the service-account tokens that are accepted, one a line")
 	fs.BoolVar(&f.None, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")
 }
 
-// Apply adds the rules to o, and sets o.Users, o.CheckLogin and o.CheckToken from the files.
+// Apply adds the rules of --allow to o, and sets o.Users, o.CheckLogin and o.CheckToken from the files.
 func (f Login) Apply(o *emulator.Options) error {
 	for _, text := range f.Allow {
 		rule, err := emulator.ParseRule(text)

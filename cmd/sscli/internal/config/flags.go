@@ -84,6 +84,16 @@ func Bind(fs *pflag.FlagSet) {
 	}
 }
 
+// isOwn is the annotation of the flags that Own marks.
+const isOwn = "own"
+
+// Own marks flags of a command that have the name of a setting but another meaning.
+func Own(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		_ = fs.SetAnnotation(name, isOwn, nil) // the flag exists
+	}
+}
+
 // A Section is a part of the list of settings in help.
 type Section struct {
 	Heading string

@@ -164,13 +164,16 @@ func ResolveRun(fs *pflag.FlagSet, env func(string) (string, bool)) (Settings, e
 	return r.out, r.err
 }
 
-// given returns the flag of a setting, or nil if it was not given. A command may have a flag of its own
-// with the same name, which is not the setting's.
+// given returns the flag of a setting, or nil if it was not given.
 func (s setting) given(fs *pflag.FlagSet) *pflag.Flag {
-	if f := fs.Lookup(s.flag); f != nil && f.Changed && strings.HasPrefix(f.Usage, s.usage) {
-		return f
+	f := fs.Lookup(s.flag)
+	if f == nil || !f.Changed {
+		return nil
 	}
-	return nil
+	if _, own := f.Annotations[isOwn]; own {
+		return nil
+	}
+	return f
 }
 
 // layersOf returns the layers of the flags, the SSCLI_ variables and the AIO_ variables.

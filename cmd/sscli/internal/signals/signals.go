@@ -61,7 +61,8 @@ type Signals struct {
 	arm func() // starts to catch the signals, only once
 
 	mu          sync.Mutex
-	interrupted func() // called for SIGINT; nil = SIGINT ends the context
+	interrupted func()      // called for SIGINT; nil = SIGINT ends the context
+	hangup      func() bool // called for SIGHUP; nil or false = SIGHUP ends the context
 }
 
 // Notify returns a context that ends at the first signal that is caught, with an *[Interrupted] as
@@ -92,8 +93,11 @@ func (s *Signals) start(cancel context.CancelCauseFunc) {
 	go func() {
 		for sig := range came {
 			s.mu.Lock()
-			f := s.interrupted
+			f, hangup := s.interrupted, s.hangup
 			s.mu.Unlock()
+			if hangup != nil && sig == os.Signal(syscall.SIGHUP) && hangup() {
+				continue
+			}
 			if f != nil && sig == os.Signal(syscall.SIGINT) {
 				f()
 				continue
@@ -114,4 +118,14 @@ func (s *Signals) Interrupts(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.interrupted = f
+}
+
+// Hangups makes SIGHUP call f, in another goroutine. If f returns false, SIGHUP ends the context as usual.
+func (s *Signals) Hangups(f func() bool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangup = f
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/policy"
@@ -199,6 +200,7 @@ examples for patterns. With --trace, also for what clients were seen to do. The 
 		},
 	}
 	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did by `FILE`: of --trace-file, of serve -v --log-format json, or a list as policy can reads; may be repeated")
+	config.Own(cmd.Flags(), "trace")
 	return cmd
 }
 
@@ -261,6 +263,7 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
 		}[name]
 	}
 	fs.StringArrayVar(&traces, "trace", nil, "a `FILE`, as the operand; may be repeated")
+	config.Own(fs, "trace")
 	fs.BoolVar(&general, "generalise", false, "turn what looks alike into patterns")
 	fs.StringVar(&name, "name", "sscli-suggested", "`NAME` of the resource")
 	return cmd

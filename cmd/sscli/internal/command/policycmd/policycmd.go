@@ -214,6 +214,7 @@ type question struct {
 func (q *question) bind(fs *pflag.FlagSet) {
 	fs.Var(&q.user, "user", "the `NAME` that the login proves")
 	fs.Var(&q.client, "client-id", "the client `ID`")
+	config.Own(fs, "client-id")
 	fs.StringArrayVar(&q.attributes, "attribute", nil, "an attribute of the client, `NAME=VALUE`; may be repeated")
 	fs.BoolVar(&q.connect, "connect", false, "may it connect?")
 	fs.StringArrayVar(&q.publish, "publish", nil, "may it publish to `TOPIC`? may be repeated")

@@ -69,6 +69,12 @@ request that no rule allows is refused; without rules, every request is allowed.
 {principal.clientId} matches only a client id that equals the user name, because anybody
 can choose any other id.
 
+--policy FILE takes the rules from a BrokerAuthorization, by which clients may connect,
+publish, subscribe, read and write; sscli policy check finds mistakes in it. User names come
+from the login, and attributes from --attributes. The rules apply only if clients must log
+in, as on the broker. When a file changes, and at SIGHUP, the files are read again, and all
+clients are disconnected. -v says which rule decided.
+
 An address of --listen or --ws that is not loopback requires a login: --users,
 --sat-audience, --sat-tokens or --listen-client-ca. --no-login lets anybody in.
 
@@ -103,7 +109,7 @@ func New(a *app.App) *cobra.Command {
 		GroupID:     app.GroupServe,
 		Annotations: map[string]string{app.Offline: ""}, // f.serve configures the connection of --attach
 		Long:        long,
-		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
+		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --users users.txt --policy authz.yaml -v\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE:        func(cmd *cobra.Command, args []string) error { return f.serve(cmd, a, args) },
 	}
 	f.bind(cmd.Flags())
@@ -189,11 +195,16 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.login.Apply(&o); err != nil {
 		return o, err
 	}
-	login := f.login.Users != "" || f.login.Tokens != "" || f.sat.Audience != "" || f.clientCA != ""
+	login := f.hasLogin()
 	if err := f.login.CheckListeners(login, f.listen, f.ws); err != nil {
 		return o, err
 	}
 	return o, f.redis.check(login)
+}
+
+// hasLogin reports whether clients must log in.
+func (f serveFlags) hasLogin() bool {
+	return f.login.Users != "" || f.login.Tokens != "" || f.sat.Audience != "" || f.clientCA != ""
 }
 
 // certificates sets the certificate of the server and, with --listen-client-ca, the CA of the clients'
@@ -258,6 +269,11 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, tokens.Close()) }()
+	policies, err := f.login.Policies(a, &o, f.hasLogin())
+	if err != nil {
+		return err
+	}
+	defer policies.Close()
 	server, err := emulator.New(o)
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
@@ -281,6 +297,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if err := tokens.Start(a, server.Now); err != nil {
 		return err
 	}
+	policies.Watch(server, len(args) == 0)
 	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
 		return runChild(a, server, ready, args)

@@ -1,0 +1,173 @@
+package accounts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/policy"
+)
+
+// Policies are the rules of --policy with the attributes of --attributes, which are read again when
+// their files change.
+type Policies struct {
+	app        *app.App
+	files      Login
+	attributes atomic.Pointer[policy.Attributes]
+	state      string // of the files when they were read last
+	watch      sync.WaitGroup
+	cancel     context.CancelFunc
+}
+
+// Policies reads the files of --policy and --attributes, and adds them to o. login is true if clients
+// must log in. The result is nil without --policy.
+func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies, error) {
+	switch {
+	case len(f.Policy) == 0 && f.Attributes != "":
+		return nil, fault.Usagef("--attributes without --policy: only the rules of a BrokerAuthorization have attributes")
+	case len(f.Policy) == 0:
+		return nil, nil
+	case len(f.Allow) > 0:
+		return nil, fault.Usagef("--policy together with --allow: use one or the other")
+	}
+	p := &Policies{app: a, files: f, cancel: func() {}}
+	var err error
+	if o.Policy, err = p.read(); err != nil {
+		return nil, &fault.UsageError{Err: err}
+	}
+	o.Attributes = func(username string, subjects []string) map[string]string {
+		return p.attributes.Load().Of(username, subjects)
+	}
+	if !login {
+		a.Warn("--policy has no effect without a login, as on the broker: every client may do everything", "--users FILE, --sat-audience aio-internal, or --listen-client-ca FILE")
+	}
+	return p, nil
+}
+
+// read reads the files.
+func (p *Policies) read() (*policy.Policy, error) {
+	p.state = p.stat()
+	var all []*policy.Policy
+	for _, name := range p.files.Policy {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("--policy: %w", err)
+		}
+		one, err := policy.Parse(format.Path(name), text)
+		if err != nil {
+			return nil, fmt.Errorf("--policy: %w", err)
+		}
+		all = append(all, one)
+	}
+	attributes := make(policy.Attributes)
+	if name := string(p.files.Attributes); name != "" {
+		text, err := os.ReadFile(name)
+		if err == nil {
+			attributes, err = policy.ParseAttributes(format.Path(name), text)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--attributes: %w", err)
+		}
+	}
+	merged := policy.Merge(all...)
+	findings := merged.Check()
+	n := 0
+	for _, f := range findings {
+		if f.Severity >= policy.Warning {
+			n++
+		}
+	}
+	if n > 0 {
+		hint := "sscli policy check"
+		for _, name := range p.files.Policy {
+			hint += " " + format.ShWord(name)
+		}
+		p.app.Warn("--policy: "+format.Count(n, "finding"), hint)
+	}
+	p.attributes.Store(&attributes)
+	return merged, nil
+}
+
+// stat returns what shows whether the files have changed.
+func (p *Policies) stat() (state string) {
+	for _, name := range append(slices.Clone(p.files.Policy), string(p.files.Attributes)) {
+		if info, err := os.Stat(name); err == nil {
+			state += fmt.Sprintln(info.ModTime().UnixNano(), info.Size())
+		} else {
+			state += "missing\n"
+		}
+	}
+	return state
+}
+
+// Watch gives the server the rules anew at SIGHUP and when a file changes, until Close. With reload false,
+// SIGHUP ends sscli as usual.
+func (p *Policies) Watch(server *emulator.Server, hangup bool) {
+	if p == nil {
+		return
+	}
+	const pause = 500 * time.Millisecond
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	hung := make(chan struct{}, 1)
+	if hangup {
+		terminal := hasTerminal()
+		p.app.Signals.Hangups(func() bool {
+			if terminal && !hasTerminal() { // the terminal was closed
+				return false
+			}
+			select {
+			case hung <- struct{}{}:
+			default:
+			}
+			return true
+		})
+	}
+	p.watch.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hung:
+			case <-tick.C:
+				if p.stat() == p.state {
+					continue
+				}
+			}
+			rules, err := p.read()
+			if err != nil {
+				p.app.Warn(err.Error()+"; the rules stay as they were", "")
+				continue
+			}
+			server.SetPolicy(rules)
+			p.app.Inform(fmt.Sprintf("new rules from %s; all clients were disconnected", format.Path(p.files.Policy[0])))
+		}
+	})
+}
+
+// Close stops watching the files.
+func (p *Policies) Close() {
+	if p != nil {
+		p.cancel()
+		p.watch.Wait()
+	}
+}
+
+// hasTerminal reports whether the process has a controlling terminal.
+func hasTerminal() bool {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}

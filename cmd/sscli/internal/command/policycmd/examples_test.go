@@ -1,0 +1,43 @@
+package policycmd_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/policycmd"
+)
+
+// TestExamples asks each question of the examples of `policy can`. The emulator's TestPolicyExamples asks
+// them of a server.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../../../../internal/policy/testdata/examples/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	asked := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			words := strings.Fields(line)
+			if len(words) < 3 || words[0] != "#" || words[1] != "allow" && words[1] != "deny" {
+				continue
+			}
+			asked++
+			commands := []app.Command{{Name: "policy", New: policycmd.New}}
+			code, stdout, stderr := apptest.Run(t, commands, nil, append([]string{"policy", "can", file}, words[2:]...)...)
+			if want := map[string]int{"allow": 0, "deny": 1}[words[1]]; code != want || stderr != "" {
+				t.Errorf("%s: %s: code %d, %s%s", filepath.Base(file), strings.TrimSpace(line), code, stdout, stderr)
+			}
+		}
+	}
+	if asked < 50 {
+		t.Errorf("only %d questions", asked)
+	}
+}

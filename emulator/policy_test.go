@@ -1,0 +1,242 @@
+package emulator_test
+
+import (
+	"crypto/tls"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// A row is a question of an example, in the form of sscli policy can, which answers the same in a test of its own.
+type row struct {
+	line, user, id string
+	attributes     map[string]string
+	action         policy.Action
+	allowed        bool
+}
+
+func parsePolicy(t testing.TB, file string) (*emulator.Policy, []row) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := emulator.ParsePolicy(filepath.Base(file), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []row
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 3 || words[0] != "#" || words[1] != "allow" && words[1] != "deny" {
+			continue
+		}
+		r := row{line: strings.TrimSpace(line), allowed: words[1] == "allow", attributes: make(map[string]string)}
+		for words = words[2:]; len(words) > 0; words = words[1:] {
+			flag := words[0]
+			if flag != "--connect" {
+				words = words[1:]
+			}
+			switch flag {
+			case "--user":
+				r.user = words[0]
+			case "--client-id":
+				r.id = words[0]
+			case "--attribute":
+				name, value, _ := strings.Cut(words[0], "=")
+				r.attributes[name] = value
+			default:
+				m, ok := policy.ParseMethod(strings.TrimPrefix(flag, "--"))
+				if !ok {
+					t.Fatalf("%s: %s", line, flag)
+				}
+				if r.action.Method = m; m != policy.Connect {
+					r.action.On = words[0]
+				}
+			}
+		}
+		rows = append(rows, r)
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s has no questions", file)
+	}
+	return p, rows
+}
+
+// TestPolicyExamples asks each question of the examples of a server, as a client that logs in by
+// password, by certificate and by token.
+func TestPolicyExamples(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("../internal/policy/testdata/examples/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	server, certified := clientCertificates(t)
+	issuer := newIssuer(t)
+	for _, file := range files {
+		p, rows := parsePolicy(t, file)
+		var attributes sync.Map // of the row that is asked, by user
+		options := func(o emulator.Options) emulator.Options {
+			o.Policy = p
+			o.Attributes = func(user string, _ []string) map[string]string {
+				set, _ := attributes.Load(user)
+				return set.(map[string]string)
+			}
+			return o
+		}
+		servers := map[string]*emulator.Server{
+			"password":    emulator.Start(t, options(emulator.Options{CheckLogin: func(_ string, password []byte) bool { return string(password) == "secret" }})),
+			"certificate": emulator.Start(t, options(emulator.Options{TLS: server})),
+			"token":       emulator.Start(t, options(emulator.Options{VerifyToken: issuer.Verify})),
+		}
+		for _, r := range rows {
+			attributes.Store(r.user, r.attributes)
+			for login, s := range servers {
+				var conn net.Conn
+				var change func(*packets.Connect)
+				switch login {
+				case "password":
+					change = func(c *packets.Connect) {
+						c.UsernameFlag, c.Username, c.PasswordFlag, c.Password = true, r.user, true, []byte("secret")
+					}
+				case "certificate":
+					change = func(*packets.Connect) {}
+					conn, err = tls.Dial("tcp", s.Addr().String(), certified(r.user))
+				case "token":
+					token, err := issuer.Issue(r.user, s.Now(), time.Hour)
+					if err != nil {
+						t.Fatal(err)
+					}
+					change = withToken(token)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := &client{t: t, conn: conn, id: r.id}
+				if conn == nil {
+					c = dial(t, s, r.id)
+				}
+				if got := askLive(c, r.action, change); got != r.allowed {
+					t.Errorf("%s, %s by %s: %t", filepath.Base(file), r.line, login, got)
+				}
+				c.conn.Close()
+			}
+		}
+	}
+}
+
+// askLive reports whether a server allows an action to a client that logs in.
+func askLive(c *client, a policy.Action, login func(*packets.Connect)) bool {
+	c.t.Helper()
+	switch code := c.hello(login).ReasonCode; {
+	case code == 0x87:
+		return false
+	case code != 0:
+		c.t.Fatalf("CONNACK %#x", code)
+	}
+	subscribe := func(filter string) bool {
+		c.send(&packets.Subscribe{PacketID: c.packetID(), Properties: &packets.Properties{}, Subscriptions: []packets.SubOptions{{Topic: filter, QoS: 1}}})
+		got := c.describe(c.receive())
+		if got != "SUBACK 1" && got != "SUBACK 135" {
+			c.t.Fatal(got)
+		}
+		return got == "SUBACK 1"
+	}
+	switch a.Method {
+	case policy.Connect:
+		return true
+	case policy.Subscribe:
+		return subscribe(a.On)
+	case policy.Publish:
+		c.send(&packets.Publish{Topic: a.On, QoS: 1, PacketID: c.packetID(), Payload: []byte("x"), Properties: &packets.Properties{}})
+		return c.describe(c.receive()) != "PUBACK 0x87"
+	}
+	words := []string{"GET", a.On}
+	if a.Method == policy.Write {
+		words = []string{"DEL", a.On}
+	}
+	request := c.publication(words...)
+	request.Properties.ResponseTopic = wire.HexResponseTopic(c.id)
+	if !subscribe(request.Properties.ResponseTopic) {
+		c.t.Fatal("no subscription for replies")
+	}
+	c.send(request)
+	var got []string
+	for range 2 {
+		p := c.receive()
+		got = append(got, c.describe(p))
+		c.acknowledge(p)
+	}
+	return !strings.Contains(strings.Join(got, "\n"), "-ERR not authorized")
+}
+
+const onePolicy = `[{"principals": {"usernames": ["ann"]}, "brokerResources": [{"method": "Connect"}, {"method": "Publish", "topics": ["#"]},
+  {"method": "Subscribe", "topics": ["#"]}], "stateStoreResources": [{"method": "ReadWrite", "keys": ["a*"]}]}]`
+
+// TestSetPolicy: new rules disconnect all clients, and hold at once, also on the Redis port.
+func TestSetPolicy(t *testing.T) {
+	t.Parallel()
+	parse := func(text string) *emulator.Policy {
+		p, err := emulator.ParsePolicy("p", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	o := emulator.Options{Policy: parse(onePolicy), Users: map[string]string{"ann": "secret"}}
+	s, redis := startWithRedis(t, o)
+	login := func(p *packets.Connect) {
+		p.UsernameFlag, p.Username, p.PasswordFlag, p.Password = true, "ann", true, []byte("secret")
+	}
+	redis.Expect(t, "+OK\r\n", "AUTH", "ann", "secret")
+	redis.Expect(t, "+OK\r\n", "SET", "a1", "1")
+	redis.Expect(t, "-ERR not authorized\r\n", "SET", "b1", "1")
+	ann := connect(t, s, "c", login)
+	ann.do("SET a 1", "+OK")
+	ann.do("SET b 1", "-ERR not authorized")
+	s.SetPolicy(parse(strings.ReplaceAll(onePolicy, "a*", "b*")))
+	ann.expect("DISCONNECT 0x98")
+	ann = connect(t, s, "c", login)
+	ann.do("SET b 1", "+OK")
+	ann.do("SET a 1", "-ERR not authorized")
+	redis.Expect(t, "-ERR not authorized\r\n", "SET", "a1", "1")
+	redis.Expect(t, "+OK\r\n", "SET", "b1", "1")
+	s.SetPolicy(parse(strings.ReplaceAll(onePolicy, "ann", "bob")))
+	ann.expect("DISCONNECT 0x98")
+	if code := dial(t, s, "c").hello(login).ReasonCode; code != 0x87 {
+		t.Errorf("CONNACK %#x", code)
+	}
+}
+
+// TestPolicyWithoutLogin: without a login, everybody may do everything, as on the broker.
+func TestPolicyWithoutLogin(t *testing.T) {
+	t.Parallel()
+	p, err := emulator.ParsePolicy("p", []byte(onePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect(t, emulator.Start(t, emulator.Options{Policy: p}), "c").do("SET b 1", "+OK")
+}
+
+// TestPolicyAndRules: a server takes rules in one form.
+func TestPolicyAndRules(t *testing.T) {
+	t.Parallel()
+	p, err := emulator.ParsePolicy("p", []byte(onePolicy))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := emulator.New(emulator.Options{Policy: p, Rules: parseRules(t, "*:Read:*")}); err == nil {
+		s.Close()
+		t.Error("rules in both forms")
+	}
+}
