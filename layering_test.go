@@ -83,7 +83,7 @@ internal/observe
 internal/redis       internal/socket internal/admission internal/glob internal/shrinkmap internal/observe
 internal/store       internal/wire internal/glob internal/observe
 internal/policy      internal/wire internal/glob
-emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store
+emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store internal/policy
 format               internal/observe
 repl                 internal/files format
 
@@ -99,7 +99,7 @@ fault                internal/mqtt internal/wire client internal/neterr format s
 help                 format config fault
 usage                internal/files format repl suggest config fault
 app                  internal/mqtt internal/wait client internal/observe emulator format signals suggest terminal trace config certs via fault
-accounts             internal/files emulator suggest config certs fault app
+accounts             internal/files internal/policy emulator format suggest config certs fault app
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
