@@ -92,7 +92,7 @@ process              signals
 suggest              format
 terminal             format signals
 trace                internal/files internal/mqtt internal/wire format
-config               internal/files format suggest
+config               internal/yamltext internal/files format suggest
 certs                internal/files config
 via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
@@ -105,7 +105,7 @@ bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
 records              internal/files format suggest fault
 dataset              format fault records
-dataflow             suggest dataset
+dataflow             internal/yamltext suggest dataset
 cmdline              format repl suggest config fault help usage app complete
 verb                 internal/files internal/wire client format repl suggest config fault usage app complete bulkread
 directive            internal/wait format repl config fault usage app

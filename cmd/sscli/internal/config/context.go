@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // None is the name that means no context, where the name of a context is expected.
@@ -74,13 +75,18 @@ func CheckName(name string) error {
 	return nil
 }
 
+// checkName checks the name of a context in the context file. The error is a *FileError.
+func checkName(name *yamltext.Node) error {
+	if e, ok := errors.AsType[*Error](CheckName(name.Value)); ok {
+		return &FileError{Line: name.Line, Key: "contexts." + quoted(name.Value), Why: e.Why}
+	}
+	return nil
+}
+
 // newContext returns the context with the given values from the context file. The error is a
 // *FileError.
 func newContext(name string, values map[string]value) (Context, error) {
 	c := Context{Values: make(map[string]string)}
-	if e, ok := errors.AsType[*Error](CheckName(name)); ok {
-		return c, &FileError{Key: "contexts." + quoted(name), Why: e.Why, path: "contexts." + name}
-	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		v, why := values[key], ""
 		s, known := findSetting(key)
@@ -93,7 +99,7 @@ func newContext(name string, values map[string]value) (Context, error) {
 			why = "expected one line of text"
 		}
 		if why != "" {
-			return c, &FileError{Line: v.line, Key: "contexts." + name + "." + key, Why: why, path: "contexts." + name + "." + key}
+			return c, &FileError{Line: v.line, Key: "contexts." + name + "." + key, Why: why}
 		}
 		c.Values[key] = v.text
 	}

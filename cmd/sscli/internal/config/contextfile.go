@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"runtime"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -27,8 +25,6 @@ type FileError struct {
 	Key  string       // such as contexts.lab.url; empty = the error is not about a key
 	Why  string       // what is wrong
 	Hint suggest.Hint // the next command to type; nil = none
-
-	path string // Key without quotes, to find Line if it is 0; empty = do not look
 }
 
 func (e *FileError) Error() string {
@@ -130,29 +126,8 @@ func read(file string) (Contexts, error) {
 	return parse(text, file)
 }
 
-// Limits of a context file. The YAML library uses memory proportional to the square of the nesting
-// depth, so without limits a hostile file of 1 MiB could take gigabytes.
-const (
-	maxFile        = 256 << 10 // bytes
-	maxCollections = 1 << 12   // mappings and sequences
-)
-
-// checkLimits returns a *FileError for a text that exceeds the limits or is not UTF-8.
-func checkLimits(text []byte) error {
-	collections := 0
-	for _, begin := range []string{"[", "{", "- ", "? "} {
-		collections += bytes.Count(text, []byte(begin))
-	}
-	switch {
-	case len(text) > maxFile:
-		return &FileError{Why: "larger than 256 KiB: expected a file of contexts"}
-	case collections > maxCollections:
-		return &FileError{Why: "nested too deeply: expected a file of contexts"}
-	case !utf8.Valid(text):
-		return &FileError{Why: "not YAML: expected UTF-8"}
-	}
-	return nil
-}
+// maxFile is the maximum size of a context file, in bytes.
+const maxFile = 2 << 20
 
 // Edit reads the contexts in a file, calls change, and writes the result back. The file need not exist.
 // Only one process edits at a time; others wait until ctx ends. Other processes read either the old

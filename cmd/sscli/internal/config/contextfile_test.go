@@ -53,10 +53,10 @@ func TestParseErrors(t *testing.T) {
 		"current: [a]":                                "f:1: current: expected plain text",
 		"contexts: [a]":                               "f:1: contexts: expected keys with values",
 		"contexts: {a: x}":                            "f:1: contexts.a: expected keys with values",
-		"contexts: {? [a] : x}":                       "f:1: not YAML: found an invalid key for this map",
+		"contexts: {? [a] : x}":                       "f:1: not YAML: a key is not text",
 		"contexts: {none: }":                          `f:1: contexts."none": reserved for no context: choose another name`,
 		"contexts: {a b: }":                           `f:1: contexts."a b": expected letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
-		"contexts:\n  a:\n  b:\n  a:\n":               `f:4: contexts."a": occurs twice`,
+		"contexts:\n  a:\n  b:\n  a:\n":               `f:4: "a": occurs twice`,
 		"contexts:\n  a:\n    ca_file: x":             `f:3: contexts.a."ca_file": unknown key: expected the name of a connection flag, or protected (did you mean ca-file?)`,
 		"contexts:\n  a:\n    output: x":              `f:3: contexts.a."output": not a connection setting, so it cannot be in a context: expected --output`,
 		"contexts: {a: {password: hunter2}}":          `f:1: contexts.a."password": no secrets here: expected password-file: FILE`,
@@ -64,7 +64,7 @@ func TestParseErrors(t *testing.T) {
 		"contexts: {a: {token: hunter2}}":             `f:1: contexts.a."token": no secrets here: expected sat-file: FILE`,
 		"contexts:\n  b.c:\n    tls:\n    host:\n":    "f:4: contexts.b.c.host: expected one line of text",
 		"contexts:\n  a:\n  b c:\n    tls:\n":         `f:3: contexts."b c": expected letters, digits, '.', '_' and '-', beginning with a letter or a digit, at most 64`,
-		"contexts:\n  b.c:\n    host: h\n    host: k": `f:4: contexts.b.c."host": occurs twice`,
+		"contexts:\n  b.c:\n    host: h\n    host: k": `f:4: "host": occurs twice`,
 		"contexts: {a: {host: [h]}}":                  "f:1: contexts.a.host: expected plain text",
 		"contexts: {a: {host: }}":                     "f:1: contexts.a.host: expected one line of text",
 		"contexts: {a: {host: \"\"}}":                 "f:1: contexts.a.host: expected one line of text",
@@ -74,27 +74,39 @@ func TestParseErrors(t *testing.T) {
 		"contexts: {a: {tls: yes}}":                   "f:1: contexts.a.tls: must be true or false",
 		"contexts: {a: {tls: \"true\"}}":              "f:1: contexts.a.tls: must be true or false",
 		"contexts: {a: {protected: 1}}":               "f:1: contexts.a.protected: must be true or false",
-		"current: a\n---\ncurrent: b\n":               "f: there is more than one document",
-		"contexts:\n  a: [\n":                         "f:2: not YAML: sequence end token ']' not found",
-		"contexts: {a: {host: *hunter2}}":             "f:1: not YAML: could not find alias",
+		"current: a\n---\ncurrent: b\n":               "f:3: there is more than one document",
+		"contexts:\n  a: [\n":                         "f:2: not YAML: did not find expected node content",
+		"contexts: {a: {host: *hunter2}}":             "f:1: not YAML: unknown anchor",
 		"contexts: {a: {host: \"\\hunter2\"}}":        "f:1: not YAML: found unknown escape character",
-		"contexts:\n  a:\n    host: @hunter2":         "f:3: not YAML: '@' is a reserved character",
-		"contexts: {a: {host: !hunter2}}":             "f:1: not YAML: found invalid tag character",
-		strings.Repeat("[", 1<<20):                    "f: larger than 256 KiB: expected a file of contexts",
-		strings.Repeat("- ", 1<<19):                   "f: larger than 256 KiB: expected a file of contexts",
-		"a: [" + strings.Repeat("1,", 1<<19):          "f: larger than 256 KiB: expected a file of contexts",
-		strings.Repeat("a", 1<<19) + ": b":            "f: larger than 256 KiB: expected a file of contexts",
-		strings.Repeat("[", 1<<16):                    "f: nested too deeply: expected a file of contexts",
-		strings.Repeat("- ", 1<<16):                   "f: nested too deeply: expected a file of contexts",
-		strings.Repeat("{a: ", 1<<13):                 "f: nested too deeply: expected a file of contexts",
-		strings.Repeat("? ", 1<<16):                   "f: nested too deeply: expected a file of contexts",
-		"a: \xff":                                     "f: not YAML: expected UTF-8",
+		"contexts:\n  a:\n    host: @hunter2":         "f:3: not YAML: found character that cannot start any token",
+		"contexts: {a: {host: !hunter2}}":             "f:1: not YAML: did not find expected whitespace or line break",
+		strings.Repeat("[", 1<<22):                    "f: larger than 2 MiB: expected a file of contexts",
+		strings.Repeat("- ", 1<<21):                   "f: larger than 2 MiB: expected a file of contexts",
+		"a: [" + strings.Repeat("1,", 1<<21):          "f: larger than 2 MiB: expected a file of contexts",
+		strings.Repeat("a", 1<<22) + ": b":            "f: larger than 2 MiB: expected a file of contexts",
+		strings.Repeat("[", 1<<16):                    "f:1: not YAML: exceeded max depth of 10000",
+		strings.Repeat("- ", 1<<16):                   "f:1: not YAML: exceeded max depth of 10000",
+		strings.Repeat("{a: ", 1<<14):                 "f:1: not YAML: exceeded max depth of 10000",
+		strings.Repeat("? ", 1<<16):                   "f:1: not YAML: exceeded max depth of 10000",
+		nestedMerges(24):                              "f:2: not YAML: aliases make the document too large",
+		"contexts: &a {x: *a}":                        "f:1: not YAML: an alias of a value in itself",
+		"contexts: {a: {<<: x}}":                      `f:1: "<<": expected a mapping, or a list of mappings`,
+		"a: \xff":                                     "f:1: not YAML: expected UTF-8",
 	} {
 		_, err := parse([]byte(text), "f")
 		if _, ok := errors.AsType[*FileError](err); !ok || err.Error() != want {
-			t.Errorf("%q: %v, want %s", text, err, want)
+			t.Errorf("%.80q: %v, want %s", text, err, want)
 		}
 	}
+}
+
+// nestedMerges returns a file that merges 2 to the power of n mappings.
+func nestedMerges(n int) string {
+	text := "contexts:\n  m0: &m0 {host: h}\n"
+	for i := range n {
+		text += fmt.Sprintf("  m%d: &m%[1]d {<<: [*m%d, *m%[2]d]}\n", i+1, i)
+	}
+	return text
 }
 
 // FuzzContexts: parse reads back what render writes, and a context that was read can be

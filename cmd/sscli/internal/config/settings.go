@@ -227,9 +227,9 @@ var table = [...]setting{
 
 // findSetting returns the setting for a flag that a context can have.
 func findSetting(flag string) (setting, bool) {
-	for _, s := range settings() {
-		if s.flag == flag && s.inContext() {
-			return s, true
+	for i := range table { // by index, because a file of 1,000 contexts would copy millions of rows
+		if table[i].flag == flag && table[i].inContext() {
+			return table[i], true
 		}
 	}
 	return setting{}, false

@@ -1,7 +1,7 @@
 // Package dataflow reads the parts of data flow definitions that concern data sets: the datasets of a
 // data flow or data flow graph, and the fields $context(ALIAS).FIELD in the rules that use them.
 //
-//	file := dataflow.Read(text)
+//	file, err := dataflow.Read(ctx, text)
 //	for _, d := range file.Datasets {
 //		fmt.Println(d.Line, d.Key, d.Alias, d.Fields)
 //	}
@@ -17,6 +17,7 @@ package dataflow
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,12 +25,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
-
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // A File holds the data sets that a definition names, and what Read found wrong or unclear about them.
@@ -64,80 +62,52 @@ type Field struct {
 
 // A reader reads a definition.
 type reader struct {
+	ctx   context.Context
 	file  File
 	first int  // number of lines in the file before the text
 	one   bool // lines of the text are not lines of the file: findings are on line first+1
 	inner bool // the text is a string in a definition
 }
 
-// Read reads a definition.
-func Read(text []byte) File {
-	var r reader
-	r.read(text)
-	return r.file
+// maxSize is the maximum size of a definition, in bytes.
+const maxSize = 4 << 20
+
+// Read reads a definition. The error is the cause of ctx.
+func Read(ctx context.Context, text []byte) (File, error) {
+	r := reader{ctx: ctx}
+	err := r.read(text)
+	return r.file, err
 }
 
 // read parses text, which is a whole definition or the rules that a graph contains as a string, and
 // adds what it finds to r.file.
-func (r *reader) read(text []byte) {
+func (r *reader) read(text []byte) error {
+	if len(text) > maxSize {
+		r.find(1, "larger than 4 MiB: expected a definition", "")
+		return nil
+	}
 	if json.Valid(text) { // JSON may be indented with tabs, but YAML may not
 		text = bytes.ReplaceAll(text, []byte("\t"), []byte(" "))
 	}
-	if err := tooDeep(text); err != nil {
-		r.find(1, err.Error(), "")
-		return
+	roots, err := yamltext.Parse(r.ctx, text)
+	if e, ok := errors.AsType[*yamltext.Error](err); ok {
+		line := max(1, e.Line)
+		e.Line = 0
+		r.find(line, "not YAML: "+e.Error(), "")
+		return nil
 	}
-	f, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		line, message := 1, err.Error()
-		if at, ok := errors.AsType[yaml.Error](err); ok {
-			message = at.GetMessage()
-			if token := at.GetToken(); token != nil {
-				line = token.Position.Line
-			}
-		}
-		message, _, _ = strings.Cut(message, "\n")
-		r.find(line, "not YAML: "+message, "")
-		return
+	for _, root := range roots {
+		r.walk(root, "", nil)
 	}
-	for _, d := range f.Docs {
-		if d.Body != nil {
-			r.walk(d.Body, "", nil)
-		}
-	}
-}
-
-// maxDepth is the maximum nesting depth of a definition.
-const maxDepth = 200
-
-// tooDeep returns an error if brackets or indentation are nested deeper than maxDepth. It runs before
-// the text is parsed.
-func tooDeep(text []byte) error {
-	depth, deepest := 0, 0
-	for line := range bytes.Lines(text) {
-		for _, c := range line {
-			switch c {
-			case '[', '{':
-				depth++
-			case ']', '}':
-				depth = max(0, depth-1)
-			}
-			deepest = max(deepest, depth)
-		}
-		deepest = max(deepest, (len(line)-len(bytes.TrimLeft(line, " -?:")))/2)
-	}
-	if deepest > maxDepth {
-		return fmt.Errorf("nested more than %d times", maxDepth)
-	}
-	return nil
+	return err
 }
 
 // at returns a node's line in the file.
-func (r *reader) at(n ast.Node) int {
-	if n == nil || n.GetToken() == nil {
+func (r *reader) at(n *yamltext.Node) int {
+	if n == nil {
 		return r.line(1)
 	}
-	return r.line(n.GetToken().Position.Line)
+	return r.line(n.Line)
 }
 
 func (r *reader) line(line int) int {
@@ -151,121 +121,77 @@ func (r *reader) find(line int, message, hint string) {
 	r.file.Findings = append(r.file.Findings, Finding{r.line(line), message, hint})
 }
 
-func (r *reader) finding(n ast.Node, message, hint string) {
+func (r *reader) finding(n *yamltext.Node, message, hint string) {
 	r.file.Findings = append(r.file.Findings, Finding{r.at(n), message, hint})
 }
 
-func (r *reader) note(n ast.Node, message string) {
+func (r *reader) note(n *yamltext.Node, message string) {
 	r.file.Notes = append(r.file.Notes, Finding{Line: r.at(n), Message: message})
 }
 
-// plain returns a node without its anchor and its tag.
-func plain(n ast.Node) ast.Node {
-	switch n := n.(type) {
-	case *ast.AnchorNode:
-		return plain(n.Value)
-	case *ast.TagNode:
-		return plain(n.Value)
-	}
-	return n
-}
-
-// entries returns the entries of a mapping, or nil for any other node.
-func entries(n ast.Node) []*ast.MappingValueNode {
-	switch n := plain(n).(type) {
-	case *ast.MappingNode:
-		return n.Values
-	case *ast.MappingValueNode:
-		return []*ast.MappingValueNode{n}
-	}
-	return nil
-}
-
-// items returns the elements of a sequence. It returns false for any other node.
-func items(n ast.Node) ([]ast.Node, bool) {
-	s, ok := plain(n).(*ast.SequenceNode)
-	if !ok {
-		return nil, false
-	}
-	return s.Values, true
-}
-
-// member returns the value of the entry with this name in a mapping, or nil if there is none.
-func member(n ast.Node, name string) ast.Node {
-	for _, e := range entries(n) {
-		if e.Key.GetToken().Value == name {
-			return e.Value
-		}
-	}
-	return nil
-}
-
 // text returns the text of a string. It returns false for any other node.
-func text(n ast.Node) (string, bool) {
-	switch n := plain(n).(type) {
-	case *ast.StringNode:
-		return n.Value, true
-	case *ast.LiteralNode:
-		return strings.TrimRight(n.Value.Value, "\n"), true
+func text(n *yamltext.Node) (string, bool) {
+	if n == nil || !yamltext.IsString(n) {
+		return "", false
 	}
-	return "", false
+	return strings.TrimRight(n.Value, "\n"), true
 }
 
 // walk looks for datasets and rules below a node. kind is the name of the rules around the node: map,
 // filter, branch, or empty. in holds the data sets that a rule may use.
-func (r *reader) walk(n ast.Node, kind string, in []*Dataset) {
-	if list, ok := items(n); ok {
+func (r *reader) walk(n *yamltext.Node, kind string, in []*Dataset) {
+	if list, ok := yamltext.Items(n); ok {
 		for _, item := range list {
 			r.walk(item, kind, in)
 		}
 		return
 	}
-	if list, ok := items(member(n, "datasets")); ok {
+	if list, ok := yamltext.Items(yamltext.Member(n, "datasets")); ok {
 		in = r.datasets(list)
 	}
-	for _, e := range entries(n) {
-		name := e.Key.GetToken().Value
+	for key, value := range yamltext.Members(n) {
+		name := key.Value
 		switch name {
 		case "datasets":
-			if _, ok := items(e.Value); ok {
+			if _, ok := yamltext.Items(value); ok {
 				continue
 			}
 		case "inputs":
-			r.inputs(e.Value, kind, in)
+			r.inputs(value, kind, in)
 			continue
 		case "map", "filter", "branch":
-			r.walk(e.Value, name, in)
+			r.walk(value, name, in)
 			continue
 		}
-		if key, _ := text(member(n, "key")); key == "rules" && name == "value" {
-			if _, ok := text(e.Value); ok {
-				r.embedded(e.Value)
+		if key, _ := text(yamltext.Member(n, "key")); key == "rules" && name == "value" {
+			if _, ok := text(value); ok {
+				r.embedded(value)
 				continue
 			}
 		}
-		r.walk(e.Value, kind, in)
+		r.walk(value, kind, in)
 	}
 }
 
 // embedded reads the rules that a graph contains as a string.
-func (r *reader) embedded(n ast.Node) {
+func (r *reader) embedded(n *yamltext.Node) {
 	if r.inner {
 		return
 	}
 	rules, _ := text(n)
-	inside := reader{first: r.at(n) - 1, one: true, inner: true}
-	if literal, ok := plain(n).(*ast.LiteralNode); ok && strings.HasPrefix(literal.Start.Value, "|") {
-		inside.first, inside.one = r.line(literal.Start.Position.Line), false
+	inside := reader{ctx: r.ctx, first: r.at(n) - 1, one: true, inner: true}
+	if yamltext.IsLiteral(n) {
+		inside.first, inside.one = r.at(n), false
 	}
-	inside.read([]byte(rules))
+	_ = inside.read([]byte(rules)) // returns the cause of r.ctx, which the caller sees
 	r.file.Datasets = append(r.file.Datasets, inside.file.Datasets...)
 	r.file.Findings = append(r.file.Findings, inside.file.Findings...)
 	r.file.Notes = append(r.file.Notes, inside.file.Notes...)
 }
 
 // inputs checks the references to data sets in the inputs of a rule.
-func (r *reader) inputs(n ast.Node, kind string, in []*Dataset) {
-	list, _ := items(n)
+func (r *reader) inputs(n *yamltext.Node, kind string, in []*Dataset) {
+	list, _ := yamltext.Items(n)
 	for _, item := range list {
 		input, ok := text(item)
 		input = strings.TrimSpace(input)
@@ -300,7 +226,7 @@ func bare(input string) string {
 }
 
 // noAlias adds a finding: no data set has this alias. in holds the data sets that the rule may use.
-func (r *reader) noAlias(n ast.Node, alias string, in []*Dataset) {
+func (r *reader) noAlias(n *yamltext.Node, alias string, in []*Dataset) {
 	var aliases, keys []string
 	for _, d := range in {
 		aliases = append(aliases, d.Alias)
@@ -322,7 +248,7 @@ func (r *reader) noAlias(n ast.Node, alias string, in []*Dataset) {
 }
 
 // use records that a rule uses a field of a data set.
-func (r *reader) use(n ast.Node, d *Dataset, path, kind string) {
+func (r *reader) use(n *yamltext.Node, d *Dataset, path, kind string) {
 	f := Field{Line: r.at(n)}
 	prefix, wildcard := strings.CutSuffix("."+path, ".*")
 	if wildcard {

@@ -11,8 +11,12 @@ import (
 )
 
 // summary returns what Read found, one line each.
-func summary(text string) string {
-	f := Read([]byte(text))
+func summary(t *testing.T, text string) string {
+	t.Helper()
+	f, err := Read(t.Context(), []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
 	for _, d := range f.Datasets {
 		fmt.Fprintf(&out, "%d %q as %q on %q:", d.Line, d.Key, d.Alias, d.On.String())
@@ -81,12 +85,15 @@ func TestRead(t *testing.T) {
 			"1 \"a\" as \"a\" on \"x\": 1:x\n2 \"b\" as \"a\" on \"x\": 2:x\n2! two data sets are called \"a\": see line 1; give one of them another alias: key: b as ALIAS\n"},
 		{"wildcards", good + "filter: [{inputs: ['$context(position).*']}]\nmap: [{inputs: ['$context(position).a.*', '$context(position).*.b']}]",
 			"3 \"position\" as \"position\" on \"Position\": 6:Position 9:a.*\n8! a filter has a wildcard: only a map can have one; name the fields that the expression needs\n9? the wildcard in *.b is not checked\n"},
-		{"not YAML", "a: [\n", "1! not YAML: sequence end token ']' not found; \n"},
-		{"too deep", strings.Repeat("[", 300) + strings.Repeat("]", 300), "1! nested more than 200 times; \n"},
+		{"not YAML", "a: [\n", "1! not YAML: did not find expected node content; \n"},
+		{"too deep", strings.Repeat("[", 20000) + strings.Repeat("]", 20000), "1! not YAML: exceeded max depth of 10000; \n"},
+		{"quotes", "a: " + strings.Repeat("\"", 80<<10), "1! not YAML: did not find expected key; \n"},
+		{"merge keys and aliases", "datasets:\n- &a {key: k, inputs: [$source.x, &x $context.x], expression: $1 == $2}\n- {<<: *a, key: m}\nmap: [{inputs: [$context(m).y, *x]}]\n",
+			"2 \"k\" as \"k\" on \"x\": 2:x\n3 \"m\" as \"m\" on \"x\": 2:x 4:y\n2! \"$context.x\" does not say which data set; write $context(ALIAS).FIELD\n"},
 		{"something else", "a: 1\n---\n- b\n", ""},
 		{"nothing", "", ""},
 	} {
-		if diff := cmp.Diff(tt.want, summary(tt.text)); diff != "" {
+		if diff := cmp.Diff(tt.want, summary(t, tt.text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -109,7 +116,10 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file := Read([]byte(text))
+		file, err := Read(t.Context(), []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
 		// In YAML a CR ends a line, too.
 		last := strings.Count(text, "\n") + strings.Count(text, "\r") - strings.Count(text, "\r\n") + 1
 		for _, finding := range append(file.Findings, file.Notes...) {

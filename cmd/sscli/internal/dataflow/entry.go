@@ -6,13 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
+	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // datasets reads the elements of a datasets list, and reports aliases that appear twice.
-func (r *reader) datasets(list []ast.Node) (in []*Dataset) {
+func (r *reader) datasets(list []*yamltext.Node) (in []*Dataset) {
 	for _, item := range list {
 		d := r.entry(item)
 		if d == nil {
@@ -30,8 +29,8 @@ func (r *reader) datasets(list []ast.Node) (in []*Dataset) {
 }
 
 // entry reads an element of a datasets list. It returns nil if the element has no key.
-func (r *reader) entry(n ast.Node) *Dataset {
-	keyNode := member(n, "key")
+func (r *reader) entry(n *yamltext.Node) *Dataset {
+	keyNode := yamltext.Member(n, "key")
 	words, ok := text(keyNode)
 	if words = strings.TrimSpace(words); !ok || words == "" {
 		r.finding(n, "the data set has no key", "add key: KEY, the key of the state store that has the records")
@@ -41,7 +40,7 @@ func (r *reader) entry(n ast.Node) *Dataset {
 	if named := regexp.MustCompile(`^(.*\S)\s+as\s+(\S+)$`).FindStringSubmatch(words); named != nil {
 		d.Key, d.Alias = named[1], named[2]
 	}
-	if as := member(n, "as"); as != nil {
+	if as := yamltext.Member(n, "as"); as != nil {
 		d.Alias, _ = text(as)
 		r.note(as, "as: the documentation has the alias in key: "+d.Key+" as "+d.Alias)
 	}
@@ -52,9 +51,9 @@ func (r *reader) entry(n ast.Node) *Dataset {
 
 // matchInputs reads the inputs of a data set. For each input it returns the field of the records, or
 // nil if the input is a field of the message or invalid.
-func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
+func (r *reader) matchInputs(n *yamltext.Node, d *Dataset) (fields []dataset.Path) {
 	const want = "write $source.FIELD for a field of the message, and $context.FIELD for a field of the record"
-	list, ok := items(member(n, "inputs"))
+	list, ok := yamltext.Items(yamltext.Member(n, "inputs"))
 	if !ok || len(list) == 0 {
 		r.finding(n, fmt.Sprintf("the data set %.100q has no inputs", d.Key), "add inputs: [$source.FIELD, $context.FIELD]")
 		return nil
@@ -97,8 +96,8 @@ func (r *reader) matchInputs(n ast.Node, d *Dataset) (fields []dataset.Path) {
 }
 
 // expression checks the expression of a data set, and sets d.On if the expression is $1 == $2.
-func (r *reader) expression(n ast.Node, d *Dataset, fields []dataset.Path) {
-	node := member(n, "expression")
+func (r *reader) expression(n *yamltext.Node, d *Dataset, fields []dataset.Path) {
+	node := yamltext.Member(n, "expression")
 	expression, _ := text(node)
 	if expression == "" {
 		r.finding(n, fmt.Sprintf("the data set %.100q has no expression", d.Key), "add expression: $1 == $2")

@@ -208,7 +208,7 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".yaml", ".yml":
-		return manifest(name, o)
+		return manifest(ctx, name, o)
 	case ".csv":
 		return fileList([]file{newFile(o.Prefix+keyOf(filepath.Base(name)), name)}, o), nil
 	}

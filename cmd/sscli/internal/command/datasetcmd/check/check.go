@@ -55,7 +55,7 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := checker{app: a, names: args}
-			if err := c.readFiles(); err != nil {
+			if err := c.readFiles(cmd.Context()); err != nil {
 				return err
 			}
 			if data != "" {
@@ -104,7 +104,7 @@ func (c *checker) note(file, line int, message string) {
 	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Path(c.names[file]), line, message))
 }
 
-func (c *checker) readFiles() error {
+func (c *checker) readFiles(ctx context.Context) error {
 	for i, name := range c.names {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -113,7 +113,10 @@ func (c *checker) readFiles() error {
 		if text, err = files.DecodeText(text); err != nil {
 			return fault.Usagef("%s: %w", format.Path(name), err)
 		}
-		f := dataflow.Read(text)
+		f, err := dataflow.Read(ctx, text)
+		if err != nil {
+			return err
+		}
 		for _, found := range f.Findings {
 			c.findings = append(c.findings, finding{i, found})
 		}

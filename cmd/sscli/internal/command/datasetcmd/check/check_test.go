@@ -93,7 +93,7 @@ func TestReferences(t *testing.T) {
 	want := `b.yaml:3: no record of "pumps" has the field "serial"; the records have id, location
 b.yaml:6: no data set is called "pumps"; a key with an alias is only known by its alias: write $context(pump)
 a.yaml:6: no data set is called "pomp"; write $context(pump)
-c.yaml:1: not YAML: sequence end token ']' not found
+c.yaml:1: not YAML: did not find expected node content
 `
 	if diff := cmp.Diff(want, stdout); code != 1 || diff != "" || !strings.Contains(stderr, "1 data set in 3 files checked: 4 findings") {
 		t.Errorf("exit code %d (-want +got):\n%s%s", code, diff, stderr)

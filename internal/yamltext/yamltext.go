@@ -1,0 +1,278 @@
+// Package yamltext reads YAML that people write: files of contexts, manifests and definitions of data
+// flows.
+//
+//	docs, err := yamltext.Parse(ctx, text)
+//	for key, value := range yamltext.Members(docs[0]) {
+//		text, ok := yamltext.Scalar(value)
+//	}
+//
+// Promises:
+//
+//   - A scalar is read as YAML 1.2 says, or refused: no number, date or boolean is written another way.
+//   - Time and memory are proportional to the text. Aliases and merge keys that make a document much
+//     larger than its text are an error, so that a reader may follow them. The end of the context ends
+//     the parser.
+//   - No mapping has a key twice.
+package yamltext
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Node is a value in a document: a mapping, a sequence or a scalar.
+type Node = yaml.Node
+
+// An Error is a mistake in a text.
+type Error struct {
+	Line int    // from 1
+	Key  string // the key that the error is about; may be empty
+	Why  string // without any text of the document, which may be a secret
+}
+
+func (e *Error) Error() string {
+	text := e.Why
+	if e.Key != "" {
+		text = fmt.Sprintf("the key %.64q %s", e.Key, text)
+	}
+	if e.Line > 0 {
+		text = fmt.Sprintf("line %d: %s", e.Line, text)
+	}
+	return text
+}
+
+// Parse returns the roots of the documents in text, without those that are empty. The error is an *Error
+// or the cause of ctx.
+func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
+	if err := check(text); err != nil {
+		return nil, err
+	}
+	for in := yaml.NewDecoder(&reader{ctx, bytes.NewReader(text)}); ; {
+		var document Node
+		switch err := in.Decode(&document); {
+		case err == io.EOF:
+			return roots, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return nil, reworded(text, err)
+		}
+		root := resolve(document.Content[0])
+		c := checker{sizes: make(map[*Node]int), room: maxGrowth*len(text) + 1<<20}
+		if _, err := c.check(document.Content[0]); err != nil {
+			return nil, err
+		}
+		if root.Kind != yaml.ScalarNode || root.ShortTag() != "!!null" {
+			roots = append(roots, root)
+		}
+	}
+}
+
+// check refuses text that is not UTF-8, and characters that the library refuses or reads other than YAML
+// 1.2 says.
+func check(text []byte) error {
+	for i, r := range string(text) {
+		switch {
+		case r == utf8.RuneError && !bytes.HasPrefix(text[i:], []byte("\ufffd")):
+			return &Error{Line: lineAfter(text[:i]), Why: "expected UTF-8"}
+		case r >= ' ' && r < 0x7f, r == '\n', r == '\r', r == '\t', r == bom && i == 0:
+		case r < 0xa0, r == '\u2028', r == '\u2029', r == bom, r == '\ufffe', r == '\uffff':
+			return &Error{Line: lineAfter(text[:i]), Why: fmt.Sprintf(`the character %U: write it in double quotes, as \u%04x`, r, r)}
+		}
+	}
+	return nil
+}
+
+const bom = '\ufeff'
+
+// lineAfter returns the number of the line at the end of text.
+func lineAfter(text []byte) int { return 1 + bytes.Count(text, []byte("\n")) }
+
+// A reader ends with the error of ctx.
+type reader struct {
+	ctx    context.Context
+	source io.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.source.Read(p)
+}
+
+// reworded converts an error of the library about text. It leaves out quoted text of the document.
+func reworded(text []byte, err error) *Error {
+	e := &Error{Line: 1, Why: strings.TrimPrefix(err.Error(), "yaml: ")} // the library omits line 1
+	if number, rest, ok := strings.Cut(strings.TrimPrefix(e.Why, "line "), ": "); ok {
+		if line, err := strconv.Atoi(number); err == nil {
+			e.Line, e.Why = line, rest
+		}
+	}
+	e.Why, _, _ = strings.Cut(e.Why, "\n")
+	why, quoted, _ := strings.Cut(e.Why, " '")
+	if e.Why = why; why == "unknown anchor" {
+		name, _, _ := strings.Cut(quoted, "'")
+		before, _, _ := bytes.Cut(text, []byte("*"+name))
+		e.Line = lineAfter(before)
+	}
+	return e
+}
+
+// maxGrowth is the maximum size of a document with all aliases written out, in sizes of its text.
+const maxGrowth = 10
+
+// A checker checks a document, and computes its size with all aliases written out.
+type checker struct {
+	sizes map[*Node]int // of nodes with an anchor; 0 = not yet computed
+	room  int           // maximum size, in bytes
+}
+
+func (c *checker) check(n *Node) (size int, err error) {
+	target := resolve(n)
+	if known, seen := c.sizes[target]; seen && known == 0 {
+		return 0, &Error{Line: n.Line, Why: "an alias of a value in itself"}
+	} else if seen {
+		return known, nil
+	}
+	if target.Anchor != "" {
+		c.sizes[target] = 0
+	}
+	size = 8 + len(target.Value)
+	var keys map[string]bool
+	if target.Kind == yaml.MappingNode {
+		keys = make(map[string]bool, len(target.Content)/2)
+	}
+	for i, child := range target.Content {
+		if keys != nil && i%2 == 0 {
+			key := resolve(child)
+			switch {
+			case key.Kind != yaml.ScalarNode || hasTag(key):
+				return 0, &Error{Line: child.Line, Why: "a key is not text"}
+			case keys[key.Value]:
+				return 0, &Error{Line: child.Line, Key: key.Value, Why: "occurs twice"}
+			case isMerge(key) && !mergeable(target.Content[i+1]):
+				return 0, &Error{Line: child.Line, Key: key.Value, Why: "expected a mapping, or a list of mappings"}
+			}
+			keys[key.Value] = true
+		}
+		part, err := c.check(child)
+		if err != nil {
+			return 0, err
+		}
+		if size += part; size > c.room {
+			return 0, &Error{Line: n.Line, Why: "aliases make the document too large"}
+		}
+	}
+	if target.Anchor != "" {
+		c.sizes[target] = size
+	}
+	return size, nil
+}
+
+// resolve returns the node that an alias names, or n if it is no alias.
+func resolve(n *Node) *Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+func isMerge(key *Node) bool { return key.ShortTag() == "!!merge" }
+
+func isMapping(n *Node) bool { return resolve(n).Kind == yaml.MappingNode }
+
+// mergeable reports whether n can be the value of a merge key.
+func mergeable(n *Node) bool {
+	n = resolve(n)
+	return isMapping(n) || n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, func(n *Node) bool { return !isMapping(n) })
+}
+
+// Members returns an iterator over the keys of a mapping and their values, with those that its merge
+// keys (<<) add. Another node has no members.
+func Members(n *Node) iter.Seq2[*Node, *Node] {
+	return func(yield func(key, value *Node) bool) {
+		seen := make(map[string]bool)
+		visit(n, func(key, value *Node) bool {
+			if seen[key.Value] {
+				return true
+			}
+			seen[key.Value] = true
+			return yield(key, value)
+		})
+	}
+}
+
+// visit calls f for the members of a mapping, the ones of merged mappings last.
+func visit(n *Node, f func(key, value *Node) bool) bool {
+	var merged []*Node
+	for i, c := 0, n.Content; i < len(c) && n.Kind == yaml.MappingNode; i += 2 {
+		switch key, value := resolve(c[i]), resolve(c[i+1]); {
+		case isMerge(key) && value.Kind == yaml.SequenceNode:
+			merged = append(merged, value.Content...)
+		case isMerge(key):
+			merged = append(merged, value)
+		case !f(key, value):
+			return false
+		}
+	}
+	return !slices.ContainsFunc(merged, func(n *Node) bool { return !visit(resolve(n), f) })
+}
+
+// Member returns the value of a key of a mapping, or nil if there is none.
+func Member(n *Node, name string) *Node {
+	for key, value := range Members(n) {
+		if key.Value == name {
+			return value
+		}
+	}
+	return nil
+}
+
+// Items returns the elements of a sequence. ok is false for another node.
+func Items(n *Node) (items []*Node, ok bool) {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return nil, false
+	}
+	for _, item := range n.Content {
+		items = append(items, resolve(item))
+	}
+	return items, true
+}
+
+// Scalar returns the text of a scalar. A number, a date or a boolean is returned as it is written,
+// because it may be meant as text. ok is false for null, for a value with a tag other than !!str, and
+// for nodes that are not scalars.
+func Scalar(n *Node) (text string, ok bool) {
+	if n == nil || n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || hasTag(n) {
+		return "", false
+	}
+	return n.Value, true
+}
+
+// hasTag reports whether n is written with a tag other than !!str.
+func hasTag(n *Node) bool { return n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != "!!str" }
+
+// IsMapping reports whether n is a mapping.
+func IsMapping(n *Node) bool { return n.Kind == yaml.MappingNode }
+
+// IsNull reports whether n is null, or no value at all.
+func IsNull(n *Node) bool { return n.ShortTag() == "!!null" }
+
+// IsBool reports whether n is true or false.
+func IsBool(n *Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" }
+
+// IsString reports whether n is a string.
+func IsString(n *Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" }
+
+// IsLiteral reports whether n is a scalar that begins with |.
+func IsLiteral(n *Node) bool { return n.Kind == yaml.ScalarNode && n.Style&yaml.LiteralStyle != 0 }

@@ -1,0 +1,104 @@
+package yamltext
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// show returns a node as text, with aliases and merge keys written out.
+func show(n *Node) string {
+	var parts []string
+	if items, ok := Items(n); ok {
+		for _, item := range items {
+			parts = append(parts, show(item))
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	}
+	if IsMapping(n) {
+		for key, value := range Members(n) {
+			parts = append(parts, key.Value+":"+show(value))
+		}
+		return "{" + strings.Join(parts, " ") + "}"
+	}
+	if text, ok := Scalar(n); ok {
+		return fmt.Sprintf("%q", text)
+	}
+	return "(" + n.ShortTag() + ")"
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"", ""},
+		{"# nothing\n---\n...\n", ""},
+		{"a: 1\n---\nb: 1.50\n---\n", `{a:"1"} {b:"1.50"}`},
+		{"[0x1f, True, 2001-01-01, <<, .inf, !!str 7, !!int 7, !x y, ~, '', ]", `["0x1f" "True" "2001-01-01" "<<" ".inf" "7" (!!int) (!x) (!!null) ""]`},
+		{"a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: {y: 4, <<: [{z: 5}, *a]}\nd: *a", `{a:{x:"1" y:"2"} b:{y:"3" x:"1"} c:{y:"4" z:"5" x:"1"} d:{x:"1" y:"2"}}`},
+		{"\ufeffa: \"\\u2028\"", "{a:\"\\u2028\"}"},
+
+		{"a: 1\na: 2", `line 2: the key "a" occurs twice`},
+		{"{? [a] : x}", "line 1: a key is not text"},
+		{"a: *b", "line 1: unknown anchor"},
+		{"a: &a\n  b: *a", "line 2: an alias of a value in itself"},
+		{"a: {<<: [x]}", `line 1: the key "<<" expected a mapping, or a list of mappings`},
+		{"a: 1\nb: \xff", "line 2: expected UTF-8"},
+		{"a: \u2028", `line 1: the character U+2028: write it in double quotes, as \u2028`},
+		{"a: \x00", `line 1: the character U+0000: write it in double quotes, as \u0000`},
+		{"!!binary aGk=: 1", "line 1: a key is not text"},
+		{"a:\n- b\nc", "line 3: could not find expected"},
+		{"- &a x\n" + strings.Repeat("- *a\n", 300_000), ""},
+		{"- &a " + strings.Repeat("x", 100_000) + "\n" + strings.Repeat("- *a\n", 1000), "line 1: aliases make the document too large"},
+	} {
+		roots, err := Parse(t.Context(), []byte(tt.text))
+		var parts []string
+		for _, root := range roots {
+			parts = append(parts, show(root))
+		}
+		got := strings.Join(parts, " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, tt.want) || tt.want == "" && err != nil {
+			t.Errorf("%.80q:\n got %.300s\nwant %s", tt.text, got, tt.want)
+		}
+	}
+}
+
+// TestParseCanceled: the end of the context ends the parser.
+func TestParseCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Parse(ctx, []byte("a: 1")); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+// FuzzParse checks that what the library writes is read back, and that an error is one line.
+func FuzzParse(f *testing.F) {
+	f.Add("a", "b\n", "a: &a {b: *a}")
+	f.Add("<<", "~", "a: |+2\n   x\n \n")
+	f.Add("0x1f", " \ttrue\u0085", "%YAML 1.1\n---\n? a\n: !!str b\n...\n--- {}")
+	f.Fuzz(func(t *testing.T, key, value, text string) {
+		if _, err := Parse(t.Context(), []byte(text)); err != nil && strings.ContainsAny(err.Error(), "\n\r") {
+			t.Errorf("the error has several lines: %q", err)
+		}
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			t.Skip("the library writes !!binary")
+		}
+		written, err := yaml.Marshal(map[string]string{key: value})
+		var back map[string]string
+		if err != nil || yaml.Unmarshal(written, &back) != nil || !cmp.Equal(back, map[string]string{key: value}) {
+			t.Skip("the library does not read what it wrote")
+		}
+		roots, err := Parse(t.Context(), written)
+		if err != nil || len(roots) != 1 || show(roots[0]) != fmt.Sprintf("{%s:%q}", key, value) {
+			t.Errorf("%q is read as %v, %v", written, roots, err)
+		}
+	})
+}
