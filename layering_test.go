@@ -92,7 +92,7 @@ process              signals
 suggest              format
 terminal             format signals
 trace                internal/files internal/mqtt internal/wire format
-config               internal/yamltext internal/files format suggest
+config               internal/files internal/yamltext format suggest
 certs                internal/files config
 via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
@@ -110,7 +110,7 @@ cmdline              format repl suggest config fault help usage app complete
 verb                 internal/files internal/wire client format repl suggest config fault usage app complete bulkread
 directive            internal/wait format repl config fault usage app
 lineinput            internal/files client repl suggest fault
-sources              internal/files client format repl config fault bulkread records lineinput
+sources              internal/files client internal/yamltext format repl config fault bulkread records lineinput
 statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format config fault usage app
