@@ -44,7 +44,7 @@ written as JSON. -o json prints an object for each record, with its line number.
 			return notDataset(args[0], show(a, args[0], value, output))
 		},
 	}
-	cmd.Flags().VarP(&output, "output", "o", "`FORM`: wide, csv, jsonl, or human, raw, json or template=…")
+	cmd.Flags().VarP(&output, "output", "o", "human (terminal), raw (elsewhere), wide, json or template=…; also csv or jsonl")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
 }
