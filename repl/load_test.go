@@ -143,7 +143,7 @@ func TestNextText(t *testing.T) {
 		t.Errorf("the end: %v, after %d lines", err, r.Lines())
 	}
 	r = NewReader(strings.NewReader(strings.Repeat("x", 100)))
-	r.maxBytes = 64
+	r.maxText = 64
 	if _, err := r.NextText(); err == nil || err.Error() != "line 1: "+ErrTooLong.Error() {
 		t.Errorf("too long: %v", err)
 	}

@@ -26,7 +26,8 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Number, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// ErrTooLong means that a logical line is longer than 64 MiB.
+// ErrTooLong means that a line is too long: a logical line of words above 64 MiB, a line of JSON above
+// 1.5 GiB, which is room for the largest MQTT packet with each byte written as \u0000.
 var ErrTooLong = errors.New("the line is too long")
 
 // A Reader reads logical lines from a stream. It returns each line as soon as its line end
@@ -39,6 +40,7 @@ type Reader struct {
 
 	in       *bufio.Reader
 	maxBytes int  // maximum length of a logical line
+	maxText  int  // maximum length of a line that NextText returns
 	number   int  // number of physical lines read
 	ended    bool // a joined line was too long, so nothing more is read
 }
@@ -47,7 +49,7 @@ const readSize = 32 << 10
 
 // NewReader returns a Reader that reads from r.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{maxBytes: 64 << 20, in: bufio.NewReaderSize(r, readSize)}
+	return &Reader{maxBytes: 64 << 20, maxText: 1536 << 20, in: bufio.NewReaderSize(r, readSize)}
 }
 
 // Next returns the next line that has words, and io.EOF after the last.
@@ -70,7 +72,7 @@ func (r *Reader) Next() (Line, error) {
 func (r *Reader) NextText() (Line, error) {
 	for {
 		line := Line{Number: r.number + 1}
-		text, err := r.physical(0)
+		text, err := r.physical(r.maxText)
 		if err == ErrTooLong {
 			return line, &LineError{line.Number, err}
 		}
@@ -94,7 +96,7 @@ func (r *Reader) logical() (Line, error) {
 	line := Line{Number: r.number + 1}
 	var before []byte // earlier physical lines of the logical line
 	for {
-		text, err := r.physical(len(before))
+		text, err := r.physical(r.maxBytes - len(before))
 		switch {
 		case err == io.EOF && s.quote != 0:
 			line.Text = string(before)
@@ -125,15 +127,15 @@ func (r *Reader) logical() (Line, error) {
 }
 
 // physical returns the next physical line, with its line end. The last line of a stream may
-// lack a line end. before is the length, in bytes, of the earlier physical lines of the logical line.
-func (r *Reader) physical(before int) (string, error) {
+// lack a line end. most is its maximum length in bytes.
+func (r *Reader) physical(most int) (string, error) {
 	if r.ended {
 		return "", io.EOF
 	}
 	var begun []byte // the beginning of a line that is longer than the buffer
 	for {
 		part, err := r.in.ReadSlice('\n')
-		if before+len(begun)+len(part) > r.maxBytes {
+		if len(begun)+len(part) > most {
 			return "", r.skip(err)
 		}
 		if err == nil && begun == nil {

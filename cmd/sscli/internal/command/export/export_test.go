@@ -3,6 +3,7 @@ package export_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -14,15 +15,40 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/importcmd"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
 
+// TestExportLargeValue: what export writes of a value whose line is six times as long, apply, diff and
+// import read.
+func TestExportLargeValue(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a second")
+	}
+	store, copied := emulator.Start(t), emulator.Start(t)
+	apptest.Put(t, store, "a", strings.Repeat("\x00", 12<<20))
+	apptest.Put(t, store, "b", "1")
+	file := filepath.Join(t.TempDir(), "file")
+	for _, args := range [][]string{
+		{"export", "-u", store.URL(), "-f", file}, {"import", file, "-u", copied.URL()}, {"diff", file, "-u", copied.URL()}, {"apply", file, "-u", copied.URL()},
+	} {
+		if code, stdout, stderr := run(t, args...); code != 0 {
+			t.Fatalf("%s: exit code %d: %.200s%.500s", args[0], code, stdout, stderr)
+		}
+	}
+	if !maps.Equal(apptest.Contents(store), apptest.Contents(copied)) {
+		t.Error("the stores differ")
+	}
+}
+
 func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "export", New: export.New}, {Name: "import", New: importcmd.New}}, nil, args...)
+	return apptest.Run(t, []app.Command{{Name: "export", New: export.New}, {Name: "import", New: importcmd.New}, {Name: "diff", New: diff.New}, {Name: "apply", New: apply.New}}, nil, args...)
 }
 
 // TestExportSurvivesABrokenConnection cuts the connection at pages and at GETs. The file is
