@@ -35,6 +35,15 @@ func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) 
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
+// Partial returns err, an error that was printed, for a command that has made writes: with an exit code
+// of its own in place of [CodeUsage], which says that nothing was sent.
+func Partial(err error) error {
+	if e, ok := errors.AsType[*ExitError](err); ok && e.Code == CodeUsage {
+		return &ExitError{Code: codePartial, Err: e.Err}
+	}
+	return err
+}
+
 // RunChild runs a command and waits for it to exit. If its exit code is not 0, the error is an
 // *[ExitError] with that code.
 func RunChild(c process.Command) error {

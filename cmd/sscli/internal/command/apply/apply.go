@@ -57,7 +57,8 @@ A SOURCE is
 If several sources have the same key, the last one counts. --prefix is put before keys
 that are named after files.
 
-All sources are read before the first write, so a mistake in one of them changes nothing.
+All sources are read before the first write, so a mistake in one of them changes nothing. If
+a source changes or goes away after that, the exit code is 14: writes were made.
 The store cannot compare and set, so apply writes each key right after it has read the
 key, and creates a missing key with NX. If another client has created the key in between,
 that is a conflict: apply leaves the key alone, and the exit code is 1.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -250,6 +251,38 @@ func TestPruneByNothing(t *testing.T) {
 		}
 		if code, _, stderr := run(t, store, append(args, "--prune-all")...); code != 0 || apptest.Contents(store)["q/b"] != "" {
 			t.Errorf("%s --prune-all: exit code %d, the store has %q\n%s", source, code, apptest.Contents(store), stderr)
+		}
+	}
+}
+
+// TestSourceGone: when a source is removed after the first write, the exit code says that writes were
+// made; before the first write nothing is sent.
+func TestSourceGone(t *testing.T) {
+	t.Parallel()
+	for _, dryRun := range []string{"--dry-run=false", "--dry-run"} {
+		dir := t.TempDir()
+		var last string
+		for i := range 3000 { // more than are in flight
+			last = filepath.Join(dir, fmt.Sprintf("key%04d", i))
+			if err := os.WriteFile(last, []byte("1"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store := emulator.Start(t)
+		var once sync.Once
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			if r.Verb() == wire.VerbSet || dryRun == "--dry-run" {
+				once.Do(func() { _ = os.Remove(last) })
+			}
+			return emulator.Action{}
+		})
+		code, _, stderr := run(t, store, "apply", dir, dryRun)
+		want := 14
+		if dryRun == "--dry-run" {
+			want = 2
+		}
+		if written := len(store.Keys()); code != want || !strings.Contains(stderr, "no such file") && !strings.Contains(stderr, "cannot find") || (written > 0) != (want == 14) {
+			t.Errorf("%s: exit code %d after %d writes: %s", dryRun, code, written, stderr)
 		}
 	}
 }

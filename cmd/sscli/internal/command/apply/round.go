@@ -85,6 +85,10 @@ func (r *round) run(ctx context.Context) (err error) {
 	if s := r.sum; !r.timed || s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0 {
 		r.app.Summarize(s)
 	}
+	if s := r.sum; fault.IsA[*fault.UsageError](err) && !s.DryRun && s.Created+s.Changed+s.Deleted+s.Unknown > 0 {
+		r.app.Refuse(&r.refused, err) // a source changed after it was checked
+		return fault.Partial(r.refused)
+	}
 	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
 

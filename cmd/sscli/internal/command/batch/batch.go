@@ -162,7 +162,7 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	if f.check {
 		return b.check(ctx, source)
 	}
-	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+	err = a.WithSession(ctx, func(s *client.Session, o client.Options) error {
 		b.session, b.timeout = s, o.Timeout
 		defer app.CollectLess()()
 		if !a.Settings.Embedded {
@@ -170,11 +170,16 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 		}
 		return b.run(ctx, source)
 	})
+	if f.load && b.summary.result.Applied+b.summary.result.Unknown > 0 {
+		return fault.Partial(err)
+	}
+	return err
 }
 
 // checkFile checks the input before the first line runs. It refuses a file of JSON lines unless
-// --load or import reads it, and in a protected context it asks once for all writes. It checks only
-// regular files, because other files cannot be read twice; for other files, confirm asks later.
+// --load or import reads it, and then finds the first mistake in any line. In a protected context it
+// asks once for all writes. It checks only regular files, because other files cannot be read twice;
+// for other files, confirm asks later.
 func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 	if !isRegular(file) {
 		return nil
@@ -184,6 +189,13 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 	first := make([]byte, 1)
 	if n, _ := io.ReadFull(again(), first); n == 1 && first[0] == '{' && !b.flags.load {
 		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: suggest.Run("sscli", "import", file.Name())}
+	}
+	if b.flags.load && !b.flags.KeepGoing && !b.flags.check {
+		for _, err := range lineinput.Entries(ctx, again(), b.flags.From) {
+			if err != nil {
+				return err
+			}
+		}
 	}
 	switch {
 	case !b.app.Settings.Protected || b.flags.check:

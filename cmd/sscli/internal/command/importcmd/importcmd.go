@@ -42,6 +42,9 @@ If a line has a version, import reads its key before the write. At the end, a wa
 how many overwritten values were different and had a newer version than their line, not
 counting values that the import itself wrote. --dry-run counts them in advance.
 
+All lines of a FILE are checked before the first write, unless --keep-going is set. On
+standard input, a mistake after the first write gives exit code 14.
+
 The first error stops the import and gives the exit code. Up to --inflight later lines may
 be in flight at that time; import completes them. stderr shows the line to continue from
 (--from-line) and how many later lines are already done. After a lost connection, each

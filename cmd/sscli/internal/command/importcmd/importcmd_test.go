@@ -155,3 +155,43 @@ func TestImportInterrupted(t *testing.T) {
 		out.Close()
 	}
 }
+
+// TestImportMistakeAtTheEnd: a mistake in the last line of a file is found before the first write. On
+// standard input it is found after the writes, and the exit code says so.
+func TestImportMistakeAtTheEnd(t *testing.T) {
+	t.Parallel()
+	text := exported(3000) + "no JSON\n"
+	for _, tt := range []struct {
+		from        string
+		args        []string
+		code, wrote int
+	}{
+		{"file", []string{"import"}, 2, 0},
+		{"file", []string{"import", "--keep-going"}, 14, 3000},
+		{"-", []string{"import"}, 14, 3000},
+	} {
+		store := emulator.Start(t)
+		file := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		in, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.from == "file" {
+			tt.from = file
+		}
+		a := apptest.NewApp([]app.Command{{Name: "import", New: importcmd.New}}, nil, null, null)
+		a.Stdin = in
+		code := a.Report(cmdline.Run(t.Context(), a, append(tt.args, tt.from, "-u", store.URL())))
+		if wrote := len(store.Keys()); code != tt.code || wrote != tt.wrote {
+			t.Errorf("%q: exit code %d after %d writes, want %d after %d", tt.args, code, wrote, tt.code, tt.wrote)
+		}
+		_, _ = in.Close(), null.Close()
+	}
+}
