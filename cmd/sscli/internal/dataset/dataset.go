@@ -155,7 +155,7 @@ func (h hasher) of(on Path, record []byte) (id identity, ok bool) {
 	if on != nil {
 		s, err := Parse(on.In(record))
 		if ok = err == nil; ok {
-			text = s.Kind[:1] + s.Text
+			text = s.id()
 		}
 	}
 	return identity{maphash.String(h[0], text), maphash.String(h[1], text)}, ok

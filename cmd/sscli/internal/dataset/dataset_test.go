@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -100,21 +101,22 @@ func TestMatch(t *testing.T) {
 // judge is another way to say what is equal: two texts or two booleans with the same content, and two
 // whole or two broken numbers of the same size.
 func judge(a, b []byte) bool {
-	if bytes.Equal(a, b) && bytes.ContainsAny(a[:1], "-0123456789") {
-		return true // also if the number is too large for a float64
+	if isDigit := "-0123456789"; bytes.ContainsAny(a[:1], isDigit) && bytes.ContainsAny(b[:1], isDigit) {
+		whole := func(number []byte) bool { return !bytes.ContainsAny(number, ".eE") }
+		for _, number := range [][]byte{a, b} {
+			if i := bytes.IndexAny(number, "eE"); i >= 0 && len(number)-i > 4 {
+				return Equal(a, b) // too large for a Rat
+			}
+		}
+		x, ok := new(big.Rat).SetString(string(a))
+		y, ok2 := new(big.Rat).SetString(string(b))
+		return ok && ok2 && x.Cmp(y) == 0 && whole(a) == whole(b)
 	}
 	var x, y any
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || x == nil || y == nil {
 		return false
 	}
-	if _, isNumber := x.(float64); isNumber && !bytes.ContainsAny(a, ".eE") && !bytes.ContainsAny(b, ".eE") {
-		return bytes.Equal(a, b)
-	}
-	broken := bytes.ContainsAny(a, ".eE") == bytes.ContainsAny(b, ".eE")
-	if _, isText := x.(string); isText {
-		broken = true
-	}
-	return fmt.Sprintf("%T %[1]v", x) == fmt.Sprintf("%T %[1]v", y) && broken && !bytes.ContainsAny(a[:1], "[{")
+	return fmt.Sprintf("%T %[1]v", x) == fmt.Sprintf("%T %[1]v", y) && !bytes.ContainsAny(a[:1], "[{")
 }
 
 // FuzzMatch checks Match against the judge, and that a record is never both a match and nearly one.
@@ -281,5 +283,63 @@ func TestSurvey(t *testing.T) {
 	}
 	if err := s.Add(records.Record{Line: 7, JSON: []byte(`{"a":1,"a":2}`)}); err == nil || err.Error() != `line 7, column 1: the record has the field "a" twice` {
 		t.Error(err)
+	}
+}
+
+// TestNumbers compares numbers as decimals of any length, in Query, in the identities of --on, and in
+// near misses.
+func TestNumbers(t *testing.T) {
+	h := newHasher()
+	for _, tt := range []struct {
+		a, b        string
+		equal, near bool
+	}{
+		{"1.0", "1.00", true, false},
+		{"1.0", "1e0", true, false},
+		{"10e-1", "1E+0", true, false},
+		{"0.0", "-0.000", true, false},
+		{"120e-1", "1.2e1", true, false},
+		{"1", "1.0", false, true},
+		{"100", "1e2", false, true},
+		{"1724442618569203715", "1724442618569203714", false, false},
+		{"1724442618569203715", "1724442618569203714.0", false, false},
+		{"9007199254740992.0", "9007199254740993.0", false, false},
+		{"1e400", "1e401", false, false},
+		{"1e99999999999999999999", "10e99999999999999999998", true, false},
+		{"0.1", "0.10000000000000000000000000001", false, false},
+		{"-1.5", "1.5", false, false},
+	} {
+		record := func(value string) []byte { return []byte(`{"a":` + value + `}`) }
+		if got := Equal([]byte(tt.a), []byte(tt.b)); got != tt.equal {
+			t.Errorf("%s and %s: equal %v", tt.a, tt.b, got)
+		}
+		x, _ := h.of(Path{"a"}, record(tt.a))
+		if y, _ := h.of(Path{"a"}, record(tt.b)); (x == y) != tt.equal {
+			t.Errorf("%s and %s: the same identity %v", tt.a, tt.b, x == y)
+		}
+		q := Query{{Field: Path{"a"}, Value: []byte(tt.a)}}
+		if matches, near := q.Match(record(tt.b)); matches != tt.equal || (near != "") != tt.near {
+			t.Errorf("%s and %s: match %v, nearly %q", tt.a, tt.b, matches, near)
+		}
+	}
+}
+
+// TestFieldTwice: a field that occurs twice is found after a hundred others, and in an object.
+func TestFieldTwice(t *testing.T) {
+	var many strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&many, `"f%d":%d,`, i, i)
+	}
+	for record, want := range map[string]string{
+		"{" + many.String() + `"x":1,"x":2}`: `k:1:1: the record has the field "x" twice`,
+		"{" + many.String() + `"f0":1}`:      `k:1:1: the record has the field "f0" twice`,
+		`{"a":[{"b":1,"c":2,"\u0062":3}]}`:   `k:1:1: the record has the field "a.0.b" twice`,
+		`{"a":{"b":1},"b":{"b":2}}`:          "",
+	} {
+		s := Survey{Source: "k"}
+		err := s.Add(records.Record{Line: 1, JSON: []byte(record)})
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%.40s…: %v, want %s", record, err, want)
+		}
 	}
 }

@@ -2,7 +2,7 @@ package dataset
 
 import (
 	"fmt"
-	"strconv"
+	"math/big"
 	"strings"
 )
 
@@ -15,7 +15,7 @@ type Condition struct {
 // A Query selects the record that a data flow uses: the first one that meets all conditions.
 //
 // The documentation of data flows does not define ==. In a Query, two values are equal if they have the
-// same type (string, boolean, integer or decimal) and the same value. A string never equals a number,
+// same type (string, boolean, integer or decimal) and the same value, of any number of digits. A string never equals a number,
 // an integer never equals a decimal, and a missing field, null, an object or an array equals nothing.
 type Query []Condition
 
@@ -41,16 +41,36 @@ func (q Query) Match(record []byte) (matches bool, near string) {
 func Equal(a, b []byte) bool {
 	x, err := Parse(a)
 	y, err2 := Parse(b)
-	if err != nil || err2 != nil || x.Kind != y.Kind {
-		return false
-	}
-	return x.Text == y.Text || x.Kind == "decimal" && sameNumber(x, y)
+	return err == nil && err2 == nil && x.id() == y.id()
 }
 
-func sameNumber(x, y Scalar) bool {
-	m, err := strconv.ParseFloat(x.Text, 64)
-	n, err2 := strconv.ParseFloat(y.Text, 64)
-	return err == nil && err2 == nil && m == n
+// id returns a text that two scalars share if and only if they are equal as [Query] defines it.
+func (s Scalar) id() string {
+	if s.isNumber() {
+		return s.Kind[:1] + decimal(s.Text)
+	}
+	return s.Kind[:1] + s.Text
+}
+
+// decimal returns a JSON number in a form that all spellings of the number share: its digits without
+// zeros at either end, and the exponent of the last digit. No digit is lost, as it would be in a float64.
+func decimal(number string) string {
+	digits, sign := strings.CutPrefix(number, "-")
+	exponent := new(big.Int)
+	if i := strings.IndexAny(digits, "eE"); i >= 0 {
+		exponent.SetString(strings.TrimPrefix(digits[i+1:], "+"), 10)
+		digits = digits[:i]
+	}
+	whole, fraction, _ := strings.Cut(digits, ".")
+	digits = strings.TrimRight(whole+fraction, "0")
+	exponent.Add(exponent, big.NewInt(int64(len(whole)-len(digits))))
+	if digits = strings.TrimLeft(digits, "0"); digits == "" {
+		return "0"
+	}
+	if sign {
+		digits = "-" + digits
+	}
+	return digits + "e" + exponent.String()
 }
 
 func (s Scalar) isNumber() bool { return s.Kind == "integer" || s.Kind == "decimal" }
@@ -64,7 +84,7 @@ func almost(a, b []byte) string {
 	case err != nil || err2 != nil:
 		return ""
 	case x.isNumber() && y.isNumber():
-		if sameNumber(x, y) {
+		if decimal(x.Text) == decimal(y.Text) {
 			return "the same number, as an integer and as a decimal"
 		}
 		return ""

@@ -36,7 +36,6 @@ type FieldUse struct {
 	Name    string
 	Records int
 	types   map[string]bool
-	last    int // the number of the last record counted, from 1
 }
 
 // TypeNames returns the sorted names of the types, such as "number, string".
@@ -66,13 +65,11 @@ func (s *Survey) Add(r records.Record) error {
 		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
 	}
 	s.Records++
-	for f, err := range records.Fields(r.JSON) {
+	for f, err := range records.UniqueFields(r.JSON) {
 		if err != nil {
-			return err
+			return &fault.UsageError{Err: &records.Error{Name: s.Source, Line: r.Line, Column: 1, Err: err}}
 		}
-		if err := s.use(f, r.Line); err != nil {
-			return err
-		}
+		s.use(f)
 	}
 	if s.On == nil {
 		return nil
@@ -94,26 +91,20 @@ func (s *Survey) Add(r records.Record) error {
 	return nil
 }
 
-// use counts a field of the current record, which is on this line.
-func (s *Survey) use(f records.Field, line int) error {
+// use counts a field of the current record.
+func (s *Survey) use(f records.Field) {
 	u := s.byName[f.Name]
 	if u == nil {
 		if len(s.Fields) == maxFields {
 			s.More = true
-			return nil
+			return
 		}
 		u = &FieldUse{Name: f.Name, types: map[string]bool{}}
 		s.byName[f.Name] = u
 		s.Fields = append(s.Fields, u)
 	}
-	if u.last == s.Records {
-		wrong := &records.Error{Name: s.Source, Line: line, Column: 1, Err: fmt.Errorf("the record has the field %.64q twice", f.Name)}
-		return &fault.UsageError{Err: wrong}
-	}
-	u.last = s.Records
 	u.Records++
 	u.types[Type(f.JSON)] = true
-	return nil
 }
 
 // Done frees the memory that only Add needs. Do not call Add after it.

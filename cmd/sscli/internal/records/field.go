@@ -3,8 +3,11 @@ package records
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -17,9 +20,26 @@ type Field struct {
 
 // Fields returns an iterator over the fields of a record, in their order. Their JSON shares the memory
 // of record. If record is not a JSON object, the iteration ends with an error.
-func Fields(record []byte) iter.Seq2[Field, error] {
+func Fields(record []byte) iter.Seq2[Field, error] { return fields(record, lenient()) }
+
+// UniqueFields is like [Fields], but a name that occurs twice in an object of the record ends the
+// iteration with an error.
+func UniqueFields(record []byte) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
-		d := jsontext.NewDecoder(bytes.NewBuffer(record), lenient()...)
+		for f, err := range fields(record, append(lenient(), jsontext.AllowDuplicateNames(false))) {
+			if bad, ok := errors.AsType[*jsontext.SyntacticError](err); ok && errors.Is(err, jsontext.ErrDuplicateName) {
+				err = fmt.Errorf("the record has the field %.64q twice", strings.Join(slices.Collect(bad.JSONPointer.Tokens()), "."))
+			}
+			if !yield(f, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func fields(record []byte, o []jsontext.Options) iter.Seq2[Field, error] {
+	return func(yield func(Field, error) bool) {
+		d := jsontext.NewDecoder(bytes.NewBuffer(record), o...)
 		if kind := d.PeekKind(); kind != '{' {
 			yield(Field{}, fmt.Errorf("expected an object, and found %v", kind))
 			return
