@@ -81,7 +81,7 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 	case strings.EqualFold(filepath.Ext(o.Name), ".tsv"):
 		c.Comma = '\t'
 	}
-	if err := c.header(o.Types); err != nil {
+	if err := c.header(o); err != nil {
 		yield(Record{}, err)
 		return
 	}
@@ -94,6 +94,12 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 		if err != nil {
 			yield(Record{}, c.reworded(err))
 			return
+		}
+		if c.isBlank(row) {
+			if o.Skipped != nil {
+				*o.Skipped++
+			}
+			continue
 		}
 		object = append(object[:0], '{')
 		for i, cell := range row {
@@ -109,9 +115,34 @@ func readCSV(in *bufio.Reader, o Options, yield func(Record, error) bool) {
 	}
 }
 
+// isBlank reports whether a row has nothing but separators. In the last rows of a sheet, spreadsheets write
+// such rows.
+func (c *csvReader) isBlank(row []string) bool {
+	_, column := c.FieldPos(len(row) - 1) // an empty cell in quotes takes room
+	return len(row) > 1 && column == 1+(len(row)-1)*utf8.RuneLen(c.Comma) && !slices.ContainsFunc(row, func(cell string) bool { return cell != "" })
+}
+
+// separator reads the line sep=; which spreadsheets write before the header and read themselves, if row
+// is such a line. ok is false if it is not.
+func (c *csvReader) separator(row []string, given bool) (ok bool) {
+	text, ok := strings.CutPrefix(strings.Join(row, string(c.Comma)), "sep=")
+	r, size := utf8.DecodeRuneInString(text)
+	if !ok || size == 0 || size != len(text) || r == utf8.RuneError || r == '"' {
+		return false
+	}
+	if c.FieldsPerRecord = 0; !given {
+		c.Comma = r
+	}
+	return true
+}
+
 // header reads and checks the names of the columns, and determines the type of each column.
-func (c *csvReader) header(types Types) error {
+func (c *csvReader) header(o Options) error {
+	types := o.Types
 	row, err := c.Read()
+	if err == nil && c.separator(row, o.Comma != 0) {
+		row, err = c.Read()
+	}
 	if err == io.EOF {
 		return nil
 	}
@@ -139,7 +170,7 @@ func (c *csvReader) header(types Types) error {
 	}
 	if other := c.otherComma(); other != "" {
 		wrong := c.errorAt(0, fmt.Errorf("one column %.64q: expected cells between commas", c.columns[0]))
-		wrong.hint = suggest.Run("--separator", other)
+		wrong.hint, wrong.Separator = suggest.Run("--separator", other), other
 		return wrong
 	}
 	return nil
@@ -187,6 +218,8 @@ func (t Type) value(cell string) ([]byte, error) {
 		return quote(cell), nil
 	case t != Number && (cell == "true" || cell == "false"), t != Boolean && isNumber(cell):
 		return []byte(cell), nil
+	case t == Boolean && (strings.EqualFold(cell, "true") || strings.EqualFold(cell, "false")): // as spreadsheets write them
+		return []byte(strings.ToLower(cell)), nil
 	case t == Recognised:
 		return quote(cell), nil
 	case t == Any:
@@ -261,9 +294,9 @@ func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) e
 				row[i] = f.Cell()
 			}
 		}
-		if len(row) == 1 && row[0] == "" { // package csv would write a blank line, which readers skip
-			out.Flush()
-			if _, err := io.WriteString(w, "\"\"\n"); err != nil {
+		if len(row) > 0 && !slices.ContainsFunc(row, func(cell string) bool { return cell != "" }) {
+			out.Flush() // readers skip the row that package csv would write
+			if _, err := io.WriteString(w, `""`+strings.Repeat(",", len(row)-1)+"\n"); err != nil {
 				return err
 			}
 			continue
@@ -274,22 +307,42 @@ func WriteCSV(w io.Writer, columns []string, records iter.Seq2[Record, error]) e
 	return out.Error()
 }
 
-// Columns returns the names of the fields of all records, in the order of their first appearance.
+// Columns returns the names of the fields of all records, in an order that agrees with the order in each
+// record if there is one, as there is for records from CSV. Otherwise, and if there are more than 1,000,
+// names that appear first come first.
 func Columns(records iter.Seq2[Record, error]) (columns []string, err error) {
-	seen := make(map[string]bool)
+	var names []string
+	before := make(map[string]map[string]bool) // for each name, the names right before it in a record
 	for r, err := range records {
 		if err != nil {
 			return nil, err
 		}
+		previous := ""
 		for f, err := range Fields(r.JSON) {
 			if err != nil {
 				return nil, err
 			}
-			if !seen[f.Name] {
-				seen[f.Name] = true
-				columns = append(columns, f.Name)
+			if before[f.Name] == nil {
+				before[f.Name] = make(map[string]bool)
+				names = append(names, f.Name)
 			}
+			if previous != "" {
+				before[f.Name][previous] = true
+			}
+			previous = f.Name
 		}
+	}
+	const maxSorted = 1000
+	if len(names) > maxSorted {
+		return names, nil
+	}
+	for len(names) > 0 {
+		next := max(0, slices.IndexFunc(names, func(name string) bool { return len(before[name]) == 0 })) // 0: the records disagree
+		columns = append(columns, names[next])
+		for _, others := range before {
+			delete(others, names[next])
+		}
+		names = slices.Delete(names, next, next+1)
 	}
 	return columns, nil
 }

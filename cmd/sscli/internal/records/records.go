@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -45,11 +46,12 @@ type Record struct {
 
 // Options configure [Read]. The zero value reads any format.
 type Options struct {
-	Name   string // name of the source, such as sites.csv, for errors and to detect the format; may be empty
-	Format Format
-	Types  Types // the types of CSV columns
-	Comma  rune  // separates the cells of CSV; 0 = a tab if Name ends in .tsv, else a comma
-	Stored bool  // the source is the value of a key: only JSON Lines are accepted, without blank lines
+	Name    string // name of the source, such as sites.csv, for errors and to detect the format; may be empty
+	Format  Format
+	Types   Types // the types of CSV columns
+	Comma   rune  // separates the cells of CSV; 0 = a tab if Name ends in .tsv, else a comma
+	Skipped *int  // counts rows of CSV that have nothing but separators, which are skipped; may be nil
+	Stored  bool  // the source is the value of a key: only JSON Lines are accepted, without blank lines
 }
 
 // A Format is the format of a source.
@@ -68,6 +70,7 @@ type Error struct {
 	Name         string // name of the source; may be empty
 	Line, Column int    // from 1; Column counts bytes
 	Err          error
+	Separator    string       // the separator that the source seems to have; empty = the error is not about it
 	hint         suggest.Hint // what to try next; may be nil
 }
 
@@ -129,6 +132,23 @@ func (o Options) format(start []byte) Format {
 		return JSON
 	}
 	return CSV
+}
+
+// ParseSeparator parses the separator of cells: one character, or the word tab.
+func ParseSeparator(text string) (rune, error) {
+	r, size := utf8.DecodeRuneInString(text)
+	switch {
+	case text == "tab":
+		return '\t', nil
+	case size == 0 || size != len(text) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r':
+		return 0, fmt.Errorf("%.32q: expected one character, or tab", text)
+	}
+	return r, nil
+}
+
+// SkippedRows returns the text that says how many rows [Options].Skipped counted.
+func SkippedRows(n int) string {
+	return "skipped " + format.Count(n, "row") + " that had only separators"
 }
 
 // NoRecords returns the error for a source without records. Such a data set is only written if the user

@@ -2,6 +2,7 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
@@ -12,18 +13,20 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/records"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 )
 
 // A file is a key whose value comes from a file, or from the text of a manifest.
 type file struct {
-	key        string
-	name       string // name of the file; empty = the field text is the value
-	text       string
-	dataset    bool // whether to convert the file's records to JSON Lines
-	mayBeEmpty bool // whether the data set may have no records
-	options    client.SetOptions
-	where      string // where the key is defined, for errors
+	key     string
+	name    string // name of the file; empty = the field text is the value
+	text    string
+	dataset bool // whether to convert the file's records to JSON Lines
+	comma   rune // of a CSV file; 0 = by its name
+	o       Options
+	options client.SetOptions
+	where   string // where the key is defined, for errors
 }
 
 // newFile returns the file for a key. name is the path of the file that holds the value.
@@ -54,7 +57,7 @@ func fileList(all []file, o Options) source {
 		return func(yield func(Entry, error) bool) {
 			for _, f := range all {
 				value, err := []byte(nil), context.Cause(ctx)
-				f.mayBeEmpty = o.AllowEmpty
+				f.o = o
 				if err == nil {
 					value, err = f.content(values)
 				}
@@ -75,7 +78,7 @@ func (f file) content(values bool) (value []byte, err error) {
 	case f.name == "":
 		value = []byte(f.text)
 	case f.dataset:
-		value, err = f.records()
+		value, err = f.records(!values)
 	case values:
 		value, err = os.ReadFile(f.name)
 	default:
@@ -95,8 +98,8 @@ func (f file) content(values bool) (value []byte, err error) {
 	return value, err
 }
 
-// records reads a data set, and returns it as JSON Lines.
-func (f file) records() ([]byte, error) {
+// records reads a data set, and returns it as JSON Lines. first is true in the first pass.
+func (f file) records(first bool) ([]byte, error) {
 	in, err := os.Open(f.name)
 	if err != nil {
 		return nil, err
@@ -106,11 +109,25 @@ func (f file) records() ([]byte, error) {
 	if info, err := in.Stat(); err == nil {
 		size = int(min(info.Size(), maxHint))
 	}
-	value, n, err := records.Value(in, records.Options{Name: f.name}, size)
-	if err == nil && n == 0 && !f.mayBeEmpty {
+	skipped := 0
+	value, n, err := records.Value(in, records.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, size)
+	bad, ok := errors.AsType[*records.Error](err)
+	switch {
+	case ok && bad.Separator != "":
+		err = &fault.UsageError{Err: bad, Hint: separatorHint(f, bad.Separator)}
+	case err == nil && n == 0 && !f.o.AllowEmpty:
 		err = records.NoRecords(f.name)
+	case err == nil && skipped > 0 && first && f.o.Inform != nil:
+		f.o.Inform(format.Path(f.name) + ": " + records.SkippedRows(skipped))
 	}
 	return value, err
+}
+
+// separatorHint returns the hint for a data set with other separators: the entry of a manifest, and the
+// command that writes only this key.
+func separatorHint(f file, separator string) suggest.Hint {
+	return append(suggest.Say("separator: "+format.Quote(separator)+" beside dataset: in a manifest"),
+		suggest.Run("sscli", "dataset", "load", f.key, f.name, "--separator", separator)...)
 }
 
 // maxHint limits the memory, in bytes, that is allocated for a file before it is read.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/yamltext"
@@ -30,6 +31,7 @@ const maxManifest = 1 << 20
 //	    file: logo.png
 //	  - key: sites
 //	    dataset: sites.csv
+//	    separator: ";"
 //
 // Names of files are relative to the manifest's directory.
 func manifest(ctx context.Context, name string, o Options) (source, error) {
@@ -154,6 +156,10 @@ func parseKey(n *yamltext.Node) (file, error) {
 			}
 			f.name, f.dataset = text, name == "dataset"
 			values = append(values, name)
+		case "separator":
+			if f.comma, err = records.ParseSeparator(text); err != nil {
+				return errorAt(n.Line, "separator: %w", err)
+			}
 		case "persist":
 			if !yamltext.IsBool(n) {
 				return errorAt(n.Line, "persist: must be true or false")
@@ -165,7 +171,7 @@ func parseKey(n *yamltext.Node) (file, error) {
 				return errorAt(n.Line, "ttl: %w", err)
 			}
 		default:
-			return errorAt(n.Line, "unknown field %q: expected key, value, file, dataset, persist or ttl", name)
+			return errorAt(n.Line, "unknown field %q: expected key, value, file, dataset, separator, persist or ttl", name)
 		}
 		return nil
 	})
@@ -176,6 +182,8 @@ func parseKey(n *yamltext.Node) (file, error) {
 		return f, errorAt(n.Line, "no key")
 	case len(values) == 0:
 		return f, errorAt(n.Line, "%s: expected value, file or dataset", format.BriefWord(f.key))
+	case f.comma != 0 && !f.dataset:
+		return f, errorAt(n.Line, "%s: separator without dataset", format.BriefWord(f.key))
 	case len(values) > 1:
 		return f, errorAt(n.Line, "%s: %s: use only one of them", format.BriefWord(f.key), strings.Join(values, " and "))
 	}

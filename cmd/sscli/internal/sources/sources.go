@@ -58,7 +58,8 @@ type Options struct {
 	Prefix string                                    // put before keys that are derived from names of files
 	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil = "-" is an error
 
-	AllowEmpty bool // accept data sets without records
+	AllowEmpty bool              // accept data sets without records
+	Inform     func(text string) // tells what the first pass skipped; nil = nobody
 }
 
 // A digest identifies a key or a value by its hash. Later passes over lines compare the digest of the

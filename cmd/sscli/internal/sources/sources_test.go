@@ -96,6 +96,8 @@ func TestSources(t *testing.T) {
 		"bare/a.csv":        "id,floor\n",
 		"zero/a.csv":        "",
 		"blank/a.jsonl":     "\n",
+		"semicolons.csv":    "id;floor\nA;7\n;\n",
+		"sites.yaml":        "keys:\n- {key: a, dataset: semicolons.csv, separator: ';'}\n",
 		"list.yaml":         "keys:\n- {key: a, dataset: bare/a.csv}\n",
 	})
 	for _, tt := range []struct {
@@ -115,6 +117,8 @@ func TestSources(t *testing.T) {
 		{"", "bare", []string{format.Path(filepath.FromSlash("bare/a.csv")) + " has no records: expected at least one"}},
 		{"", "zero/a.csv", []string{"zero/a.csv has no records: expected at least one"}},
 		{"", "blank", []string{format.Path(filepath.FromSlash("blank/a.jsonl")) + " has no records: expected at least one"}},
+		{"", "semicolons.csv", []string{"semicolons.csv:1:1: one column \"id;floor\": expected cells between commas"}},
+		{"", "sites.yaml", []string{`a="{\"id\":\"A\",\"floor\":7}\n"`}},
 		{"", "list.yaml", []string{"bare/a.csv has no records: expected at least one"}},
 
 		{"", "no-such-file", []string{"open no-such-file: no such file or directory"}},
@@ -225,7 +229,9 @@ func TestManifestErrors(t *testing.T) {
 		{"keys:\n- key: a\n  value: 1\n  persist: 1\n", ":4: persist: must be true or false"},
 		{"keys:\n- key: a\n  value: 1\n  ttl: 10\n", `:4: ttl: "10" has no unit`},
 		{"keys:\n- key: a\n  value: 1\n  ttl: 1us\n", ":4: ttl: 1us: expected whole milliseconds, at least 1ms"},
-		{"keys:\n- key: a\n  vlaue: 1\n", `:3: unknown field "vlaue": expected key, value, file, dataset, persist or ttl`},
+		{"keys:\n- key: a\n  value: 1\n  separator: ;\n", ":2: a: separator without dataset"},
+		{"keys:\n- key: a\n  dataset: b\n  separator: ''\n", `:4: separator: "": expected one character, or tab`},
+		{"keys:\n- key: a\n  vlaue: 1\n", `:3: unknown field "vlaue": expected key, value, file, dataset, separator, persist or ttl`},
 		{"keys:\n- key: a\n  value: 1\n- key: a\n  value: 2\n", ":4: the key a is in line 2 already"},
 		{"keys:\n- key: a\n  value: 1\n  value: 2\n", `:4: not YAML: the key "value" occurs twice`},
 		{"keys: []\n---\nkeys: []\n", ":3: a second document: expected one"},

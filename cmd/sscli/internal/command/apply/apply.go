@@ -52,7 +52,8 @@ A SOURCE is
                Names that begin with a dot are left out.
     FILE.csv   a data set
     FILE.yaml  a manifest: below the word keys: a list of entries, each with a key, with a
-               value, a file or a dataset, and optionally with persist: true and ttl: 30s
+               value, a file or a dataset, and optionally with persist: true, ttl: 30s, and
+               separator: ";" for a dataset
     -          standard input, like FILE
 If several sources have the same key, the last one counts. --prefix is put before keys
 that are named after files.
@@ -177,7 +178,11 @@ func (p *plan) open(ctx context.Context) error {
 		}
 		return p.stdin, err
 	}
-	set, err := sources.Open(ctx, p.names, sources.Options{Prefix: string(p.flags.prefix), Stdin: read, AllowEmpty: p.flags.allowEmpty})
+	o := sources.Options{Prefix: string(p.flags.prefix), Stdin: read, AllowEmpty: p.flags.allowEmpty}
+	if p.set == nil { // not in each round
+		o.Inform = p.app.Inform
+	}
+	set, err := sources.Open(ctx, p.names, o)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -66,16 +65,12 @@ func (f *readFlags) options(name string) (o records.Options, err error) {
 	default:
 		return o, fault.Usagef("--format %.32q: expected json or csv", f.format)
 	}
-	switch separator := string(f.separator); {
-	case separator == "tab":
-		o.Comma = '\t'
-	case separator != "":
-		r, size := utf8.DecodeRuneInString(separator)
-		if size != len(separator) || r == utf8.RuneError || r == '"' || r == '\n' || r == '\r' {
-			return o, fault.Usagef("--separator %.32q: expected one character, or tab", separator)
+	if f.separator != "" {
+		if o.Comma, err = records.ParseSeparator(string(f.separator)); err != nil {
+			return o, fault.Usagef("--separator %w", err)
 		}
-		o.Comma = r
 	}
+	o.Skipped = new(int)
 	if name != "-" {
 		o.Name = name
 	}

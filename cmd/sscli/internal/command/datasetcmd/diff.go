@@ -77,6 +77,9 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 	if err = cmp.Or(err, a.Flush()); err != nil {
 		return err
 	}
+	if *o.Skipped > 0 {
+		a.Inform(records.SkippedRows(*o.Skipped))
+	}
 	a.Summarize(format.DatasetSummary{Key: key, DatasetCounts: counts})
 	return fault.NoIf(counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered)
 }

@@ -31,7 +31,8 @@ a line.
 FILE has JSON Lines, a JSON array of objects, or CSV with a header. Fields keep their
 order, and numbers stay as they are written. In CSV, a cell that is a JSON number or
 boolean becomes one (007 is text), an empty cell leaves its field out, and every other
-cell is a string. --types overrides this: --types serial=string,floor=number.
+cell is a string. A first line sep=; names the separator, and rows of separators only are
+skipped. --types overrides this: --types serial=string,floor=number.
 
 Before the write, stderr shows the number of records, the size, the types of the fields
 and which records change. If --on names the field that the data flow compares, stderr also
@@ -138,6 +139,9 @@ func (l *loader) readFile(ctx context.Context) error {
 		}
 		value.Write(r.JSON)
 		value.WriteByte('\n')
+	}
+	if *o.Skipped > 0 {
+		l.app.Inform(records.SkippedRows(*o.Skipped))
 	}
 	if l.survey.Records == 0 && !l.allowEmpty {
 		return records.NoRecords(l.file)
