@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 type file struct {
 	key     string
 	name    string // name of the file; empty = the field text is the value
+	root    string // the directory that the file must be in; empty = anywhere
 	text    string
 	dataset bool // whether to convert the file's records to JSON Lines
 	comma   rune // of a CSV file; 0 = by its name
@@ -79,13 +81,8 @@ func (f file) content(values bool) (value []byte, err error) {
 		value = []byte(f.text)
 	case f.dataset:
 		value, err = f.records(!values)
-	case values:
-		value, err = os.ReadFile(f.name)
 	default:
-		var in *os.File
-		if in, err = os.Open(f.name); err == nil {
-			err = in.Close()
-		}
+		value, err = f.bytes(values)
 	}
 	if err == nil {
 		if err = client.Set(f.key, value, client.SetOptions{}).Check(); err != nil {
@@ -98,9 +95,48 @@ func (f file) content(values bool) (value []byte, err error) {
 	return value, err
 }
 
+// bytes returns the bytes of the file. If values is false, it opens the file and returns nil.
+func (f file) bytes(values bool) ([]byte, error) {
+	in, err := f.open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	if !values {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if info, err := in.Stat(); err == nil {
+		out.Grow(int(min(info.Size(), maxHint)) + bytes.MinRead)
+	}
+	_, err = out.ReadFrom(in)
+	return out.Bytes(), err
+}
+
+// open opens the file. Unless links are followed, a file that is not in root is an error, whatever a link
+// leads to at this time.
+func (f file) open() (*os.File, error) {
+	if f.root == "" || f.o.Follow {
+		return os.Open(f.name)
+	}
+	below, err := filepath.Rel(f.root, f.name)
+	if err == nil {
+		var in *os.File
+		if in, err = os.OpenInRoot(f.root, below); err == nil {
+			return in, nil
+		}
+	}
+	if _, err := os.Stat(f.name); err != nil {
+		return os.Open(f.name) // for its error
+	}
+	return nil, &fault.UsageError{
+		Err: fmt.Errorf("%s: outside of %s, or an absolute link", format.Path(f.name), format.Path(f.root)), Hint: suggest.Run("--follow"),
+	}
+}
+
 // records reads a data set, and returns it as JSON Lines. first is true in the first pass.
 func (f file) records(first bool) ([]byte, error) {
-	in, err := os.Open(f.name)
+	in, err := f.open()
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +171,8 @@ const maxHint = 1 << 30
 
 // directory returns a source for the files below a directory. A file's key is o.Prefix, followed by the
 // file's path below root as keyOf converts it. Files and directories whose names begin with a dot are
-// left out, and on Windows also hidden ones. Symbolic links are followed, because Kubernetes mounts a
-// ConfigMap as links to files in a directory whose name begins with a dot.
+// left out, and on Windows also hidden ones. Symbolic links within root are followed, because Kubernetes
+// mounts a ConfigMap as links to files in a directory whose name begins with a dot.
 func directory(root string, o Options) (source, error) {
 	var all []file
 	seen := make(map[string]string) // the path of the file for each key
@@ -164,6 +200,14 @@ func directory(root string, o Options) (source, error) {
 				continue
 			case err != nil:
 				return err
+			case e.Type()&os.ModeSymlink != 0:
+				in, err := file{name: path, root: root, o: o}.open()
+				if err != nil {
+					return err
+				}
+				_ = in.Close() // was only read
+			}
+			switch {
 			case isHidden(info):
 				continue
 			case info.IsDir():
@@ -179,6 +223,7 @@ func directory(root string, o Options) (source, error) {
 				return err
 			}
 			f := newFile(o.Prefix+keyOf(below), path)
+			f.root = root
 			if other := seen[f.key]; other != "" {
 				return fmt.Errorf("%s and %s: both are the key %s", format.Path(other), format.Path(path), format.BriefWord(f.key))
 			}
@@ -187,7 +232,9 @@ func directory(root string, o Options) (source, error) {
 		}
 		return nil
 	}
-	if err := walk(root); err != nil {
+	if err := walk(root); fault.IsA[*fault.UsageError](err) {
+		return nil, err
+	} else if err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
 	return fileList(all, o), nil

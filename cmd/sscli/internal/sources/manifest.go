@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ const maxManifest = 1 << 20
 //	    dataset: sites.csv
 //	    separator: ";"
 //
-// Names of files are relative to the manifest's directory.
+// Names of files are relative to the manifest's directory, and the files are in it, unless o.Follow is set.
 func manifest(ctx context.Context, name string, o Options) (source, error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -54,7 +55,7 @@ func manifest(ctx context.Context, name string, o Options) (source, error) {
 	for i, f := range all {
 		all[i].where = format.Path(name) + f.where
 		if f.name != "" {
-			all[i].name = config.Beside(name, f.name)
+			all[i].name, all[i].root = config.Beside(name, f.name), filepath.Dir(name)
 		}
 	}
 	return fileList(all, o), nil

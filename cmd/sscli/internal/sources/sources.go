@@ -58,6 +58,7 @@ type Options struct {
 	Prefix string                                    // put before keys that are derived from names of files
 	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil = "-" is an error
 
+	Follow     bool              // accept links that lead out of a directory, and files of a manifest outside its directory
 	AllowEmpty bool              // accept data sets without records
 	Inform     func(text string) // tells what the first pass skipped; nil = nobody
 }

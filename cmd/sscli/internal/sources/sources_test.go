@@ -195,14 +195,39 @@ func TestLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege")
 	}
-	tree(t, map[string]string{"volume/..2026/mode": "auto", "volume/..2026/sub/x": "1", "loop/a": ""})
-	for link, to := range map[string]string{"volume/..data": "..2026", "volume/mode": "..data/mode", "volume/sub": "..data/sub", "loop/b": "."} {
+	tree(t, map[string]string{"volume/..2026/mode": "auto", "volume/..2026/sub/x": "1", "b": ""})
+	for link, to := range map[string]string{"volume/..data": "..2026", "volume/mode": "..data/mode", "volume/sub": "..data/sub"} {
 		if err := os.Symlink(to, link); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := gocmp.Diff([]string{`mode="auto"`, `sub/x="1"`}, read(t.Context(), "", "volume")); diff != "" {
 		t.Errorf("ConfigMap (-want +got):\n%s", diff)
+	}
+	tree(t, map[string]string{"out/secret": "s", "out/dir/x": "1", "in/a": "1", "in/site.yaml": "keys: [{key: k, file: ../out/secret}]", "in/link.yaml": "keys: [{key: k, file: escape}]"})
+	for _, tt := range []struct{ link, to, source, want string }{
+		{"in/escape", "../out/secret", "in", "secret"},
+		{"in/escape", "../out/dir", "in", "dir"},
+		{"in/escape", "../out/secret", "in/link.yaml", "link"},
+		{"in/unused", "a", "in/site.yaml", "manifest"},
+	} {
+		if err := os.Symlink(tt.to, tt.link); err != nil {
+			t.Fatal(err)
+		}
+		names := []string{tt.source}
+		if _, err := Open(t.Context(), names, Options{}); err == nil || !strings.Contains(err.Error(), ": outside of in, or an absolute link") {
+			t.Errorf("%s: %v", tt.want, err)
+		}
+		if _, err := Open(t.Context(), names, Options{Follow: true}); err != nil {
+			t.Errorf("%s: followed: %v", tt.want, err)
+		}
+		if err := os.Remove(tt.link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tree(t, map[string]string{"loop/a": ""})
+	if err := os.Symlink(".", "loop/b"); err != nil {
+		t.Fatal(err)
 	}
 	if diff := gocmp.Diff([]string{"loop/b: the link leads to a directory above it"}, read(t.Context(), "", "loop")); diff != "" {
 		t.Errorf("loop (-want +got):\n%s", diff)

@@ -30,6 +30,7 @@ import (
 type flags struct {
 	prefix, prune, every config.Text
 	pruneAll, allowEmpty bool
+	follow               bool
 	dryRun, diff         bool
 	set                  verb.SetFlags // for --fence
 }
@@ -49,7 +50,8 @@ A SOURCE is
     FILE       what sscli export writes, or a statestore.json
     DIR        a file for each key: the key is the path below DIR. A .csv or .jsonl file
                is a data set: its key has no extension, and its value is JSON Lines.
-               Names that begin with a dot are left out.
+               Names that begin with a dot are left out. A link must lead to a file in DIR,
+               and a file of a manifest must be in its directory, unless --follow is set.
     FILE.csv   a data set
     FILE.yaml  a manifest: below the word keys: a list of entries, each with a key, with a
                value, a file or a dataset, and optionally with persist: true, ttl: 30s, and
@@ -92,6 +94,7 @@ value is unchanged, even if its ttl or persist differs from the source.`,
 	fs.Var(&f.prune, "prune", "delete the keys that match `PATTERN` and are not in the sources")
 	fs.BoolVar(&f.pruneAll, "prune-all", false, "prune even if a source holds no key")
 	fs.BoolVar(&f.allowEmpty, "allow-empty", false, "accept data sets without records")
+	fs.BoolVar(&f.follow, "follow", false, "follow links out of DIR, and accept files outside the directory of a manifest")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would be done, and write nothing")
 	fs.BoolVar(&f.diff, "diff", false, "print how each key differs")
 	fs.Var(&f.every, "every", "repeat at this `INTERVAL`, and at once when a watched key changes")
@@ -178,7 +181,7 @@ func (p *plan) open(ctx context.Context) error {
 		}
 		return p.stdin, err
 	}
-	o := sources.Options{Prefix: string(p.flags.prefix), Stdin: read, AllowEmpty: p.flags.allowEmpty}
+	o := sources.Options{Prefix: string(p.flags.prefix), Stdin: read, Follow: p.flags.follow, AllowEmpty: p.flags.allowEmpty}
 	if p.set == nil { // not in each round
 		o.Inform = p.app.Inform
 	}

@@ -29,6 +29,7 @@ import (
 // New returns the command `sscli diff`.
 func New(a *app.App) *cobra.Command {
 	var to, prefix config.Text
+	var follow bool
 	cmd := &cobra.Command{
 		Use:     "diff {SOURCE|--to CONTEXT} [PATTERN]",
 		Short:   "Compare keys with files or another store",
@@ -80,7 +81,7 @@ holds the names of all keys, but only the values that are being compared.`,
 			}
 			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(map[string]bool)}
 			if source != "" {
-				return d.withSource(cmd.Context(), source, string(prefix))
+				return d.withSource(cmd.Context(), source, sources.Options{Prefix: string(prefix), Follow: follow, AllowEmpty: true})
 			}
 			other, err := a.InContext(cmd.Context(), cmd.Flags(), string(to), "--to")
 			if err != nil {
@@ -91,6 +92,7 @@ holds the names of all keys, but only the values that are being compared.`,
 	}
 	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
 	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named after files")
+	cmd.Flags().BoolVar(&follow, "follow", false, "follow links out of a directory, as sscli apply does")
 	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a, 0)) // the flag exists
 	return cmd
 }
@@ -109,9 +111,9 @@ type differ struct {
 	refused  error // the error of the first key that could not be read
 }
 
-func (d *differ) withSource(ctx context.Context, name, prefix string) (err error) {
-	stdin := func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
-	d.set, err = sources.Open(ctx, []string{name}, sources.Options{Prefix: prefix, Stdin: stdin, AllowEmpty: true})
+func (d *differ) withSource(ctx context.Context, name string, o sources.Options) (err error) {
+	o.Stdin = func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
+	d.set, err = sources.Open(ctx, []string{name}, o)
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
 			usage.Hint = suggest.Run("sscli", "diff", "--to", name)
