@@ -103,14 +103,12 @@ accounts             internal/files internal/policy emulator format suggest conf
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
-records              internal/files format suggest fault
-dataset              format fault records
-dataflow             internal/yamltext suggest dataset
+dataset              internal/files internal/yamltext format suggest fault
 cmdline              format repl suggest config fault help usage app complete
 verb                 internal/files internal/wire client format repl suggest config fault usage app complete bulkread
 directive            internal/wait format repl config fault usage app
 lineinput            internal/files client repl suggest fault
-sources              internal/files client internal/yamltext format repl config fault bulkread records lineinput
+sources              internal/files client internal/yamltext format repl suggest config fault bulkread dataset lineinput
 statestorecli        internal/files client format config fault usage app verb
 
 command/ping         internal/wait internal/wire client format config fault usage app
@@ -124,8 +122,6 @@ command/shell        internal/mqtt internal/wire client format repl signals sugg
 command/lock/locklog client format
 command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb command/lock/locklog
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
-command/datasetcmd/check internal/files client format suggest config fault app records dataset dataflow verb
-command/datasetcmd   client format suggest config fault usage app complete jsonfield records dataset verb command/datasetcmd/check
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
 command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process suggest trace config certs fault app accounts sources command/ping
@@ -138,8 +134,9 @@ command/contextcmd   client format suggest config fault usage app complete
 command/cluster      internal/files client format process suggest config certs via fault usage app
 command/self         format fault help usage app complete cmdline
 command/policycmd    internal/wire internal/policy format repl config fault app
+command/dataset      internal/files client format suggest config fault usage app complete jsonfield dataset verb
 
-cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/datasetcmd command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd
+cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
 `
 
 const rooms = module + "/cmd/sscli/internal/"

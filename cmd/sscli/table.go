@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/cluster"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/doctor"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/edit"
@@ -41,7 +41,7 @@ func table() []app.Command {
 		{Name: "import", New: importcmd.New},
 		{Name: "diff", New: diff.New},
 		{Name: "apply", New: apply.New},
-		{Name: "dataset", New: datasetcmd.New},
+		{Name: "dataset", New: dataset.New},
 
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},

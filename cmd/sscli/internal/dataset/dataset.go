@@ -1,12 +1,26 @@
-// Package dataset compares the records of a data set with the fields of a message, as a data flow does
-// to enrich the message. It also compares the records of two versions of a data set.
+// Package dataset reads, compares and writes data sets. A data set is reference data with which a data flow
+// of Azure IoT Operations enriches messages. It is a key whose value is JSON Lines: one record, an object,
+// per line.
 //
-//	on, err := dataset.ParsePath("asset.serial")
-//	q := dataset.Query{{Field: on, Value: []byte(`"7"`)}}
-//	matches, near := q.Match(record)
+//	for r, err := range dataset.Read(file, dataset.Options{Name: "sites.csv"}) {
+//		if err != nil {
+//			return err // wraps an *Error with line and column if the content is wrong
+//		}
+//		value = append(append(value, r.JSON...), '\n')
+//	}
 //
-// A [Diff] finds the records that were added, removed and changed. A [Survey] collects facts about a
-// data set: the types of its fields, and the records that no message can find.
+// [Read] accepts JSON Lines, a JSON array of objects, and CSV. With Options.Stored, it accepts only
+// the JSON Lines that a data flow accepts. [Value] converts a source to the value of a key, which is
+// canonical JSON Lines. [WriteCSV] converts records to CSV. A [Query] finds the record that a data flow
+// would use, a [Diff] the records that were added, removed and changed, and a [Survey] facts about a data
+// set, such as records that no message can find. [ReadDefinition] reads what the definition of a data
+// flow says about data sets.
+//
+// Promises:
+//
+//   - Read holds only one record and a buffer in memory.
+//   - Fields keep their order, and numbers and strings keep their spelling.
+//   - No line of a canonical value is blank, and the last line ends with a newline.
 package dataset
 
 import (
@@ -18,8 +32,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
 // A Path names a field of a record and the objects that contain it, outermost first. Data flows write
@@ -78,7 +90,7 @@ func (p Path) String() string {
 func (p Path) In(record []byte) []byte {
 	for _, name := range p {
 		var found []byte
-		for f, err := range records.Fields(record) {
+		for f, err := range Fields(record) {
 			if err != nil {
 				return nil
 			}

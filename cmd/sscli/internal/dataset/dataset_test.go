@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
 func TestPath(t *testing.T) {
@@ -126,8 +124,8 @@ func FuzzMatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		record := append(append([]byte(`{"a":`), b...), '}')
-		value, err := records.ParseLine(nil, append(append([]byte(`{"v":`), a...), '}'))
-		stored, err2 := records.ParseLine(nil, record)
+		value, err := ParseLine(nil, append(append([]byte(`{"v":`), a...), '}'))
+		stored, err2 := ParseLine(nil, record)
 		if err != nil || err2 != nil {
 			return
 		}
@@ -148,7 +146,7 @@ func diffOf(t testing.TB, old, now string, on Path) (added, changed, removed []C
 	if err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range records.Read(strings.NewReader(now), records.Options{Stored: true}) {
+	for r, err := range Read(strings.NewReader(now), Options{Stored: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +260,7 @@ func TestSurvey(t *testing.T) {
 {"id":"b "}
 `
 	s := Survey{On: Path{"id"}}
-	for r, err := range records.Read(strings.NewReader(text), records.Options{Stored: true}) {
+	for r, err := range Read(strings.NewReader(text), Options{Stored: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -281,7 +279,7 @@ func TestSurvey(t *testing.T) {
 	if diff := cmp.Diff(want, []Examples{s.Without, s.Repeated, s.Blank}); diff != "" {
 		t.Error(diff)
 	}
-	if err := s.Add(records.Record{Line: 7, JSON: []byte(`{"a":1,"a":2}`)}); err == nil || err.Error() != `line 7, column 1: the record has the field "a" twice` {
+	if err := s.Add(Record{Line: 7, JSON: []byte(`{"a":1,"a":2}`)}); err == nil || err.Error() != `line 7, column 1: the record has the field "a" twice` {
 		t.Error(err)
 	}
 }
@@ -337,7 +335,7 @@ func TestFieldTwice(t *testing.T) {
 		`{"a":{"b":1},"b":{"b":2}}`:          "",
 	} {
 		s := Survey{Source: "k"}
-		err := s.Add(records.Record{Line: 1, JSON: []byte(record)})
+		err := s.Add(Record{Line: 1, JSON: []byte(record)})
 		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
 			t.Errorf("%.40s…: %v, want %s", record, err, want)
 		}

@@ -5,14 +5,12 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 )
 
-// A Change is a difference between the old and the new records. For an added record, Old is the zero
+// A Change is a difference between the old and the new  For an added record, Old is the zero
 // Record; for a removed record, New is the zero Record.
 type Change struct {
-	Old, New records.Record
+	Old, New Record
 }
 
 // A Diff compares the records of an old value with new records, which the caller passes to [Diff.Add]
@@ -27,7 +25,7 @@ type Change struct {
 // If several records have the same value in the match field, the first new record is compared with the
 // first old record, the second with the second, and so on. Records without a comparable match field,
 // and all records if there is no match field, are compared as a whole. In a Change, Old.Line and
-// New.Line are the line numbers in the old value and in the new records. Applying the changes to the
+// New.Line are the line numbers in the old value and in the new  Applying the changes to the
 // old records gives the new records, in their order unless [Diff.Reordered] returns true.
 type Diff struct {
 	old   []byte
@@ -50,7 +48,7 @@ type oldLine struct {
 func NewDiff(old []byte, on Path) (*Diff, error) {
 	d := &Diff{old: old, on: on, hash: newHasher(), last: -1}
 	d.lines = make([]oldLine, 0, bytes.Count(old, []byte("\n"))+1)
-	for r, err := range records.Read(bytes.NewReader(old), records.Options{Stored: true}) {
+	for r, err := range Read(bytes.NewReader(old), Options{Stored: true}) {
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +68,7 @@ func NewDiff(old []byte, on Path) (*Diff, error) {
 
 // Add pairs r, the next new record, with an old record and compares the two. If no old record is left
 // to pair with r, c is an addition. ok is false if the two records are equal.
-func (d *Diff) Add(r records.Record) (c Change, ok bool) {
+func (d *Diff) Add(r Record) (c Change, ok bool) {
 	id, _ := d.hash.of(d.on, r.JSON)
 	first, found := slices.BinarySearchFunc(d.lines, id, func(l oldLine, id identity) int {
 		return cmp.Or(cmp.Compare(l.id[0], id[0]), cmp.Compare(l.id[1], id[1]))
@@ -92,10 +90,10 @@ func (d *Diff) Add(r records.Record) (c Change, ok bool) {
 }
 
 // record returns the old record on a line.
-func (d *Diff) record(l oldLine) records.Record {
+func (d *Diff) record(l oldLine) Record {
 	line, _, _ := bytes.Cut(d.old[l.offset:], []byte("\n"))
-	text, _ := records.ParseLine(nil, line) // cannot fail: NewDiff has parsed it
-	return records.Record{Line: int(l.line), JSON: text}
+	text, _ := ParseLine(nil, line) // cannot fail: NewDiff has parsed it
+	return Record{Line: int(l.line), JSON: text}
 }
 
 // Removed returns the old records that no new record was paired with, in their order. Call it after

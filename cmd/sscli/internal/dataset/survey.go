@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/format"
 )
 
@@ -60,14 +59,14 @@ func (e *Examples) Add(line int) {
 const maxFields = 100
 
 // Add adds the next record to the survey. It returns an error if the record has a field twice.
-func (s *Survey) Add(r records.Record) error {
+func (s *Survey) Add(r Record) error {
 	if s.byName == nil {
 		s.byName, s.seen, s.Types, s.hash = map[string]*FieldUse{}, map[identity]bool{}, map[string]bool{}, newHasher()
 	}
 	s.Records++
-	for f, err := range records.UniqueFields(r.JSON) {
+	for f, err := range UniqueFields(r.JSON) {
 		if err != nil {
-			return &fault.UsageError{Err: &records.Error{Name: s.Source, Line: r.Line, Column: 1, Err: err}}
+			return &fault.UsageError{Err: &Error{Name: s.Source, Line: r.Line, Column: 1, Err: err}}
 		}
 		s.use(f)
 	}
@@ -92,7 +91,7 @@ func (s *Survey) Add(r records.Record) error {
 }
 
 // use counts a field of the current record.
-func (s *Survey) use(f records.Field) {
+func (s *Survey) use(f Field) {
 	u := s.byName[f.Name]
 	if u == nil {
 		if len(s.Fields) == maxFields {

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
 )
@@ -146,15 +146,15 @@ func (f file) records(first bool) ([]byte, error) {
 		size = int(min(info.Size(), maxHint))
 	}
 	skipped := 0
-	value, n, err := records.Value(in, records.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, size)
-	bad, ok := errors.AsType[*records.Error](err)
+	value, n, err := dataset.Value(in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, size)
+	bad, ok := errors.AsType[*dataset.Error](err)
 	switch {
 	case ok && bad.Separator != "":
 		err = &fault.UsageError{Err: bad, Hint: separatorHint(f, bad.Separator)}
 	case err == nil && n == 0 && !f.o.AllowEmpty:
-		err = records.NoRecords(f.name)
+		err = dataset.NoRecords(f.name)
 	case err == nil && skipped > 0 && first && f.o.Inform != nil:
-		f.o.Inform(format.Path(f.name) + ": " + records.SkippedRows(skipped))
+		f.o.Inform(format.Path(f.name) + ": " + dataset.SkippedRows(skipped))
 	}
 	return value, err
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/yamltext"
@@ -158,7 +158,7 @@ func parseKey(n *yamltext.Node) (file, error) {
 			f.name, f.dataset = text, name == "dataset"
 			values = append(values, name)
 		case "separator":
-			if f.comma, err = records.ParseSeparator(text); err != nil {
+			if f.comma, err = dataset.ParseSeparator(text); err != nil {
 				return errorAt(n.Line, "separator: %w", err)
 			}
 		case "persist":

@@ -1,4 +1,4 @@
-package datasetcmd
+package dataset
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -127,7 +126,7 @@ func (l *loader) readFile(ctx context.Context) error {
 	l.survey.Source = o.Name
 	var value strings.Builder
 	value.Grow(size)
-	for r, err := range records.Read(source, o) {
+	for r, err := range dataset.Read(source, o) {
 		if err == nil {
 			err = l.survey.Add(r)
 		}
@@ -141,10 +140,10 @@ func (l *loader) readFile(ctx context.Context) error {
 		value.WriteByte('\n')
 	}
 	if *o.Skipped > 0 {
-		l.app.Inform(records.SkippedRows(*o.Skipped))
+		l.app.Inform(dataset.SkippedRows(*o.Skipped))
 	}
 	if l.survey.Records == 0 && !l.allowEmpty {
-		return records.NoRecords(l.file)
+		return dataset.NoRecords(l.file)
 	}
 	l.survey.Done()
 	if l.survey.On != nil && l.survey.Records > 0 && l.survey.Without.Count == l.survey.Records {
@@ -235,7 +234,7 @@ func (l *loader) plan(before client.GetResult, maxPacket int) format.DatasetPlan
 	if err != nil { // the key's value is not a data set
 		return p
 	}
-	written := records.Read(strings.NewReader(l.value), records.Options{Stored: true})
+	written := dataset.Read(strings.NewReader(l.value), dataset.Options{Stored: true})
 	counts, err := compare(d, l.survey.On, written, func(dataset.Change) error { return nil })
 	if err == nil { // always: l.value is valid
 		p.Counts = &counts

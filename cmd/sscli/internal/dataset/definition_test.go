@@ -1,4 +1,4 @@
-package dataflow
+package dataset
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // summary returns what Read found, one line each.
 func summary(t *testing.T, text string) string {
 	t.Helper()
-	f, err := Read(t.Context(), []byte(text))
+	f, err := ReadDefinition(t.Context(), []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ datasets:
   expression: $1 == $2
 `
 
-func TestRead(t *testing.T) {
+func TestDefinition(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"older form", good + "map:\n- inputs:\n  - $context(position).WorkingHours # $1\n  output: WorkingHours\n",
 			"3 \"position\" as \"position\" on \"Position\": 6:Position 10:WorkingHours\n"},
@@ -99,9 +99,9 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that whatever is read has lines of the file, and that comments above the definition
+// FuzzDefinition checks that whatever is read has lines of the file, and that comments above the definition
 // only move them.
-func FuzzRead(f *testing.F) {
+func FuzzDefinition(f *testing.F) {
 	f.Add(good + "map:\n- inputs:\n  - $context(position).WorkingHours\n")
 	f.Add("a:\n- key: rules\n  value: |\n    {\"datasets\":[{\"key\":\"k as x\",\"inputs\":[\"$source.x\",\"$context.x\"],\n    \"expression\":\"$1 == $2\"}], \"map\":[{\"inputs\":[\"$context(n).a\"]}]}\n")
 	f.Add("datasets: &a\n- key: !!str a\n  inputs: *b\n")
@@ -116,7 +116,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Read(t.Context(), []byte(text))
+		file, err := ReadDefinition(t.Context(), []byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package records
+package dataset
 
 import (
 	"bufio"
@@ -18,20 +18,20 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// A Type is the JSON type to which the cells of a CSV column are converted.
-type Type string
+// A ColumnType is the JSON type to which the cells of a CSV column are converted.
+type ColumnType string
 
 // The types. For an empty cell, the record has no field, unless the type is String.
 const (
-	Recognised Type = ""        // a number or boolean if the cell is one in JSON; else a string, such as 007
-	String     Type = "string"  // any cell; an empty cell is an empty string
-	Number     Type = "number"  // a JSON number
-	Boolean    Type = "boolean" // true or false
-	Any        Type = "json"    // any JSON value, such as an object
+	Recognised ColumnType = ""        // a number or boolean if the cell is one in JSON; else a string, such as 007
+	String     ColumnType = "string"  // any cell; an empty cell is an empty string
+	Number     ColumnType = "number"  // a JSON number
+	Boolean    ColumnType = "boolean" // true or false
+	Any        ColumnType = "json"    // any JSON value, such as an object
 )
 
 // Types maps names of columns to their types. The name * stands for all other columns.
-type Types map[string]Type
+type Types map[string]ColumnType
 
 // ParseTypes parses types such as serial=string,floor=number,*=string.
 func ParseTypes(text string) (Types, error) {
@@ -44,8 +44,8 @@ func ParseTypes(text string) (Types, error) {
 		if i < 1 {
 			return nil, fmt.Errorf("%.64q: expected COLUMN=TYPE", part)
 		}
-		name, t := part[:i], Type(part[i+1:])
-		if !slices.Contains([]Type{String, Number, Boolean, Any}, t) {
+		name, t := part[:i], ColumnType(part[i+1:])
+		if !slices.Contains([]ColumnType{String, Number, Boolean, Any}, t) {
 			return nil, fmt.Errorf("%.64q: expected string, number, boolean or json after the =", part)
 		}
 		if _, twice := types[name]; twice {
@@ -56,7 +56,7 @@ func ParseTypes(text string) (Types, error) {
 	return types, nil
 }
 
-func (t Types) of(column string) Type {
+func (t Types) of(column string) ColumnType {
 	if typ, ok := t[column]; ok {
 		return typ
 	}
@@ -68,7 +68,7 @@ type csvReader struct {
 	*csv.Reader
 	name    string
 	columns []string
-	types   []Type
+	types   []ColumnType
 	names   [][]byte // the names of the fields as JSON, each with a colon
 }
 
@@ -209,7 +209,7 @@ func (c *csvReader) appendField(object []byte, column int, cell string) ([]byte,
 }
 
 // value returns the JSON value of a cell.
-func (t Type) value(cell string) ([]byte, error) {
+func (t ColumnType) value(cell string) ([]byte, error) {
 	if !utf8.ValidString(cell) {
 		return nil, errors.New("not UTF-8")
 	}

@@ -1,4 +1,4 @@
-package datasetcmd_test
+package dataset_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -25,10 +25,10 @@ const (
 `
 )
 
-// dataset runs a subcommand of dataset on a store.
-func dataset(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
+// run runs a subcommand of dataset on a store.
+func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	return apptest.Run(t, []app.Command{{Name: "dataset", New: datasetcmd.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
+	return apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
 }
 
 // file writes a file and returns its path.
@@ -46,7 +46,7 @@ func TestLoad(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	devices := file(t, "devices.csv", pumpsCSV)
-	code, _, stderr := dataset(t, store, "load", "pumps", devices, "--on", "id")
+	code, _, stderr := run(t, store, "load", "pumps", devices, "--on", "id")
 	if code != 0 || !strings.Contains(stderr, "4 records") || !strings.Contains(stderr, "pumps does not exist yet") ||
 		!strings.Contains(stderr, `floor number, string`) || !strings.Contains(stderr, "warning: 1 record") {
 		t.Errorf("exit code %d\n%s", code, stderr)
@@ -63,12 +63,12 @@ func TestLoad(t *testing.T) {
 		{[]string{devices}, "unchanged, nothing was written"},
 		{[]string{changed, "--on", "id", "--dry-run", "-o", "human"}, "1 changed by id, 3 equal"},
 	} {
-		code, stdout, stderr := dataset(t, store, append([]string{"load", "pumps"}, tt.args...)...)
+		code, stdout, stderr := run(t, store, append([]string{"load", "pumps"}, tt.args...)...)
 		if now, _ := store.Get("pumps"); code != 0 || !now.Version.Equal(first.Version) || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("%q: exit code %d, version %v after %v\n%s%s", tt.args, code, now.Version, first.Version, stdout, stderr)
 		}
 	}
-	if code, _, stderr := dataset(t, store, "load", "pumps", changed, "-q"); code != 0 {
+	if code, _, stderr := run(t, store, "load", "pumps", changed, "-q"); code != 0 {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 	if got := apptest.Contents(store)["pumps"]; !strings.Contains(got, "Pump seven") {
@@ -95,7 +95,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"devices.csv", pumpsCSV, "--separator ab", `--separator "ab": expected one character, or tab`},
 	} {
 		args := append([]string{"load", "a", file(t, tt.name, tt.text)}, strings.Fields(tt.flags)...)
-		if code, _, stderr := dataset(t, store, args...); code != 2 || !strings.Contains(stderr, tt.want) {
+		if code, _, stderr := run(t, store, args...); code != 2 || !strings.Contains(stderr, tt.want) {
 			t.Errorf("%s %s: exit code %d, want 2 and %q\n%s", tt.name, tt.flags, code, tt.want, stderr)
 		}
 	}
@@ -121,7 +121,7 @@ func TestLoadAfterAnotherWrite(t *testing.T) {
 		}
 		return emulator.Action{}
 	})
-	code, _, stderr := dataset(t, store, "load", "pumps", file(t, "devices.csv", pumpsCSV))
+	code, _, stderr := run(t, store, "load", "pumps", file(t, "devices.csv", pumpsCSV))
 	if got := apptest.Contents(store)["pumps"]; code != 1 || got != "another" || !strings.Contains(stderr, "try: the same command again") {
 		t.Errorf("exit code %d, the value is %q\n%s", code, got, stderr)
 	}
@@ -148,7 +148,7 @@ func TestShow(t *testing.T) {
 		{"missing", 1, "try: sscli dataset load missing FILE"},
 		{"text", 1, "try: sscli get text shows the value; sscli dataset load text FILE replaces it"},
 	} {
-		code, stdout, stderr := dataset(t, store, append([]string{"show"}, strings.Fields(tt.args)...)...)
+		code, stdout, stderr := run(t, store, append([]string{"show"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("show %s: exit code %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, stdout, stderr)
 		}
@@ -174,7 +174,7 @@ func TestDiff(t *testing.T) {
 		{[]string{"pumps", edited}, 1, "added -:1\nadded -:2\nremoved 1:-\nremoved 3:-\n", "2 added, 2 removed, 0 changed, 2 equal"},
 		{[]string{"missing", same, "-q"}, 1, "added -:2\nadded -:3\nadded -:4\nadded -:5\n", ""}, // line 1 of CSV is the header
 	} {
-		code, stdout, stderr := dataset(t, store, append([]string{"diff"}, tt.args...)...)
+		code, stdout, stderr := run(t, store, append([]string{"diff"}, tt.args...)...)
 		var changes strings.Builder
 		for line := range strings.Lines(stdout) {
 			columns := strings.Split(line, "\t")
@@ -214,7 +214,7 @@ func TestMatch(t *testing.T) {
 		{[]string{"pumps", "id=1", "--on", "id"}, 2, "", "--on without --message"},
 		{[]string{"pumps", "--message", messages}, 2, "", "--message: expected --on FIELD for each field that is compared"},
 	} {
-		code, stdout, stderr := dataset(t, store, append([]string{"match"}, tt.args...)...)
+		code, stdout, stderr := run(t, store, append([]string{"match"}, tt.args...)...)
 		if diff := cmp.Diff(tt.stdout, stdout); code != tt.code || diff != "" || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%q: exit code %d, want %d and %q\n%s(-want +got):\n%s", tt.args, code, tt.code, tt.stderr, stderr, diff)
 		}

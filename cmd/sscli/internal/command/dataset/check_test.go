@@ -1,4 +1,4 @@
-package check_test
+package dataset_test
 
 import (
 	"os"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd/check"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -36,7 +36,7 @@ func runCheck(t *testing.T, url string, files map[string]string, args ...string)
 			t.Fatal(err)
 		}
 	}
-	return apptest.Run(t, []app.Command{{Name: "check", New: check.New}}, nil, append([]string{"check", "-u", url}, args...)...)
+	return apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, nil, append([]string{"dataset", "check", "-u", url}, args...)...)
 }
 
 // Each value of the data set has the findings that it should, and no others.

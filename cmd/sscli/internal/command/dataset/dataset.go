@@ -1,7 +1,7 @@
-// Package datasetcmd has the commands of `sscli dataset`, which manage the reference data of data
-// flows. Package records reads and writes the records, package dataset compares them, and package
-// dataflow reads the definitions of data flows.
-package datasetcmd
+// Package dataset has the commands of `sscli dataset`, which manage the reference data of data flows.
+// The package of the same name below cmd/sscli/internal reads, writes and compares the records, and reads
+// the definitions of data flows.
+package dataset
 
 import (
 	"bytes"
@@ -15,11 +15,9 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/command/datasetcmd/check"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -40,7 +38,7 @@ the rules that need a record, and reports no error.`,
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset match device-metadata deviceId=pump-7
   sscli dataset check flows/*.yaml`,
-	}, newLoad(a), newShow(a), newDiff(a), newMatch(a), check.New(a))
+	}, newLoad(a), newShow(a), newDiff(a), newMatch(a), newCheck(a))
 }
 
 // readFlags are the flags that say how to read a file of records.
@@ -54,19 +52,19 @@ func (f *readFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.separator, "separator", "`CHARACTER` between the cells of CSV, or tab (default: a comma)")
 }
 
-func (f *readFlags) options(name string) (o records.Options, err error) {
-	if o.Types, err = records.ParseTypes(string(f.types)); err != nil {
+func (f *readFlags) options(name string) (o dataset.Options, err error) {
+	if o.Types, err = dataset.ParseTypes(string(f.types)); err != nil {
 		return o, fault.Usagef("--types %w", err)
 	}
-	switch o.Format = records.Format(f.format); o.Format {
-	case records.Auto, records.JSON, records.CSV:
+	switch o.Format = dataset.Format(f.format); o.Format {
+	case dataset.Auto, dataset.JSON, dataset.CSV:
 	case "jsonl":
-		o.Format = records.JSON
+		o.Format = dataset.JSON
 	default:
 		return o, fault.Usagef("--format %.32q: expected json or csv", f.format)
 	}
 	if f.separator != "" {
-		if o.Comma, err = records.ParseSeparator(string(f.separator)); err != nil {
+		if o.Comma, err = dataset.ParseSeparator(string(f.separator)); err != nil {
 			return o, fault.Usagef("--separator %w", err)
 		}
 	}
@@ -135,7 +133,7 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 // notDataset adds the key and a hint to an error about the records in the value of a key. It returns
 // other errors unchanged.
 func notDataset(key string, err error) error {
-	invalid, ok := errors.AsType[*records.Error](err)
+	invalid, ok := errors.AsType[*dataset.Error](err)
 	if !ok {
 		return err
 	}
@@ -143,6 +141,6 @@ func notDataset(key string, err error) error {
 	return &fault.DatasetError{Err: invalid, Hint: suggest.Try("`sscli get KEY` shows the value; `sscli dataset load KEY FILE` replaces it").Fill(suggest.Key, key)}
 }
 
-func stored(key string) records.Options {
-	return records.Options{Name: format.BriefWord(key), Stored: true}
+func stored(key string) dataset.Options {
+	return dataset.Options{Name: format.BriefWord(key), Stored: true}
 }

@@ -1,4 +1,4 @@
-package datasetcmd
+package dataset
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/format"
 )
 
@@ -85,7 +84,7 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 	}
 	defer source.Close()
 	var no error
-	for message, err := range records.Read(source, records.Options{Name: string(m.message), Format: records.JSON}) {
+	for message, err := range dataset.Read(source, dataset.Options{Name: string(m.message), Format: dataset.JSON}) {
 		if err != nil {
 			return err
 		}
@@ -158,17 +157,17 @@ func valueOf(text string) []byte {
 
 // records returns the records of the data set, from the store or from --data. The caller may iterate
 // over them several times.
-func (m *matcher) records(ctx context.Context) (iter.Seq2[records.Record, error], error) {
+func (m *matcher) records(ctx context.Context) (iter.Seq2[dataset.Record, error], error) {
 	if err := client.Get(m.key).Check(); err != nil {
 		return nil, &fault.UsageError{Err: err}
 	}
 	if m.data != "" {
-		rows, _, err := records.ReadKey(string(m.data), m.key)
+		rows, _, err := dataset.ReadKey(string(m.data), m.key)
 		return rows, err
 	}
 	value, found, err := read(ctx, m.app, m.key)
-	rows := func(yield func(records.Record, error) bool) {
-		records.Read(bytes.NewReader(value), stored(m.key))(yield)
+	rows := func(yield func(dataset.Record, error) bool) {
+		dataset.Read(bytes.NewReader(value), stored(m.key))(yield)
 	}
 	return rows, cmp.Or(err, fault.NoIf(!found))
 }
@@ -177,7 +176,7 @@ const maxNear = 5
 
 // find prints the first record that matches the query. If none does, find prints near misses, and
 // returns fault.ErrNo. message is the line number of the message, or 0 if there is no message.
-func (m *matcher) find(rows iter.Seq2[records.Record, error], q dataset.Query, message int) error {
+func (m *matcher) find(rows iter.Seq2[dataset.Record, error], q dataset.Query, message int) error {
 	result := format.DatasetMatch{Key: m.key, Message: message}
 	var near []string
 	later, line := 0, 0 // line is the number of the record in the data set; in a file of --data, r.Line may differ

@@ -1,4 +1,4 @@
-package datasetcmd
+package dataset
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -68,7 +67,7 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 	if err != nil {
 		return notDataset(key, err)
 	}
-	counts, err := compare(d, on, records.Read(source, o), func(c dataset.Change) error {
+	counts, err := compare(d, on, dataset.Read(source, o), func(c dataset.Change) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -78,7 +77,7 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 		return err
 	}
 	if *o.Skipped > 0 {
-		a.Inform(records.SkippedRows(*o.Skipped))
+		a.Inform(dataset.SkippedRows(*o.Skipped))
 	}
 	a.Summarize(format.DatasetSummary{Key: key, DatasetCounts: counts})
 	return fault.NoIf(counts.Added+counts.Removed+counts.Changed > 0 || counts.Reordered)
@@ -99,7 +98,7 @@ func changeOf(key string, c dataset.Change) format.DatasetChange {
 
 // compare compares the new records, now, with the old records in d. It counts the changes, and calls
 // do with each change.
-func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[records.Record, error], do func(dataset.Change) error) (format.DatasetCounts, error) {
+func compare(d *dataset.Diff, on dataset.Path, now iter.Seq2[dataset.Record, error], do func(dataset.Change) error) (format.DatasetCounts, error) {
 	counts := format.DatasetCounts{On: on.String()}
 	for r, err := range now {
 		if err != nil {

@@ -1,24 +1,4 @@
-// Package records reads and writes the records of data sets. A data set is reference data with which
-// a data flow of Azure IoT Operations enriches messages. It is a key whose value is JSON Lines: one
-// object per line.
-//
-//	for r, err := range records.Read(file, records.Options{Name: "sites.csv"}) {
-//		if err != nil {
-//			return err // wraps an *Error with line and column if the content is wrong
-//		}
-//		value = append(append(value, r.JSON...), '\n')
-//	}
-//
-// [Read] accepts JSON Lines, a JSON array of objects, and CSV. With Options.Stored, it accepts only
-// the JSON Lines that a data flow accepts. [Value] converts a source to the value of a key, which is
-// canonical JSON Lines. [WriteCSV] converts records to CSV.
-//
-// Promises:
-//
-//   - Read holds only one record and a buffer in memory.
-//   - Fields keep their order, and numbers and strings keep their spelling.
-//   - No line of a canonical value is blank, and the last line ends with a newline.
-package records
+package dataset
 
 import (
 	"bufio"

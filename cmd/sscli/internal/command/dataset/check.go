@@ -1,6 +1,4 @@
-// Package check is the command `sscli dataset check`, which checks data flow definitions against the
-// data sets that they use.
-package check
+package dataset
 
 import (
 	"bytes"
@@ -17,18 +15,16 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
-	"github.com/sscli/sscli/cmd/sscli/internal/dataflow"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
 
-// New returns the command `sscli dataset check`.
-func New(a *app.App) *cobra.Command {
+// newCheck returns the command `sscli dataset check`.
+func newCheck(a *app.App) *cobra.Command {
 	var data config.Text
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
@@ -86,17 +82,17 @@ type checker struct {
 // A use is a place in one of the files where a data set is named.
 type use struct {
 	file int // index in checker.names
-	*dataflow.Dataset
+	*dataset.Reference
 }
 
 // A finding is a problem in one of the files.
 type finding struct {
 	file int // index in checker.names
-	dataflow.Finding
+	dataset.Finding
 }
 
 func (c *checker) find(file, line int, message, hint string) {
-	c.findings = append(c.findings, finding{file, dataflow.Finding{Line: line, Message: message, Hint: hint}})
+	c.findings = append(c.findings, finding{file, dataset.Finding{Line: line, Message: message, Hint: hint}})
 }
 
 // note prints a message on standard error. Unlike a finding, it does not affect the exit code.
@@ -113,7 +109,7 @@ func (c *checker) readFiles(ctx context.Context) error {
 		if text, err = files.DecodeText(text); err != nil {
 			return fault.Usagef("%s: %w", format.Path(name), err)
 		}
-		f, err := dataflow.Read(ctx, text)
+		f, err := dataset.ReadDefinition(ctx, text)
 		if err != nil {
 			return err
 		}
@@ -132,7 +128,7 @@ func (c *checker) readFiles(ctx context.Context) error {
 
 // A source returns the records of a key. rows is nil if there is no data set for the key. hint says
 // what to do if there are no records.
-type source func(ctx context.Context, key string) (rows iter.Seq2[records.Record, error], hint string, err error)
+type source func(ctx context.Context, key string) (rows iter.Seq2[dataset.Record, error], hint string, err error)
 
 // run checks the data sets, and prints the findings.
 func (c *checker) run(ctx context.Context, from source) error {
@@ -184,7 +180,7 @@ func (c *checker) checkKey(ctx context.Context, key string, uses []use, from sou
 	wanted := make([]wantedField, 0, len(uses))
 	for _, u := range uses {
 		for _, f := range u.Fields {
-			wanted = append(wanted, wantedField{use: u, Field: f})
+			wanted = append(wanted, wantedField{use: u, UsedField: f})
 		}
 	}
 	surveys := []*dataset.Survey{{}} // the first for the fields of the records, then one for each use
@@ -226,13 +222,13 @@ func (c *checker) checkKey(ctx context.Context, key string, uses []use, from sou
 
 type wantedField struct {
 	use
-	dataflow.Field
+	dataset.UsedField
 	records int              // number of records with the field
 	lacking dataset.Examples // records without the field
 }
 
 // add counts a record as one with or without the field.
-func (w *wantedField) add(r records.Record) {
+func (w *wantedField) add(r dataset.Record) {
 	value := r.JSON
 	if len(w.Path) > 0 {
 		value = w.Path.In(r.JSON)
@@ -246,7 +242,7 @@ func (w *wantedField) add(r records.Record) {
 
 // report adds a finding if no record has the field, and prints a note if only some have it.
 func (c *checker) report(key string, w wantedField, all *dataset.Survey) {
-	line, path := w.Field.Line, format.Quote(w.Path.String())
+	line, path := w.UsedField.Line, format.Quote(w.Path.String())
 	switch {
 	case w.lacking.Count == 0:
 	case w.records > 0:
@@ -272,7 +268,7 @@ func (c *checker) report(key string, w wantedField, all *dataset.Survey) {
 }
 
 func (c *checker) fromStore(s *client.Session, o client.Options) source {
-	return func(ctx context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
+	return func(ctx context.Context, key string) (iter.Seq2[dataset.Record, error], string, error) {
 		hint := suggest.Try("`sscli dataset load KEY FILE`").Fill(suggest.Key, key).String()
 		if err := client.Get(key).Check(); err != nil {
 			return nil, err.Error(), nil
@@ -281,13 +277,13 @@ func (c *checker) fromStore(s *client.Session, o client.Options) source {
 		if err != nil || !r.Found {
 			return nil, hint, err
 		}
-		return records.Read(bytes.NewReader(r.Value), records.Options{Stored: true}), hint, nil
+		return dataset.Read(bytes.NewReader(r.Value), dataset.Options{Stored: true}), hint, nil
 	}
 }
 
 func (c *checker) fromDirectory(dir string) source {
-	return func(_ context.Context, key string) (iter.Seq2[records.Record, error], string, error) {
-		rows, name, err := records.ReadKey(dir, key)
+	return func(_ context.Context, key string) (iter.Seq2[dataset.Record, error], string, error) {
+		rows, name, err := dataset.ReadKey(dir, key)
 		if usage, ok := err.(*fault.UsageError); ok {
 			return nil, usage.Err.Error(), nil
 		}

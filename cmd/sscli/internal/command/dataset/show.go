@@ -1,4 +1,4 @@
-package datasetcmd
+package dataset
 
 import (
 	"bufio"
@@ -13,8 +13,8 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/records"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
@@ -77,12 +77,12 @@ func (f *form) Type() string { return "FORM" }
 
 // show prints the records in the value of a key.
 func show(a *app.App, key string, value []byte, output form) error {
-	rows := func() iter.Seq2[records.Record, error] { return records.Read(bytes.NewReader(value), stored(key)) }
+	rows := func() iter.Seq2[dataset.Record, error] { return dataset.Read(bytes.NewReader(value), stored(key)) }
 	human := a.Output == "human"
 	var columns []string
 	if human || output == "csv" {
 		var err error
-		if columns, err = records.Columns(rows()); err != nil {
+		if columns, err = dataset.Columns(rows()); err != nil {
 			return err
 		}
 	}
@@ -118,9 +118,9 @@ func show(a *app.App, key string, value []byte, output form) error {
 	return nil
 }
 
-func writeCSV(a *app.App, columns []string, rows iter.Seq2[records.Record, error]) error {
+func writeCSV(a *app.App, columns []string, rows iter.Seq2[dataset.Record, error]) error {
 	out := bufio.NewWriter(a.Stdout)
-	err := records.WriteCSV(out, columns, rows)
+	err := dataset.WriteCSV(out, columns, rows)
 	if err == nil {
 		err = out.Flush()
 	}
@@ -141,7 +141,7 @@ const maxCell = 32
 
 // measure removes the columns that do not fit on the terminal, and sets the widths of the others. If
 // all is true, measure keeps all columns and does not limit the cells.
-func (t *table) measure(a *app.App, rows iter.Seq2[records.Record, error], all bool) error {
+func (t *table) measure(a *app.App, rows iter.Seq2[dataset.Record, error], all bool) error {
 	terminal := a.Width()
 	if terminal > 0 && !all {
 		t.maxCell = maxCell
@@ -181,7 +181,7 @@ func width(text string) int { return format.Columns(format.Escape(text)) }
 
 func (t *table) fill(r *format.DatasetRecord) error {
 	r.Titles, r.Cells = t.columns, make([]format.DatasetCell, len(t.columns))
-	for f, err := range records.Fields(r.Record) {
+	for f, err := range dataset.Fields(r.Record) {
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package dataflow
+package dataset
 
 import (
 	"fmt"
@@ -6,12 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // datasets reads the elements of a datasets list, and reports aliases that appear twice.
-func (r *reader) datasets(list []*yamltext.Node) (in []*Dataset) {
+func (r *reader) datasets(list []*yamltext.Node) (in []*Reference) {
 	for _, item := range list {
 		d := r.entry(item)
 		if d == nil {
@@ -29,14 +28,14 @@ func (r *reader) datasets(list []*yamltext.Node) (in []*Dataset) {
 }
 
 // entry reads an element of a datasets list. It returns nil if the element has no key.
-func (r *reader) entry(n *yamltext.Node) *Dataset {
+func (r *reader) entry(n *yamltext.Node) *Reference {
 	keyNode := yamltext.Member(n, "key")
 	words, ok := text(keyNode)
 	if words = strings.TrimSpace(words); !ok || words == "" {
 		r.finding(n, "the data set has no key", "add key: KEY, the key of the state store that has the records")
 		return nil
 	}
-	d := &Dataset{Line: r.at(keyNode), Key: words, Alias: words}
+	d := &Reference{Line: r.at(keyNode), Key: words, Alias: words}
 	if named := regexp.MustCompile(`^(.*\S)\s+as\s+(\S+)$`).FindStringSubmatch(words); named != nil {
 		d.Key, d.Alias = named[1], named[2]
 	}
@@ -51,7 +50,7 @@ func (r *reader) entry(n *yamltext.Node) *Dataset {
 
 // matchInputs reads the inputs of a data set. For each input it returns the field of the records, or
 // nil if the input is a field of the message or invalid.
-func (r *reader) matchInputs(n *yamltext.Node, d *Dataset) (fields []dataset.Path) {
+func (r *reader) matchInputs(n *yamltext.Node, d *Reference) (fields []Path) {
 	const want = "write $source.FIELD for a field of the message, and $context.FIELD for a field of the record"
 	list, ok := yamltext.Items(yamltext.Member(n, "inputs"))
 	if !ok || len(list) == 0 {
@@ -78,7 +77,7 @@ func (r *reader) matchInputs(n *yamltext.Node, d *Dataset) (fields []dataset.Pat
 			r.finding(item, fmt.Sprintf("the input %.100q is neither of the message nor of the record", input), want)
 			continue
 		}
-		p, err := dataset.ParsePath(path)
+		p, err := ParsePath(path)
 		switch {
 		case err != nil:
 			r.finding(item, "the input "+err.Error(), want)
@@ -86,7 +85,7 @@ func (r *reader) matchInputs(n *yamltext.Node, d *Dataset) (fields []dataset.Pat
 			r.finding(item, fmt.Sprintf("the input %.100q has a wildcard", input), "name the field: a data set takes no wildcard")
 		case ofRecord:
 			fields[len(fields)-1] = p
-			d.Fields = append(d.Fields, Field{Line: r.at(item), Path: p})
+			d.Fields = append(d.Fields, UsedField{Line: r.at(item), Path: p})
 		}
 	}
 	if len(d.Fields) == 0 && len(r.file.Findings) == found {
@@ -96,7 +95,7 @@ func (r *reader) matchInputs(n *yamltext.Node, d *Dataset) (fields []dataset.Pat
 }
 
 // expression checks the expression of a data set, and sets d.On if the expression is $1 == $2.
-func (r *reader) expression(n *yamltext.Node, d *Dataset, fields []dataset.Path) {
+func (r *reader) expression(n *yamltext.Node, d *Reference, fields []Path) {
 	node := yamltext.Member(n, "expression")
 	expression, _ := text(node)
 	if expression == "" {

@@ -1,19 +1,4 @@
-// Package dataflow reads the parts of data flow definitions that concern data sets: the datasets of a
-// data flow or data flow graph, and the fields $context(ALIAS).FIELD in the rules that use them.
-//
-//	file, err := dataflow.Read(ctx, text)
-//	for _, d := range file.Datasets {
-//		fmt.Println(d.Line, d.Key, d.Alias, d.Fields)
-//	}
-//	for _, f := range file.Findings { … }
-//
-// A definition is YAML or JSON: a resource of kind Dataflow or DataflowGraph, an ARM template, or the
-// rules alone. Read looks for the names datasets and inputs at any depth, also in the rules that a
-// graph contains as a string, and ignores everything else.
-//
-// Read follows the documentation of data flows. A finding is something that the documentation
-// excludes. A note is something that the documentation leaves open.
-package dataflow
+package dataset
 
 import (
 	"bytes"
@@ -25,14 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/internal/yamltext"
 )
 
-// A File holds the data sets that a definition names, and what Read found wrong or unclear about them.
-type File struct {
-	Datasets []*Dataset
+// A Definition holds the data sets that a definition names, and what ReadDefinition found wrong or unclear about them.
+type Definition struct {
+	Datasets []*Reference
 	Findings []Finding
 	Notes    []Finding // things that cannot be checked
 }
@@ -44,26 +28,26 @@ type Finding struct {
 	Hint    string // how to correct it; may be empty
 }
 
-// A Dataset is an element of a list called datasets.
-type Dataset struct {
+// A Reference is an element of a list called datasets.
+type Reference struct {
 	Line   int
 	Key    string
-	Alias  string       // the name that rules use; by default the key
-	Fields []Field      // the fields of its records that the definition uses
-	On     dataset.Path // the match field; nil if there is none, or if the expression is not $1 == $2
+	Alias  string      // the name that rules use; by default the key
+	Fields []UsedField // the fields of its records that the definition uses
+	On     Path        // the match field; nil if there is none, or if the expression is not $1 == $2
 }
 
-// A Field is a field of the records of a data set.
-type Field struct {
+// A UsedField is a field of the records of a data set.
+type UsedField struct {
 	Line   int
-	Path   dataset.Path
+	Path   Path
 	Object bool // $context(ALIAS).a.* copies all fields of the object; an empty Path is the record itself
 }
 
 // A reader reads a definition.
 type reader struct {
 	ctx   context.Context
-	file  File
+	file  Definition
 	first int  // number of lines in the file before the text
 	one   bool // lines of the text are not lines of the file: findings are on line first+1
 	inner bool // the text is a string in a definition
@@ -72,8 +56,12 @@ type reader struct {
 // maxSize is the maximum size of a definition, in bytes.
 const maxSize = 4 << 20
 
-// Read reads a definition. The error is the cause of ctx.
-func Read(ctx context.Context, text []byte) (File, error) {
+// ReadDefinition reads a definition in YAML or JSON: a resource of kind Dataflow or DataflowGraph, an ARM
+// template, or the rules alone. It looks for the names datasets and inputs at any depth, also in the rules
+// that a graph contains as a string, and ignores everything else. A finding is something that the
+// documentation of data flows excludes; a note is something that it leaves open. The error is the cause
+// of ctx.
+func ReadDefinition(ctx context.Context, text []byte) (Definition, error) {
 	r := reader{ctx: ctx}
 	err := r.read(text)
 	return r.file, err
@@ -139,7 +127,7 @@ func text(n *yamltext.Node) (string, bool) {
 
 // walk looks for datasets and rules below a node. kind is the name of the rules around the node: map,
 // filter, branch, or empty. in holds the data sets that a rule may use.
-func (r *reader) walk(n *yamltext.Node, kind string, in []*Dataset) {
+func (r *reader) walk(n *yamltext.Node, kind string, in []*Reference) {
 	if list, ok := yamltext.Items(n); ok {
 		for _, item := range list {
 			r.walk(item, kind, in)
@@ -190,7 +178,7 @@ func (r *reader) embedded(n *yamltext.Node) {
 }
 
 // inputs checks the references to data sets in the inputs of a rule.
-func (r *reader) inputs(n *yamltext.Node, kind string, in []*Dataset) {
+func (r *reader) inputs(n *yamltext.Node, kind string, in []*Reference) {
 	list, _ := yamltext.Items(n)
 	for _, item := range list {
 		input, ok := text(item)
@@ -204,7 +192,7 @@ func (r *reader) inputs(n *yamltext.Node, kind string, in []*Dataset) {
 			continue
 		}
 		alias, path := strings.TrimSpace(ref[1]), ref[2]
-		i := slices.IndexFunc(in, func(d *Dataset) bool { return d.Alias == alias })
+		i := slices.IndexFunc(in, func(d *Reference) bool { return d.Alias == alias })
 		if i < 0 {
 			r.noAlias(item, alias, in)
 			continue
@@ -226,7 +214,7 @@ func bare(input string) string {
 }
 
 // noAlias adds a finding: no data set has this alias. in holds the data sets that the rule may use.
-func (r *reader) noAlias(n *yamltext.Node, alias string, in []*Dataset) {
+func (r *reader) noAlias(n *yamltext.Node, alias string, in []*Reference) {
 	var aliases, keys []string
 	for _, d := range in {
 		aliases = append(aliases, d.Alias)
@@ -238,7 +226,7 @@ func (r *reader) noAlias(n *yamltext.Node, alias string, in []*Dataset) {
 	near := suggest.Near(alias, aliases)
 	switch {
 	case slices.Contains(keys, alias):
-		hint = "a key with an alias is only known by its alias: write $context(" + in[slices.IndexFunc(in, func(d *Dataset) bool { return d.Key == alias })].Alias + ")"
+		hint = "a key with an alias is only known by its alias: write $context(" + in[slices.IndexFunc(in, func(d *Reference) bool { return d.Key == alias })].Alias + ")"
 	case len(near) > 0:
 		hint = "write $context(" + near[0] + ")"
 	case len(aliases) > 0:
@@ -248,8 +236,8 @@ func (r *reader) noAlias(n *yamltext.Node, alias string, in []*Dataset) {
 }
 
 // use records that a rule uses a field of a data set.
-func (r *reader) use(n *yamltext.Node, d *Dataset, path, kind string) {
-	f := Field{Line: r.at(n)}
+func (r *reader) use(n *yamltext.Node, d *Reference, path, kind string) {
+	f := UsedField{Line: r.at(n)}
 	prefix, wildcard := strings.CutSuffix("."+path, ".*")
 	if wildcard {
 		f.Object = true
@@ -262,7 +250,7 @@ func (r *reader) use(n *yamltext.Node, d *Dataset, path, kind string) {
 		d.Fields = append(d.Fields, f)
 		return
 	}
-	p, err := dataset.ParsePath(path)
+	p, err := ParsePath(path)
 	if err != nil {
 		r.finding(n, "$context("+d.Alias+"): "+err.Error(), "write $context("+d.Alias+").FIELD")
 		return
