@@ -43,7 +43,7 @@ func (r *resolver) context(fs *pflag.FlagSet, env func(string) (string, bool), f
 	}
 	by, voided := vars.namesBroker()
 	voided = voided && !byFlag
-	all, file, err := Load(fs, env)
+	all, file, err := loadOne(fs, env, name)
 	if err != nil {
 		if !voided { // otherwise the file is not needed
 			r.fail(err)

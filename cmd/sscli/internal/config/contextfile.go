@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,13 +71,32 @@ func Path(flags *pflag.FlagSet, env func(string) (string, bool)) (file, source s
 // name. A missing file means that there are no contexts, unless --config names the file: then it is an
 // error. The error is a *[FileError].
 func Load(flags *pflag.FlagSet, env func(string) (string, bool)) (Contexts, string, error) {
+	return load(flags, env, func(text []byte, file string) (Contexts, error) { return parse(text, file) })
+}
+
+// loadOne is like Load, but may leave out contexts other than name or, if name is empty, the chosen one.
+func loadOne(flags *pflag.FlagSet, env func(string) (string, bool), name string) (Contexts, string, error) {
+	return load(flags, env, func(text []byte, file string) (Contexts, error) {
+		c, err := parse(narrow(text, name), file)
+		if _, found := c.Named[cmp.Or(name, c.Chosen)]; err == nil && found {
+			return c, nil
+		}
+		return parse(text, file)
+	})
+}
+
+func load(flags *pflag.FlagSet, env func(string) (string, bool), parse func(text []byte, file string) (Contexts, error)) (Contexts, string, error) {
 	file, source := Path(flags, env)
 	if file == "" {
 		return Contexts{}, "", nil
 	}
-	c, err := read(file)
+	text, err := read(file)
 	if errors.Is(err, fs.ErrNotExist) && source != "--config" {
 		return Contexts{}, file, nil
+	}
+	var c Contexts
+	if err == nil {
+		c, err = parse(text, file)
 	}
 	return c, file, fileError(file, err)
 }
@@ -100,30 +120,26 @@ func fileError(file string, err error) error {
 
 // read reads a context file. It refuses a file that other users can write to, because the file
 // decides where passwords are sent.
-func read(file string) (Contexts, error) {
+func read(file string) ([]byte, error) {
 	var f *os.File
 	err := files.RetryBusy(func() (err error) {
 		f, err = os.Open(file)
 		return err
 	})
 	if err != nil {
-		return Contexts{}, err
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Contexts{}, err
+		return nil, err
 	}
 	if othersWrite(info) {
-		return Contexts{}, &FileError{
+		return nil, &FileError{
 			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: suggest.Run("chmod", "600", file),
 		}
 	}
-	text, err := io.ReadAll(io.LimitReader(files.NewTextReader(f), maxFile+1))
-	if err != nil {
-		return Contexts{}, err
-	}
-	return parse(text, file)
+	return io.ReadAll(io.LimitReader(files.NewTextReader(f), maxFile+1))
 }
 
 // maxFile is the maximum size of a context file, in bytes.
@@ -148,14 +164,18 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 		return fileError(file, err)
 	}
 	defer unlock()
-	c, err := read(target)
+	text, err := read(target)
+	var c Contexts
+	if err == nil {
+		c, err = parse(text, target)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError(target, err)
 	}
 	if err := change(&c); err != nil {
 		return err
 	}
-	text, err := render(c)
+	text, err = render(c)
 	if err == nil {
 		err = files.Replace(target, text, 0o600)
 	}

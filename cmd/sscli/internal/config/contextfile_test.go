@@ -109,6 +109,26 @@ func nestedMerges(n int) string {
 	return text
 }
 
+// TestNarrow: the context that is used is read without the others, in the forms that people write.
+func TestNarrow(t *testing.T) {
+	const simple = "# ours\ncurrent: b # now\ncontexts:\n  # the lab\n  a:\n    host: h\n\n  b:\n    url: \"mqtt://x\"\n    client-id: >-\n      c\n      d\n  c:\n    host: k\n"
+	for _, tt := range []struct {
+		text, name string
+		want       int // contexts that remain
+	}{
+		{simple, "", 1}, {simple, "a", 1}, {simple, "c", 1}, {simple, "x", 0},
+		{"contexts:\n  a: {host: h}\n  b:\n    host: h\n", "b", 2},
+		{"contexts:\n  a: &a\n    host: h\n  b: *a\n", "b", 2},
+		{"contexts:\n  a:\n    host: \"h\n  b:\"\n  c:\n    host: h\n", "c", 2},
+	} {
+		c, err := parse(narrow([]byte(tt.text), tt.name), "f")
+		if all, allErr := parse([]byte(tt.text), "f"); allErr == nil && (err != nil || len(c.Named) != tt.want || c.Chosen != all.Chosen ||
+			!cmp.Equal(c.Named[tt.name], all.Named[tt.name], cmpopts.EquateEmpty())) {
+			t.Errorf("%q, %s: %+v, %v, of %+v", tt.text, tt.name, c, err, all)
+		}
+	}
+}
+
 // FuzzContexts: parse reads back what render writes, and a context that was read can be
 // resolved without a panic.
 func FuzzContexts(f *testing.F) {
@@ -137,6 +157,14 @@ func FuzzContexts(f *testing.F) {
 		back, err := parse(again, "f")
 		if err != nil {
 			t.Fatalf("%v\n%s", err, again)
+		}
+		for name, context := range c.Named { // each context by itself, from a text in any form
+			for _, text := range []string{text, string(again)} {
+				one, err := parse(narrow([]byte(text), name), "f")
+				if diff := cmp.Diff(context, one.Named[name], cmpopts.EquateEmpty()); err != nil || diff != "" {
+					t.Errorf("%q: context %s by itself: %v\n%s", text, name, err, diff)
+				}
+			}
 		}
 		if diff := cmp.Diff(c, back, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("written as\n%s-before +behind\n%s", again, diff)
@@ -187,6 +215,14 @@ func TestPath(t *testing.T) {
 	}
 }
 
+func readContexts(file string) (Contexts, error) {
+	text, err := read(file)
+	if err != nil {
+		return Contexts{}, err
+	}
+	return parse(text, file)
+}
+
 func setHost(name, host string) func(*Contexts) error {
 	return func(c *Contexts) error {
 		if c.Named == nil {
@@ -208,14 +244,14 @@ func TestEditTogether(t *testing.T) {
 				if err := Edit(t.Context(), file, setHost(fmt.Sprintf("c%d-%d", w, i), "h")); err != nil {
 					t.Error(err)
 				}
-				if _, err := read(file); err != nil {
+				if _, err := readContexts(file); err != nil {
 					t.Error(err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	c, err := read(file)
+	c, err := readContexts(file)
 	if err != nil || len(c.Named) != writers*each {
 		t.Errorf("%d contexts, %v, want %d", len(c.Named), err, writers*each)
 	}
@@ -258,7 +294,7 @@ func TestEditModes(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := Edit(t.Context(), file, setHost("b", "h"))
-		_, readErr := read(file)
+		_, readErr := readContexts(file)
 		if (mode == 0o644) != (err == nil) || (err == nil) != (readErr == nil) {
 			t.Errorf("mode %#o: %v, %v", mode, err, readErr)
 		}
@@ -302,7 +338,7 @@ func TestEditLinks(t *testing.T) {
 			}
 		}
 	}
-	if c, err := read(target); err != nil || len(c.Named) != 2 {
+	if c, err := readContexts(target); err != nil || len(c.Named) != 2 {
 		t.Errorf("%v, %v, want two contexts", c, err)
 	}
 	loop := filepath.Join(dir, "loop")

@@ -38,6 +38,57 @@ func parse(text []byte, file string) (Contexts, error) {
 	return c, err
 }
 
+// narrow returns text with one context, name or else the current one, and blank lines in place of the
+// others: with 1,000 contexts, reading all of them would take longer than a request. It returns text itself
+// unless each context is a block of lines, as render writes them, without aliases.
+func narrow(text []byte, name string) []byte {
+	if bytes.ContainsAny(text, "&*\t\r") {
+		return text
+	}
+	out := make([]byte, 0, 1024)
+	indent, keep, inContexts := 0, true, false
+	for line := range bytes.Lines(text) {
+		rest := bytes.TrimLeft(line, " ")
+		depth := len(line) - len(rest)
+		blank := len(rest) == 0 || rest[0] == '\n' || rest[0] == '#'
+		switch {
+		case bytes.Count(line, []byte(`"`))%2+bytes.Count(line, []byte("'"))%2 > 0: // text over several lines
+			return text
+		case blank:
+		case depth == 0:
+			key, value := plainPair(rest)
+			inContexts, keep, indent = key == "contexts" && value == "", true, 0
+			if !inContexts && (key != "current" || CheckName(value) != nil) {
+				return text
+			}
+			if !inContexts && name == "" {
+				name = value
+			}
+		case !inContexts || depth < indent:
+			return text
+		case indent == 0 || depth == indent:
+			key, value := plainPair(rest)
+			if CheckName(key) != nil || value != "" {
+				return text
+			}
+			indent, keep = depth, key == name
+		}
+		if keep && !blank {
+			out = append(out, line...)
+		} else {
+			out = append(out, '\n')
+		}
+	}
+	return out
+}
+
+// plainPair splits a line with a key and a value, without the comment after them.
+func plainPair(line []byte) (key, value string) {
+	key, value, _ = strings.Cut(strings.TrimRight(string(line), " \n"), ":")
+	value, _, _ = strings.Cut(value, " #")
+	return key, strings.TrimSpace(value)
+}
+
 // decode parses a text that has at most one document.
 func decode(text []byte) (c Contexts, err error) {
 	if len(text) > maxFile {
