@@ -82,7 +82,8 @@ internal/disk        internal/files
 internal/observe
 internal/redis       internal/socket internal/admission internal/glob internal/shrinkmap internal/observe
 internal/store       internal/wire internal/glob internal/observe
-internal/policy      internal/wire internal/glob
+internal/yamltext
+internal/policy      internal/wire internal/glob internal/yamltext
 emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store internal/policy
 format               internal/observe
 repl                 internal/files format
