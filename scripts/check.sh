@@ -193,7 +193,7 @@ race() {
 	[ "$(go env CGO_ENABLED)" = 1 ] && have "$(go env CC)"
 }
 
-# tests runs all tests, with these flags of go test. Each package prints a line when it ends.
+# tests runs all tests, with these flags of go test: -vet=off, because go vet has a step. Each package prints a line when it ends.
 tests() {
 	local start=$SECONDS name='go test' code action package test seconds count=0
 	race && [ -n "$full" ] && name='go test -race'
@@ -333,10 +333,10 @@ everything() {
 		skip 'attacks and soak' 'require Linux'
 	fi
 	if race; then
-		tests -shuffle=on -timeout=25m -race
+		tests -vet=off -shuffle=on -timeout=25m -race
 	else
 		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
-		tests -shuffle=on
+		tests -vet=off -shuffle=on
 	fi
 	fuzz
 	cluster
@@ -352,7 +352,7 @@ step 'go vet' go vet ./...
 if [ -n "$full" ]; then
 	everything
 else
-	tests
+	tests -vet=off
 fi
 
 if [ ${#only[@]} -gt 0 ] && [ ! -s "$tmp/took" ]; then

@@ -16,6 +16,9 @@ import (
 // TestAttachRefused: a broker that refuses the replies of an attached store is reported,
 // at most once a second, and the count of all refusals at the end.
 func TestAttachRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	acl := filepath.Join(t.TempDir(), "acl")
 	// Everybody may send requests and wait for replies, nobody may send replies.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,21 +16,12 @@ import (
 // the time is not, so only the best of some runs counts, and only for our own packages.
 func TestInit(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("builds the program")
-	}
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("cannot build the program: ", err)
-	}
 	const (
 		maxClock  = 0.05 // ms, by the wall clock: far above what setting a variable takes
 		maxAllocs = 300  // yaml/v3 has the most, see docs/decisions.md
 		maxBytes  = 26 << 10
 	)
-	program := filepath.Join(t.TempDir(), "sscli.exe")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	program := buildProgram(t)
 	line := regexp.MustCompile(`^init (\S+) @.* ms, (\S+) ms clock, (\d+) bytes, (\d+) allocs$`)
 	ours := regexp.MustCompile(`^(main|github\.com/sscli/sscli\S*)$`)
 	bad := make(map[string]bool) // in the last run

@@ -28,6 +28,9 @@ func manualPages(t *testing.T) string {
 // TestManual shows the pages to the programs that people read them with, which must
 // find nothing wrong.
 func TestManual(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	dir := manualPages(t)
 	pages, err := filepath.Glob(filepath.Join(dir, "sscli*.[17]"))

@@ -63,6 +63,9 @@ var writeForms = []writeForm{
 // key again after a delete. Our clock is 30 s ahead of the other client's and of the store's. The
 // exit code never claims more than the store's record of changes shows.
 func TestOutcomes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	faults := map[string]emulator.Action{
 		"none":          {},
@@ -211,6 +214,9 @@ func runQuietlyWith(t *testing.T, input string, args []string) (code int, printe
 // keys. They are all read back over a new connection, within one timeout after that of the writes.
 // The exit code and the keys agree.
 func TestOutcomesOfMany(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	const keys, timeout = 30, 3 * time.Second
 	lines := func(verb, value string) (text string) {
@@ -274,6 +280,9 @@ func TestOutcomesOfMany(t *testing.T) {
 
 // TestLostAnswers: reads of many keys survive a store that loses one answer in 11.
 func TestLostAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	const keys = 50
 	var names []string

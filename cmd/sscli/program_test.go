@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -16,9 +18,22 @@ func buildProgram(t *testing.T) string {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("cannot build the program: ", err)
 	}
-	program := filepath.Join(t.TempDir(), "sscli.exe")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	program, err := builtProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return program
 }
+
+// builtProgram builds sscli once for all tests, in the directory that testscript removes at the end.
+var builtProgram = sync.OnceValues(func() (string, error) {
+	inPath, err := exec.LookPath("sscli")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(filepath.Dir(filepath.Dir(inPath)), "sscli-built.exe")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return program, nil
+})

@@ -24,6 +24,9 @@ import (
 // stores attached to it. A script ends, and that is listed, where it wants of the
 // emulator what only a server of our own can do.
 func TestScriptOnMosquitto(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	t.Parallel()
 	if *update {
 		return // TestScript rewrites the scripts; here they are only run
