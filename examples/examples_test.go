@@ -61,6 +61,9 @@ func TestExamples(t *testing.T) {
 // build builds sscli from this tree, and returns its path.
 func build(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
 	sscli := filepath.Join(t.TempDir(), "sscli")
 	if runtime.GOOS == "windows" {
 		sscli += ".exe"

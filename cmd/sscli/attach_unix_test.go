@@ -30,7 +30,7 @@ func TestAttachRefused(t *testing.T) {
 	store := converse(t, env, nil, "serve", "--attach")
 	ask := func() {
 		t.Helper()
-		s := converse(t, env, nil, "get", "k", "-t", "300ms")
+		s := converse(t, env, nil, "get", "k", "-t", "2s")
 		if code := s.end(); code != 124 {
 			t.Errorf("get: exit code %d, want 124: %s", code, s.screen())
 		}

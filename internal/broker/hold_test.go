@@ -14,7 +14,7 @@ import (
 // quickest returns the shortest time of several calls, which a busy machine delays least.
 func quickest(f func()) time.Duration {
 	var times []time.Duration
-	for range 5 {
+	for range 20 {
 		begin := time.Now()
 		f()
 		times = append(times, time.Since(begin))
@@ -25,7 +25,6 @@ func quickest(f func()) time.Duration {
 // TestManySysFilters: publishing the $SYS topics takes no longer if clients have subscribed to many
 // others below $SYS.
 func TestManySysFilters(t *testing.T) {
-	t.Parallel()
 	b := New(Options{})
 	defer b.Close()
 	b.Lock()
@@ -45,7 +44,6 @@ func TestManySysFilters(t *testing.T) {
 // TestManyMembers: a message to many shared subscriptions, or to one with many members, is delivered in
 // steps.
 func TestManyMembers(t *testing.T) {
-	t.Parallel()
 	for _, groups := range []int{1, 700} {
 		r := &route{}
 		for i := range groups {
@@ -63,7 +61,6 @@ func TestManyMembers(t *testing.T) {
 
 // TestLongPackets: the part of a packet that the broker reads in one step is bounded.
 func TestLongPackets(t *testing.T) {
-	t.Parallel()
 	const property = "\x26\x00\x01k\x00\x01v"
 	code := func(err *Error) byte {
 		if err == nil {

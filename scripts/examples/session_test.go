@@ -130,6 +130,9 @@ func outputFile(dir string, i int) string { return filepath.Join(dir, fmt.Sprint
 
 func build(t *testing.T, root, binary string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/sscli")
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {

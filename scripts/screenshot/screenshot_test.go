@@ -70,6 +70,9 @@ func normal(text string) string {
 func run(t *testing.T) []turn {
 	t.Helper()
 	bin := t.TempDir()
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
 	if out, err := exec.Command("go", "build", "-o", filepath.Join(bin, "sscli"), "../../cmd/sscli").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}

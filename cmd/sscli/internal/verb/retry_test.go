@@ -83,7 +83,7 @@ func TestRetryForOneWrite(t *testing.T) {
 		}
 		return emulator.Action{}
 	})
-	if code, _, stderr := run(t, store, "set", "a", "1", "--retry-for", "1m", "-t", "1s"); code == 0 || sent.Load() != 1 {
+	if code, _, stderr := run(t, store, "set", "a", "1", "--retry-for", "1m", "-t", "2s"); code == 0 || sent.Load() != 1 {
 		t.Errorf("code %d, sent %d times: %s", code, sent.Load(), stderr)
 	}
 }
@@ -93,7 +93,7 @@ func TestPingWaitsForStore(t *testing.T) {
 	store := emulator.Start(t)
 	var asked atomic.Int32
 	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: asked.Add(1) <= 2} })
-	code, stdout, stderr := run(t, store, "ping", "-n", "1", "--wait", "1m", "-t", "300ms")
+	code, stdout, stderr := run(t, store, "ping", "-n", "1", "--wait", "1m", "-t", "2s")
 	if code != 0 || asked.Load() < 4 || !strings.Contains(stderr, "timed out; trying again") {
 		t.Errorf("code %d after %d requests: %q, %q", code, asked.Load(), stdout, stderr)
 	}

@@ -196,7 +196,7 @@ func TestLostAnswers(t *testing.T) {
 		return emulator.Action{DropReply: k%10 == 3, Drop: k%10 == 7}
 	})
 	source := writeSource(t, want)
-	code, stdout, stderr := run(t, store, "apply", source, "-t", "300ms")
+	code, stdout, stderr := run(t, store, "apply", source, "-t", "2s")
 	if code != 11 && code != 124 {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}

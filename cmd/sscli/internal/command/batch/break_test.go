@@ -196,7 +196,7 @@ func TestBatchBreaks(t *testing.T) {
 				return string(e.Value)
 			}
 			file := writeBatch(t)
-			args := append([]string{file, "-t", "1s", "--inflight", strconv.Itoa(tt.inflight)}, tt.args...)
+			args := append([]string{file, "-t", "2s", "--inflight", strconv.Itoa(tt.inflight)}, tt.args...)
 			r := runBatch(t, store.Addr().String(), args...)
 			r.check(t, holds)
 			if tt.args != nil {
@@ -234,7 +234,7 @@ func TestBatchSendsNothingAfterLoss(t *testing.T) {
 	if err := os.WriteFile(script, []byte("set a 1 NX\nset b 1 NX\nset c 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r := runBatch(t, store.Addr().String(), "--inflight", "2", "-t", "300ms", script)
+	r := runBatch(t, store.Addr().String(), "--inflight", "2", "-t", "2s", script)
 	if _, sent := store.Get("c"); sent || r.code != 11 || r.resume != 1 || r.counts["unknown"] != 2 {
 		t.Errorf("line 3 was sent: %v; %+v", sent, r)
 	}

@@ -69,7 +69,7 @@ func TestImportResumes(t *testing.T) {
 				}
 				return emulator.Action{}
 			})
-			args := append([]string{"import", name, "-u", store.URL(), "-o", "json", "-t", "1s"}, flags...)
+			args := append([]string{"import", name, "-u", store.URL(), "-o", "json", "-t", "2s"}, flags...)
 			from, tries := 1, 0
 			for from > 0 {
 				if tries++; tries > 3 {
