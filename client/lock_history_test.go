@@ -229,7 +229,7 @@ func TestLockHistories(t *testing.T) {
 				unknown++
 			}
 		}
-		switch judgeHistory(t, stepModel(false), ops, 10*time.Second) {
+		switch judgeHistory(t, stepModel(false), ops, time.Minute) {
 		case porcupine.Illegal:
 			t.Fatalf("seed %d: the history is not linearizable", seed)
 		case porcupine.Unknown:
@@ -289,12 +289,12 @@ func TestLockHistoriesCatch(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 20 {
-				if judgeHistory(t, c.model, history(t, rand.Uint64(), c.spoil), time.Second) == porcupine.Illegal {
+			for range 200 { // a busy machine leaves some of them undecided
+				if judgeHistory(t, c.model, history(t, rand.Uint64(), c.spoil), 5*time.Second) == porcupine.Illegal {
 					return
 				}
 			}
-			t.Error("20 histories passed")
+			t.Error("200 histories passed")
 		})
 	}
 }
