@@ -195,7 +195,7 @@ race() {
 
 # tests runs all tests, with these flags of go test: -vet=off, because go vet has a step. Each package prints a line when it ends.
 tests() {
-	local start=$SECONDS name='go test' code action package test seconds count=0
+	local start=$SECONDS name='go test' code action package test seconds
 	race && [ -n "$full" ] && name='go test -race'
 	begin "$name" || return 0
 	if ! have gotestsum; then
@@ -216,7 +216,6 @@ tests() {
 		--jsonfile-timing-events "$tmp/events" -- "$@" ./...
 	code=$?
 	while read -r action package test seconds; do
-		count=$((count + 1))
 		case $action in
 		pass) passed=$((passed + 1)) ;;
 		skip) skipped=$((skipped + 1)) skips+=("$package $test") ;;
@@ -228,7 +227,7 @@ tests() {
 		case $test in */*) ;; *) slow "$seconds" "$test $package" ;; esac
 	done < <(sed -nE 's/.*"Action":"(pass|fail|skip)","Package":"([^"]*)","Test":"(.*)","Elapsed":([0-9.]+).*/\1 \2 \3 \4/p' "$tmp/events")
 	if [ $code = 0 ]; then
-		good "$name: $count tests" "$start"
+		good "$name" "$start"
 	elif [ ${#failures[@]} = 0 ]; then # a package that does not build
 		bad "$name" "$start"
 	else
