@@ -153,6 +153,18 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.err }
 
+// Request returns the verb and the key of the request that failed. They are empty if the error is not of a
+// request for a key; of a watch, only the verb is.
+func Request(err error) (verb, key string) {
+	if e, ok := errors.AsType[*requestError](err); ok {
+		return e.verb, e.key
+	}
+	if e, ok := errors.AsType[*client.WatchError](err); ok {
+		return "", e.Key
+	}
+	return "", ""
+}
+
 // Advice returns a hint if the store did not know the verb because the verb is not in upper case.
 func (e *requestError) Advice() (suggest.Hint, bool) {
 	upper := strings.ToUpper(e.verb)
