@@ -12,18 +12,19 @@
 // Keys are strings and values are byte slices; both may hold any bytes.
 //
 // A request can also be built as a value, a [Command]: the functions [Get], [Set], [Del], [VDel],
-// [Scan] and [Call] each return a Command. [Session.Do] sends a command, [Once] connects to send a single
-// command, and [Session.Pipeline] keeps many commands in flight. The store's answer is a [Result],
-// whose type depends on the command.
+// [Scan] and [Call] each return a Command. [Session.Do] sends a command, and [Session.Pipeline] keeps many
+// commands in flight. The store's answer is a [Result], whose type depends on the command.
 //
-//	r, err := client.Once(ctx, o, client.Get("setpoint"))
+//	r, err := s.Do(ctx, client.Get("setpoint"))
 //	…
 //	fmt.Println(string(r.(client.GetResult).Value))
+//
+// A session from [New] connects when its first request comes, which saves a program that sends only one
+// request a round trip or two.
 //
 // [Session.Watch] reports changes, and [Session.Lock] holds a lock.
 //
 // Test errors with errors.Is and errors.AsType. The comment of [Session.Do] has a list of the errors.
-// The packages client/mqtt and client/wire define some of them.
 //
 // Promises:
 //   - A "no" (the key is missing, the condition was not met) is a result, not an error.

@@ -50,16 +50,20 @@ func ExampleDial() {
 	// true
 }
 
-func ExampleOnce() {
+func ExampleNew() {
 	store := broker()
 	defer store.Close()
 
-	o := client.Options{Address: store.Addr().String()}
-	r, err := client.Once(context.Background(), o, client.Get("setpoint"))
+	s, err := client.New(client.Options{Address: store.Addr().String()})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.(client.GetResult).Found) // a missing key is not an error
+	defer s.Close()
+	r, err := s.Get(context.Background(), "setpoint") // sent together with CONNECT
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Found) // a missing key is not an error
 	// Output: false
 }
 
@@ -154,7 +158,7 @@ func ExampleOptions() {
 		},
 	}
 	for _, o := range []client.Options{pod, elsewhere} {
-		_, err := client.Once(context.Background(), o, client.Get("setpoint"))
+		_, err := client.Dial(context.Background(), o)
 		if expired, ok := errors.AsType[*client.TokenError](err); ok && !expired.Expiry.IsZero() {
 			log.Print("kubectl create token: the old one expired at ", expired.Expiry)
 		}

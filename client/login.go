@@ -35,7 +35,6 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 		OnDrained:     r.drained,
 
 		AwaitConnack: s.o.NoPipelining || s.awaitConnack,
-		HoldAcks:     s.oneShot,
 	}
 	if early != nil {
 		early.r = nil

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -117,10 +118,19 @@ func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 		if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isA[*NoStoreError](err) {
 			t.Errorf("lock, %v: %v", timeout, err)
 		}
-		if _, err := Once(t.Context(), Options{Address: broker.Addresses[0], Timeout: timeout}, Get("k")); !isA[*NoStoreError](err) {
+		if _, err := single(t.Context(), Options{Address: broker.Addresses[0], Timeout: timeout}, Get("k")); !isA[*NoStoreError](err) {
 			t.Errorf("once, %v: %v", timeout, err)
 		}
 	}
+}
+
+func single(ctx context.Context, o Options, c Command) (Result, error) {
+	s, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Do(ctx, c)
 }
 
 func isLostAnswer(err error) bool {
@@ -149,7 +159,7 @@ func TestMosquittoStoreStarts(t *testing.T) {
 			}
 			started <- store
 		}()
-		r, err := Once(t.Context(), o, c)
+		r, err := single(t.Context(), o, c)
 		store := <-started
 		if err != nil {
 			t.Errorf("%s: %v", c.Verb(), err)

@@ -46,7 +46,7 @@ func TestInvalidOptions(t *testing.T) {
 			o.Address, o.Trace = store.Addr().String(), seen.record
 			_, err := client.Dial(t.Context(), o)
 			as[*client.InvalidError](t, err)
-			_, err = client.Once(t.Context(), o, client.Get("k"))
+			_, err = single(t.Context(), o, client.Get("k"))
 			as[*client.InvalidError](t, err)
 			if len(seen.events) > 0 {
 				t.Errorf("%d packets were sent", len(seen.events))
@@ -118,7 +118,7 @@ func TestLogin(t *testing.T) {
 		{"bob", []byte("secret\x00"), false},
 	} {
 		o := client.Options{Address: store.Addr().String(), Username: test.user, Password: test.password}
-		_, err := client.Once(t.Context(), o, client.Get("k"))
+		_, err := single(t.Context(), o, client.Get("k"))
 		if test.want {
 			if err != nil {
 				t.Errorf("%q %q: %v", test.user, test.password, err)

@@ -86,26 +86,6 @@ func (e *LostAnswerError) expired(ctx context.Context) error {
 	return nil
 }
 
-// ReadBack is like [Session.ReadBack], but over a new connection. It connects only after the request has
-// expired, so that the cause of the lost answer has time to pass.
-func ReadBack(ctx context.Context, o Options, lost *LostAnswerError) (ReadBackResult, error) {
-	if lost == nil {
-		return ReadBackResult{}, invalid("no lost answer to read back")
-	}
-	if lost.Command.effect == effectUnknown {
-		return ReadBackResult{}, nil
-	}
-	if err := lost.expired(ctx); err != nil {
-		return ReadBackResult{}, err
-	}
-	s, err := Dial(ctx, o)
-	if err != nil {
-		return ReadBackResult{}, err
-	}
-	defer s.Close()
-	return s.ReadBack(ctx, lost)
-}
-
 // compare returns the outcome of a write, given the key's current state. sent is the write's
 // timestamp.
 func compare(c Command, sent Version, now GetResult) Outcome {

@@ -89,7 +89,7 @@ func TestReadBack(t *testing.T) {
 			if !test.unanswered && r.Now.Found != (test.value != missing) || r.Now.Found && string(r.Now.Value) != test.value {
 				t.Errorf("read %q, %t", r.Now.Value, r.Now.Found)
 			}
-			again, err := client.ReadBack(t.Context(), client.Options{Address: store.Addr().String()}, lost)
+			again, err := readBack(t.Context(), client.Options{Address: store.Addr().String()}, lost)
 			if err != nil || again.Outcome != test.want {
 				t.Errorf("on a new connection: got %d, %v, want %d", again.Outcome, err, test.want)
 			}
@@ -143,7 +143,7 @@ func TestReadBackWaits(t *testing.T) {
 			if err != nil || r.Outcome != test.want {
 				t.Errorf("got %d, %v, want %d", r.Outcome, err, test.want)
 			}
-			r, err = client.ReadBack(ctx, client.Options{Address: store.Addr().String()}, lost)
+			r, err = readBack(ctx, client.Options{Address: store.Addr().String()}, lost)
 			if err != nil || r.Outcome != test.want {
 				t.Errorf("on a new connection: got %d, %v, want %d", r.Outcome, err, test.want)
 			}
@@ -192,19 +192,19 @@ func TestReadBackConnectsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		lost := &client.LostAnswerError{Command: client.Del("k", client.WriteOptions{}), Expires: start.Add(5 * time.Second)}
-		r, err := client.ReadBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
+		r, err := readBack(t.Context(), client.Options{Address: "127.0.0.1:1"}, lost)
 		if as[*mqtt.DialError](t, err); r.Outcome != client.OutcomeUnknown || time.Since(start) != 5*time.Second {
 			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		lost.Expires = time.Now().Add(5 * time.Second)
-		if _, err := client.ReadBack(ctx, client.Options{}, lost); err != context.DeadlineExceeded {
+		if _, err := readBack(ctx, client.Options{}, lost); err != context.DeadlineExceeded {
 			t.Error(err)
 		}
 		unknown := &client.LostAnswerError{Command: client.Call([]string{"NEW"}, client.WriteOptions{}), Expires: time.Now().Add(time.Hour)}
 		start = time.Now()
-		if r, err := client.ReadBack(t.Context(), client.Options{}, unknown); err != nil || r.Outcome != client.OutcomeUnknown || time.Since(start) > 0 {
+		if r, err := readBack(t.Context(), client.Options{}, unknown); err != nil || r.Outcome != client.OutcomeUnknown || time.Since(start) > 0 {
 			t.Errorf("got %d, %v after %v", r.Outcome, err, time.Since(start))
 		}
 	})

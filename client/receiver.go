@@ -138,8 +138,9 @@ func newEvent(key string, m *mqtt.Publication, at time.Time) Event {
 
 // drained is called after all messages of one network read were handled. It first moves the clock
 // past the greatest version in the replies. Then it wakes the goroutines that wait for the messages,
-// so that the next request of each goroutine has a later timestamp.
-func (r *receiver) drained() {
+// so that the next request of each goroutine has a later timestamp. idle reports that nothing more is
+// expected from the broker.
+func (r *receiver) drained() (idle bool) {
 	r.at = time.Time{}
 	if !r.seen.IsZero() {
 		_ = r.s.clock.Observe(r.seen) // no error is possible, because the version is near
@@ -154,4 +155,7 @@ func (r *receiver) drained() {
 	clear(r.answered)
 	clear(r.notified)
 	r.answered, r.notified = r.answered[:0], r.notified[:0]
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	return r.s.outstanding.Len() == 0 && len(r.s.routes) == 0
 }

@@ -61,6 +61,9 @@ type request struct {
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
+	if c.repeatable() && !s.o.NoPipelining && c.Check() == nil && s.alive() == nil {
+		return s.doEarly(ctx, c)
+	}
 	r, err := s.send(ctx, c)
 	if err != nil {
 		return nil, err
@@ -442,7 +445,7 @@ func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 // a second, or two fifths of Options.Timeout if that is shorter.
 func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
 	patience := min(time.Second, s.o.Timeout*2/5) // shorter than half of the timeout, after which getAgain asks again
-	if conn != nil && !s.oneShot && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {
+	if conn != nil && time.Since(sent) >= patience && conn.LastReceived().Before(sent) {
 		conn.Abandon()
 	}
 }

@@ -15,7 +15,7 @@ import (
 // [SetResult], and so on for [DelResult], [VDelResult], [ScanResult] and [CallResult]. A caller
 // never gets any other type.
 //
-//	r, err := client.Once(ctx, o, client.Get("setpoint"))
+//	r, err := s.Do(ctx, client.Get("setpoint"))
 //	…
 //	value := r.(client.GetResult).Value
 //

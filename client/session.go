@@ -25,8 +25,6 @@ type Session struct {
 	properties  []mqtt.Property // the user properties that all requests share
 	wg          sync.WaitGroup  // goroutines and calls that Close waits for; nothing is added once ctx has ended
 
-	oneShot bool // the session is for Once, and closes after the first answer
-
 	dialing      chan struct{} // used as a mutex, held while connecting; capacity 1
 	awaitConnack bool          // wait for CONNACK before SUBSCRIBE; guarded by dialing
 
@@ -48,24 +46,26 @@ type Session struct {
 	watcher          *watcher            // nil until the first watch
 }
 
-// Dial connects to the broker and subscribes to the response topic, within ctx or, if ctx has
-// no deadline, within Options.Timeout. The error is an *[InvalidError] or a *[DialError].
+// Dial returns a session that is connected: it calls [New] and [Session.Connect].
 func Dial(ctx context.Context, o Options) (*Session, error) {
-	s, err := newSession(o)
+	s, err := New(o)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
-	if _, err := s.connection(ctx); err != nil {
+	if err := s.Connect(ctx); err != nil {
 		s.cancel()
 		return nil, err
 	}
 	return s, nil
 }
 
-// newSession returns a session without a connection.
-func newSession(o Options) (*Session, error) {
+// New returns a session that connects when its first request comes. The error is an *[InvalidError].
+//
+// A request that finds no connection needs as few round trips as MQTT 5 allows: a GET is sent in one
+// write with CONNECT and SUBSCRIBE, any other request after SUBACK. With a token, SUBSCRIBE and the
+// request are sent only after CONNACK. With Options.NoPipelining, the session waits for each answer
+// before it sends the next packet.
+func New(o Options) (*Session, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -87,19 +87,30 @@ func newSession(o Options) (*Session, error) {
 	return s, nil
 }
 
-// check returns an error if the session does not come from Dial.
+// check returns an error if the session does not come from New.
 func (s *Session) check() error {
 	if s.ctx == nil {
-		return invalid("the zero Session has no connection; a Session comes from Dial")
+		return invalid("the zero Session has no connection; a Session comes from New")
 	}
 	return nil
+}
+
+// Connect connects to the broker and subscribes to the response topic, within ctx or, if ctx has no
+// deadline, within Options.Timeout. It does nothing if the session is connected. The error is a
+// *[DialError].
+func (s *Session) Connect(ctx context.Context) error {
+	ctx, cancel := s.limit(ctx)
+	defer cancel()
+	_, err := s.connection(ctx)
+	return err
 }
 
 // ClientID returns the client id of the session.
 func (s *Session) ClientID() string { return s.o.ClientID }
 
 // MaxPacketSize returns the size in bytes of the largest packet that the broker accepts on the
-// current connection. A packet holds the key, the value and a few hundred bytes more.
+// current connection, and 0 before the first. A packet holds the key, the value and a few hundred bytes
+// more.
 func (s *Session) MaxPacketSize() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,23 +120,24 @@ func (s *Session) MaxPacketSize() int {
 	return s.conn.Limits().MaxPacketSize
 }
 
-// Err returns nil while the session has a connection. Otherwise the error says how the last connection
+// Err returns nil while the session has a connection, and before its first request. Otherwise the error says how the last connection
 // was lost, or why the broker refused a new connection. The next request reconnects unless [IsPermanent]
 // returns true for the error.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.check(); err != nil || s.refused != nil {
-		return cmp.Or(err, s.refused)
+	if err := cmp.Or(s.check(), s.refused); err != nil || s.conn == nil {
+		return err
 	}
 	return s.conn.Err()
 }
 
-// Down returns a channel that is closed when the current connection ends.
+// Down returns a channel that is closed when the current connection ends. Without a connection, it is
+// closed.
 func (s *Session) Down() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.check() != nil {
+	if s.conn == nil {
 		down := make(chan struct{})
 		close(down)
 		return down

@@ -114,7 +114,7 @@ func TestInvalidCommands(t *testing.T) {
 		as[*client.InvalidError](t, c.Check())
 		_, err = s.Pipeline(1).Send(t.Context(), c)
 		as[*client.InvalidError](t, err)
-		_, err = client.Once(t.Context(), client.Options{Address: "127.0.0.1:1"}, c)
+		_, err = single(t.Context(), client.Options{Address: "127.0.0.1:1"}, c)
 		as[*client.InvalidError](t, err)
 		if t.Failed() {
 			t.Fatal(name)

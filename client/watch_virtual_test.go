@@ -278,7 +278,7 @@ func watchesOfOneSession(t *testing.T, variants emulator.Variants, cuts int) {
 		defer store.Close()
 		writer := store.dial(t, newBarrier(), Options{})
 		defer writer.Close()
-		s, err := newSession(Options{
+		s, err := New(Options{
 			Address: "virtual:1883", ClientID: "me",
 			Dial: shears.dial(store.net.dial(newBarrier())), Trace: shears.trace,
 		})

@@ -26,13 +26,9 @@ func TestZeroSession(t *testing.T) {
 			}
 			return err
 		},
-		"MeasureSkew": func(s *Session) error { _, err := s.MeasureSkew(ctx, "k", time.Second); return err },
-		"Err":         func(s *Session) error { return s.Err() },
-		"a nil LostAnswerError": func(s *Session) error {
-			_, err := ReadBack(ctx, Options{}, nil)
-			return err
-		},
-		"a nil LostAnswerError and a session": func(s *Session) error { _, err := s.ReadBack(ctx, nil); return err },
+		"MeasureSkew":           func(s *Session) error { _, err := s.MeasureSkew(ctx, "k", time.Second); return err },
+		"Err":                   func(s *Session) error { return s.Err() },
+		"a nil LostAnswerError": func(s *Session) error { _, err := s.ReadBack(ctx, nil); return err },
 	} {
 		if err := do(new(Session)); !isA[*InvalidError](err) {
 			t.Errorf("%s: got %v, want an *InvalidError", name, err)
@@ -56,7 +52,7 @@ func TestZeroCommand(t *testing.T) {
 		return emulator.Action{}
 	})
 	_, done := s.Do(t.Context(), Command{})
-	_, once := Once(t.Context(), o, Command{})
+	_, once := single(t.Context(), o, Command{})
 	_, piped := s.Pipeline(1).Send(t.Context(), Command{}.WithFence(Version{Wall: 1, Node: "n"}))
 	for i, err := range []error{done, once, piped} {
 		if !isA[*InvalidError](err) {

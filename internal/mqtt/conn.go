@@ -30,7 +30,7 @@ type Conn struct {
 	writing        atomic.Bool   // the writer is writing to nc
 	inFlight       *atomic.Int64 // unacknowledged publishes; changed only with mu held
 
-	acksHeld int // PUBACKs queued since flushAcks last woke the writer; used only by the reader
+	acksHeld int // PUBACKs queued since drained last woke the writer; used only by the reader
 
 	mu      sync.Mutex
 	err     error                          // why the connection is over

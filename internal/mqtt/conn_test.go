@@ -736,7 +736,7 @@ func TestQueue(t *testing.T) {
 	drained := make(chan int, 100)
 	conn := dial(t, address, mqtt.Options{
 		OnPublication: func(m *mqtt.Publication) { messages = append(messages, string(m.Payload)) },
-		OnDrained:     func() { drained <- len(messages) },
+		OnDrained:     func() (idle bool) { drained <- len(messages); return false },
 	})
 	outcome := make(chan error, 3)
 	acked := func(err error) { outcome <- err }

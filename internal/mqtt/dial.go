@@ -56,10 +56,6 @@ type Options struct {
 	// calls Early right before the write.
 	Early func() (EarlyMessage, error)
 
-	// HoldAcks delays up to 32 PUBACKs until another packet is sent, such as DISCONNECT. This
-	// saves a write if the connection is closed after the first answer.
-	HoldAcks bool
-
 	// OnMessage is called for each message, one at a time, perhaps before Dial returns. The
 	// connection reads nothing until OnMessage returns, so OnMessage must not block. OnMessage must
 	// not call Close, which waits for OnMessage to return.
@@ -72,8 +68,10 @@ type Options struct {
 	// OnDrained is called before each read from the network, when all messages of the previous read
 	// have been passed on, and once when reading ends. If OnMessage passes messages to another
 	// goroutine, OnDrained can wake that goroutine once for all of them. Like OnMessage, OnDrained
-	// must not block and must not call Close.
-	OnDrained func()
+	// must not block and must not call Close. If OnDrained returns true, nothing more is expected from
+	// the broker: up to 32 PUBACKs then wait for the next packet that is sent, such as DISCONNECT, which
+	// saves a write.
+	OnDrained func() (idle bool)
 
 	// Tap is called for every packet sent or received. Several goroutines call it, some
 	// while they hold locks, so Tap must not block and must not use the connection.

@@ -21,11 +21,14 @@ func (c *Conn) readLoop() error {
 	return nil
 }
 
-// drained calls OnDrained, if set. The reader calls drained when it has passed on all messages of one
-// read.
+// drained calls OnDrained, if set, and then sends the queued PUBACKs, unless they may wait. The reader
+// calls drained when it has passed on all messages of one read.
 func (c *Conn) drained() {
-	if c.o.OnDrained != nil {
-		c.o.OnDrained()
+	const maxHeld = 32
+	idle := c.o.OnDrained != nil && c.o.OnDrained()
+	if c.acksHeld > 0 && !idle || c.acksHeld > maxHeld {
+		c.acksHeld = 0
+		c.Flush()
 	}
 }
 
@@ -38,7 +41,6 @@ type activityReader struct {
 
 func (r activityReader) Read(b []byte) (int, error) {
 	r.c.drained()
-	r.c.flushAcks()
 	n, err := r.c.nc.Read(b)
 	if n > 0 {
 		r.c.received.Store(int64(time.Since(r.c.started)))
@@ -145,7 +147,7 @@ func (c *Conn) handlePublish(p *Publication) error {
 	return nil
 }
 
-// acknowledge queues a PUBACK. flushAcks wakes the writer after all messages of one read have
+// acknowledge queues a PUBACK. drained wakes the writer after all messages of one read have
 // been handed over, so that their PUBACKs go out in one write.
 func (c *Conn) acknowledge(id uint16) error {
 	c.mu.Lock()
@@ -170,16 +172,6 @@ func (c *Conn) acknowledge(id uint16) error {
 		c.o.Tap(Event{Time: time.Now(), Sent: true, Type: "PUBACK", ID: id, Size: len(c.out) - before, Detail: reasonDetail("PUBACK", 0, nil)})
 	}
 	return nil
-}
-
-// flushAcks wakes the writer if PUBACKs are queued. With HoldAcks, up to maxHeld PUBACKs wait
-// until another packet is sent.
-func (c *Conn) flushAcks() {
-	const maxHeld = 32
-	if c.acksHeld > 0 && !c.o.HoldAcks || c.acksHeld > maxHeld {
-		c.acksHeld = 0
-		c.Flush()
-	}
 }
 
 // handlePuback passes the broker's answer to the publish that waits for it.

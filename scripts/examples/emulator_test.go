@@ -26,9 +26,13 @@ func TestLease(t *testing.T) {
 
 func takeLease(t *testing.T, url string) {
 	t.Helper()
-	o := client.Options{Address: strings.TrimPrefix(url, "mqtt://")}
-	c := client.Set("lease", []byte("alice"), client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second})
-	if r, err := client.Once(t.Context(), o, c); err != nil || !r.(client.SetResult).Applied {
+	s, err := client.Dial(t.Context(), client.Options{Address: strings.TrimPrefix(url, "mqtt://")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	o := client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second}
+	if r, err := s.Set(t.Context(), "lease", []byte("alice"), o); err != nil || !r.Applied {
 		t.Fatalf("take the lease: %v, %v", r, err)
 	}
 }

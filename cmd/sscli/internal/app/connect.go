@@ -68,6 +68,16 @@ func (a *App) WithSession(ctx context.Context, f func(s *client.Session, o clien
 // Connect connects with the options of WithBroker, calls f, and disconnects. In a shell, f gets the
 // shell's session. ctx limits connecting, but not f.
 func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
+	return a.Session(ctx, o, func(s *client.Session) error {
+		if err := s.Connect(ctx); err != nil {
+			return err
+		}
+		return f(s)
+	})
+}
+
+// Session is like Connect, but f gets a session that connects when its first request comes.
+func (a *App) Session(ctx context.Context, o client.Options, f func(*client.Session) error) (err error) {
 	a.Signals.Arm()
 	if a.Shell != nil {
 		s, err := a.Shell.Session(ctx)
@@ -76,7 +86,7 @@ func (a *App) Connect(ctx context.Context, o client.Options, f func(*client.Sess
 		}
 		return f(s)
 	}
-	s, err := client.Dial(ctx, o)
+	s, err := client.New(o)
 	if err != nil {
 		return err
 	}

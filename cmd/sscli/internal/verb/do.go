@@ -41,31 +41,26 @@ func Do(ctx context.Context, a *app.App, req Request) error {
 	})
 }
 
-// attempt connects and carries out a request. It calls reached when it has connected, unless the
-// request is a single command, which a.Reach may repeat if no write was sent.
+// attempt carries out a request over a session of its own, or over the shell's. It calls reached when it
+// has connected, unless the request is a single command, which a.Reach may repeat if no write was sent.
+// Such a command may be sent together with CONNECT.
 func attempt(ctx context.Context, a *app.App, o client.Options, req Request, reached func()) error {
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	alone := len(req.Commands) == 1 && req.Run == nil
-	if alone && a.Shell == nil && !tracesSteps(a, o) {
-		way := transport{
-			send: func(ctx context.Context, c client.Command) (client.Result, error) { return client.Once(ctx, o, c) },
-			readBack: func(ctx context.Context, lost *client.LostAnswerError) (client.ReadBackResult, error) {
-				return client.ReadBack(ctx, o, lost)
-			},
-			timeout: o.Timeout,
-		}
-		return way.doOne(ctx, limited, a, req)
+	connect := a.Connect
+	if alone && !tracesSteps(a, o) {
+		connect = a.Session
 	}
-	connected := false
-	err := a.Connect(limited, o, func(s *client.Session) error {
-		connected = true
+	ready := false
+	err := connect(limited, o, func(s *client.Session) error {
+		ready = true
 		if !alone {
 			reached()
 		}
 		return doOver(ctx, limited, a, s, req, o.Timeout)
 	})
-	if err != nil && !connected && len(req.Commands) == 1 {
+	if err != nil && !ready && len(req.Commands) == 1 {
 		return fault.Describe(req.Commands[0], err)
 	}
 	return err
@@ -81,42 +76,26 @@ func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, tim
 // doOver is like DoOver. The context limited bounds sending the commands and waiting for their replies,
 // but neither reading back nor req.Run.
 func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
-	way := transport{send: s.Do, readBack: s.ReadBack, timeout: timeout}
 	switch {
 	case req.Run != nil:
 		return req.Run(ctx, a, s) // with a timeout for each exchange
-	case len(req.Commands) == 1:
-		return way.doOne(ctx, limited, a, req)
+	case len(req.Commands) > 1:
+		return doMany(ctx, limited, a, s, req, timeout)
 	}
-	return way.doMany(ctx, limited, a, s, req)
-}
-
-// A transport sends requests, over one session or over a new connection for each request.
-type transport struct {
-	send     sender
-	readBack ReadBack
-	timeout  time.Duration // for reading back and, without --retry-for, for repeating GETs
-}
-
-// A sender sends one request and returns its reply.
-type sender func(context.Context, client.Command) (client.Result, error)
-
-// doOne carries out a request with one command.
-func (t transport) doOne(ctx, limited context.Context, a *app.App, req Request) error {
 	var answer Answer
-	answer.Reply, answer.Err = send(limited, a, t.send, req)
-	t.recoverLost(ctx, a, &answer)
-	return t.finish(a, req, 0, &answer)
+	answer.Reply, answer.Err = send(limited, a, s, req)
+	recoverLost(ctx, a, s, timeout, &answer)
+	return finish(a, req, 0, &answer)
 }
 
 // recoverLost prints a note for each lost reply, and then calls Recover.
-func (t transport) recoverLost(ctx context.Context, a *app.App, answers ...*Answer) {
+func recoverLost(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, answers ...*Answer) {
 	for _, answer := range answers {
 		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
 			a.Note(lost.Error() + "; reading back")
 		}
 	}
-	Recover(ctx, answers, t.timeout, t.readBack)
+	Recover(ctx, s, answers, timeout)
 }
 
 // manyInFlight is the number of requests of one command that may be in flight.
@@ -126,14 +105,14 @@ const manyInFlight = 64
 // commands. The first error determines the exit code. If the reply to a write is lost, doMany waits for all
 // other replies, and then recovers all writes whose replies were lost, within one timeout. It sends a
 // GET again if the reply to the GET was lost.
-func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
+func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
 	type sent struct {
 		command client.Command
 		f       *client.InFlight
 		err     error
 		at      time.Time
 	}
-	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, t.timeout)
+	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, timeout)
 	a.Out.Measure(req.Rows...)
 	// The queue limits how far the sender is ahead of the printer.
 	queue := make(chan sent, manyInFlight)
@@ -167,13 +146,13 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Se
 				for answers = append(answers, answer); i+len(answers) < len(req.Commands); {
 					answers = append(answers, next())
 				}
-				t.recoverLost(ctx, a, answers...)
+				recoverLost(ctx, a, s, timeout, answers...)
 			}
 		}
 		if len(answers) > 0 {
 			answer, answers = answers[0], answers[1:]
 		}
-		err := t.finish(a, req, i, answer)
+		err := finish(a, req, i, answer)
 		switch {
 		case err == nil:
 		case errors.Is(err, fault.ErrNo):
@@ -196,7 +175,7 @@ func (t transport) doMany(ctx, limited context.Context, a *app.App, s *client.Se
 }
 
 // finish prints the result of the i-th command of a request, or returns its error.
-func (t transport) finish(a *app.App, req Request, i int, answer *Answer) error {
+func finish(a *app.App, req Request, i int, answer *Answer) error {
 	if answer.Warning != "" {
 		a.Warn(answer.Warning, "")
 	}

@@ -16,17 +16,17 @@ import (
 
 // send sends the only command of a request. With --force-fence it overrides the key's fencing
 // token. The error for a refused or missing token has details about the key's token.
-func send(ctx context.Context, a *app.App, do sender, req Request) (client.Result, error) {
+func send(ctx context.Context, a *app.App, s *client.Session, req Request) (client.Result, error) {
 	c := req.Commands[0]
 	if req.Force {
-		return force(ctx, a, do, c)
+		return force(ctx, a, s, c)
 	}
-	reply, err := do(ctx, c)
+	reply, err := s.Do(ctx, c)
 	if err != nil && (isLower(err) || fault.IsStoreError(wire.ErrorFenceRequired)(err)) {
-		err = aboutFence(ctx, a, do, c, err)
+		err = aboutFence(ctx, a, s, c, err)
 	}
 	if r, ok := reply.(client.VDelResult); ok && r.Found && !r.Deleted {
-		noteNewline(ctx, a, do, c)
+		noteNewline(ctx, a, s, c)
 	}
 	return reply, err
 }
@@ -36,17 +36,17 @@ func send(ctx context.Context, a *app.App, do sender, req Request) (client.Resul
 // than the stored token, unless that token is from the future. If the store refuses the version,
 // force tries the current time, and then later times in growing steps, because a token that is later
 // than necessary would lock out the lock's holders for longer.
-func force(ctx context.Context, a *app.App, do sender, c client.Command) (client.Result, error) {
+func force(ctx context.Context, a *app.App, s *client.Session, c client.Command) (client.Result, error) {
 	if c.Key() == "" {
-		return do(ctx, c)
+		return s.Do(ctx, c)
 	}
-	got, err := do(ctx, client.Get(c.Key()))
+	got, err := s.Do(ctx, client.Get(c.Key()))
 	if err != nil {
 		return nil, fmt.Errorf("the version of the key, for --force-fence: %w", err)
 	}
 	now := got.(client.GetResult)
 	if !now.Found {
-		return do(ctx, c) // a missing key has no token
+		return s.Do(ctx, c) // a missing key has no token
 	}
 	written, token := now.Version, now.Version
 	if token.IsZero() {
@@ -54,17 +54,17 @@ func force(ctx context.Context, a *app.App, do sender, c client.Command) (client
 			return nil, err
 		}
 	}
-	reply, err := do(ctx, c.WithFence(token))
+	reply, err := s.Do(ctx, c.WithFence(token))
 	if isLower(err) {
 		if token, err = tokenAfter(token); err != nil {
 			return nil, err
 		}
-		reply, err = do(ctx, c.WithFence(token))
+		reply, err = s.Do(ctx, c.WithFence(token))
 	}
 	latest := LatestFence(written).UnixMilli() + 1
 	for step := int64(1000); isLower(err) && !written.IsZero() && token.Wall < latest; step *= 2 {
 		token = wire.Version{Wall: min(token.Wall+step, latest), Node: "sscli"}
-		reply, err = do(ctx, c.WithFence(token))
+		reply, err = s.Do(ctx, c.WithFence(token))
 	}
 	if err == nil {
 		a.Warn(format.Brief(c.Key())+" "+forced(c, token), "")
@@ -103,7 +103,7 @@ func tokenAfter(token wire.Version) (wire.Version, error) {
 // whether the key's token is from the future, and who holds the lock of the surrounding `lock run`.
 // The key's token itself cannot be read (protocol.md 4). With a trace aboutFence sends nothing, so
 // that the trace shows only the user's request.
-func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, refused error) error {
+func aboutFence(ctx context.Context, a *app.App, s *client.Session, c client.Command, refused error) error {
 	if a.Settings.Trace || a.Settings.TraceFile != "" {
 		return refused
 	}
@@ -112,7 +112,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 	var known []string
 	var hint suggest.Hint // nil = the hint in the table of package fault
 	lock, _ := a.Env(EnvLockName)
-	if now, err := do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
+	if now, err := s.Do(ctx, client.Get(c.Key())); err == nil && !now.Info().Version.IsZero() {
 		version := now.Info().Version
 		known = append(known, fmt.Sprintf("the key was last written at %s (%s); the store does not show its token", version, age(version)))
 		token, err := wire.ParseToken(c.Fence())
@@ -125,7 +125,7 @@ func aboutFence(ctx context.Context, a *app.App, do sender, c client.Command, re
 		if hint == nil && c.Fence() == "" {
 			hint = suggest.Try("the same command with `--fence lock`, if lock `NAME` protects the key").Fill(suggest.Name, lock)
 		}
-		if held, err := do(ctx, client.Get(lock)); err == nil {
+		if held, err := s.Do(ctx, client.Get(lock)); err == nil {
 			known = append(known, aboutLock(a, lock, held.(client.GetResult), c.Fence()))
 		}
 	}
@@ -160,13 +160,13 @@ func aboutLock(a *app.App, name string, held client.GetResult, token string) str
 
 // noteNewline prints a note if the value given to VDEL differs from the stored one only by newlines at
 // the end. It does nothing with --quiet, or with a trace, so that the trace shows only the user's request.
-func noteNewline(ctx context.Context, a *app.App, do sender, c client.Command) {
+func noteNewline(ctx context.Context, a *app.App, s *client.Session, c client.Command) {
 	if a.Settings.Trace || a.Settings.TraceFile != "" || a.Settings.Quiet {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	reply, err := do(ctx, client.Get(c.Key()))
+	reply, err := s.Do(ctx, client.Get(c.Key()))
 	if err != nil {
 		return // the VDEL was answered, and the note is optional
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A ReadBack reads a key back to find out whether a write was applied.
-type ReadBack func(context.Context, *client.LostAnswerError) (client.ReadBackResult, error)
-
 // An Answer is the reply to a request, or the error. If the reply to a write was lost, Recover fills
 // in the Answer.
 type Answer struct {
@@ -36,7 +33,7 @@ func (a *Answer) Lost() *client.LostAnswerError {
 // After a plain SET, if the key holds its value, Reply is the reply that the store would have sent,
 // as far as it can be known. After a DEL without a token, if the key is gone, Reply is nil. In both
 // cases, Warning says so. Every other outcome is an error.
-func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back ReadBack) {
+func Recover(ctx context.Context, s *client.Session, answers []*Answer, timeout time.Duration) {
 	var expired time.Time
 	for _, a := range answers {
 		if lost := a.Lost(); lost != nil && lost.Expires.After(expired) {
@@ -48,7 +45,7 @@ func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back
 	var reading sync.WaitGroup
 	for _, a := range answers {
 		if lost := a.Lost(); lost != nil {
-			reading.Go(func() { a.Reply, a.Warning, a.Err = recoverOne(ctx, limited, lost, timeout, back) })
+			reading.Go(func() { a.Reply, a.Warning, a.Err = recoverOne(ctx, limited, s, lost, timeout) })
 		}
 	}
 	reading.Wait()
@@ -56,11 +53,11 @@ func Recover(ctx context.Context, answers []*Answer, timeout time.Duration, back
 
 // recoverOne does the work of Recover for one write. limited is ctx with the common deadline of all
 // writes.
-func recoverOne(ctx, limited context.Context, lost *client.LostAnswerError, timeout time.Duration, back ReadBack) (reply client.Result, warning string, err error) {
+func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.LostAnswerError, timeout time.Duration) (reply client.Result, warning string, err error) {
 	if ctx.Err() != nil {
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "the key was not read back"}
 	}
-	found, err := back(limited, lost)
+	found, err := s.ReadBack(limited, lost)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}

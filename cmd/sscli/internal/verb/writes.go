@@ -113,5 +113,5 @@ func (w *Writes) recoverLost(ctx context.Context) {
 		item.wait()
 		answers = append(answers, &item.answer)
 	}
-	Recover(ctx, answers, w.timeout, w.session.ReadBack)
+	Recover(ctx, w.session, answers, w.timeout)
 }

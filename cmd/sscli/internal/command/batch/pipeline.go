@@ -230,7 +230,7 @@ func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 		}
 		answers = append(answers, &l.Answer)
 	}
-	verb.Recover(ctx, answers, p.timeout, p.session.ReadBack)
+	verb.Recover(ctx, p.session, answers, p.timeout)
 }
 
 // await waits for the reply, and reports whether the line is a write whose reply was lost.

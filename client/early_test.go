@@ -108,7 +108,7 @@ func TestFlights(t *testing.T) {
 				line := newLine(t, store.Addr().String(), 20*time.Millisecond)
 				o := test.o
 				o.Address = line.address
-				if _, err := client.Once(t.Context(), o, test.command); (err != nil) != test.refused {
+				if _, err := single(t.Context(), o, test.command); (err != nil) != test.refused {
 					t.Fatal(err)
 				}
 				await(t, store, func(s emulator.State) bool { return s.Connections == 0 })
@@ -139,7 +139,7 @@ func TestAskAgain(t *testing.T) {
 	store.Intercept(once(emulator.Action{Drop: true}))
 	var seen recorder
 	began := time.Now()
-	r, err := client.Once(t.Context(), client.Options{Address: store.Addr().String(), Trace: seen.record}, client.Get("k"))
+	r, err := single(t.Context(), client.Options{Address: store.Addr().String(), Trace: seen.record}, client.Get("k"))
 	if err != nil || string(r.(client.GetResult).Value) != "v" {
 		t.Fatal(r, err)
 	}
@@ -159,7 +159,7 @@ func TestOnceAsksTwiceAtMost(t *testing.T) {
 	store.Intercept(always(emulator.Action{Drop: true}))
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	if _, err := client.Once(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != context.DeadlineExceeded {
+	if _, err := single(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != context.DeadlineExceeded {
 		t.Error(err)
 	}
 	if n := store.State().Requests; n != 2 {
@@ -188,7 +188,7 @@ func TestOnceLostWrite(t *testing.T) {
 			store := emulator.Start(t, emulator.Options{Skew: -time.Second})
 			must(store.Set("k", "before"))(t)
 			o := client.Options{Address: store.Addr().String(), Timeout: 10 * time.Second}
-			before := must(client.Once(t.Context(), o, client.Get("k")))(t)
+			before := must(single(t.Context(), o, client.Get("k")))(t)
 			var sets atomic.Int32
 			store.Intercept(func(r emulator.Request) emulator.Action {
 				if strings.Contains(string(r.Payload), "SET") {
@@ -199,9 +199,9 @@ func TestOnceLostWrite(t *testing.T) {
 			})
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			_, err := client.Once(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
+			_, err := single(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
 			lost := as[*client.LostAnswerError](t, err)
-			r, err := client.ReadBack(t.Context(), o, lost)
+			r, err := readBack(t.Context(), o, lost)
 			if err != nil || r.Outcome != test.want {
 				t.Errorf("outcome %d, %v, want %d", r.Outcome, err, test.want)
 			}
@@ -251,7 +251,7 @@ func TestStepByStep(t *testing.T) {
 	o := client.Options{Address: pedant(t, store.Addr().String(), &connections)}
 	for _, c := range []client.Command{client.Get("k"), client.Set("k", []byte("v"), client.SetOptions{})} {
 		connections.Store(0)
-		if _, err := client.Once(t.Context(), o, c); err != nil || connections.Load() != 2 {
+		if _, err := single(t.Context(), o, c); err != nil || connections.Load() != 2 {
 			t.Errorf("%s: %v, %d connections", c.Verb(), err, connections.Load())
 		}
 	}
@@ -268,7 +268,7 @@ func TestStepByStep(t *testing.T) {
 	}
 	connections.Store(0)
 	o.NoPipelining = true
-	if _, err := client.Once(t.Context(), o, client.Get("k")); err != nil || connections.Load() != 1 {
+	if _, err := single(t.Context(), o, client.Get("k")); err != nil || connections.Load() != 1 {
 		t.Errorf("without pipelining: %v, %d connections", err, connections.Load())
 	}
 }
@@ -305,7 +305,7 @@ func TestOnceErrors(t *testing.T) {
 			for _, o := range []client.Options{{NoPipelining: true}, {}, {}, {}} {
 				o.Address, o.ClientID = store.Addr().String(), "c"
 				await(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the one before is gone
-				_, err := client.Once(t.Context(), o, client.Get(key))
+				_, err := single(t.Context(), o, client.Get(key))
 				text := fmt.Sprint(err)
 				if test.action.Cut {
 					// Who notices it, and how, is left to chance.
@@ -334,7 +334,7 @@ func TestOnceInterrupted(t *testing.T) {
 		cancel(interrupted)
 		return emulator.Action{Drop: true}
 	})
-	if _, err := client.Once(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != interrupted {
+	if _, err := single(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != interrupted {
 		t.Error(err)
 	}
 }
@@ -368,7 +368,7 @@ func TestEarlyAnswer(t *testing.T) {
 			}
 		}
 	})
-	r, err := client.Once(t.Context(), client.Options{Address: address}, client.Get("k"))
+	r, err := single(t.Context(), client.Options{Address: address}, client.Get("k"))
 	if err != nil || string(r.(client.GetResult).Value) != "v" {
 		t.Error(r, err)
 	}
@@ -381,11 +381,11 @@ func TestManyFlights(t *testing.T) {
 	secure, trust, file := certificate(t)
 	fly := func(t *testing.T, o client.Options) {
 		t.Helper()
-		must(client.Once(t.Context(), o, client.Set("k", []byte("v"), client.SetOptions{})))(t)
+		must(single(t.Context(), o, client.Set("k", []byte("v"), client.SetOptions{})))(t)
 		for i := range flights {
 			var seen recorder
 			o.Trace = seen.record
-			r, err := client.Once(t.Context(), o, client.Get("k"))
+			r, err := single(t.Context(), o, client.Get("k"))
 			if err != nil || string(r.(client.GetResult).Value) != "v" {
 				t.Fatalf("flight %d: %+v, %v", i, r, err)
 			}
@@ -417,14 +417,34 @@ func TestManyFlights(t *testing.T) {
 	}
 }
 
-// BenchmarkOnce connects for each GET; allocations are of both ends.
-func BenchmarkOnce(b *testing.B) {
+// BenchmarkSingle connects for each GET; allocations are of both ends.
+func BenchmarkSingle(b *testing.B) {
 	store := emulator.Start(b)
 	o := client.Options{Address: store.Addr().String()}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := client.Once(context.Background(), o, client.Get("key")); err != nil {
+		if _, err := single(context.Background(), o, client.Get("key")); err != nil {
 			b.Fatal(err)
 		}
 	}
+}
+
+// single sends one request over a session of its own.
+func single(ctx context.Context, o client.Options, c client.Command) (client.Result, error) {
+	s, err := client.New(o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return s.Do(ctx, c)
+}
+
+// readBack reads a lost write back over a session of its own.
+func readBack(ctx context.Context, o client.Options, lost *client.LostAnswerError) (client.ReadBackResult, error) {
+	s, err := client.New(o)
+	if err != nil {
+		return client.ReadBackResult{}, err
+	}
+	defer s.Close()
+	return s.ReadBack(ctx, lost)
 }

@@ -9,33 +9,6 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Once connects, sends one request, and disconnects. ctx limits the time for everything except the
-// DISCONNECT, which takes at most a second. Once returns the errors of [Dial] and [Session.Do].
-//
-// Once needs as few round trips as MQTT 5 allows: it sends a GET in one write with CONNECT and
-// SUBSCRIBE. If the broker has several nodes, it may process the GET before all nodes know of the
-// subscription; the answer is then lost. So Once sends the GET again if no answer comes for a
-// while after SUBACK. Any other request is sent only after SUBACK. With a token, SUBSCRIBE and
-// the request are sent only after CONNACK. With Options.NoPipelining, Once waits for each answer
-// before it sends the next packet.
-func Once(ctx context.Context, o Options, c Command) (Result, error) {
-	if err := c.Check(); err != nil {
-		return nil, err
-	}
-	s, err := newSession(o)
-	if err != nil {
-		return nil, err
-	}
-	s.oneShot = true
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
-	defer s.Close()
-	if s.o.NoPipelining || !c.repeatable() {
-		return s.Do(ctx, c)
-	}
-	return s.doEarly(ctx, c)
-}
-
 // repeatable reports whether a request may be sent twice. Only a repeatable request may be sent
 // before SUBACK, because its answer may then be lost.
 func (c Command) repeatable() bool { return c.Verb() == wire.VerbGet && c.effect == effectNone }
@@ -70,7 +43,9 @@ func (e *earlyRequest) setConn(conn *mqtt.Conn) {
 	}
 }
 
-// doEarly connects and sends the request together with SUBSCRIBE.
+// doEarly connects and sends the request in one write with CONNECT and SUBSCRIBE. If the broker has
+// several nodes, it may process the request before all nodes know of the subscription; the answer is then
+// lost. So doEarly sends the request again if no answer comes for a while after SUBACK.
 func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 	early := &earlyRequest{ctx: ctx, command: c}
 	conn, err := s.connect(ctx, early)
@@ -82,15 +57,18 @@ func (s *Session) doEarly(ctx context.Context, c Command) (Result, error) {
 		return nil, context.Cause(ctx) // the caller canceled the request; that no connection was made is a consequence
 	case err != nil:
 		return nil, r.connectError(err)
-	case r == nil: // the broker does not accept packets before its CONNACK
-		return s.Do(ctx, c)
+	case r == nil: // another goroutine has connected, or the broker does not accept packets before its CONNACK
+		if r, err = s.send(ctx, c); err != nil {
+			return nil, err
+		}
+		return r.waitOrAbandon(ctx)
 	}
 	r.repeatWithoutAnswer(ctx, conn)
-	return r.wait(ctx)
+	return r.waitOrAbandon(ctx)
 }
 
-// connectError returns the error that Once would return if it waited for each answer before it sent the
-// next packet. err says why there is no connection.
+// connectError returns the error that doEarly would return if it waited for each answer before it sent
+// the next packet. err says why there is no connection.
 func (r *request) connectError(err error) error {
 	r.s.finish(r.id, err)
 	<-r.done
