@@ -79,7 +79,7 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	switch {
 	case req.Run != nil:
 		return req.Run(ctx, a, s) // with a timeout for each exchange
-	case len(req.Commands) > 1:
+	case len(req.Commands) != 1:
 		return doMany(ctx, limited, a, s, req, timeout)
 	}
 	var answer Answer
