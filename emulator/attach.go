@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,7 +258,6 @@ func (a *Attached) receive(m mqtt.Message) {
 		return
 	}
 	a.journal.admit()
-	a.expire()
 	if len(a.queue) > maxWaiting || a.queued > maxWaitingBytes {
 		status := []store.Property{{Name: wire.PropStatus, Value: []byte(wire.StatusOK)}}
 		a.enqueue(a.message(m.ResponseTopic, m.Correlation, wire.AppendError(nil, wire.TextQuota), status))
@@ -268,17 +266,6 @@ func (a *Attached) receive(m mqtt.Message) {
 	response := a.engine.Do(r, nil)
 	a.notify()
 	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
-}
-
-// expire removes the keys that have expired. It requires a.mu. If many keys have expired, it unlocks a.mu
-// between steps.
-func (a *Attached) expire() {
-	for a.engine.ExpireSome() {
-		a.notify()
-		a.mu.Unlock()
-		runtime.Gosched()
-		a.mu.Lock()
-	}
 }
 
 // notify queues the store's pending notifications. It requires a.mu.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"net"
-	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -280,21 +279,14 @@ func (p *redisPort) Unwatch([]byte)                      {}
 // serverLock is the lock that Redis commands acquire on a [Server].
 type serverLock struct{ s *Server }
 
-// Lock locks the broker, removes expired keys, and stops the store's clock until Unlock. If many keys
-// have expired, Lock unlocks the broker between steps. The commands between Lock and Unlock are one atomic
-// step, so all have the same time. Reading the clock for each command would cost as much as finding the
+// Lock locks the broker, removes a few expired keys, and stops the store's clock until Unlock. The commands
+// between Lock and Unlock are one atomic step, so all have the same time. Reading the clock for each command would cost as much as finding the
 // command's key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.awaitNotify()
 	l.s.stopped = l.s.now()
-	for l.s.store.ExpireSome() {
-		l.Unlock()
-		runtime.Gosched()
-		l.s.broker.Lock()
-		l.s.awaitNotify()
-		l.s.stopped = l.s.now()
-	}
+	l.s.store.ExpireSome()
 }
 
 func (l serverLock) Unlock() {
@@ -314,7 +306,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
+	o := redis.Options{Hold: s.broker.Hold, Line: s.broker.Line(), Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName
@@ -368,10 +360,10 @@ func (s *Server) RedisURL() string { return localURL("redis", s.redisAt, s.opts.
 // attachedLock is the lock that Redis commands acquire on an [Attached] store.
 type attachedLock struct{ a *Attached }
 
-// Lock locks the store and removes expired keys.
+// Lock locks the store and removes a few expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
-	l.a.expire()
+	l.a.engine.ExpireSome()
 }
 
 func (l attachedLock) Unlock() {

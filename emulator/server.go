@@ -9,7 +9,6 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -371,19 +370,6 @@ func (s *Server) after(d time.Duration, do func()) {
 	})
 }
 
-// expire removes the keys that have expired. If many keys have expired, it unlocks the broker between
-// steps.
-func (s *Server) expire() {
-	s.awaitNotify()
-	for !s.expiresAt.IsZero() && !s.now().Before(s.expiresAt) && s.store.ExpireSome() {
-		s.notify()
-		s.broker.Unlock()
-		runtime.Gosched()
-		s.broker.Lock()
-		s.awaitNotify()
-	}
-}
-
 // arm sets the timer for the next key that expires.
 func (s *Server) arm() {
 	due, ok := s.store.NextExpiry()
@@ -398,7 +384,7 @@ func (s *Server) arm() {
 			s.expiresAt = time.Time{}
 			s.store.ExpireSome()
 			s.notify()
-			s.arm() // the timer fires immediately if more keys have expired
+			s.arm() // the timer fires again immediately if more keys have expired; other clients get their turn between
 		})
 	}
 }

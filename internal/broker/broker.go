@@ -96,7 +96,11 @@ type Broker struct {
 
 	longDelivery sync.Mutex // held while many retained messages are sent; locked before mu
 
+	line    sync.Mutex   // see Line; locked before mu
+	waiting atomic.Int32 // goroutines that wait in Lock
+
 	mu         sync.Mutex
+	inLine     bool                  // the goroutine that has locked mu has locked line too
 	clients    map[*Client]struct{}  // all connections
 	sessions   map[string]*session   // by client id
 	away       map[string]*list.List // sessions whose clients are away, by user; in the order in which they left
@@ -148,7 +152,13 @@ func New(opts Options) *Broker {
 const minPendingBytes = 4 * maxBeforeLogin
 
 // Lock locks the broker, for methods that require the lock. [Broker.Unlock] unlocks it.
-func (b *Broker) Lock() { b.mu.Lock() }
+func (b *Broker) Lock() {
+	if !b.mu.TryLock() {
+		b.waiting.Add(1)
+		b.mu.Lock()
+		b.waiting.Add(-1)
+	}
+}
 
 // Stats returns the broker's figures. It requires the lock.
 func (b *Broker) Stats() Stats {

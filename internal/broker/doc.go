@@ -15,7 +15,8 @@
 // A Broker is a [sync.Locker]. It handles and queues every packet while it is locked, so that all
 // clients see changes in one order. A connection's goroutine holds the lock while it handles the
 // complete packets of one read: usually at most 128 KiB, more only if a packet is large. After 2 ms
-// of work, it unlocks the broker briefly between two packets. Unlock sends the queued packets,
+// of work, or sooner if many wait, it unlocks the broker between two packets. A goroutine with much work
+// also stands in a line ([Broker.Line]), so that many of them do not hold up a client that wants little. Unlock sends the queued packets,
 // usually with one write for each client. Callbacks run with the lock held unless their comment
 // says otherwise. A callback may call methods that require the lock, and must not block.
 //

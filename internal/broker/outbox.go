@@ -150,9 +150,12 @@ func (b *Broker) unlock(limit int) {
 	b.dirty = b.dirty[:0]
 	b.readTime = time.Time{}
 	b.arm()
-	changed, toClose := b.changed, b.toClose
-	b.changed, b.toClose = false, nil
+	changed, toClose, inLine := b.changed, b.toClose, b.inLine
+	b.changed, b.toClose, b.inLine = false, nil, false
 	b.mu.Unlock()
+	if inLine {
+		b.line.Unlock()
+	}
 	if changed && b.opts.Changed != nil {
 		b.opts.Changed()
 	}

@@ -196,6 +196,13 @@ func (c *Client) accept(p *Publish) byte {
 		return code
 	}
 	r := b.route(p.Topic)
+	if r.isLong() && !b.inLine {
+		b.yield()
+		if c.session == nil {
+			return Later
+		}
+		r = b.route(p.Topic)
+	}
 	if !c.may(r.topic, true) {
 		b.log.Info("not authorized to publish", "client", c.ID, "topic", r.topic)
 		return NotAuthorized

@@ -190,7 +190,7 @@ func (c *Client) readTimedOut() bool {
 // false if the connection is ending.
 func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
 	b := c.b
-	b.Lock()
+	b.lockFor(n)
 	yielded := false
 	defer func() {
 		answered = c.dirty || c.busy || yielded
@@ -209,7 +209,7 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 		if handled == len(p) {
 			return handled, false, true
 		}
-		if worked && b.yieldAfter(&locked) {
+		if worked && b.YieldAfter(&locked) {
 			yielded, worked = true, false
 			continue // c may be closing
 		}

@@ -21,7 +21,7 @@ func (b *Broker) retainedFor(filter string, last uint64, step func()) []retained
 			found = append(found, retainedMatch{n, m.sequence})
 		}
 	}, step)
-	if len(found) > maxStepTargets {
+	if len(found) > longRetained {
 		b.Unlock()
 		defer b.Lock()
 	}

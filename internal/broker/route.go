@@ -162,10 +162,11 @@ func (d Delivered) code() byte {
 	}
 }
 
-// Delivery in steps unlocks the broker after this many clients or bytes.
+// Work in steps may unlock the broker after this many clients, messages or subscriptions, or this many
+// bytes. One step takes some 20 µs.
 const (
-	maxStepTargets = 512
-	maxStepBytes   = 1 << 20
+	maxStepTargets = 16
+	maxStepBytes   = 64 << 10
 )
 
 // fanOut sends a message to all subscribers of its topic. origin is the session of
@@ -177,10 +178,11 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 	}
 	targets, groups := r.targets, r.groups // route may change r during the delivery
 	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
+	var locked time.Time
 	for i := range targets {
 		t := &targets[i]
 		if steps && i > 0 && i%step == 0 {
-			b.yield()
+			b.YieldAfter(&locked)
 		}
 		if steps && i >= step && b.sessions[t.session.id] != t.session {
 			continue // the session was removed while the broker was unlocked
@@ -189,16 +191,15 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]
 		}))
 	}
-	var locked time.Time
 	for _, g := range groups {
 		if steps {
-			b.yieldAfter(&locked)
+			b.YieldAfter(&locked)
 			sum.count(b.deliverShared(g, m, &locked))
 			continue
 		}
 		sum.count(b.deliverShared(g, m, nil))
 	}
-	if steps && len(targets) > maxDirectWrites {
+	if steps && len(targets) > maxStepTargets {
 		b.yield()
 	}
 	return sum
@@ -206,7 +207,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 
 // deliverShared sends a message to one member of a shared subscription. It prefers members that can
 // receive the message immediately, then other connected members, then members that are away.
-// Members take turns. If locked is not nil, deliverShared may unlock the broker, see yieldAfter.
+// Members take turns. If locked is not nil, deliverShared may unlock the broker, see YieldAfter.
 func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome {
 	last := notKept
 	for _, eligible := range []func(*subscription) bool{
@@ -219,7 +220,7 @@ func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome 
 	} {
 		for i := range len(g.members) {
 			if locked != nil && i%maxStepTargets == maxStepTargets-1 {
-				b.yieldAfter(locked)
+				b.YieldAfter(locked)
 			}
 			if len(g.members) == 0 {
 				return last

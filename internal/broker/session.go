@@ -87,6 +87,10 @@ func (c *Client) leaveSession() {
 	if b.opts.Disconnected != nil {
 		b.opts.Disconnected(c)
 	}
+	if s.expiry == 0 {
+		b.removeSession(s)
+		return
+	}
 	s.prune(func(d *delivery) bool { return !d.transient })
 	for place := s.inflight.lo; place < s.inflight.hi; place++ {
 		if place < s.inflight.lo {
@@ -95,10 +99,6 @@ func (c *Client) leaveSession() {
 		if d := s.inflight.at(place); d.state == sent && d.transient {
 			s.finish(place)
 		}
-	}
-	if s.expiry == 0 {
-		b.removeSession(s)
-		return
 	}
 	after := func(seconds uint32, do func()) *Timer {
 		return b.At(b.Now().Add(time.Duration(seconds)*time.Second), do)
@@ -154,11 +154,9 @@ func (b *Broker) removeSession(s *session) {
 
 // unsubscribe removes the subscriptions of a removed session in steps.
 func (s *session) unsubscribe() {
-	n := 0
+	var locked time.Time
 	for _, sub := range slices.Collect(maps.Values(s.subs.M)) {
-		if n++; n%maxStepTargets == 0 {
-			s.b.yield()
-		}
+		s.b.YieldAfter(&locked)
 		s.b.removeSubscription(sub)
 	}
 }
@@ -169,16 +167,17 @@ func (s *session) unsubscribe() {
 func (s *session) redistribute() {
 	w, locked := &s.inflight, time.Now()
 	for place := w.lo; place < w.hi; place++ {
-		s.b.yieldAfter(&locked)
+		s.b.YieldAfter(&locked)
 		if d := w.at(place); d.state == sent && d.group != nil && d.qos == 1 && d.msg != nil {
 			s.b.deliverShared(d.group, d.msg, &locked)
 		}
 	}
 	for w.lo < w.hi {
+		s.b.YieldAfter(&locked)
 		s.finish(w.lo)
 	}
 	for s.pending.len() > 0 {
-		s.b.yieldAfter(&locked)
+		s.b.YieldAfter(&locked)
 		if d := s.dequeue(); d.group != nil {
 			s.b.deliverShared(d.group, d.msg, &locked)
 		}
@@ -270,7 +269,7 @@ func (s *session) send(d *delivery) outcome {
 // pending.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Time{}
-	for c := s.client; c != nil && c.session == s; s.b.yieldAfter(&locked) { // c may leave the session
+	for c := s.client; c != nil && c.session == s; s.b.YieldAfter(&locked) { // c may leave the session
 		switch {
 		case w.again < w.hi:
 			place := w.again

@@ -84,7 +84,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 	var retained []*subscription // subscriptions that get retained messages
 	locked := time.Now()
 	for i := range p.filters {
-		c.b.yieldAfter(&locked)
+		c.b.YieldAfter(&locked)
 		if c.session == nil {
 			return nil
 		}
@@ -107,6 +107,9 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 	return nil
 }
 
+// longRetained is the number of topics above which only one client at a time gets its retained messages.
+const longRetained = 512
+
 // deliverRetained sends the retained messages that a subscription matches, in the order in which
 // they were published. It may unlock the broker. last is the sequence number of the newest message
 // that was retained when the subscription was made; the client gets newer messages as they are
@@ -117,20 +120,20 @@ func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Ti
 	steps := 0
 	found := b.retainedFor(filter, last, func() {
 		steps++
-		if steps == maxStepTargets {
+		if steps == longRetained {
 			// Only one delivery of this size runs at a time, to limit memory and CPU time.
 			b.Unlock()
 			b.longDelivery.Lock()
 			b.Lock()
 			*locked = time.Now()
 		}
-		b.yieldAfter(locked)
+		b.YieldAfter(locked)
 	})
-	if steps >= maxStepTargets {
+	if steps >= longRetained {
 		defer b.longDelivery.Unlock()
 	}
 	for _, match := range found {
-		b.yieldAfter(locked)
+		b.YieldAfter(locked)
 		s, m := c.session, match.retained
 		switch {
 		case s == nil:
@@ -216,7 +219,7 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 	var codes []byte
 	locked := time.Now()
 	for _, r := range p.filters {
-		c.b.yieldAfter(&locked)
+		c.b.YieldAfter(&locked)
 		if c.session == nil {
 			return nil
 		}

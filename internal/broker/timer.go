@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -85,8 +86,19 @@ func (b *Broker) runNext() bool {
 	return true
 }
 
-// maxHold is how long work in many steps keeps the broker locked before yieldAfter unlocks it.
-const maxHold = 2 * time.Millisecond
+// Work in many steps keeps the broker locked for maxHold at most. If many goroutines wait for the lock, which
+// is given out in their order, it keeps the broker locked for a part of maxRound only: nobody should
+// wait much longer than maxRound, however many others do the same.
+const (
+	maxHold  = 2 * time.Millisecond
+	minHold  = 10 * time.Microsecond
+	maxRound = 30 * time.Millisecond
+)
+
+// Hold returns how long work in many steps may keep the broker locked at present.
+func (b *Broker) Hold() time.Duration {
+	return max(minHold, min(maxHold, maxRound/time.Duration(1+b.waiting.Load())))
+}
 
 // arm sets b.timers.wakeup to the next timer. Waking up too early does no harm.
 func (b *Broker) arm() {
@@ -107,7 +119,7 @@ func (b *Broker) runTimers() {
 			b.Lock()
 			b.timers.armed = time.Time{}
 			for locked := time.Now(); b.runNext(); {
-				b.yieldAfter(&locked)
+				b.YieldAfter(&locked)
 			}
 			b.Unlock()
 		}
@@ -144,28 +156,54 @@ func (b *Broker) later(job func()) {
 	})
 }
 
-// yield unlocks the broker, lets the goroutines that wait for it run, and locks it again. Without
+// muchWork is the number of bytes of a client from which on they count as much work.
+const muchWork = 2 << 10
+
+// Line returns a lock that a goroutine with much work must hold, in addition to the broker's. So only one
+// of many such goroutines competes with clients that want little. A goroutine that does not know how much
+// work it has may begin without Line, for the time Hold. The caller must lock Line before the broker.
+func (b *Broker) Line() sync.Locker { return &b.line }
+
+// lockFor locks the broker for the packets in a number of bytes.
+func (b *Broker) lockFor(bytes int) {
+	if bytes < muchWork {
+		b.Lock()
+		return
+	}
+	b.line.Lock()
+	b.Lock()
+	b.inLine = true
+}
+
+// yield unlocks the broker, lets the goroutines that wait for it run, and locks it again when it is the
+// caller's turn in the line of those with much work. Without
 // Gosched, such a goroutine would become runnable, but on a busy machine it would run only after
 // Go's scheduler has preempted the caller, 10 to 20 ms later, and find the broker locked again.
 //
-// yield writes the queued packets to all plain TCP clients on the calling goroutine, instead of
-// waking a goroutine for each client.
+// If it was the caller's turn, yield writes the queued packets to all plain TCP clients on the calling
+// goroutine, instead of waking a goroutine for each client.
 func (b *Broker) yield() {
-	b.unlock(math.MaxInt)
+	limit := 0
+	if b.inLine {
+		limit = math.MaxInt
+	}
+	b.unlock(limit)
 	runtime.Gosched()
+	b.line.Lock()
 	b.Lock()
+	b.inLine = true
 }
 
-// yieldAfter calls yield if the broker has been locked for longer than maxHold, and reports whether
-// it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
-// yieldAfter only sets it to the current time, so a caller with short work need not read the clock
+// YieldAfter calls yield if the broker has been locked for longer than Hold, and reports whether
+// it did. locked is when the broker was locked last; YieldAfter updates it. If locked is zero,
+// YieldAfter only sets it to the current time, so a caller with short work need not read the clock
 // first.
-func (b *Broker) yieldAfter(locked *time.Time) bool {
+func (b *Broker) YieldAfter(locked *time.Time) bool {
 	switch {
 	case locked.IsZero():
 		*locked = time.Now()
 		return false
-	case time.Since(*locked) <= maxHold:
+	case time.Since(*locked) <= b.Hold():
 		return false
 	}
 	b.yield()

@@ -34,7 +34,7 @@ type Backend interface {
 // several commands of a pipeline, which are then one atomic step. A command with many keys
 // may take several steps. The server calls Watch and Unwatch with or without the lock. Unless a
 // method's comment says otherwise, the server calls all other methods while the Local is locked, and
-// their results are valid until Do changes a key. Lock removes expired keys.
+// their results are valid until Do changes a key. Expired keys are missing.
 //
 // A Local calls [Server.Changed] for each change while it is locked. It reports a change by Do as [Own].
 type Local interface {

@@ -53,6 +53,8 @@ type conn struct {
 	turn     <-chan struct{} // see awaitTurn
 
 	locked      bool      // this connection has locked the Local
+	busy        bool      // this connection has more to do than one turn allows, and must stand in line
+	inLine      bool      // this connection has locked Options.Line
 	lockedSince time.Time // when this connection locked the Local
 	holding     int       // number of commands that ran since lockedSince
 
@@ -86,11 +88,14 @@ type conn struct {
 }
 
 // While it runs a pipeline, a connection unlocks the Local after about maxHolding commands or the time
-// maxHold, whichever comes first, so that other clients get a turn.
+// Options.Hold, whichever comes first, so that other clients get a turn.
 const (
 	maxHolding = 256
 	maxHold    = 2 * time.Millisecond
 )
+
+// muchWork is the number of bytes of requests from which on a connection stands in line.
+const muchWork = 2 << 10
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow()}
@@ -122,6 +127,7 @@ func (c *conn) serve() error {
 			return err
 		}
 		c.active.Store(int64(time.Since(c.s.started)))
+		c.busy = c.in.end-c.in.begin >= muchWork
 		err := c.runAll()
 		c.unlock()
 		if c.last || err != nil {
@@ -148,7 +154,7 @@ func (c *conn) runAll() error {
 				continue
 			}
 			c.run(args)
-			if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > maxHold {
+			if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > c.s.opts.Hold() {
 				c.yield()
 				if c.out.length() >= fullOutput && !c.flush() {
 					return nil
@@ -214,6 +220,10 @@ func (c *conn) inputSizes() (request, all, free int) {
 // lock locks the Local, if there is one, until unlock is called.
 func (c *conn) lock() {
 	if !c.locked && c.s.local != nil {
+		if c.busy && c.s.opts.Line != nil {
+			c.s.opts.Line.Lock()
+			c.inLine = true
+		}
 		c.s.local.Lock()
 		c.locked, c.lockedSince, c.s.active = true, time.Now(), c
 	}
@@ -227,6 +237,10 @@ func (c *conn) unlock() {
 		c.s.active = nil
 		c.locked, c.holding = false, 0
 		c.s.local.Unlock()
+		if c.inLine {
+			c.inLine = false
+			c.s.opts.Line.Unlock()
+		}
 	}
 }
 
@@ -234,6 +248,7 @@ func (c *conn) unlock() {
 // the Local would become runnable, but on a busy machine it would run only after Go's scheduler has
 // preempted this goroutine, 10 to 20 ms later.
 func (c *conn) yield() {
+	c.busy = true
 	c.unlock()
 	runtime.Gosched()
 }

@@ -318,9 +318,9 @@ func isFlushMode(args [][]byte) bool {
 }
 
 // letOthersIn unlocks the Local for a moment if this connection has kept it locked for longer than
-// maxHold. A transaction keeps it locked.
+// Options.Hold. A transaction keeps it locked.
 func (c *conn) letOthersIn() {
-	if c.locked && !c.executing && time.Since(c.lockedSince) > maxHold {
+	if c.locked && !c.executing && time.Since(c.lockedSince) > c.s.opts.Hold() {
 		c.yield()
 		c.lock()
 	}

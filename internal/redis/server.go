@@ -21,6 +21,13 @@ type Options struct {
 	Name    string           // name of the backend in INFO: emulator or gateway
 	Now     func() time.Time // the store's clock; nil: time.Now
 
+	// Hold returns how long commands may keep the Local locked at present, so that every client gets a turn
+	// soon, however many want one. Nil: 2 ms.
+	Hold func() time.Duration
+	// Line, unless nil, is locked before the Local by a connection with many requests, and by one that has
+	// kept the Local locked for as long as Hold allows and has more to do.
+	Line sync.Locker
+
 	// Patterns means that a remote Backend always reports the changes of a fixed list of keys. One
 	// subscription may then be for the events of all these keys, for example with a pattern. Otherwise
 	// a client of a remote store must subscribe to the events of each key by name.
@@ -111,6 +118,9 @@ func New(opts Options) (*Server, error) {
 	flags, _ := parseClasses(opts.Notify)
 	if opts.Now == nil {
 		opts.Now = time.Now
+	}
+	if opts.Hold == nil {
+		opts.Hold = func() time.Duration { return maxHold }
 	}
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)

@@ -51,7 +51,7 @@ type Write struct {
 // "", or the text of the refusal if the key is empty, too long or fenced, if the client is not
 // authorized, or if a quota would be exceeded. Deleting a missing key succeeds and changes nothing.
 func (s *Store) Apply(w Write) (refusal string) {
-	s.Expire()
+	s.ExpireSome()
 	switch {
 	case len(w.Key) == 0:
 		return wire.TextEmptyKey
@@ -62,7 +62,7 @@ func (s *Store) Apply(w Write) (refusal string) {
 	case !s.Allowed(w.ClientID, w.Username, w.Key, true):
 		return wire.TextNotAuthorized
 	}
-	r := s.index.find(w.Key)
+	r := s.find(w.Key)
 	if text := s.checkFence(hlc{}, r); text != "" {
 		return text
 	}
@@ -90,8 +90,18 @@ const recordOverhead = 128
 
 // full reports whether there is no room for a key and value of size bytes in total. r is the key's
 // present record, or 0 for a new key. A write that does not grow an existing record never exceeds
-// the quota of bytes.
+// the quota of bytes. full removes expired keys if that makes room.
 func (s *Store) full(r ref, size int) bool {
+	for s.exceeds(r, size) {
+		before := s.index.len()
+		if s.ExpireSome(); s.index.len() == before {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Store) exceeds(r ref, size int) bool {
 	x := s.index
 	if r == 0 && s.CheckQuota(1) != "" || x.arena.exhausted() {
 		return true

@@ -21,7 +21,7 @@ func (s *Store) checkDelete(c *call, words int) (r ref, refusal string) {
 	if text := s.check(c, true, false); text != "" {
 		return 0, text
 	}
-	r = s.index.find(c.key)
+	r = s.find(c.key)
 	return r, s.checkFence(c.fence, r)
 }
 

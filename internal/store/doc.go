@@ -15,7 +15,8 @@
 // [Options.Changed] is called for each change as it happens, with the cause of the change.
 // [Store.Apply] changes a key without a request; [Store.Lookup] and [Store.From] read keys.
 //
-// Do, Apply and [Store.Expire] first remove expired keys and queue their notifications.
+// Do and Apply first remove a few of the expired keys and queue their notifications; [Store.Expire] removes
+// all. A key that has expired is missing for every method, whether it was removed or not.
 // [Store.NextExpiry] returns the time of the next expiry.
 //
 // The store owns the slices and entries that it returns or passes to functions: they are valid

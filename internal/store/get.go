@@ -7,7 +7,7 @@ func (s *Store) get(c *call) Response {
 	if text := s.check(c, false, false); text != "" {
 		return s.refuse(c, text)
 	}
-	r := s.index.find(c.key)
+	r := s.find(c.key)
 	if r == 0 {
 		return s.null(c)
 	}

@@ -92,7 +92,7 @@ func (s *Store) unwatch(w *watcher, key string) {
 }
 
 // maxUnwatched is the maximum number of registrations that one step of Disconnect removes.
-const maxUnwatched = 1000
+const maxUnwatched = 32
 
 // Disconnect ends a client's registrations (protocol.md 2.5). Each call to release then releases the
 // memory of some of them. The caller must call release until it returns false, unless release is nil.

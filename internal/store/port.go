@@ -24,7 +24,10 @@ func (s *Store) CheckQuota(n int) (refusal string) {
 
 // Fenced returns the text with which the store refuses a write to the key without a fencing token, or ""
 // if the key is not fenced.
-func (s *Store) Fenced(key []byte) (refusal string) { return s.checkFence(hlc{}, s.index.find(key)) }
+func (s *Store) Fenced(key []byte) (refusal string) {
+	s.readClock()
+	return s.checkFence(hlc{}, s.find(key))
+}
 
 // Restricted reports whether Options.Authorize is set, so that Allowed may return false.
 func (s *Store) Restricted() bool { return s.opts.Authorize != nil }

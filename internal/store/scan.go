@@ -111,7 +111,7 @@ func (s *Store) matches(c *call, pattern *glob.Pattern, at position) (found []En
 			return false
 		}
 		hidden := !s.Allowed(c.ClientID, c.Username, key, false)
-		match := !hidden && s.chainOf(key) == at.chain && pattern.Match(key)
+		match := !hidden && !e.due(s.micros) && s.chainOf(key) == at.chain && pattern.Match(key)
 		if more = match && len(found) == s.opts.ScanPage; more {
 			return false
 		}

@@ -68,7 +68,7 @@ func (s *Store) set(c *call) Response {
 	if len(c.words[2]) > maxValue {
 		return s.refuse(c, textLongValue)
 	}
-	r := s.index.find(c.key)
+	r := s.find(c.key)
 	w := Write{ClientID: c.ClientID, Cause: CauseSet, Key: c.key, Value: c.words[2], Persist: c.Persist}
 	if opts.px > 0 {
 		w.Cause, w.Expires = CauseSetPX, s.now.Add(opts.px)

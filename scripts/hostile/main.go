@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -140,7 +141,9 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, sho
 	var gone error
 	r.answer, gone = slowest(attacked)
 	r.idle, _ = slowest(control)
-	if err != nil {
+	if leak, ok := errors.AsType[breach](err); ok {
+		r.broken = append(r.broken, string(leak))
+	} else if err != nil {
 		return r, err
 	}
 	if gone != nil {
@@ -166,5 +169,5 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, sho
 }
 
 func attacks() []attack {
-	return slices.Concat(stalls(), holds(), fills(), floods())
+	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks())
 }

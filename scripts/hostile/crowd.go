@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
+)
+
+// crowd is the number of connections of an attacker that act at the same moment.
+const crowd = 2000
+
+// crowds returns the attacks in which many connections do a little at the same moment.
+func crowds() []attack {
+	// heirs subscribes clients that do not read to a topic.
+	heirs := func(ctx context.Context, t *target, topic string) error {
+		_, err := inParallel(ctx, t.scale(500), func(i int) error {
+			c, err := connectTo(t, connectOptions{id: fmt.Sprint("heir", i)})
+			if err != nil {
+				return err
+			}
+			return c.subscribe(topic)
+		})
+		return err
+	}
+	// atOnce connects the crowd, and then calls f for each client.
+	atOnce := func(ctx context.Context, t *target, o connectOptions, f func(*client) error) (string, error) {
+		clients := make([]*client, t.scale(crowd))
+		if n, err := inParallel(ctx, len(clients), func(i int) (err error) {
+			own := o
+			own.id = fmt.Sprint("crowd", i)
+			clients[i], err = connectToStore(t, own)
+			return err
+		}); err != nil {
+			return fmt.Sprintf("%d clients, then %s", n, plain(err)), nil
+		}
+		for _, c := range clients {
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+		}
+		for _, c := range clients {
+			if err := f(c); err != nil {
+				return answered("", err)
+			}
+		}
+		return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 6*time.Second)
+	}
+	return []attack{
+		{name: "2,000 clients with a will of 1 KB to 500 that do not read, closed at once", run: func(ctx context.Context, t *target) (string, error) {
+			if err := heirs(ctx, t, "will"); err != nil {
+				return "", err
+			}
+			return atOnce(ctx, t, connectOptions{will: make([]byte, 1000)}, func(c *client) error { return c.Close() })
+		}},
+		{name: "2,000 clients that publish 200 messages to ten at once", run: func(ctx context.Context, t *target) (string, error) {
+			if _, err := inParallel(ctx, 10, func(i int) error {
+				c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
+				if err == nil {
+					err = c.subscribe("news")
+				}
+				go func() { _, _ = io.Copy(io.Discard, c) }()
+				return err
+			}); err != nil {
+				return "", err
+			}
+			burst := bytes.Repeat(publishPacket("news", 0, make([]byte, 100)), 200)
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error { _, err := c.Write(burst); return err })
+		}},
+		{name: "2,000 clients that publish to 500 that do not read, at once", run: func(ctx context.Context, t *target) (string, error) {
+			if err := heirs(ctx, t, "news"); err != nil {
+				return "", err
+			}
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error { _, err := c.Write(publishPacket("news", 0, make([]byte, 1000))); return err })
+		}},
+		{name: "2,000 clients that subscribe to 2,000 retained messages at once", run: func(ctx context.Context, t *target) (string, error) {
+			c, err := connectTo(t, connectOptions{id: "publisher"})
+			if err != nil {
+				return "", err
+			}
+			var all []byte
+			for i := range t.scale(2000) {
+				all = append(all, encoded(&packets.Publish{Topic: fmt.Sprint("old/", i), Retain: true, Payload: make([]byte, 100), Properties: &packets.Properties{}})...)
+			}
+			if _, err := c.Write(all); err != nil {
+				return "", err
+			}
+			if err := c.ping(); err != nil {
+				return "", err
+			}
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error {
+				_, err := c.Write(subscribePacket(&packets.Properties{}, "old/#"))
+				return err
+			})
+		}},
+		{name: "2,000 clients that send 50 SETs at once", run: func(ctx context.Context, t *target) (string, error) {
+			t.stored.Add(crowd * 1000)
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error {
+				_, err := c.Write(bytes.Repeat(c.requestPacket([]byte("SET"), []byte(c.id), make([]byte, 100)), 50))
+				return err
+			})
+		}},
+		{name: "2,000 Redis clients that send 500 SETs at once", run: func(ctx context.Context, t *target) (string, error) {
+			t.stored.Add(crowd * 1000)
+			clients := make([]*redisClient, t.scale(crowd))
+			if _, err := inParallel(ctx, len(clients), func(i int) (err error) {
+				clients[i], err = connectToRedis(t)
+				return err
+			}); err != nil {
+				return answered("", err)
+			}
+			burst := []byte(strings.Repeat("SET k v\r\n", 500))
+			for _, c := range clients {
+				go func() { _, _ = io.Copy(io.Discard, c) }()
+				if _, err := c.Write(burst); err != nil {
+					return answered("", err)
+				}
+			}
+			return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 5*time.Second)
+		}},
+		{name: "4,000 messages of one byte to 10,000 filters with identifiers, not acknowledged", memory: true, run: func(ctx context.Context, t *target) (string, error) {
+			c, err := connectTo(t, connectOptions{id: "overlap"})
+			if err != nil {
+				return "", err
+			}
+			const levels = 14 // so that 2^14 filters match one topic
+			topic := strings.Repeat("l/", levels)
+			for i := range t.scale(10_000) {
+				filter := []byte(topic)
+				for bit := range levels {
+					if i>>bit&1 == 1 {
+						filter[2*bit] = '+'
+					}
+				}
+				id := 200_000_000 + i
+				if _, err := c.Write(subscribePacket(&packets.Properties{SubscriptionIdentifier: &id}, string(filter)+"#")); err != nil {
+					return answered("", err)
+				}
+				if err := c.await(packets.SUBACK); err != nil {
+					return answered("", err)
+				}
+			}
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			publisher, err := connectTo(t, connectOptions{id: "publisher"})
+			if err != nil {
+				return "", err
+			}
+			for i := range t.scale(4000) {
+				if _, err := publisher.Write(publishPacket(fmt.Sprint(topic, i), 1, []byte("x"))); err != nil {
+					return answered("", err)
+				}
+				if err := publisher.await(packets.PUBACK); err != nil {
+					return fmt.Sprintf("%d messages, then %s", i, plain(err)), nil
+				}
+			}
+			return "all messages", nil
+		}},
+	}
+}
