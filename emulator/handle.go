@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"bytes"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -308,10 +309,20 @@ const (
 
 // pauseNotify lets other clients use the broker, if it is their turn, while notify sends many notifications.
 // The store must not change during the pause, so that notifications are sent in the order of the changes:
-// see awaitNotify.
+// see awaitNotify. notify does not stand in the broker's line, because those in the line may wait for it.
 func (s *Server) pauseNotify(locked *time.Time) {
+	switch {
+	case locked.IsZero():
+		*locked = time.Now()
+		return
+	case time.Since(*locked) <= s.broker.Hold():
+		return
+	}
 	s.notifying = true
-	s.broker.YieldAfter(locked)
+	s.broker.Unlock()
+	runtime.Gosched()
+	s.broker.Lock()
+	*locked = time.Now()
 }
 
 // awaitNotify waits until notify has sent its notifications. Code that changes the store must call

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/eclipse/paho.golang/packets"
 
+	"github.com/sscli/sscli/internal/testkit/redistest"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -87,4 +89,56 @@ func TestLargeNotifications(t *testing.T) {
 			t.Fatalf("two watchers heard\n%q\n%q", heard[0], heard[i])
 		}
 	}
+}
+
+// TestNotifyBesidePipelines: a Redis client with a long pipeline waits for the notifications of a change
+// while they are sent in steps, and does not keep them from being sent.
+func TestNotifyBesidePipelines(t *testing.T) {
+	t.Parallel()
+	const watchers, writes, pipeline = 100, 10, 30
+	s := Start(t, Options{Redis: "127.0.0.1:0"})
+	for i := range watchers {
+		id := fmt.Sprint("w", i)
+		conn, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		connect := packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: id, CleanStart: true, Properties: &packets.Properties{}}
+		if _, err := connect.WriteTo(conn); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := packets.ReadPacket(conn); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		s.Do(NewRequest(id, wire.AppendRequest(nil, wire.VerbKeyNotify, "k")))
+	}
+	var all sync.WaitGroup
+	for range 3 {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		all.Go(func() {
+			for range writes {
+				if _, err := io.WriteString(c.Conn, strings.Repeat("SET k "+strings.Repeat("v", 100)+"\r\n", pipeline)); err != nil {
+					t.Error(err)
+				}
+				for range pipeline {
+					if reply, err := c.Frame(); err != nil || string(reply) != "+OK\r\n" {
+						t.Errorf("%q, %v", reply, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	for range 2 {
+		all.Go(func() {
+			for range writes {
+				if _, err := s.Set("k", "v"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -209,7 +209,7 @@ func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool)
 		if handled == len(p) {
 			return handled, false, true
 		}
-		if worked && b.YieldAfter(&locked) {
+		if worked && b.yieldAfter(&locked) {
 			yielded, worked = true, false
 			continue // c may be closing
 		}

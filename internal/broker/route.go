@@ -182,7 +182,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 	for i := range targets {
 		t := &targets[i]
 		if steps && i > 0 && i%step == 0 {
-			b.YieldAfter(&locked)
+			b.yieldAfter(&locked)
 		}
 		if steps && i >= step && b.sessions[t.session.id] != t.session {
 			continue // the session was removed while the broker was unlocked
@@ -193,7 +193,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 	}
 	for _, g := range groups {
 		if steps {
-			b.YieldAfter(&locked)
+			b.yieldAfter(&locked)
 			sum.count(b.deliverShared(g, m, &locked))
 			continue
 		}
@@ -207,7 +207,7 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 
 // deliverShared sends a message to one member of a shared subscription. It prefers members that can
 // receive the message immediately, then other connected members, then members that are away.
-// Members take turns. If locked is not nil, deliverShared may unlock the broker, see YieldAfter.
+// Members take turns. If locked is not nil, deliverShared may unlock the broker, see yieldAfter.
 func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome {
 	last := notKept
 	for _, eligible := range []func(*subscription) bool{
@@ -220,7 +220,7 @@ func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome 
 	} {
 		for i := range len(g.members) {
 			if locked != nil && i%maxStepTargets == maxStepTargets-1 {
-				b.YieldAfter(locked)
+				b.yieldAfter(locked)
 			}
 			if len(g.members) == 0 {
 				return last

@@ -156,7 +156,7 @@ func (b *Broker) removeSession(s *session) {
 func (s *session) unsubscribe() {
 	var locked time.Time
 	for _, sub := range slices.Collect(maps.Values(s.subs.M)) {
-		s.b.YieldAfter(&locked)
+		s.b.yieldAfter(&locked)
 		s.b.removeSubscription(sub)
 	}
 }
@@ -167,17 +167,17 @@ func (s *session) unsubscribe() {
 func (s *session) redistribute() {
 	w, locked := &s.inflight, time.Now()
 	for place := w.lo; place < w.hi; place++ {
-		s.b.YieldAfter(&locked)
+		s.b.yieldAfter(&locked)
 		if d := w.at(place); d.state == sent && d.group != nil && d.qos == 1 && d.msg != nil {
 			s.b.deliverShared(d.group, d.msg, &locked)
 		}
 	}
 	for w.lo < w.hi {
-		s.b.YieldAfter(&locked)
+		s.b.yieldAfter(&locked)
 		s.finish(w.lo)
 	}
 	for s.pending.len() > 0 {
-		s.b.YieldAfter(&locked)
+		s.b.yieldAfter(&locked)
 		if d := s.dequeue(); d.group != nil {
 			s.b.deliverShared(d.group, d.msg, &locked)
 		}
@@ -269,7 +269,7 @@ func (s *session) send(d *delivery) outcome {
 // pending.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Time{}
-	for c := s.client; c != nil && c.session == s; s.b.YieldAfter(&locked) { // c may leave the session
+	for c := s.client; c != nil && c.session == s; s.b.yieldAfter(&locked) { // c may leave the session
 		switch {
 		case w.again < w.hi:
 			place := w.again

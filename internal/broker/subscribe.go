@@ -84,7 +84,7 @@ func (c *Client) handleSubscribe(body []byte) *Error {
 	var retained []*subscription // subscriptions that get retained messages
 	locked := time.Now()
 	for i := range p.filters {
-		c.b.YieldAfter(&locked)
+		c.b.yieldAfter(&locked)
 		if c.session == nil {
 			return nil
 		}
@@ -127,13 +127,13 @@ func (c *Client) deliverRetained(sub *subscription, last uint64, locked *time.Ti
 			b.Lock()
 			*locked = time.Now()
 		}
-		b.YieldAfter(locked)
+		b.yieldAfter(locked)
 	})
 	if steps >= longRetained {
 		defer b.longDelivery.Unlock()
 	}
 	for _, match := range found {
-		b.YieldAfter(locked)
+		b.yieldAfter(locked)
 		s, m := c.session, match.retained
 		switch {
 		case s == nil:
@@ -219,7 +219,7 @@ func (c *Client) handleUnsubscribe(body []byte) *Error {
 	var codes []byte
 	locked := time.Now()
 	for _, r := range p.filters {
-		c.b.YieldAfter(&locked)
+		c.b.yieldAfter(&locked)
 		if c.session == nil {
 			return nil
 		}

@@ -119,7 +119,7 @@ func (b *Broker) runTimers() {
 			b.Lock()
 			b.timers.armed = time.Time{}
 			for locked := time.Now(); b.runNext(); {
-				b.YieldAfter(&locked)
+				b.yieldAfter(&locked)
 			}
 			b.Unlock()
 		}
@@ -194,11 +194,11 @@ func (b *Broker) yield() {
 	b.inLine = true
 }
 
-// YieldAfter calls yield if the broker has been locked for longer than Hold, and reports whether
-// it did. locked is when the broker was locked last; YieldAfter updates it. If locked is zero,
-// YieldAfter only sets it to the current time, so a caller with short work need not read the clock
+// yieldAfter calls yield if the broker has been locked for longer than Hold, and reports whether
+// it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
+// yieldAfter only sets it to the current time, so a caller with short work need not read the clock
 // first.
-func (b *Broker) YieldAfter(locked *time.Time) bool {
+func (b *Broker) yieldAfter(locked *time.Time) bool {
 	switch {
 	case locked.IsZero():
 		*locked = time.Now()
