@@ -160,7 +160,7 @@
 //	a client id in use by another user: CONNACK 0x85      assumed
 //	user name with a token: its subject                   assumed     Login.User
 //	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
-//	WebSockets at the path /mqtt                          assumed     Options.WebSocket
+//	WebSockets at the path /mqtt, and at /                assumed     Options.WebSocket
 //	every client may use every topic, else 0x87           documented  Options.Policy, AuthorizeTopic
 //	with Rules: no topic of the store without a rule      assumed     Options.Rules
 //	  below `clients/`, a client may subscribe only to    assumed

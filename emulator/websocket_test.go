@@ -51,7 +51,8 @@ func TestWebSocketRefusals(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
 	for request, want := range map[string]string{
-		"GET / HTTP/1.1\r\nHost: h\r\n\r\n":          "404 Not Found",
+		"GET /x HTTP/1.1\r\nHost: h\r\n\r\n":         "404 Not Found",
+		"GET / HTTP/1.1\r\nHost: h\r\n\r\n":          "400 Bad Request",
 		"GET /mqtt HTTP/1.1\r\nHost: h\r\n\r\n":      "400 Bad Request",
 		"\x10\x10\x00\x04MQTT\r\n\r\n":               "",
 		"GET /" + strings.Repeat("x", 70<<10) + "\n": "",

@@ -3,7 +3,6 @@ package broker
 import (
 	"bufio"
 	"cmp"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -143,7 +142,7 @@ func (w *webSocket) upgrade() error {
 		return fmt.Errorf("read the request for a WebSocket: %w", err)
 	}
 	limited.N = math.MaxInt64
-	if r.URL.Path != w.path {
+	if r.URL.Path != w.path && r.URL.Path != "/" {
 		return w.refuse("404 Not Found", "", fmt.Errorf("a request for %.64q, expected %s", r.URL.Path, w.path))
 	}
 	upgrader := websocket.Upgrader{
@@ -176,12 +175,9 @@ func (w *webSocket) allowsOrigin(r *http.Request) bool {
 	if len(r.Header.Values("Origin")) == 0 || slices.ContainsFunc(w.origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
 		return true
 	}
+	// The scheme does not matter: a proxy may end TLS, and some programs always send https.
 	u, err := url.Parse(origin)
-	scheme := "http"
-	if _, secure := w.Conn.(*tls.Conn); secure {
-		scheme = "https"
-	}
-	if err != nil || u.Scheme != scheme {
+	if err != nil {
 		return false
 	}
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])

@@ -176,7 +176,7 @@ func TestWebSocketRequests(t *testing.T) {
 	for request, want := range map[string]int{
 		"GET /mqtt HTTP/1.1\r\n" + good:                                                               101,
 		"GET /mqtt HTTP/1.1\r\n" + strings.Replace(good, "AAAA", "AAAAA", 1):                          400,
-		"GET / HTTP/1.1\r\n" + good:                                                                   404,
+		"GET /other HTTP/1.1\r\n" + good:                                                                   404,
 		"POST /mqtt HTTP/1.1\r\n" + good:                                                              400,
 		"GET /mqtt HTTP/1.1\r\n" + without("Upgrade: WebSocket"):                                      400,
 		"GET /mqtt HTTP/1.1\r\n" + without("Connection: keep-alive, UPGRADE"):                         400,
@@ -300,7 +300,7 @@ func TestWebSocketOrigins(t *testing.T) {
 		"":                                true,
 		"http://" + address:               true,
 		"http://localhost:" + port:        true,
-		"https://" + address:              false,
+		"https://" + address:              true,
 		"https://Dashboard.example":       true,
 		"http://dashboard.example":        false,
 		"https://dashboard.example:8443":  false,

@@ -58,7 +58,12 @@ func runCommandList(c *conn, args [][]byte) error {
 		}
 		p := parsePattern(bytes.ToLower(args[4]))
 		accept = func(name string) bool { return p.match([]byte(name)) }
-	case len(args) == 5 && equalFold(args[2], "filterby") && (equalFold(args[3], "module") || equalFold(args[3], "aclcat")):
+	case len(args) == 5 && equalFold(args[2], "filterby") && equalFold(args[3], "aclcat"):
+		accept = func(name string) bool {
+			cmd := c.s.table.findFull([]byte(name))
+			return cmd != nil && equalFold(args[4], cmd.group)
+		}
+	case len(args) == 5 && equalFold(args[2], "filterby") && equalFold(args[3], "module"):
 		accept = func(string) bool { return false }
 	default:
 		return errSyntax

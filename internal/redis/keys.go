@@ -77,6 +77,8 @@ func runDelEx(c *conn, args [][]byte) error {
 		return runDel(c, args)
 	case len(args) == 4 && equalFold(args[2], "ifeq"):
 		return c.deleteIf(args[1], args[3])
+	case len(args) == 3:
+		return wrongArguments("delex")
 	default:
 		return errSyntax
 	}

@@ -18,8 +18,9 @@ func multiCommands() []*command {
 
 // Limits on a transaction, because other clients wait until EXEC ends. Sizes are in bytes.
 const (
-	maxAtomic      = 1 << 15  // number of arguments; also applies to a single MSET
+	maxAtomic      = 1 << 15  // number of arguments of a single MSET
 	maxQueuedBytes = 1 << 30  // size of the arguments
+	maxQueued      = 16 << 20 // memory of the commands and arguments, without their bytes
 	maxWritten     = 32 << 20 // size of the values that the commands write
 	maxReplies     = 32 << 20 // size of the replies
 	replyCost      = 32       // maximum size of a reply besides its value
@@ -35,7 +36,7 @@ type queued struct {
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	size := sizeOf(args)
 	c.queuedArgs += len(args)
-	if c.queuedArgs > maxAtomic || c.queuedBytes+size > maxQueuedBytes {
+	if argCost*c.queuedArgs+queuedCost*len(c.queue) > maxQueued || c.queuedBytes+size > maxQueuedBytes {
 		c.abort = true
 		return &Error{Text: "the transaction is too large"}
 	}

@@ -104,3 +104,15 @@ func exchange(t *testing.T, c *redistest.Client, input string) string {
 		}
 	}
 }
+
+// TestNewerCommands: commands that redis-server 7.0 does not have, or lists in other groups.
+func TestNewerCommands(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, emulator.Options{})
+	c.Expect(t, "-ERR wrong number of arguments for 'delex' command\r\n", "DELEX", "k", "IFEQ")
+	c.Expect(t, "-ERR syntax error\r\n", "DELEX", "k", "IFNE", "v")
+	if got := c.Do(t, "COMMAND", "LIST", "FILTERBY", "ACLCAT", "string"); !strings.Contains(got, "\r\nincr\r\n") || strings.Contains(got, "\r\nping\r\n") {
+		t.Errorf("the string commands: %q", got)
+	}
+	c.Expect(t, "*0\r\n", "COMMAND", "LIST", "FILTERBY", "ACLCAT", "nothing")
+}

@@ -35,11 +35,12 @@ import (
 )
 
 type benchFlags struct {
-	clients, inflight, size, keys int
-	count                         int64 // number of requests; 0 means no limit
-	length                        config.Text
-	mix                           string
-	rate                          float64 // requests a second; 0 means as many as possible
+	clients, inflight, keys int
+	size                    config.Size
+	count                   int64 // number of requests; 0 means no limit
+	length                  config.Text
+	mix                     string
+	rate                    float64 // requests a second; 0 means as many as possible
 }
 
 // New returns the command `sscli bench`.
@@ -77,7 +78,8 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 	fs.IntVar(&f.inflight, "inflight", 1, "keep `N` requests in flight on each connection")
 	fs.Int64VarP(&f.count, "count", "n", 0, "stop after `N` requests")
 	fs.Var(&f.length, "for", "stop after `DURATION` (10s without -n)")
-	fs.IntVar(&f.size, "size", 64, "write values of `BYTES` bytes")
+	f.size = 64
+	fs.Var(&f.size, "size", "write values of `BYTES`, such as 4KiB")
 	fs.IntVar(&f.keys, "keys", 1000, "use `N` keys")
 	fs.StringVar(&f.mix, "mix", "get=80,set=20", "`VERB=WEIGHT,…`, where VERB is get, set or del")
 	fs.Float64Var(&f.rate, "rate", 0, "send `N` requests a second, due at fixed times")

@@ -33,25 +33,25 @@ outbox-bytes (256 MiB) of a connected client; queue (65536 messages) and queue-b
 MiB) of a client that is away; sessions (100000); subscriptions of a client (10000);
 retained (100000 messages) and retained-bytes (256 MiB); memory, the bytes that clients
 make the broker keep (1 GiB), not counting the keys and values of the store; store, the
-bytes of these keys and values (default: any).`
+bytes of these keys and values (default: any). Bytes may have a unit, such as MiB.`
 
 // limitsOf returns pointers to the limits in o, keyed by their names for --limit. Each is a
-// *time.Duration, a *uint16 or an *int.
+// *time.Duration, a *uint16, an *int or a *config.Size.
 func limitsOf(o *emulator.Options) map[string]any {
 	return map[string]any{
 		"keep-alive":          &o.Limits.KeepAlive,
 		"receive-maximum":     &o.Limits.ReceiveMaximum,
 		"topic-alias-maximum": &o.Limits.TopicAliasMaximum,
 		"outbox":              &o.Limits.Outbox,
-		"outbox-bytes":        &o.Limits.OutboxBytes,
+		"outbox-bytes":        (*config.Size)(&o.Limits.OutboxBytes),
 		"queue":               &o.Limits.Queue,
-		"queue-bytes":         &o.Limits.QueueBytes,
+		"queue-bytes":         (*config.Size)(&o.Limits.QueueBytes),
 		"sessions":            &o.Limits.MaxSessions,
 		"subscriptions":       &o.Limits.MaxSubscriptions,
 		"retained":            &o.Limits.MaxRetained,
-		"retained-bytes":      &o.Limits.MaxRetainedBytes,
-		"store":               &o.MaxStored,
-		"memory":              &o.Limits.MaxBytes,
+		"retained-bytes":      (*config.Size)(&o.Limits.MaxRetainedBytes),
+		"store":               (*config.Size)(&o.MaxStored),
+		"memory":              (*config.Size)(&o.Limits.MaxBytes),
 	}
 }
 
@@ -81,6 +81,15 @@ func setLimit(at any, value string) error {
 			return fmt.Errorf("must be whole seconds, from 1s to %ds", math.MaxUint16)
 		}
 		*d = limit
+		return nil
+	}
+	if size, ok := at.(*config.Size); ok {
+		if err := size.Set(value); err != nil {
+			return err
+		}
+		if *size < 1 {
+			return errors.New("must be greater than 0")
+		}
 		return nil
 	}
 	n, err := strconv.Atoi(value)

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"path/filepath"
 	"strconv"
@@ -37,7 +38,7 @@ type serveFlags struct {
 	redis                       redisFlags
 	skew, latency               string
 	maxKeys                     int
-	maxPacket                   uint32
+	maxPacket                   config.Size
 	limits                      limitFlags
 	attach                      bool
 	data                        dataFlags
@@ -162,7 +163,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 		fs.Lookup(none).DefValue = "" // so that help shows no default
 	}
 	fs.IntVar(&f.maxKeys, "max-keys", 0, "quota of `N` keys (0: no quota)")
-	fs.Uint32Var(&f.maxPacket, "max-packet-size", 0, "Maximum Packet Size in `BYTES` (0: no limit)")
+	fs.Var(&f.maxPacket, "max-packet-size", "Maximum Packet Size in `BYTES`, such as 64KiB (0: no limit)")
 	f.limits.bind(fs)
 	f.data.bind(fs)
 	fs.StringArrayVar(&f.load, "load", nil, "set the keys of `SOURCE` before serving: any source of sscli apply; may be repeated")
@@ -171,7 +172,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 }
 
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: f.maxPacket},
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(f.maxPacket, math.MaxUint32))},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
