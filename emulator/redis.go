@@ -286,7 +286,7 @@ func (l serverLock) Lock() {
 	l.s.broker.Lock()
 	l.s.awaitNotify()
 	l.s.stopped = l.s.now()
-	l.s.store.ExpireSome()
+	l.s.store.Tidy()
 }
 
 func (l serverLock) Unlock() {
@@ -363,7 +363,7 @@ type attachedLock struct{ a *Attached }
 // Lock locks the store and removes a few expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
-	l.a.engine.ExpireSome()
+	l.a.engine.Tidy()
 }
 
 func (l attachedLock) Unlock() {

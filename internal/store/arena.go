@@ -18,6 +18,7 @@ type arena struct {
 	unused []uint32         // numbers of blocks without memory
 	limit  int              // maximum number of blocks
 	used   int              // bytes of the slots that hold a record
+	memory int              // bytes of all blocks
 }
 
 // A ref locates a record: a block number and the number of a slot in the block. 0 means no record.
@@ -120,8 +121,41 @@ func (a *arena) free(r ref) {
 	if i := slices.Index(open, number); i >= 0 {
 		a.open[b.size] = slices.Delete(open, i, i+1)
 	}
+	a.memory -= len(b.data)
 	*b = block{}
 	a.unused = append(a.unused, number)
+}
+
+// sparse returns the number of a block of which at most half is used, or 0. Each call looks at one block
+// of each slot size.
+func (a *arena) sparse() uint32 {
+	for size, open := range a.open {
+		if len(open) < 2 {
+			continue
+		}
+		first := open[0]
+		if b := &a.blocks[first]; b.used <= len(b.data)/size/2 {
+			return first
+		}
+		copy(open, open[1:]) // the next call looks at the next block
+		open[len(open)-1] = first
+	}
+	return 0
+}
+
+// records returns the records of a block.
+func (a *arena) records(number uint32) (refs []ref) {
+	b := &a.blocks[number]
+	free := make([]bool, b.fresh)
+	for next := b.freed; next != 0; next = binary.LittleEndian.Uint32(b.data[int(next-1)*b.size:]) {
+		free[next-1] = true
+	}
+	for slot := range b.fresh {
+		if !free[slot] {
+			refs = append(refs, ref(number<<slotBits|uint32(slot)))
+		}
+	}
+	return refs
 }
 
 func (a *arena) newBlock(b block) uint32 {
@@ -132,5 +166,6 @@ func (a *arena) newBlock(b block) uint32 {
 		a.blocks = append(a.blocks, block{})
 	}
 	a.blocks[number] = b
+	a.memory += len(b.data)
 	return number
 }

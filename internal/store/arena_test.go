@@ -128,6 +128,7 @@ func FuzzIndex(f *testing.F) {
 			}
 			x.put(r, []byte(key), []byte("1:2:version"), []byte("fence"), []byte(want.value), want.deadline, byte(size%2)*flagPersist)
 			model[key] = want
+			x.compactBlock()
 		}
 		if x.len() != len(model) || x.ordered.Len() != len(model) {
 			t.Errorf("%d keys, %d in order, want %d", x.len(), x.ordered.Len(), len(model))
@@ -177,6 +178,33 @@ func checkArena(t *testing.T, a *arena) {
 		}
 		if free != b.fresh {
 			t.Errorf("block %d has %d free slots of %d", i, free, b.fresh)
+		}
+	}
+}
+
+// TestCompact: a store that shrinks gives memory back, also if the records that remain are in all blocks.
+func TestCompact(t *testing.T) {
+	s := New(Options{})
+	const keys, part = 200_000, 10
+	value := bytes.Repeat([]byte("v"), 100)
+	for i := range keys {
+		if text := s.Apply(Write{Key: fmt.Append(nil, "key", i), Value: value}); text != "" {
+			t.Fatal(text)
+		}
+	}
+	full := s.index.arena.memory
+	for i := range keys {
+		if i%part != 0 {
+			s.Apply(Write{Key: fmt.Append(nil, "key", i), Delete: true})
+			s.Tidy()
+		}
+	}
+	if left := s.index.arena.memory; left > full/4 {
+		t.Errorf("%d bytes are left of %d", left, full)
+	}
+	for i := range keys / part {
+		if e, found := s.Lookup(fmt.Append(nil, "key", i*part)); !found || !bytes.Equal(e.Value(), value) {
+			t.Fatalf("key%d is lost", i*part)
 		}
 	}
 }

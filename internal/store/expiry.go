@@ -17,6 +17,13 @@ func (s *Store) Expire() {
 // maxExpired is the maximum number of keys that one call to ExpireSome removes, which takes some 50 µs.
 const maxExpired = 32
 
+// Tidy removes a few expired keys, and gives back a part of the memory that the store no longer needs. No
+// slice or Entry that the store has returned is valid afterwards.
+func (s *Store) Tidy() {
+	s.index.compact()
+	s.ExpireSome()
+}
+
 // ExpireSome is like Expire, but removes only a few keys. It reports whether more keys may have expired.
 // The other methods treat those as missing.
 func (s *Store) ExpireSome() (more bool) {

@@ -134,6 +134,35 @@ func (x *index) move(old, r ref) {
 	}
 }
 
+// minSpare is the unused memory below which the index is not compacted, in bytes.
+const minSpare = 1 << 20
+
+// compact moves the records of some sparse blocks to other blocks, and so gives back the memory of the
+// sparse ones, if more than half of the memory is unused.
+func (x *index) compact() {
+	const blocks = 4 // takes about half a millisecond
+	for range blocks {
+		if x.arena.memory-x.arena.used < x.arena.used+minSpare {
+			return
+		}
+		x.compactBlock()
+	}
+}
+
+func (x *index) compactBlock() {
+	number := x.arena.sparse()
+	if number == 0 {
+		return
+	}
+	for _, old := range x.arena.records(number) {
+		x.expire(old, false)
+		r := x.arena.alloc(len(x.arena.bytes(old)))
+		copy(x.arena.bytes(r), x.arena.bytes(old))
+		x.move(old, r)
+		x.expire(r, true)
+	}
+}
+
 // remove removes a record. The record's bytes, except for the first four, stay valid until the next
 // put.
 func (x *index) remove(r ref) {

@@ -117,7 +117,7 @@ func New(opts Options) *Store {
 // Do checks, in this order: RESP3, verb, number of words, options, key, authorization,
 // `__ts`, `__ft`, the key's fence, the condition, the quota. The real store's order is not known.
 func (s *Store) Do(req *Request, dst []byte) Response {
-	s.ExpireSome()
+	s.Tidy()
 	c := call{Request: req, dst: dst}
 	var r Response
 	if s.opts.Observe == nil {
