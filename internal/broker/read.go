@@ -133,6 +133,11 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	switch full := to == size; {
 	case full && (size < readBuffer || from < size/2):
 		size *= 2
+		if from < to && size > readBuffer { // not more than the packet needs
+			if _, packet, _ := splitPacket(buf[from:to]); packet > 0 {
+				size = min(size, max(packet, readBuffer))
+			}
+		}
 	case from == to && size > readBuffer:
 		size = readBuffer
 	}

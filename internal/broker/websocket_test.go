@@ -176,7 +176,7 @@ func TestWebSocketRequests(t *testing.T) {
 	for request, want := range map[string]int{
 		"GET /mqtt HTTP/1.1\r\n" + good:                                                               101,
 		"GET /mqtt HTTP/1.1\r\n" + strings.Replace(good, "AAAA", "AAAAA", 1):                          400,
-		"GET /other HTTP/1.1\r\n" + good:                                                                   404,
+		"GET /other HTTP/1.1\r\n" + good:                                                              404,
 		"POST /mqtt HTTP/1.1\r\n" + good:                                                              400,
 		"GET /mqtt HTTP/1.1\r\n" + without("Upgrade: WebSocket"):                                      400,
 		"GET /mqtt HTTP/1.1\r\n" + without("Connection: keep-alive, UPGRADE"):                         400,

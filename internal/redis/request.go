@@ -103,6 +103,9 @@ func (r *requestReader) needs() int {
 	case unread == 0 && (len(r.buf) == 0 || len(r.buf) > largeBuffer):
 		return smallBuffer
 	case unread > 0 && r.end == len(r.buf) && r.begin < len(r.buf)/2:
+		if rest := r.pos + r.bulk - unread; r.left > 0 && r.bulk >= 0 && rest > 0 { // not more than the argument needs
+			return unread + min(unread, rest+smallBuffer)
+		}
 		return 2 * unread
 	}
 	return len(r.buf)
