@@ -463,7 +463,7 @@ func BenchmarkCheck(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if n := len(p.Check()); n != 5000 {
+		if n := len(p.Check()); n != 2000 {
 			b.Fatal(n)
 		}
 	}
