@@ -301,9 +301,9 @@ func compile(parts []part, who *Principal) *glob.Pattern {
 }
 
 // QuotePattern returns the pattern that matches only a text.
-func QuotePattern(text string) string {
-	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(text)
-}
+func QuotePattern(text string) string { return patternQuotes.Replace(text) }
+
+var patternQuotes = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
 
 // A bound is an entry with its tokens replaced.
 type bound struct {
