@@ -24,13 +24,3 @@ func TestManyArguments(t *testing.T) {
 		}
 	}
 }
-
-// testProgram returns the path of this test program, which is sscli if argv[0] is.
-func testProgram(t *testing.T) string {
-	t.Helper()
-	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}

@@ -58,8 +58,10 @@ func runApp(a *app.App, name string, args []string) int {
 }
 
 func newApp() *app.App {
-	return &app.App{Commands: table(), Topics: help.Topics,
-		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
+	a := &app.App{Commands: table(), Topics: help.Topics,
+		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Env: os.LookupEnv}
+	a.UseStandardStreams()
+	return a
 }
 
 // runLine runs a command line. name is argv[0], which selects the command line of sscli, of

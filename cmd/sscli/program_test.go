@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -37,3 +38,13 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 	}
 	return program, nil
 })
+
+// testProgram returns the path of this test program, which is sscli if argv[0] is.
+func testProgram(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -72,6 +72,11 @@ type App struct {
 	Faults   *format.Printer // prints errors and warnings; nil before Configure
 	saying   sync.Mutex      // held while Faults prints
 
+	// LogsResults means that results are only a log, as those of a server: the command goes on when
+	// nobody reads them.
+	LogsResults  bool
+	outputClosed bool // standard output was closed when sscli started
+
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 
 	Cluster *via.Way // the connection of --via while WithBroker runs; nil = no --via, or the shell owns it
@@ -177,8 +182,11 @@ func (a *App) GuessOutput(args []string) {
 	a.Flags = nil // no command was found
 }
 
-// Offline is the cobra annotation of commands that do not connect.
-const Offline = "offline"
+// The cobra annotations of commands.
+const (
+	Offline     = "offline"      // the command does not connect
+	LogsResults = "logs results" // see App.LogsResults
+)
 
 // A Command is a row of the command table. New builds a new cobra command for each command line,
 // because a cobra command holds the values of its flags.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,11 +45,18 @@ func (a *App) Open(name, command string) (source io.Reader, end func() error, er
 		}
 		return file, file.Close, nil
 	}
-	if a.Shell != nil {
-		_, err := a.Stdin.Read(nil) // its error says why
+	if _, err := a.Stdin.Read(nil); err != nil { // in a shell, or closed
 		return nil, nil, &fault.UsageError{Err: err, Hint: suggest.Try("`sscli " + command + " FILE`")}
 	}
 	return a.Stdin, func() error { return nil }, nil
+}
+
+// A closedInput is a standard input that was closed when sscli started.
+type closedInput struct{}
+
+// Read returns a usage error.
+func (closedInput) Read([]byte) (int, error) {
+	return 0, &fault.UsageError{Err: errors.New("standard input is closed"), Hint: suggest.Try("redirect it from a file or a pipe; from /dev/null it is empty")}
 }
 
 // NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter,

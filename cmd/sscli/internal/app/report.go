@@ -13,6 +13,27 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// UseStandardStreams makes the App use the standard streams of the process.
+func (a *App) UseStandardStreams() {
+	a.Stdin = os.Stdin
+	a.Stdout, a.Stderr = terminal.Standard()
+	noInput, noOutput, noErrors := terminal.Closed()
+	if noInput {
+		a.Stdin = closedInput{}
+	}
+	// If both are closed, nobody waits for a word, as with >/dev/null 2>&1.
+	a.outputClosed = noOutput && !noErrors
+}
+
+// CheckOutput returns a usage error if standard output is closed. Call it before a command that prints
+// results begins.
+func (a *App) CheckOutput() error {
+	if !a.outputClosed || a.LogsResults {
+		return nil
+	}
+	return &fault.UsageError{Err: errors.New("standard output is closed: the result would be lost"), Hint: suggest.Try("redirect it to /dev/null to discard the result")}
+}
+
 // SetOutput makes the printers for a form of output. The empty form is human if standard output is
 // a terminal, and raw otherwise.
 func (a *App) SetOutput(form string) error {
@@ -91,6 +112,9 @@ func (a *App) Explain(err error) (f format.Fault, printed bool) {
 	if e, ok := errors.AsType[*fault.ExitError](err); ok {
 		return format.Fault{Code: e.Code}, true
 	}
+	if fault.IsUnread(err) {
+		return format.Fault{Code: fault.CodeOutput}, true
+	}
 	if a.Settings.TLS {
 		err = &fault.OverTLSError{Err: err}
 	}
@@ -158,14 +182,22 @@ func (a *App) Emit(result format.Result) error {
 	if result == nil {
 		return nil
 	}
-	return fault.Output(a.Out.Print(result))
+	return a.printed(a.Out.Print(result))
 }
 
 // Queue is like Emit, but the next Flush prints the result, together with other queued results.
-func (a *App) Queue(result format.Result) error { return fault.Output(a.Out.Queue(result)) }
+func (a *App) Queue(result format.Result) error { return a.printed(a.Out.Queue(result)) }
 
 // Flush prints the queued results.
-func (a *App) Flush() error { return fault.Output(a.Out.Flush()) }
+func (a *App) Flush() error { return a.printed(a.Out.Flush()) }
+
+// printed returns the error for an error of Out.
+func (a *App) printed(err error) error {
+	if a.LogsResults && terminal.IsReaderGone(err) {
+		return nil
+	}
+	return fault.Output(err)
+}
 
 // Version converts a version for a result. The zero Version becomes nil, which is not shown.
 func Version(v client.Version) format.Version {

@@ -14,6 +14,7 @@
 package cmdline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -55,7 +56,10 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 		complete.Register(a, root)
 	}
 	root.SetArgs(w.args)
+	text := &textOutput{app: a}
+	root.SetOut(text)
 	cmd, err := root.ExecuteContextC(ctx)
+	err = cmp.Or(err, text.err)
 	if u, ok := errors.AsType[*fault.UsageError](err); ok {
 		adviseFlag(a, cmd, w.args, u)
 		if _, advised := fault.Advice(err); !advised {
@@ -66,6 +70,22 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 		a.GuessOutput(w.args)
 	}
 	return err
+}
+
+// A textOutput prints help on standard output. Cobra ignores the errors of Write, so it keeps the first.
+type textOutput struct {
+	app *app.App
+	err error
+}
+
+func (o *textOutput) Write(text []byte) (int, error) {
+	if err := o.app.CheckOutput(); err != nil {
+		o.err = err
+		return 0, err
+	}
+	n, err := o.app.Stdout.Write(text)
+	o.err = cmp.Or(o.err, fault.Output(err))
+	return n, err
 }
 
 // NewRoot builds the tree of all commands.
@@ -99,8 +119,12 @@ fencing tokens.`,
 			if err := usage.UnprotectFlags(cmd.Flags()); err != nil {
 				return fault.Usagef("%w", err)
 			}
+			_, a.LogsResults = cmd.Annotations[app.LogsResults]
 			if version || isOffline(cmd) {
-				return a.ConfigureOffline(cmd.Flags())
+				return cmp.Or(a.ConfigureOffline(cmd.Flags()), a.CheckOutput())
+			}
+			if err := a.CheckOutput(); err != nil {
+				return cmp.Or(a.Configure(cmd.Flags()), err)
 			}
 			return a.ConfigureConnection(cmd.Context(), cmd.Flags())
 		},

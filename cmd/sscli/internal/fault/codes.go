@@ -13,7 +13,7 @@ const (
 	codeAnswer     = 9
 	codeContinuity = 10
 	CodeUnknown    = 11
-	codeOutput     = 12
+	CodeOutput     = 12
 	CodeData       = 13
 	codePartial    = 14
 	codeTimeout    = 124

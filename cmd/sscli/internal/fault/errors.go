@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 )
 
 // ErrNo means that the result, which is already printed, was "no". The exit code is 1.
@@ -98,6 +99,9 @@ func (e *OutputError) Error() string {
 	if path, ok := errors.AsType[*fs.PathError](e.Err); ok {
 		why = path.Err.Error()
 	}
+	if terminal.IsReaderGone(e.Err) {
+		why = terminal.ErrClosed.Error()
+	}
 	if !IsA[template.ExecError](e.Err) {
 		why = "standard output: " + why
 	}
@@ -116,6 +120,17 @@ func Output(err error) error {
 		return nil
 	}
 	return &OutputError{Err: err}
+}
+
+// IsUnread reports whether an error only means that the reader of standard output is gone and that no
+// write was made. The reader had enough, as in `sscli scan | head`, so this is not worth a message.
+func IsUnread(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if e, ok := err.(*OutputError); ok {
+			return !e.Done && !e.File && terminal.IsReaderGone(e.Err)
+		}
+	}
+	return false
 }
 
 // A DataError means that the file of `serve --data` cannot be used.

@@ -156,7 +156,7 @@ func Table() []Row {
 		{"invalid", CodeUsage, "the request is invalid and was not sent", "", IsA[*client.InvalidError]},
 		{"too_large", CodeUsage, "the request is larger than the broker's Maximum Packet Size and was not sent",
 			"use a smaller value, or raise the broker's limit", IsA[*mqtt.TooLargeError]},
-		{"output", codeOutput, "the request was carried out, but its result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not fit", "", IsA[*OutputError]},
+		{"output", CodeOutput, "the request was carried out, but its result could not be printed: standard output is full or closed, the file of get -f cannot be written, or the template does not fit", "", IsA[*OutputError]},
 		{"data_file", CodeData, "the file of serve --data cannot be used: another process has it, it is damaged, or the disk has no room or an error",
 			"`sscli serve --data-check FILE`", IsA[*DataError]},
 

@@ -8,6 +8,7 @@
 package statestorecli
 
 import (
+	"cmp"
 	"net"
 	"os"
 	"strconv"
@@ -55,7 +56,7 @@ func New(a *app.App) *cobra.Command {
 				},
 			}
 			a.Flags = cmd.Flags()
-			return a.SetOutput("raw")
+			return cmp.Or(a.SetOutput("raw"), a.CheckOutput())
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

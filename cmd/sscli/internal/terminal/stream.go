@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/term"
 
@@ -60,4 +61,9 @@ func (s Stream) UsesColor() bool {
 }
 
 // ErrClosed is the cause of a context that [UntilClosed] ended.
-var ErrClosed = errors.New("standard output was closed")
+var ErrClosed = errors.New("its reader is gone")
+
+// IsReaderGone reports whether an error means that nobody reads the pipe that was written to.
+func IsReaderGone(err error) bool {
+	return errors.Is(err, ErrClosed) || slices.ContainsFunc(brokenPipes(), func(broken error) bool { return errors.Is(err, broken) })
+}

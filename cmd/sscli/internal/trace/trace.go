@@ -29,28 +29,23 @@ import (
 
 // Open returns the function tap, which prints a line for each packet to w, and appends the line to the
 // file with the given name. w may be nil, and name may be empty. If there is neither, tap is nil.
-// tap may be called concurrently. end closes the file, and returns the first write error.
+// tap may be called concurrently. end closes the file, and returns the first error of a write to the
+// file. Errors of w are ignored.
 func Open(w io.Writer, name string) (tap func(mqtt.Event), end func() error, err error) {
-	var to []io.Writer
-	var file *os.File
-	if w != nil {
-		to = append(to, w)
-	}
+	t := &tracer{w: w, start: time.Now()}
 	if name != "" {
-		if file, err = files.OpenPrivate(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		if t.file, err = files.OpenPrivate(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 			return nil, nil, err
 		}
-		to = append(to, file)
 	}
-	if len(to) == 0 {
+	if w == nil && t.file == nil {
 		return nil, func() error { return nil }, nil
 	}
-	t := &tracer{w: io.MultiWriter(to...), start: time.Now()}
 	return t.print, func() error {
-		if file == nil {
-			return t.err
+		if t.file == nil {
+			return nil
 		}
-		return errors.Join(t.err, file.Close())
+		return errors.Join(t.err, t.file.Close())
 	}, nil
 }
 
@@ -69,16 +64,23 @@ func Tee(first, second func(mqtt.Event)) func(mqtt.Event) {
 type tracer struct {
 	start time.Time
 
-	mu  sync.Mutex
-	w   io.Writer
-	err error // the first write error
+	mu   sync.Mutex
+	w    io.Writer // nil = none
+	file *os.File  // nil = none
+	err  error     // the first write error of file
 }
 
 func (t *tracer) print(e mqtt.Event) {
 	line := Line(e, e.Time.Sub(t.start))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, err := io.WriteString(t.w, line); err != nil && t.err == nil {
+	if t.w != nil {
+		_, _ = io.WriteString(t.w, line)
+	}
+	if t.file == nil {
+		return
+	}
+	if _, err := t.file.WriteString(line); err != nil && t.err == nil {
 		t.err = fmt.Errorf("trace: %w", err)
 	}
 }

@@ -24,9 +24,10 @@ import (
 func NewForward(a *app.App) *cobra.Command {
 	listen := config.Text("127.0.0.1:0")
 	cmd := &cobra.Command{
-		Use:     "forward [-- CMD...]",
-		Short:   "Keep a connection into a cluster open",
-		GroupID: app.GroupServe,
+		Use:         "forward [-- CMD...]",
+		Short:       "Keep a connection into a cluster open",
+		GroupID:     app.GroupServe,
+		Annotations: map[string]string{app.LogsResults: ""},
 		Long: `Keep the connection of --via open for other commands, and print how to connect through it.
 These commands start as fast as commands that connect directly.
 

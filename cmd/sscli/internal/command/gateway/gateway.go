@@ -44,9 +44,10 @@ type flags struct {
 func New(a *app.App) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
-		Use:     "gateway [-- CMD...]",
-		Short:   "Serve Redis clients from the state store",
-		GroupID: app.GroupServe,
+		Use:         "gateway [-- CMD...]",
+		Short:       "Serve Redis clients from the state store",
+		GroupID:     app.GroupServe,
+		Annotations: map[string]string{app.LogsResults: ""},
 		Long: `Listen for Redis clients and send their commands to the broker's state store. Print the
 URL for the clients when the gateway is ready.
 

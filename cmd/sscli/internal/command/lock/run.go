@@ -21,8 +21,9 @@ import (
 func newRun(a *app.App) *cobra.Command {
 	var f lockFlags
 	cmd := &cobra.Command{
-		Use:   "run NAME -- CMD...",
-		Short: "Hold a lock while a command runs",
+		Use:         "run NAME -- CMD...",
+		Annotations: map[string]string{app.LogsResults: ""}, // prints none
+		Short:       "Hold a lock while a command runs",
 		Long: `Acquire the lock NAME, run CMD, renew the lock while CMD runs, and release it when CMD has
 ended. The exit code is the exit code of CMD, or 128+N if signal N ended it; 8 if the lock
 was lost; 1 if another held the lock for the whole wait.

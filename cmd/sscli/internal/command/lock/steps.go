@@ -128,8 +128,11 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 			return f.lockError(a, err)
 		}
 		err = a.Emit(result)
-		if err != nil && result.Op == "acquire" {
+		switch e, ok := errors.AsType[*fault.OutputError](err); {
+		case ok && result.Op == "acquire":
 			err = errors.Join(err, giveBack(ctx, a, s, f.name, o))
+		case ok:
+			e.Done = true
 		}
 		return err
 	})

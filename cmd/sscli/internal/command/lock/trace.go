@@ -2,6 +2,7 @@ package lock
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,6 +158,9 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 	defer stop()
 	t.app.RememberKey(t.f.names...)
 	w, err := s.Watch(ctx, append(slices.Clone(t.f.names), t.f.guards...), client.WatchOptions{})
+	if errors.Is(err, terminal.ErrClosed) {
+		return fault.Output(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -356,7 +360,7 @@ func (t *tracer) finish(err error) error {
 	case fault.IsA[*signals.Interrupted](err):
 		reason = "interrupted"
 	case errors.Is(err, terminal.ErrClosed):
-		return t.draw(nil)
+		return cmp.Or(t.draw(nil), fault.Output(err))
 	case fault.IsA[*fault.OutputError](err):
 		return err
 	}

@@ -108,7 +108,7 @@ func New(a *app.App) *cobra.Command {
 		Use:         "serve [-- CMD...]",
 		Short:       "Run an emulator of the broker and its state store",
 		GroupID:     app.GroupServe,
-		Annotations: map[string]string{app.Offline: ""}, // f.serve configures the connection of --attach
+		Annotations: map[string]string{app.Offline: "", app.LogsResults: ""}, // f.serve configures the connection of --attach
 		Long:        long,
 		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --users users.txt --policy authz.yaml -v\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE:        func(cmd *cobra.Command, args []string) error { return f.serve(cmd, a, args) },
@@ -130,6 +130,10 @@ func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error 
 	if f.data.check != "" {
 		if len(args) > 0 || f.attach {
 			return fault.Usagef("--data-check together with a command or --attach: it serves nothing")
+		}
+		a.LogsResults = false
+		if err := a.CheckOutput(); err != nil {
+			return err
 		}
 		return checkData(a, f.data)
 	}

@@ -232,8 +232,10 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 	switch {
 	case errors.Is(err, endFor) && v.f.until != "":
 		return fault.ErrNo
-	case errors.Is(err, endFor), errors.Is(err, terminal.ErrClosed):
+	case errors.Is(err, endFor):
 		return nil
+	case errors.Is(err, terminal.ErrClosed):
+		return fault.Output(err)
 	}
 	return err
 }
