@@ -113,7 +113,7 @@ func (d quickDialer) Dial(network, address string) (net.Conn, error) {
 }
 
 func (d quickDialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	nc, err := d.Dialer.DialContext(ctx, network, address)
+	nc, err := d.dialTCP(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
