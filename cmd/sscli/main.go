@@ -47,6 +47,7 @@ func run(name string, args []string) int {
 }
 
 func runApp(a *app.App, name string, args []string) int {
+	a.UseStandardStreams()
 	var ctx context.Context
 	ctx, a.Signals = signals.Notify(context.Background())
 	err := runLine(ctx, a, name, args)
@@ -58,10 +59,8 @@ func runApp(a *app.App, name string, args []string) int {
 }
 
 func newApp() *app.App {
-	a := &app.App{Commands: table(), Topics: help.Topics,
-		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Env: os.LookupEnv}
-	a.UseStandardStreams()
-	return a
+	return &app.App{Commands: table(), Topics: help.Topics,
+		Build: format.Build{Version: buildVersion, Commit: buildCommit, Date: buildDate}, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 }
 
 // runLine runs a command line. name is argv[0], which selects the command line of sscli, of

@@ -76,6 +76,11 @@ var streamCases = map[string][]string{
 	"completion fish":       {"completion fish"},
 	"completion powershell": {"completion powershell"},
 	"man":                   {"man OUT.d"},
+	"policy check":          {"policy check"},
+	"policy can":            {"policy can"},
+	"policy table":          {"policy table"},
+	"policy diff":           {"policy diff"},
+	"policy suggest":        {"policy suggest"},
 	"version":               {"version", "--version"},
 	"help":                  {"help", "help get", "help exit-codes", "get --help"},
 }

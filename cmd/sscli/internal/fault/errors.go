@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"text/template"
 	"time"
 
@@ -125,10 +126,13 @@ func Output(err error) error {
 // IsUnread reports whether an error only means that the reader of standard output is gone and that no
 // write was made. The reader had enough, as in `sscli scan | head`, so this is not worth a message.
 func IsUnread(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if e, ok := err.(*OutputError); ok {
-			return !e.Done && !e.File && terminal.IsReaderGone(e.Err)
-		}
+	switch e := err.(type) {
+	case *OutputError:
+		return !e.Done && !e.File && terminal.IsReaderGone(e.Err)
+	case interface{ Unwrap() error }:
+		return IsUnread(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !IsUnread(err) })
 	}
 	return false
 }
