@@ -68,17 +68,18 @@ func (g *Guarded) Limit(term, kill time.Time) {
 	g.send(order{Limit: &l})
 }
 
-// Stop sends TERM to the command now. KILL follows after the grace period or at the deadline,
-// whichever comes first.
-func (g *Guarded) Stop() {
+// Stop sends TERM to the command now. KILL follows after the grace period, after within, or at the
+// deadline, whichever comes first.
+func (g *Guarded) Stop(within time.Duration) {
+	grace := min(g.o.Grace, within)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.stopped {
 		return
 	}
 	g.stopped = true
-	g.killAt = g.killAt.earlier(at(time.Now().Add(g.o.Grace)))
-	g.send(order{Stop: true})
+	g.killAt = g.killAt.earlier(at(time.Now().Add(grace)))
+	g.send(order{Stop: true, Within: grace})
 }
 
 // Run runs the command, forwards signals to it, and waits for it to exit. Call Limit before Run. The

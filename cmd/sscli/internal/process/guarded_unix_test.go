@@ -131,8 +131,8 @@ func TestGuardedStop(t *testing.T) {
 		}
 		g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 		go func() {
-			g.Stop()
-			g.Stop()
+			g.Stop(time.Hour)
+			g.Stop(time.Hour)
 		}()
 		end, err := g.Run(os.Environ())
 		if !end.Killed && !errors.Is(err, ErrLate) {
@@ -444,7 +444,7 @@ func TestGuardHangs(t *testing.T) {
 			began := time.Now()
 			var want error
 			if name == "alone" {
-				g.Stop()
+				g.Stop(time.Hour)
 				want = ErrGuardDied
 			} else {
 				g.Limit(began, began.Add(left))

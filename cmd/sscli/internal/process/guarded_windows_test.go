@@ -163,7 +163,7 @@ func TestGuardedTree(t *testing.T) {
 		err   error
 	}{
 		"the deadline": {"tree", 2, func(g *Guarded) { g.Limit(time.Now(), time.Now().Add(200*time.Millisecond)) }, End{Killed: true}, nil},
-		"Stop":         {"tree", 2, func(g *Guarded) { g.Stop() }, End{Killed: true}, nil},
+		"Stop":         {"tree", 2, func(g *Guarded) { g.Stop(time.Hour) }, End{Killed: true}, nil},
 		"a killed guard": {"tree", 2, func(g *Guarded) { _ = g.guard.Process.Kill() },
 			End{Code: codeKilled, Killed: true}, ErrGuardDied},
 		"the command's end": {"leave", 1, func(*Guarded) {}, End{Code: 4, Left: true}, nil},

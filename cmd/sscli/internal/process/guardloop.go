@@ -120,6 +120,9 @@ func (g *guard) handleOrder(o order) {
 		g.options.Temp = nil
 	case o.Stop:
 		g.note("told to stop")
+		if o.Within > 0 {
+			g.options.Grace = min(g.options.Grace, o.Within)
+		}
 		switch {
 		case g.pid == 0:
 			g.stopped = true

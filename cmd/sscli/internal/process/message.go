@@ -17,6 +17,7 @@ type order struct {
 	Limit  *limit         `json:",omitempty"`
 	Start  *start         `json:",omitempty"`
 	Stop   bool           `json:",omitempty"`
+	Within time.Duration  `json:",omitempty"` // with Stop, the most time between TERM and KILL; 0 = start.Grace
 	Keep   bool           `json:",omitempty"` // do not remove start.Temp: sscli has not died
 	Signal syscall.Signal `json:",omitempty"` // signal to forward to the command
 }

@@ -35,7 +35,7 @@ type FenceFile struct {
 // NewFenceFile chooses a random path, and creates nothing. [FenceFile.Create] makes the directory and the file
 // later, when the guard process already knows which directory to remove.
 func NewFenceFile() *FenceFile {
-	return &FenceFile{Path: filepath.Join(os.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
+	return &FenceFile{Path: filepath.Join(files.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
 }
 
 // Create creates the directory and the empty file.

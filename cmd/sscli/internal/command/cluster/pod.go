@@ -42,7 +42,10 @@ spec:
       volumeMounts:
         - { name: ca, mountPath: /var/run/certs, readOnly: true }
         - { name: token, mountPath: /var/run/secrets/tokens, readOnly: true }
+        - { name: tmp, mountPath: /tmp } # for lock run and edit
   volumes:
+    - name: tmp
+      emptyDir: { medium: Memory }
     - name: ca
       configMap: { name: $CA }
     - name: token

@@ -186,7 +186,7 @@ func (e *editRun) run(ctx context.Context) (err error) {
 // writeFile writes the text for the editor to a new file that only this user can read. The name of the
 // file contains the beginning of the key.
 func (e *editRun) writeFile() error {
-	dir, err := os.MkdirTemp("", "sscli-edit-")
+	dir, err := os.MkdirTemp(files.TempDir(), "sscli-edit-")
 	if err != nil {
 		return err
 	}

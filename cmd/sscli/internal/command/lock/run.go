@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,9 +29,10 @@ func newRun(a *app.App) *cobra.Command {
 ended. The exit code is the exit code of CMD, or 128+N if signal N ended it; 8 if the lock
 was lost; 1 if another held the lock for the whole wait.
 
-When the lock cannot be renewed, or is taken away, CMD and the processes that it started
-get TERM, and KILL after --grace. Both come before the lock can expire, so that the next
-holder is alone. CMD is not started if it would get TERM at once. A second process, the
+When the lock cannot be renewed, CMD and the processes that it started get TERM, and KILL
+after --grace. Both come before the lock can expire, so that the next holder is alone. When
+the lock is taken away, as by a delete of its key, another may hold it at once: CMD gets
+TERM, and KILL after a second or --grace, whichever is less. CMD is not started if it would get TERM at once. A second process, the
 guard, stops CMD even if sscli is killed or stopped. All signals are forwarded to CMD.
 
 CMD gets the fencing token of the lock in SSCLI_FENCE. Each renewal gives a newer token.
@@ -98,7 +100,6 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 		return err
 	}
 	file := verb.NewFenceFile()
-	defer func() { err = errors.Join(err, file.Remove()) }()
 	r := &lockRun{reporter: newReporter(a, "the command gets TERM"), file: file, tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
@@ -108,8 +109,12 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	}
 	defer r.guarded.Close()
 	if err := file.Create(); err != nil {
-		return &process.StartError{Name: command[0], Code: process.CodeSetup, Err: err}
+		return &fault.NextError{
+			Err:  &process.StartError{Name: command[0], Code: process.CodeSetup, Err: fmt.Errorf("no directory for the file with the fencing token: %w", err)},
+			Hint: suggest.Try("set TMPDIR to a directory that you can write; in a pod, mount an emptyDir at /tmp"),
+		}
 	}
+	defer func() { err = errors.Join(err, file.Remove()) }()
 	o.OnLease = r.leased
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
 		r.lock, err = acquire(ctx, a, s, f.name, o, r.trouble)
@@ -152,7 +157,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	defer context.AfterFunc(r.lock.Context(), func() {
 		if errors.Is(context.Cause(r.lock.Context()), client.ErrLockLost) {
 			r.warn(fault.Message(context.Cause(r.lock.Context())) + "; stopping the command")
-			r.guarded.Stop()
+			r.guarded.Stop(r.within())
 		}
 	})()
 	var end process.End
@@ -175,6 +180,17 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 		r.app.Warn("processes that the command had left behind were ended", "")
 	}
 	return r.outcome(end, err, lost, released)
+}
+
+// within returns the time that the command has to end when the lock is lost. If the lock was taken away,
+// another client may hold it already.
+func (r *lockRun) within() time.Duration {
+	const takenAway = time.Second
+	e, ok := errors.AsType[*client.LockLostError](context.Cause(r.lock.Context()))
+	if ok && e.Loss != client.LossNoRenewal {
+		return takenAway
+	}
+	return r.lock.Timing().Grace
 }
 
 // outcome returns the error of lock run. err says why the command did not start or did not run to its
