@@ -56,7 +56,7 @@ type closedInput struct{}
 
 // Read returns a usage error.
 func (closedInput) Read([]byte) (int, error) {
-	return 0, &fault.UsageError{Err: errors.New("standard input is closed"), Hint: suggest.Try("redirect it from a file or a pipe; from /dev/null it is empty")}
+	return 0, &fault.UsageError{Err: errors.New("standard input is closed"), Hint: suggest.Try("redirect it from a file or a pipe; from /dev/null, opened only for reading, it is empty")}
 }
 
 // NotePattern prints a note if a missing key looks like a pattern or like an MQTT topic filter,

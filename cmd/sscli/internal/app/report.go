@@ -31,7 +31,7 @@ func (a *App) CheckOutput() error {
 	if !a.outputClosed || a.LogsResults {
 		return nil
 	}
-	return &fault.UsageError{Err: errors.New("standard output is closed: the result would be lost"), Hint: suggest.Try("redirect it to /dev/null to discard the result")}
+	return &fault.UsageError{Err: errors.New("standard output is closed: the result would be lost"), Hint: suggest.Try("redirect it to /dev/null, opened only for writing, to discard the result")}
 }
 
 // SetOutput makes the printers for a form of output. The empty form is human if standard output is
