@@ -151,6 +151,10 @@ func (v *watcher) dispatch() {
 			v.queueCopy(q)
 		} else if len(g.watches) == 0 && v.keys[g.key] == g {
 			delete(v.keys, g.key)
+			if len(v.keys) < v.most/4 {
+				v.keys = shrunk(v.keys)
+				v.most = len(v.keys)
+			}
 			g.notifyStopped(nil)
 		}
 	}
@@ -273,7 +277,7 @@ func (v *watcher) refused(q *keyRequest, err error) {
 			g.state = regNone
 		}
 		for _, w := range slices.Clone(g.watches) {
-			if w.o.Match == "" && (w.joined != nil || len(w.names) == 1) {
+			if w.o.Match == "" && (w.joined != nil || len(w.keys) == 1) {
 				v.fail(w, err)
 			} else {
 				v.drop(w, g, err)
@@ -342,8 +346,8 @@ func (v *watcher) startAudit(w *Watch) {
 	case v.conn == nil || w.unread > 0:
 		w.unaudited(v.trouble)
 	default:
-		w.auditing, w.auditErr = len(w.names), nil
-		for _, key := range w.names {
+		w.auditing, w.auditErr = len(w.keys), nil
+		for _, key := range w.sorted() {
 			g := v.keys[key]
 			g.auditors, g.renew = append(g.auditors, w), true
 			v.enqueue(g)

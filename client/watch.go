@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,8 +22,11 @@ type WatchOptions struct {
 
 	// Match is a pattern, as for [Scan]. The watch includes the keys that match when it begins. At
 	// the interval Rescan it looks for other matching keys; the first event of such a key is `found`.
-	// A key that was found is watched until the watch ends, even after it was deleted. A watch with a
-	// pattern may have no keys. Empty = only the keys passed to Watch.
+	// A watch with a pattern may have no keys. Empty = only the keys passed to Watch.
+	//
+	// A key that the pattern found, and nobody named, is let go once it has been missing for ten
+	// seconds and a later search has not listed it. If it comes back, it is `found` again. After a break
+	// there are no events for such a key that was missing before and still is.
 	Match  string
 	Rescan time.Duration // 0 = DefaultRescan
 
@@ -35,6 +39,8 @@ type WatchOptions struct {
 	// Ready asks for an EventReady after the events of the keys that the watch begins with, also if there
 	// are none.
 	Ready bool
+
+	forgetAfter time.Duration // for tests; 0 = forgetAfter
 }
 
 // A Watch is a stream of changes to some keys. Only one goroutine at a time may consume it, with
@@ -49,12 +55,12 @@ type Watch struct {
 	o WatchOptions
 
 	mu      sync.Mutex
-	keys    map[string]*watchedKey
-	ready   bool      // all keys have been read once
-	proven  time.Time // all changes before this time were announced to the watch; see advance
-	connSeq uint64    // the connection whose notifications count
-	queue   [][]Event // events after those in batch, in parts of at most partEvents
-	spare   []Event   // memory of the last consumed part, for reuse; nil = none
+	keys    map[string]*watchedKey // once the watch has joined, only the watcher adds and removes keys
+	ready   bool                   // all keys have been read once
+	proven  time.Time              // all changes before this time were announced to the watch; see advance
+	connSeq uint64                 // the connection whose notifications count
+	queue   [][]Event              // events after those in batch, in parts of at most partEvents
+	spare   []Event                // memory of the last consumed part, for reuse; nil = none
 	err     error
 	wake    chan struct{} // wakes the consumer; capacity 1
 	outage  bool          // the connection was lost, and not all keys have been read since
@@ -69,7 +75,6 @@ type Watch struct {
 	next  int     // index in batch
 
 	// Owned by the watcher.
-	names    []string   // the keys
 	joined   chan error // receives the outcome of the join; nil once it was sent
 	deadline time.Time  // of the join; zero = none
 	unread   int        // keys still to be read on this connection
@@ -106,13 +111,13 @@ func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Wa
 		return nil, invalid("no key to watch")
 	}
 	w := &Watch{o: o, keys: make(map[string]*watchedKey, len(keys)), wake: make(chan struct{}, 1)}
-	find := &finder{s: s, w: w, known: make(map[string]bool)}
+	find := &finder{s: s, w: w, known: make(map[string]int)}
 	for _, key := range keys {
 		if err := s.checkWatch(key); err != nil {
 			return nil, err
 		}
-		find.known[key] = true
-		w.expect(key)
+		find.known[key] = named
+		w.expect(key, false)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -166,13 +171,15 @@ func (s *Session) checkWatch(key string) error {
 	return keyNotify(key).Check()
 }
 
-// expect adds a key to a watch that has not joined yet.
-func (w *Watch) expect(key string) {
+// expect adds a key to a watch that has not joined yet. matched reports whether the pattern found it.
+func (w *Watch) expect(key string, matched bool) {
 	if w.keys[key] == nil {
-		w.keys[key] = &watchedKey{holding: true}
-		w.names = append(w.names, key)
+		w.keys[key] = &watchedKey{holding: true, matched: matched}
 	}
 }
+
+// sorted returns the names of the keys. Only the watcher may call it.
+func (w *Watch) sorted() []string { return slices.Sorted(maps.Keys(w.keys)) }
 
 // Next returns the next event, and waits for it if there is none. After the watch has ended,
 // Next returns the remaining events and then the reason, such as [ErrClosed], [ErrOverflow], a

@@ -22,6 +22,9 @@ type watchedKey struct {
 	found     time.Time // start of the last search before the key was found; zero for other keys
 	uncounted bool      // Watch.unread does not count the GET
 
+	matched bool      // the pattern found the key, and nobody named it
+	gone    time.Time // since when the key is known to be missing; zero if it is not
+
 	suspect *state // a state that an audit found and no notification announced; nil = none
 }
 
@@ -65,6 +68,12 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	k, now := w.keys[key], time.Now()
 	w.advance(sent)
 	found := state{r.Found, r.Version}
+	if k.matched && w.ready && k.found.IsZero() && !k.present && !r.Found && len(k.held) == 0 {
+		// A key of the pattern that was missing before a break, and still is, is nobody's any more.
+		counted = !k.uncounted
+		k.renew(found, r.Version, sent)
+		return counted
+	}
 	event := Event{Kind: EventInitial, Key: key, Time: now, Version: r.Version, Value: r.Value, HasValue: r.Found}
 	counted = !k.uncounted
 	switch {
@@ -82,7 +91,7 @@ func (w *Watch) sync(key string, r GetResult, sent time.Time) (counted bool) {
 	if r.Found {
 		held = held[foldedIn(held, r.Version):]
 	}
-	*k = watchedKey{state: found, base: r.Version, proven: sent}
+	k.renew(found, r.Version, sent)
 	for _, e := range held {
 		w.notify(k, e)
 	}
@@ -111,7 +120,25 @@ func (w *Watch) compare(key string, r GetResult, sent time.Time) {
 	}
 	w.push(Event{Kind: EventGap, Key: key, Time: now, Version: k.version, Continuity: ContinuityLost, From: k.proven, To: now})
 	w.push(Event{Kind: EventResync, Key: key, Time: now, Continuity: ContinuityLost, Version: r.Version, Value: r.Value, HasValue: r.Found})
-	*k = watchedKey{state: found, base: r.Version, proven: sent}
+	k.renew(found, r.Version, sent)
+}
+
+// renew begins with the state that a GET, sent at the time sent, found.
+func (k *watchedKey) renew(found state, base Version, sent time.Time) {
+	was := *k
+	*k = watchedKey{base: base, proven: sent, matched: was.matched, gone: was.gone}
+	k.setState(found, time.Now())
+}
+
+// setState records that the key has this state since at, or was seen to have it then.
+func (k *watchedKey) setState(s state, at time.Time) {
+	k.state = s
+	switch {
+	case s.present:
+		k.gone = time.Time{}
+	case k.gone.IsZero():
+		k.gone = at
+	}
 }
 
 // drop stops watching a key because of err. It reports whether Watch.unread counts a GET of the
@@ -153,7 +180,8 @@ func (w *Watch) notify(k *watchedKey, e Event) {
 		k.recent = append(k.recent, c)
 	}
 	if e.Kind == EventSet || e.Kind == EventDelete {
-		k.state, k.suspect = state{e.Kind == EventSet, e.Version}, nil
+		k.setState(state{e.Kind == EventSet, e.Version}, e.Time)
+		k.suspect = nil
 	}
 	w.push(e)
 }

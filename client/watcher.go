@@ -31,6 +31,7 @@ type watcher struct {
 	// Owned by run.
 	watches  map[*Watch]struct{}
 	keys     map[string]*registration // the keys that are watched or must be unregistered
+	most     int                      // the largest len(keys) since keys was made
 	queue    []*registration          // registrations that may have a next request
 	conn     *mqtt.Conn               // subscribed to notifications; nil while there is none
 	connSeq  uint64                   // of conn
@@ -110,17 +111,18 @@ func (v *watcher) join(w *Watch) {
 		v.lost(v.conn) // before the new watch is added, so that it is not part of the outage
 	}
 	v.watches[w] = struct{}{}
-	w.unread = len(w.names)
-	for _, key := range w.names {
+	w.unread = len(w.keys)
+	names := w.sorted()
+	for _, key := range names {
 		v.register(key, w)
 	}
-	v.route(w.names)
+	v.route(names)
 	if v.conn == nil {
 		v.connect()
 		return
 	}
 	w.setConn(v.connSeq)
-	for _, key := range w.names {
+	for _, key := range names {
 		v.wantRead(v.keys[key], w)
 	}
 	v.checkRead(w)
@@ -132,6 +134,7 @@ func (v *watcher) register(key string, w *Watch) *registration {
 	if g == nil {
 		g = &registration{key: key}
 		v.keys[key] = g
+		v.most = max(v.most, len(v.keys))
 	}
 	g.watches = append(g.watches, w)
 	if q := g.request; q != nil && time.Since(q.last) > resendSoon {
@@ -148,12 +151,13 @@ func (v *watcher) endJoin(w *Watch, cause error) {
 		return
 	}
 	if errors.Is(cause, context.DeadlineExceeded) {
-		i := slices.IndexFunc(w.names, func(key string) bool { return v.keys[key].request != nil })
+		names := w.sorted()
+		i := slices.IndexFunc(names, func(key string) bool { return v.keys[key].request != nil })
 		if i >= 0 {
-			if r := v.keys[w.names[i]].request.request.Load(); r != nil && r.hasNoSubscribers() {
+			if r := v.keys[names[i]].request.request.Load(); r != nil && r.hasNoSubscribers() {
 				cause = &NoStoreError{}
 			}
-			cause = &WatchError{Key: w.names[i], Err: cause}
+			cause = &WatchError{Key: names[i], Err: cause}
 		}
 	}
 	v.fail(w, cause)
@@ -167,7 +171,7 @@ func (v *watcher) leave(w *Watch, done func(error)) {
 		return
 	}
 	waiting, failed := 0, error(nil)
-	for _, key := range w.names {
+	for key := range w.keys {
 		g := v.keys[key]
 		if g == nil || len(g.watches) > 0 {
 			continue
@@ -193,19 +197,19 @@ func (v *watcher) remove(w *Watch) {
 	}
 	delete(v.watches, w)
 	w.stopTimers()
-	for _, key := range w.names {
+	names := w.sorted()
+	for _, key := range names {
 		if g := v.keys[key]; g != nil {
 			g.remove(w)
 			v.enqueue(g)
 		}
 	}
-	v.route(w.names)
+	v.route(names)
 }
 
 // drop removes one key from a watch because of err. The watch continues.
 func (v *watcher) drop(w *Watch, g *registration, err error) {
 	audited := g.remove(w)
-	w.names = slices.DeleteFunc(slices.Clone(w.names), func(key string) bool { return key == g.key })
 	v.route([]string{g.key})
 	if w.drop(g.key, err) {
 		v.countRead(w)
@@ -310,7 +314,7 @@ func (v *watcher) connected(conn *mqtt.Conn, connSeq uint64, err error) {
 	v.conn, v.connSeq, v.useless = conn, connSeq, nil
 	v.requests, v.inFlight = make(chan *keyRequest, 2*maxKeyRequests), 0
 	for w := range v.watches {
-		w.unread = len(w.names)
+		w.unread = len(w.keys)
 		w.setConn(connSeq)
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.keys)) {

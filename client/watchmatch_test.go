@@ -2,6 +2,7 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,5 +154,71 @@ func TestMatchWithoutScan(t *testing.T) {
 	}
 	if _, err := s.Watch(t.Context(), nil, WatchOptions{}); !isA[*InvalidError](err) {
 		t.Errorf("no key: %v", err)
+	}
+}
+
+// TestMatchForgets: a key of the pattern that has been missing for a while, also when the store was
+// searched, is let go. Named keys and keys that are there stay; a key that comes back is found.
+func TestMatchForgets(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	for _, key := range []string{"job/1", "job/2", "job/named"} {
+		put(t, store, key, "a")
+	}
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "job/*", Rescan: often, forgetAfter: time.Millisecond}, "job/named")
+	wantEvents(t, w, `initial job/1 "a"`, `initial job/2 "a"`, `initial job/named "a"`)
+	for _, key := range []string{"job/1", "job/named"} {
+		if _, err := s.Del(t.Context(), key, WriteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantEvents(t, w, "delete job/1", "delete job/named")
+	await(t, store, func(st emulator.State) bool { return st.Registrations == 2 })
+	put(t, store, "job/1", "b")
+	wantEvents(t, w, `found job/1 "b" unknown`)
+	put(t, store, "job/named", "b")
+	wantEvents(t, w, `set job/named "b"`)
+}
+
+// TestMatchBreak: after a break, a watch says nothing of keys of the pattern that were missing before and
+// still are.
+func TestMatchBreak(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	put(t, store, "job/1", "a")
+	put(t, store, "job/2", "a")
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "job/*", Rescan: time.Hour}, "named")
+	wantEvents(t, w, `initial job/1 "a"`, `initial job/2 "a"`, `initial named`)
+	if _, err := s.Del(t.Context(), "job/1", WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	wantEvents(t, w, "delete job/1")
+	store.DropAll()
+	wantEvents(t, w, "down", `resync job/2 "a" proven`, "gap named unknown", "resync named unknown", "up")
+	put(t, store, "job/1", "b")
+	wantEvents(t, w, `set job/1 "b"`)
+}
+
+// TestManyRefused: the cost of a key whose registration is refused does not grow with the number of keys.
+func TestManyRefused(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Authorize: func(client, _, key string, _ bool) bool { return client == "" || !strings.HasPrefix(key, "no/") }})
+	keys := []string{"yes"}
+	const n = 20_000
+	for i := range n {
+		keys = append(keys, fmt.Sprint("no/", i))
+	}
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "none", Rescan: time.Hour, Buffer: 2 * n}, keys...)
+	refused := 0
+	for refused < n {
+		if e := next(t, w); e.Kind == EventError {
+			refused++
+		}
+	}
+	if len(w.keys) != 1 {
+		t.Errorf("%d keys are watched, want 1", len(w.keys))
 	}
 }
