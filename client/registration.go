@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -151,13 +152,26 @@ func (v *watcher) dispatch() {
 			v.queueCopy(q)
 		} else if len(g.watches) == 0 && v.keys[g.key] == g {
 			delete(v.keys, g.key)
-			if len(v.keys) < v.most/4 {
-				v.keys = shrunk(v.keys)
-				v.most = len(v.keys)
-			}
+			v.shrinkKeys()
 			g.notifyStopped(nil)
 		}
 	}
+}
+
+// manyKeys is how many keys a watcher must have had for shrinkKeys to return memory to the system.
+const manyKeys = 4096
+
+// shrinkKeys gives back memory once most keys are no longer watched. A process in which little happens would
+// keep the memory for minutes.
+func (v *watcher) shrinkKeys() {
+	if len(v.keys) >= v.most/4 {
+		return
+	}
+	if v.most > manyKeys && len(v.watches) > 0 {
+		v.s.wg.Go(debug.FreeOSMemory)
+	}
+	v.keys = shrunk(v.keys)
+	v.most = len(v.keys)
 }
 
 // queueCopy queues a request to be sent, for the first time or again.
