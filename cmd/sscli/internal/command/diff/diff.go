@@ -79,7 +79,7 @@ holds the names of all keys, but only the values that are being compared.`,
 			if err := client.Scan(pattern, nil).Check(); err != nil {
 				return &fault.UsageError{Err: err}
 			}
-			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(map[string]bool)}
+			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(bulkread.Seen)}
 			if source != "" {
 				return d.withSource(cmd.Context(), source, sources.Options{Prefix: string(prefix), Follow: follow, AllowEmpty: true})
 			}
@@ -103,8 +103,8 @@ type differ struct {
 	pattern string
 	began   time.Time
 
-	set  *sources.Set    // the old side, if it is files; otherwise empty
-	seen map[string]bool // keys of the old store, and keys counted as added
+	set  *sources.Set  // the old side, if it is files; otherwise empty
+	seen bulkread.Seen // keys of the old store, and keys counted as added
 
 	compared atomic.Int64 // number of keys; the progress goroutine reads it too
 	sum      format.DiffSummary
@@ -166,10 +166,9 @@ func (d *differ) storeEntries(s *bulkread.Store) bulkread.Keys {
 	return func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 		noFlush := func() error { return nil }
 		return s.Each(ctx, bulkread.Scan(d.pattern), noFlush, func(old bulkread.Entry) error {
-			if d.seen[old.Key] {
+			if !d.seen.Add(old.Key) {
 				return nil
 			}
-			d.seen[old.Key] = true
 			return add(bulkread.Entry{Key: old.Key, Old: &old})
 		})
 	}
@@ -192,10 +191,9 @@ func (d *differ) run(ctx context.Context, now *bulkread.Store, old bulkread.Keys
 // addedKeys is a [bulkread.Keys] of the keys that only the new side has.
 func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bulkread.Entry) error) error {
 	return bulkread.Scan(d.pattern)(ctx, now, func(key bulkread.Entry) error {
-		if d.seen[key.Key] || d.set.Has(key.Key) {
+		if d.set.Has(key.Key) || !d.seen.Add(key.Key) {
 			return nil
 		}
-		d.seen[key.Key] = true
 		key.Old = new(bulkread.Entry)
 		return add(key)
 	})

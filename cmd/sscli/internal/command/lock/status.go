@@ -107,77 +107,148 @@ age is wrong by the difference between the local clock and the store's clock.`,
 }
 
 // list prints the locks that the operands name or match. Without operands, it prints all keys that the
-// store lists.
+// store lists. Without --observe, it prints while it reads.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
-	all := len(operands) == 0
-	if all {
-		operands = []string{"*"}
+	l := lister{app: a, all: len(operands) == 0, named: make(map[string]bool), operands: operands}
+	if l.all {
+		l.operands = []string{"*"}
 	}
-	var names []string
-	named := make(map[string]bool) // true for an operand, and false for a match of a pattern
-	add := func(name string, isNamed bool) {
-		if _, known := named[name]; !known {
-			names = append(names, name)
-		}
-		named[name] = named[name] || isNamed
-	}
-	for _, operand := range operands {
-		if !strings.ContainsAny(operand, "*?[") {
-			add(operand, true)
-			continue
-		}
-		for page, err := range bulkread.NewStore(a, s, a.Settings.Timeout).Pages(ctx, operand) {
-			if err != nil {
-				return fault.DescribeScan(client.Scan(operand, nil), err)
-			}
-			for _, name := range page.Keys {
-				add(name, false)
-			}
+	for _, operand := range l.operands {
+		if !isPattern(operand) {
+			l.named[operand] = true
 		}
 	}
-	if all && len(names) > 0 {
-		a.Inform("the store does not say which keys are locks: each key is listed as one; a PATTERN such as 'locks/*' lists fewer")
+	store := bulkread.NewStore(a, s, a.Settings.Timeout)
+	var err error
+	if observe == 0 {
+		err = store.Each(ctx, l.names, a.Flush, l.read)
+	} else {
+		err = l.observe(ctx, s, store, observe)
 	}
-	a.RememberKey(names...)
-	readings, err := readAndObserve(ctx, a, s, names, observe)
-	if err != nil {
-		return err
-	}
-	var refused error
-	free := false
-	var rows []format.Row
-	for _, r := range readings {
-		if r.err != nil {
-			err := statusError(r.status.Name, r.err)
-			if ctx.Err() != nil {
-				return err // all later locks have this error too
-			}
-			a.Refuse(&refused, err)
-			continue
-		}
-		if !r.status.Held && !named[r.status.Name] {
-			continue // the key was deleted or expired after the scan
-		}
-		if !r.status.Held {
-			free = true
-			a.NotePattern(r.status.Name, suggest.Try("`lock list PATTERN`"))
-		}
-		r.status.List = true
-		rows = append(rows, r.status)
-	}
-	switch none := len(rows) == 0 && refused == nil; {
-	case none && all:
+	switch none := !l.found && l.refused == nil && err == nil; {
+	case none && l.all:
 		a.Inform("the store lists no keys, so there is no lock")
 	case none:
 		a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 	}
-	a.Out.Measure(rows...)
-	for _, row := range rows {
-		if err := a.Queue(row); err != nil {
+	return cmp.Or(err, l.flush(), a.Flush(), l.refused, fault.NoIf(l.free))
+}
+
+func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
+
+// A lister is the state of a `lock list`.
+type lister struct {
+	app      *app.App
+	operands []string
+	all      bool            // there were no operands
+	named    map[string]bool // the operands that are names
+
+	warned  bool // the user was told that each key is listed
+	found   bool // there is a lock to print
+	free    bool // a named lock is free
+	refused error
+	rows    []format.Row // the first rows, which are measured to align the columns; nil once they were printed
+	aligned bool
+}
+
+// measured is how many rows are measured before the first is printed.
+const measured = 1000
+
+// names is a [bulkread.Keys] of the names that the operands name or match, each once.
+func (l *lister) names(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
+	seen := make(bulkread.Seen)
+	once := func(e bulkread.Entry) error {
+		if !seen.Add(e.Key) {
+			return nil
+		}
+		if l.all && !l.warned {
+			l.warned = true
+			l.app.Inform("the store does not say which keys are locks: each key is listed as one; a PATTERN such as 'locks/*' lists fewer")
+		}
+		l.app.RememberKey(e.Key)
+		return add(e)
+	}
+	for _, operand := range l.operands {
+		var err error
+		if isPattern(operand) {
+			err = bulkread.Scan(operand)(ctx, s, once)
+		} else {
+			err = once(bulkread.Entry{Key: operand})
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return cmp.Or(a.Flush(), refused, fault.NoIf(free))
+	return nil
+}
+
+// read prints the lock in an entry.
+func (l *lister) read(e bulkread.Entry) error {
+	if e.Err != nil {
+		l.app.Refuse(&l.refused, e.Err)
+		return nil
+	}
+	var r reading
+	r.set(e.Key, e.GetResult)
+	return l.print(r)
+}
+
+func (l *lister) print(r reading) error {
+	switch {
+	case r.err != nil:
+		l.app.Refuse(&l.refused, statusError(r.status.Name, r.err))
+		return nil
+	case !r.status.Held && !l.named[r.status.Name]:
+		return nil // the key was deleted or expired after the scan
+	case !r.status.Held:
+		l.free = true
+		l.app.NotePattern(r.status.Name, suggest.Try("`lock list PATTERN`"))
+	}
+	l.found, r.status.List = true, true
+	if l.aligned {
+		return l.app.Queue(r.status)
+	}
+	if l.rows = append(l.rows, r.status); len(l.rows) == measured {
+		return l.flush()
+	}
+	return nil
+}
+
+// flush prints the first rows, aligned. Later rows are printed as they come.
+func (l *lister) flush() error {
+	l.app.Out.Measure(l.rows...)
+	for _, row := range l.rows {
+		if err := l.app.Queue(row); err != nil {
+			return err
+		}
+	}
+	l.rows, l.aligned = nil, true
+	return nil
+}
+
+// observe reads the locks, watches them for the time d, and prints them.
+func (l *lister) observe(ctx context.Context, s *client.Session, store *bulkread.Store, d time.Duration) error {
+	var names []string
+	err := l.names(ctx, store, func(e bulkread.Entry) error {
+		names = append(names, e.Key)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	readings, err := readAndObserve(ctx, l.app, s, names, d)
+	if err != nil {
+		return err
+	}
+	for _, r := range readings {
+		if r.err != nil && ctx.Err() != nil {
+			return statusError(r.status.Name, r.err) // all later locks have this error too
+		}
+		if err := l.print(r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lockError adds the name of a lock to an error. After a signal, the error does not mention the
@@ -193,6 +264,12 @@ func statusError(name string, err error) error {
 type reading struct {
 	status format.LockStatus
 	err    error
+}
+
+// set sets the status of a lock from the state of its key.
+func (r *reading) set(name string, got client.GetResult) {
+	r.status.Name, r.status.Held, r.status.Holder = name, got.Found, string(got.Value)
+	r.status.Token, r.status.Age = app.Version(got.Version), time.Since(got.Version.Time())
 }
 
 // readLocks reads the keys of locks. If there are several locks, readLocks repeats each read whose
@@ -217,9 +294,7 @@ func readLocks(ctx context.Context, a *app.App, s *client.Session, names []strin
 			result, r.err = store.Again(ctx, client.Get(names[i]), sent[i], result, r.err)
 		}
 		if r.err == nil {
-			got := result.(client.GetResult)
-			r.status.Held, r.status.Holder = got.Found, string(got.Value)
-			r.status.Token, r.status.Age = app.Version(got.Version), time.Since(got.Version.Time())
+			r.set(names[i], result.(client.GetResult))
 		}
 	}
 	return readings

@@ -179,7 +179,7 @@ func TestList(t *testing.T) {
 		{"", 0, "locks/build job-7\nlocks/deploy job-7\nother job-7\n", "each key is listed as one"},
 		{"nobody other", 1, "nobody \nother job-7\n", ""},
 		{"nobody*", 0, "", "no key matches \"nobody*\""},
-		{"secret other", 4, "other job-7\n", `lock "secret": the store answered: not authorized`},
+		{"secret other", 4, "other job-7\n", `get "secret": the store answered: not authorized`},
 	} {
 		args := append([]string{"list", "-o", "template={{.name}} {{.holder}}"}, strings.Fields(tt.args)...)
 		code, stdout, stderr := runLock(t, store, args...)
