@@ -41,14 +41,15 @@ func NewWrites(s *client.Session, timeout time.Duration) *Writes {
 // error of done, or one that is not about this key, is returned by Add or Finish.
 func (w *Writes) Add(ctx context.Context, c client.Command, done func(Answer) error) error {
 	item := &write{command: c, done: done}
-	err := CheckFence(c)
-	if err == nil {
-		item.f, err = w.pipe.Queue(ctx, c)
+	if err := CheckFence(c); err != nil {
+		item.answer.Err = err
+		return w.add(ctx, item)
 	}
-	switch {
+	var err error
+	switch item.f, err = w.pipe.Queue(ctx, c); {
 	case ctx.Err() != nil && item.f == nil:
 		return context.Cause(ctx)
-	case err != nil && !bulkread.IsAboutKey(err) && !fault.IsA[*fault.UsageError](err):
+	case err != nil && !bulkread.IsAboutKey(err):
 		return fault.Describe(c, err)
 	case err != nil:
 		item.answer.Err = fault.Describe(c, err)
