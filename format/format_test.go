@@ -263,6 +263,7 @@ func samples() map[string][]Result {
 			Lock{Op: "renew", Name: hostile, Holder: hostile, Token: evil, TTL: 1500 * time.Millisecond},
 			Lock{Op: "hold", Name: "build", Holder: "job-7", Token: stored(), TTL: time.Minute},
 			Lock{Op: "release", Name: "build", Holder: "job-7"},
+			Lock{Op: "break", Name: "build", Holder: "job-7"},
 		},
 		"lock-status": {
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Lock is the result of `lock acquire`, `renew`, `release` and `hold`.
+// Lock is the result of `lock acquire`, `renew`, `release`, `hold` and `break`.
 type Lock struct {
-	Op     string        // "acquire", "renew", "release" or "hold"
+	Op     string        // "acquire", "renew", "release", "hold" or "break"
 	Name   string        `json:"name"`
 	Holder string        `json:"holder"`
-	Token  Version       `json:"token"`           // nil: released
-	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0: released
+	Token  Version       `json:"token"`           // nil: released or broken
+	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0: released or broken
 }
 
 func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }

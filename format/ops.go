@@ -56,6 +56,7 @@ func Ops() []Op {
 		{Name: "lock_renew", By: "lock renew", Fields: "name holder token ttl_ms"},
 		{Name: "lock_hold", By: "lock hold", Fields: "name holder token ttl_ms"},
 		{Name: "lock_release", By: "lock release", Fields: "name holder"},
+		{Name: "lock_break", By: "lock break", Fields: "name holder"},
 		{Name: "lock_status", By: "lock status", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
 		{Name: "lock_list", By: "lock list", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
 		{Name: "lock_trace", By: "lock trace", Fields: "what name key held holder before token held_ms free_ms at_least renewals renewal_interval_ms inferred why event word continuity from to time"},

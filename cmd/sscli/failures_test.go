@@ -60,7 +60,7 @@ var failures = []struct{ what, kind, message string }{
 	{"proxy refused", "proxy", "proxy http://127.0.0.1:1: connect: connection refused"},
 	{"proxy wants a login", "proxy_login", "answered 407 Proxy Authentication Required"},
 	{"no WebSocket", "websocket", "the server answered 404 Not Found, not with a WebSocket"},
-	{"certificate bad otherwise", "certificate", "certificate specifies an incompatible key usage"},
+	{"certificate bad otherwise", "certificate", "not for servers (its extended key usage has no server authentication)"},
 	{"an alert about no certificate", "tls", "TLS handshake with 127.0.0.1:PORT: tls: handshake failure"},
 	{"AUTH 0x18", "auth_later", "the broker cannot verify the login now (AUTH 0x18)"},
 	{"no store", "no_store", "no state store is listening on this broker (PUBACK 0x10)"},

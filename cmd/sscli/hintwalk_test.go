@@ -234,6 +234,7 @@ func TestHintsLeadOn(t *testing.T) {
 		{"a busy lock", []string{"sscli lock acquire door --holder job-7 --ttl 1s"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
 		{"another's lock renewed", []string{"sscli lock acquire door --holder job-7"}, "sscli lock renew door --holder job-8 --ttl 10s", false, "lock_not_held", 1},
 		{"another's lock released", []string{"sscli lock acquire door --holder job-7"}, "sscli lock release door --holder job-8", false, "lock_not_held", 1},
+		{"a lock that must be broken", []string{"sscli lock acquire door --holder job-7"}, "sscli lock break door", false, "protected", 1},
 		{"the lock itself", nil, "sscli lock run door -- sscli set door 1 --fence lock", false, "usage", 0},
 		{"no lock around", nil, "sscli set door 1 --fence lock", false, "usage", 0},
 		{"lock run without a command", nil, "sscli lock run door", false, "usage", 1},

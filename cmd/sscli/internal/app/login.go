@@ -1,6 +1,9 @@
 package app
 
 import (
+	"crypto/x509"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -13,13 +16,26 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Describe adds the credentials that were sent, and in most cases a hint, to the error of a refused
-// login. It returns other errors unchanged. canAsk means that sscli can ask the user for a
+// describeLogin adds the credentials that were sent, and in most cases a hint, to the error of a refused
+// login, and what is trusted to the error of a certificate. It returns other errors unchanged. canAsk means that sscli can ask the user for a
 // password.
 func describeLogin(err error, s config.Settings, canAsk bool) error {
 	f, _ := fault.Of(err)
 	switch f.Kind {
 	case "login", "auth_method", "refused_login", "reauth", "token_expired":
+	case "certificate_authority":
+		if s.CAFile != "" {
+			err = &fault.NextError{
+				Err:  fmt.Errorf("%w; the trusted CAs are those in %s", err, format.Path(s.CAFile)),
+				Hint: suggest.Try("another `--ca-file`, with the certificate of the broker's CA"),
+			}
+		}
+		return err
+	case "certificate_name":
+		if wrong, ok := errors.AsType[x509.HostnameError](err); ok && fault.NamesAddressAsDNS(wrong) {
+			err = &fault.NextError{Err: err, Hint: suggest.Say("the broker needs a certificate with the address " + wrong.Host + " as an IP address, not as a DNS name")}
+		}
+		return err
 	case "client_certificate_refused":
 		return &fault.LoginError{Err: err, Sent: sentCertificate(s)}
 	default:

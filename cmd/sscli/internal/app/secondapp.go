@@ -4,20 +4,24 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// InContext returns an App for a second connection: to the broker of the context called name. It
-// resolves the settings as -c does, and keeps the flags in fs that are not connection flags. source is
+// InContext returns an App for a second connection: to the broker of the context called name, or with that
+// URL. It resolves the settings as -c or -u does, and keeps the flags in fs that are not connection flags. source is
 // the flag that gave the name, for errors. InContext returns the same errors as
 // [App.ConfigureConnection].
 func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source string) (*App, error) {
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(given)
 	set := map[string]string{"context": name}
+	if strings.Contains(name, "://") {
+		set = map[string]string{"url": name}
+	}
 	if a.Settings.ContextFile != "" {
 		set["config"] = a.Settings.ContextFile
 	}

@@ -161,7 +161,7 @@ func (c Context) layer(name, file string) layer {
 // Change stores the connection flags of a command line in the context, and removes the flags in
 // unset. A flag replaces the flags that exclude it: --url replaces --host. File names become
 // absolute, so that they do not depend on the working directory. none is true if there was nothing
-// to set or remove. The error is an *[Error], a *[SchemeError] or a *[NoBrokerError]; the context
+// to set or remove. The error is an *[Error], a *[MeantError] or a *[NoBrokerError]; the context
 // is then unchanged.
 func (c *Context) Change(fs *pflag.FlagSet, unset []string) (none bool, err error) {
 	values := maps.Clone(c.Values)

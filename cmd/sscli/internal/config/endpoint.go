@@ -37,7 +37,7 @@ func (l layer) expand() error {
 		wrong := &Error{source, err.Error()}
 		meant := "mqtt://" + text
 		if _, err := parseURL(meant); err == nil && !strings.Contains(text, "://") {
-			return &SchemeError{Err: wrong, Meant: meant}
+			return &MeantError{wrong, "-u", meant}
 		}
 		return wrong
 	}
@@ -49,20 +49,21 @@ func (l layer) expand() error {
 	return nil
 }
 
-// A SchemeError means that a URL has no scheme such as mqtt://.
-type SchemeError struct {
-	Err   *Error
-	Meant string // the URL with mqtt:// in front
+// A MeantError is an Error about a value that is close to a valid one: a URL without a scheme such as mqtt://,
+// or a duration without a unit.
+type MeantError struct {
+	Err         *Error
+	Flag, Meant string // the flag with its dashes, and the value that the user probably meant
 }
 
-func (e *SchemeError) Error() string { return e.Err.Error() }
+func (e *MeantError) Error() string { return e.Err.Error() }
 
-func (e *SchemeError) Unwrap() error { return e.Err }
+func (e *MeantError) Unwrap() error { return e.Err }
 
-// Advice returns the flag -u with the URL that the user probably meant. ok is false if the URL did not
-// come from --url.
-func (e *SchemeError) Advice() (hint suggest.Hint, ok bool) {
-	return suggest.Run("-u", e.Meant), e.Err.Source == "--url"
+// Advice returns the flag with the value that the user probably meant. ok is false if the value did not
+// come from a flag.
+func (e *MeantError) Advice() (hint suggest.Hint, ok bool) {
+	return suggest.Run(e.Flag, e.Meant), strings.HasPrefix(e.Err.Source, "--")
 }
 
 // webSocketPath is the key in a layer for the WebSocket's path, which a URL sets. It has no flag.

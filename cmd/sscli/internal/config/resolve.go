@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -134,7 +135,7 @@ func (l layer) has(flags ...string) bool {
 }
 
 // Resolve combines the flags with the environment and the contexts. The error is an *[Error], a
-// *[SchemeError], a *[FileError] or an *[UnknownContextError]. Even with an error, the settings
+// *[MeantError], a *[FileError] or an *[UnknownContextError]. Even with an error, the settings
 // that could be read are valid, so that the error can be printed in the requested form. A missing
 // broker is not an error: see [Settings.Broker].
 //
@@ -278,7 +279,11 @@ func (r *resolver) each(which func(setting) bool) {
 		}
 		if text := r.all(s.flag); text != "" {
 			if err := s.parse(&r.out, text); err != nil {
-				r.bad(s.flag, err.Error())
+				wrong := &Error{r.out.Sources[s.flag], err.Error()}
+				if noUnit, ok := errors.AsType[*NoUnitError](err); ok && MeantDuration(noUnit.Text) != "" {
+					r.fail(&MeantError{wrong, "--" + s.flag, MeantDuration(noUnit.Text)})
+				}
+				r.fail(wrong)
 			}
 		}
 	}

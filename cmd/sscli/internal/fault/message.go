@@ -69,10 +69,29 @@ func certificateWords(e *tls.CertificateVerificationError, now time.Time) string
 			why = timeWords(c, now)
 		}
 	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.Err); ok && invalid.Reason == x509.IncompatibleUsage {
+		why = "not for servers (its extended key usage has no server authentication)"
+	}
 	if wrong, ok := errors.AsType[x509.HostnameError](e.Err); ok {
 		why = fmt.Sprintf("issued for %s, not for %s", nameWords(c), wrong.Host)
+		if NamesAddressAsDNS(wrong) {
+			why = fmt.Sprintf("names %s as a DNS name, and must name it as an IP address", wrong.Host)
+		}
+	}
+	last := e.UnverifiedCertificates[len(e.UnverifiedCertificates)-1]
+	if IsA[x509.UnknownAuthorityError](e.Err) && last.Issuer.String() != last.Subject.String() {
+		why = fmt.Sprintf("certificate signed by unknown authority: %q is not trusted here, and the broker did not send its certificate", last.Issuer)
+		if strings.Contains(e.Err.Error(), "candidate authority") {
+			why = "certificate signed by unknown authority: not by the trusted one, but by another of that name"
+		}
 	}
 	return fmt.Sprintf("certificate of %q, issued by %q: %s", c.Subject, c.Issuer, why)
+}
+
+// NamesAddressAsDNS reports whether a certificate that is not for an IP address has the address among its DNS
+// names, where no client looks for it.
+func NamesAddressAsDNS(e x509.HostnameError) bool {
+	return net.ParseIP(e.Host) != nil && e.Certificate != nil && slices.Contains(e.Certificate.DNSNames, e.Host)
 }
 
 // timeWords returns a text with the time when a certificate expired or becomes valid, and with the

@@ -239,7 +239,7 @@ func Table() []Row {
 			"use a `--host` that the certificate names, or `--tls-server-name`", IsA[x509.HostnameError]},
 		{"certificate_time", CodeLogin, "the broker's certificate has expired, or is not valid yet, by the local clock",
 			"check the local clock with date -u; if it is right, the broker needs a new certificate", matches(isOutOfTime)},
-		{"certificate", CodeLogin, "the broker's certificate does not verify", "`--ca-file` with the certificate of the broker's CA", IsA[*tls.CertificateVerificationError]},
+		{"certificate", CodeLogin, "the broker's certificate does not verify", "the broker needs another certificate: one for servers, from a CA that may issue it", IsA[*tls.CertificateVerificationError]},
 		{"tls_on_plain_port", CodeLogin, "the port does not speak TLS", "use `--no-tls` or mqtt://, or the port with TLS (8883)", isPlainPort},
 		{"tls", CodeLogin, "the TLS handshake was aborted", "", matches(isAlert)},
 		{"plain_on_tls_port", CodeConnection, "the broker closed a connection without TLS before it answered: perhaps the port speaks TLS",

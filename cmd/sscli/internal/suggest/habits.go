@@ -2,6 +2,7 @@ package suggest
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -50,7 +51,7 @@ func lookUp(table []habit, under, word string, operands []string, exists func(pa
 		m := Meaning{Why: h.why}
 		for means := range strings.SplitSeq(h.means, " | ") {
 			if hint := Try(means); hint != nil && exists(hint.path()) {
-				m.Hint = hint.fillOperands(operands)
+				m.Hint = hint.fillOperands(word, operands)
 				break
 			}
 		}
@@ -73,14 +74,28 @@ func (h Hint) path() string {
 	return strings.Join(names, " ")
 }
 
-// fillOperands returns the hint with the operands of the words that the user typed.
-func (h Hint) fillOperands(operands []string) Hint {
+// fillOperands returns the hint with the operands of the words that the user typed. Of redis-cli's words,
+// those that begin with p take milliseconds, and the others take seconds.
+func (h Hint) fillOperands(word string, operands []string) Hint {
 	if len(operands) == 0 {
 		return h
 	}
 	first := operands[0]
-	h = h.Fill(Key, first).Fill(Name, first).Fill(Pattern, first).Fill(Optional, first).Fill(Keys, operands...)
-	return h.Fill(Prefix, strings.TrimSuffix(first, "*"))
+	for _, place := range []Place{Key, Name, Pattern, Optional, Address} {
+		h = h.Fill(place, first)
+	}
+	h = h.Fill(Keys, operands...).Fill(Prefix, strings.TrimSuffix(first, "*"))
+	if len(operands) > 1 {
+		h = h.Fill(NewKey, operands[1])
+		unit := "s"
+		if word[0] == 'p' {
+			unit = "ms"
+		}
+		if n, err := strconv.ParseUint(operands[1], 10, 30); err == nil && n > 0 && !strings.HasSuffix(word, "at") {
+			h = h.Fill(Duration, operands[1]+unit)
+		}
+	}
+	return h
 }
 
 // A habit maps words that users of another tool type to the command of sscli that does the same.
@@ -107,11 +122,14 @@ func habits() []habit {
 		// Keys
 		{"", "ls list dir find search dbsize", "`sscli scan [PATTERN]`", ""},
 		{"", "exists has contains", "`sscli get KEY --version-only`: the exit code is 1 if the key is missing", ""},
-		{"", "cat read show print fetch value mget getex getset getdel", "`sscli get KEY...`", ""},
+		{"", "cat read show print fetch value mget", "`sscli get KEY...`", ""},
+		{"", "getset", "`sscli get KEY`, then `sscli set KEY VALUE`", atOnce},
+		{"", "getdel", "`sscli get KEY`, then `sscli del KEY`", atOnce},
+		{"", "getex", "`sscli get KEY`", expiry},
 		{"", "strlen len size", "`sscli get KEY -o 'template={{len .value}}'`", ""},
 		{"", "add create new write store save update replace apply patch mset msetnx", "`sscli set KEY VALUE`", ""},
 		{"", "setnx", "`sscli set KEY VALUE --nx`", ""},
-		{"", "setex psetex", "`sscli set KEY VALUE --ttl 10m`", ""},
+		{"", "setex psetex", "`sscli set KEY VALUE --ttl DURATION`", ""},
 		{"", "remove unset unlink erase drop destroy purge", "`sscli del KEY...`", ""},
 		{"", "cad delex delif", "`sscli vdel KEY VALUE`", ""},
 		{"", "edit vi vim nano modify change", "`sscli edit KEY` | `sscli set KEY VALUE`", ""},
@@ -120,11 +138,12 @@ func habits() []habit {
 		{"", "wait", "`sscli watch KEY --until set`", ""},
 		{"", "publish pub", "`sscli set KEY VALUE`", "the state store has keys and no channels"},
 		{"", "ttl pttl expiretime pexpiretime", "`sscli lock status KEY`, if `KEY` is a lock", "the protocol cannot tell a key's expiry"},
-		{"", "expire pexpire expireat pexpireat touch", "`sscli set KEY VALUE --ttl 10m`", expiry},
+		{"", "expire pexpire expireat pexpireat touch", "`sscli set KEY VALUE --ttl DURATION`", expiry},
 		{"", "persist", "`sscli set KEY VALUE`, without --ttl", expiry},
 		{"", "incr decr incrby decrby incrbyfloat append setrange setbit cas", guarded, inPlace},
 		{"", "multi exec discard unwatch txn transaction eval evalsha fcall", guarded, atOnce},
-		{"", "rename renamenx mv move cp copy", "`sscli get KEY`, then `sscli set NEW VALUE`, then `sscli del KEY`", "the state store cannot rename a key"},
+		{"", "rename renamenx mv move", "`sscli get KEY -f FILE`, then `sscli set NEW -f FILE`, then `sscli del KEY`", "the state store cannot rename a key"},
+		{"", "cp copy", "`sscli get KEY -f FILE`, then `sscli set NEW -f FILE`", "the state store cannot copy a key"},
 		{"", "flushall flushdb truncate wipe", "`sscli scan`, then `sscli del KEY...`", "the state store cannot delete all keys at once"},
 		{"", "compaction defrag alarm downgrade maint", "", "the broker looks after its store by itself"},
 		{"", "select swapdb", "`sscli context list`", oneStore},
@@ -160,7 +179,7 @@ func habits() []habit {
 		{"lock", "take obtain grab create new set add lock nx", "`sscli lock acquire NAME`", ""},
 		{"lock", "try trylock", "`sscli lock acquire NAME --try`", ""},
 		{"lock", "unlock free delete del remove rm drop", "`sscli lock release NAME`", ""},
-		{"lock", "break steal force kill revoke", "`sscli lock status NAME` shows the holder; `sscli del NAME` takes the lock from it", ""},
+		{"lock", "steal force kill revoke", "`sscli lock break NAME`", ""},
 		{"lock", "extend refresh keepalive keep-alive touch", "`sscli lock renew NAME`", ""},
 		{"lock", "exec with do guard start wrap", "`sscli lock run NAME -- CMD...`", ""},
 		{"lock", "keep wait maintain", "`sscli lock hold NAME`", ""},
@@ -257,7 +276,7 @@ func Flag(name string, has func(flag string) bool) Hint {
 // the path of the command. flag has no dashes. operands fill the places of the hint. exists is
 // as in [Command].
 func FlagMeaning(command, flag string, operands []string, exists func(path string) bool) Meaning {
-	const steal = "`sscli lock status NAME` shows the holder; `sscli del NAME` takes the lock from it"
+	const steal = "`sscli lock break NAME` shows the holder and asks"
 	return lookUp([]habit{
 		{"get", "prefix recurse from-key", "`sscli scan PREFIX* --long`", ""},
 		{"get", "match pattern all keys-only A", "`sscli scan PATTERN --long`", ""},
@@ -278,6 +297,7 @@ func FlagMeaning(command, flag string, operands []string, exists func(path strin
 		{"lock list", "match pattern all A", "`sscli lock list [PATTERN]`", ""},
 		{"lock list", "watch follow w f", "`sscli lock trace NAME`", ""},
 		{"lock status", "watch follow w f", "`sscli lock trace NAME`", ""},
+		{"gateway", "redis", "`sscli gateway --listen HOST:PORT`", ""},
 		{"lock acquire", "force f", steal, ""},
 		{"lock release", "force f", steal, ""},
 		{"lock run", "force f", steal, ""},

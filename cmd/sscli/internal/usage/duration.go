@@ -1,10 +1,12 @@
 package usage
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
 // Duration parses the value of a duration flag, which may be 0. An empty text is 0. The error is a
@@ -15,7 +17,11 @@ func Duration(flag string, text config.Text) (time.Duration, error) {
 	}
 	d, err := config.ParseDuration(string(text))
 	if err != nil {
-		return 0, fault.Usagef("%s: %w", flag, err)
+		wrong := &fault.UsageError{Err: fmt.Errorf("%s: %w", flag, err)}
+		if meant := config.MeantDuration(string(text)); meant != "" {
+			wrong.Hint = suggest.Run(flag, meant)
+		}
+		return 0, wrong
 	}
 	if d < 0 {
 		return 0, fault.Usagef("%s %s: must not be negative", flag, text)

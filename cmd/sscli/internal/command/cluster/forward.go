@@ -52,8 +52,8 @@ when it ends.`,
 // run forwards connections until ctx ends or the child command exits.
 func run(ctx context.Context, a *app.App, listen string, args []string) (err error) {
 	s := a.Settings
-	if err := s.Broker(); err != nil {
-		return err
+	if none, ok := errors.AsType[*config.NoBrokerError](s.Broker()); ok && len(none.Contexts) > 0 {
+		return none
 	}
 	if s.Via == nil {
 		return &fault.UsageError{Err: errors.New("forward keeps a connection into a cluster open: add --via"), Hint: suggest.Try("`sscli forward --via kubectl`")}

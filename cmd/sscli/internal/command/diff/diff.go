@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,7 +91,7 @@ holds the names of all keys, but only the values that are being compared.`,
 			return d.withStore(cmd.Context(), other, string(to))
 		},
 	}
-	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`")
+	cmd.Flags().Var(&to, "to", "compare with the store of `CONTEXT`, or of a URL")
 	cmd.Flags().Var(&prefix, "prefix", "put `PREFIX` before keys that are named after files")
 	cmd.Flags().BoolVar(&follow, "follow", false, "follow links out of a directory, as sscli apply does")
 	_ = cmd.RegisterFlagCompletionFunc("to", complete.ContextNames(a, 0)) // the flag exists
@@ -115,7 +116,7 @@ func (d *differ) withSource(ctx context.Context, name string, o sources.Options)
 	o.Stdin = func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
 	d.set, err = sources.Open(ctx, []string{name}, o)
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
-		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) {
+		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) || strings.Contains(name, "://") {
 			usage.Hint = suggest.Run("sscli", "diff", "--to", name)
 		}
 	}

@@ -74,8 +74,8 @@ func (f *lockFlags) newHolder(a *app.App) (client.LockOptions, error) {
 // acquire acquires a lock, which the session then renews in the background. While acquire waits, it
 // prints who holds the lock. Once the lock is held, onTrouble is called with the error of each failed
 // renewal, and with nil when a renewal succeeds again.
-func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
-	reportWaiting(a, &o)
+func (f *lockFlags) acquire(ctx context.Context, a *app.App, s *client.Session, o client.LockOptions, onTrouble func(error)) (*client.Lock, error) {
+	f.reportWaiting(a, &o)
 	waiting, held, onLease := o.OnTrouble, false, o.OnLease // held needs no mutex: one callback runs at a time
 	o.OnLease = func(l client.Lease) {
 		held = true
@@ -90,7 +90,7 @@ func acquire(ctx context.Context, a *app.App, s *client.Session, name string, o 
 			waiting(err)
 		}
 	}
-	return s.Lock(ctx, name, o)
+	return s.Lock(ctx, f.name, o)
 }
 
 // Hold acquires a lock for another command of sscli, and renews it until release is called. While
@@ -102,7 +102,7 @@ func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options,
 	if err != nil {
 		return nil, nil, err
 	}
-	if l, err = acquire(ctx, a, s, name, o, func(error) {}); err != nil {
+	if l, err = f.acquire(ctx, a, s, o, func(error) {}); err != nil {
 		return nil, nil, f.lockError(a, err)
 	}
 	return l, func() error { return f.lockError(a, releaseLock(a, s, l, so.Timeout)) }, nil
@@ -110,7 +110,7 @@ func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options,
 
 func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, o client.LockOptions) (err error) {
 	r := newReporter(a, "the lock counts as lost")
-	l, err := acquire(ctx, a, s, f.name, o, r.trouble)
+	l, err := f.acquire(ctx, a, s, o, r.trouble)
 	if err != nil {
 		return err
 	}

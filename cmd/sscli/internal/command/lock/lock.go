@@ -3,8 +3,7 @@
 // The subcommands parse flags, connect and print. The methods Lock, AcquireLock, RenewLock and
 // ReleaseLock of client.Session do the rest. `lock run` starts its command with package process, whose
 // guard process ends the command in time even if sscli is killed. `lock run` keeps the fencing token in
-// a file (fence.File). Package lock/status has `lock status` and `lock list`, and package lock/trace
-// has `lock trace`.
+// a file (verb.FenceFile).
 //
 // The exit code is 1 (or --conflict-exit-code) for a busy lock, 8 for a lost lock, and 11 for an
 // unknown outcome.
@@ -41,7 +40,7 @@ it. The version of the key is a fencing token for writes (--fence). Once a later
 has written a key with its own token, the store refuses to write that key with an older
 token.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock status deploy\n  sscli lock list 'locks/*'",
-	}, newRun(a), newStatus(a), newList(a), newTrace(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a))
+	}, newRun(a), newStatus(a), newList(a), newTrace(a), newHold(a), newAcquire(a), newRenew(a), newRelease(a), newBreak(a))
 }
 
 // lockFlags are the flags and the operand of the subcommands that acquire, renew or release a lock.
@@ -50,6 +49,9 @@ type lockFlags struct {
 	try                      bool
 	conflict                 int // exit code if another client holds the lock
 	name                     string
+
+	seen  client.LockStatus // during a wait, what was first seen of the present holder; see reportWaiting
+	since time.Time         // when seen was seen; zero = not waiting
 }
 
 func (f *lockFlags) bindTTL(fs *pflag.FlagSet) {
@@ -114,39 +116,67 @@ func (f *lockFlags) knownHolder(a *app.App) (client.LockOptions, error) {
 		f.holder = config.Text(name)
 	}
 	if f.holder == "" {
-		return client.LockOptions{}, fault.Usagef("no holder: use --holder NAME or %s, with a name that nobody else uses", verb.HolderVariable)
+		return client.LockOptions{}, &fault.UsageError{
+			Err:  fmt.Errorf("no holder: use --holder NAME or %s, with a name that nobody else uses", verb.HolderVariable),
+			Hint: suggest.Try("`--holder NAME`, or export " + verb.HolderVariable),
+		}
 	}
 	return f.options()
 }
 
 // reportWaiting sets callbacks in o that print, during the wait for a lock, who holds the lock, and the
 // errors of requests.
-func reportWaiting(a *app.App, o *client.LockOptions) {
+func (f *lockFlags) reportWaiting(a *app.App, o *client.LockOptions) {
 	var began time.Time
 	o.OnWait = func(s client.LockStatus) {
-		if began.IsZero() {
-			began = time.Now()
+		if f.since.IsZero() || string(f.seen.Holder) != string(s.Holder) {
+			f.seen, f.since = s, time.Now()
 		}
-		a.Inform(waitingFor(s, time.Since(began)))
+		if began.IsZero() {
+			began = f.since
+		}
+		text := "waiting for lock " + format.Brief(s.Name)
+		if waited := time.Since(began); waited >= time.Second {
+			text = fmt.Sprintf("still waiting for lock %s after %v", format.Brief(s.Name), waited.Round(time.Second))
+		}
+		if s.Holder != nil {
+			text += ", held by " + format.Brief(string(s.Holder)) + renewedAt(s.Token)
+		}
+		a.Inform(text + f.renewalNote(s))
 	}
 	away := app.Outage{Notify: a.Notify}
 	o.OnTrouble = func(err error) { away.Report(err, "trying again") }
 }
 
-// waitingFor returns a message about the wait for a lock: the lock, its holder, and when the holder
-// acquired or last renewed it, by the store's clock.
-func waitingFor(s client.LockStatus, waited time.Duration) string {
-	text := "waiting for lock " + format.Brief(s.Name)
-	if waited >= time.Second {
-		text = fmt.Sprintf("still waiting for lock %s after %v", format.Brief(s.Name), waited.Round(time.Second))
+// Without a renewal for longLease, the holder of a lock may be gone: it renews three times per lease, and
+// few leases are longer than three minutes. Waiting for shortLease without a renewal shows the same for
+// leases of the default TTL.
+const (
+	longLease  = time.Minute
+	shortLease = client.DefaultLockTTL / 3
+)
+
+// renewalNote returns a note that says whether the holder of a lock renews it, as far as it is known: from
+// the time of the token and, after reportWaiting, from what was seen during the wait. Otherwise it
+// returns "".
+func (f *lockFlags) renewalNote(s client.LockStatus) string {
+	age, waited := time.Since(s.Token.Time()), time.Since(f.since)
+	switch {
+	case s.Holder == nil || s.Token.IsZero():
+		return ""
+	case f.isRenewed(s):
+		return "; renewed while sscli waited"
+	case !f.since.IsZero() && waited > shortLease:
+		return "; not renewed in the " + format.Span(waited.Round(time.Second)) + " that sscli waited: the lease is long, the holder is gone, or this key is no lock"
+	case age > longLease:
+		return "; not renewed for " + format.Span(age) + ": the lease is long, the holder is gone, or this key is no lock"
 	}
-	if s.Holder != nil {
-		text += ", held by " + format.Brief(string(s.Holder))
-	}
-	if at := s.Token.Time(); s.Holder != nil && !s.Token.IsZero() {
-		text += fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
-	}
-	return text + ordinaryKeyNote(s, true)
+	return ""
+}
+
+// isRenewed reports whether the holder of a lock renewed it during the wait.
+func (f *lockFlags) isRenewed(s client.LockStatus) bool {
+	return !f.since.IsZero() && string(f.seen.Holder) == string(s.Holder) && f.seen.Token != s.Token
 }
 
 // lockError adds the name of the lock, and in some cases a hint, to an error. It does not change errors
@@ -158,13 +188,13 @@ func (f *lockFlags) lockError(a *app.App, err error) error {
 	case err == nil || errors.Is(err, client.ErrLockLost) || errors.Is(err, client.ErrNotHolder) || fault.IsA[*fault.OutputError](err):
 		return err
 	case errors.Is(err, client.ErrLockBusy) && f.conflict != fault.CodeNo:
-		explained, _ := a.Explain(busyError(err))
+		explained, _ := a.Explain(f.busyError(err))
 		if explained.Code = f.conflict; explained.Code != 0 {
 			a.Say(explained)
 		}
 		return &fault.ExitError{Code: explained.Code, Err: err}
 	case errors.Is(err, client.ErrLockBusy):
-		return busyError(err)
+		return f.busyError(err)
 	case fault.IsStoreError(wire.ErrorFenceRequired)(err), fault.IsStoreError(wire.ErrorFenceLower)(err):
 		return f.notLock(err)
 	case ok:
@@ -185,22 +215,30 @@ func (f *lockFlags) notLock(err error) error {
 	return &fault.NextError{
 		Err: fmt.Errorf("lock %s: %w; %s is an ordinary key that was written with a fencing token, so it cannot be a lock", format.Brief(f.name), err, format.Brief(f.name)),
 		Hint: suggest.Try("use another name for the lock; `sscli get NAME` shows what the key holds; "+
-			"if it was a lock: `sscli del NAME --force-fence`").Fill(suggest.Name, f.name),
+			"if it was a lock: `sscli lock break NAME`").Fill(suggest.Name, f.name),
 	}
 }
 
-// busyError adds a hint to the error of a busy lock, and the time when the holder acquired or last
-// renewed the lock.
-func busyError(err error) error {
+// busyError adds a hint to the error of a busy lock, and what is known about the holder's renewals.
+func (f *lockFlags) busyError(err error) error {
 	e, ok := errors.AsType[*client.LockBusyError](err)
-	if ok && e.Waited == 0 {
-		err = &fault.NextError{Err: err, Hint: suggest.Try("`omit --try` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder")}
-	}
-	if !ok || e.Status.Token.IsZero() {
+	if !ok {
 		return err
 	}
-	return fmt.Errorf("%w; acquired or renewed at %s (%s)%s", err, e.Status.Token,
-		format.Age(time.Since(e.Status.Token.Time())), ordinaryKeyNote(e.Status, e.Waited > 0))
+	note, hint := f.renewalNote(e.Status), ""
+	if e.Waited == 0 {
+		hint = "`omit --try` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
+	}
+	if note != "" && !f.isRenewed(e.Status) {
+		hint = "`sscli lock status NAME` shows the holder, and `--observe DURATION`, with more than a third of the lease, whether the holder renews it; `sscli lock break NAME` takes it from a holder that is gone"
+	}
+	if hint != "" {
+		err = &fault.NextError{Err: err, Hint: suggest.Try(hint)}
+	}
+	if e.Status.Token.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w; acquired or renewed at %s (%s)%s", err, e.Status.Token, format.Age(time.Since(e.Status.Token.Time())), note)
 }
 
 func (f *lockFlags) result(op string, o client.LockOptions, lease client.Lease) format.Lock {

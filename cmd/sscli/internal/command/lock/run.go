@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -40,6 +41,19 @@ The file SSCLI_FENCE_FILE holds the current token, which --fence lock reads; the
 empty once the lock is lost. SSCLI_LOCK_NAME and SSCLI_LOCK_HOLDER name the lock and its
 holder. An sscli in CMD connects to the same broker.`,
 		Example: "  sscli lock run deploy -- ./deploy.sh\n  sscli lock run nightly --try -- make report || echo busy\n  sscli lock run valve -- sscli set valve open --fence lock",
+		Args: func(cmd *cobra.Command, args []string) error {
+			command := cmd.Flag("context").Value.String()
+			if len(args) != 1 || cmd.ArgsLenAtDash() >= 0 || command == "" {
+				return nil
+			}
+			if all, _, err := config.Load(cmd.Flags(), a.Env); err == nil && slices.Contains(all.Names(), command) {
+				return nil
+			}
+			return &fault.UsageError{
+				Err:  errors.New("missing -- CMD; -c is the context, and flock's -c CMD is -- sh -c CMD"),
+				Hint: suggest.Run("sscli", "lock", "run", args[0], "--", "sh", "-c", command),
+			}
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
 			if err := checkRun(args, dash); err != nil {
@@ -117,7 +131,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	defer func() { err = errors.Join(err, file.Remove()) }()
 	o.OnLease = r.leased
 	return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
-		r.lock, err = acquire(ctx, a, s, f.name, o, r.trouble)
+		r.lock, err = f.acquire(ctx, a, s, o, r.trouble)
 		if err != nil {
 			return f.lockError(a, err)
 		}

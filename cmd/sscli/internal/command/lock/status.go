@@ -60,6 +60,10 @@ lease may be longer than 90s.`,
 				if err := a.Emit(result); err != nil {
 					return err
 				}
+				if result.Held && result.Renewals.Observed > 0 && result.Renewals.Seen == 0 {
+					a.Notify(format.Note{Level: format.Notice, Message: "the holder was not seen to renew the lock; if it is gone, the lock can be taken from it",
+						Hint: a.Hint(suggest.Try("`sscli lock break NAME`").Fill(suggest.Name, name))})
+				}
 				if !result.Held {
 					a.NotePattern(name, suggest.Try("`lock list PATTERN`"))
 				}

@@ -193,3 +193,20 @@ func TestList(t *testing.T) {
 		t.Errorf("exit code %d: %s(-want +got):\n%s", code, stderr, diff)
 	}
 }
+
+// TestBreakAnother breaks a lock that gets another holder after the first was shown.
+func TestBreakAnother(t *testing.T) {
+	store := emulator.Start(t)
+	hold(t, store, "build", "job-7")
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() == wire.VerbVDel {
+			store.Intercept(nil)
+			_, _ = store.Set("build", "job-8")
+		}
+		return emulator.Action{}
+	})
+	code, stdout, stderr := runLock(t, store, "break", "build", "--yes")
+	if code != 1 || stdout != "" || !strings.Contains(stderr, `lock "build" is no longer held by "job-7": nothing was deleted`) || !strings.Contains(stderr, "try: sscli lock status build") {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+}

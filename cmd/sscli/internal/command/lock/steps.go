@@ -38,7 +38,7 @@ if that cannot be confirmed, the exit code is 11.`,
 		Args: usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, true, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
-				reportWaiting(a, &o)
+				f.reportWaiting(a, &o)
 				lease, err := s.AcquireLock(ctx, f.name, o)
 				return f.result("acquire", o, lease), err
 			})
@@ -126,6 +126,9 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 		result, err := do(ctx, s, o)
 		if err != nil {
 			return f.lockError(a, err)
+		}
+		if result.Op == "release" && a.Settings.Quiet {
+			return nil
 		}
 		err = a.Emit(result)
 		switch e, ok := errors.AsType[*fault.OutputError](err); {

@@ -1,0 +1,92 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// newBreak returns the command `sscli lock break`.
+func newBreak(a *app.App) *cobra.Command {
+	return &cobra.Command{
+		Use:   "break NAME",
+		Short: "Take a lock from its holder",
+		Long: `Show who holds the lock NAME, ask, and delete the lock if it still has that holder. Use
+it when the holder is gone and its lease is long, or never ends. lock status NAME
+--observe shows whether the holder still renews the lock.
+
+A holder that still runs loses the lock: lock run ends its command, and lock run, lock
+hold, lock renew and lock release exit with 8. Until its command has ended, it runs
+beside the next holder, so protect what it writes with fencing tokens.
+
+The exit code is 1 if the lock is free, or has another holder after the answer. Without a
+terminal, --yes is required.`,
+		Example: "  sscli lock status deploy --observe 30s    # is it being renewed?\n  sscli lock break deploy",
+		Args:    usage.ExactArgs("NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := client.Get(args[0]).Check(); err != nil {
+				return &fault.UsageError{Err: err}
+			}
+			return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
+				return breakLock(cmd.Context(), a, s, args[0], o.Timeout)
+			})
+		},
+	}
+}
+
+func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, timeout time.Duration) error {
+	held, err := verb.ReadKey(ctx, s, name, timeout)
+	if err != nil {
+		return statusError(name, err)
+	}
+	a.RememberKey(name)
+	if !held.Found {
+		a.Inform("lock " + format.Brief(name) + " is free: there is no holder to take it from")
+		return fault.ErrNo
+	}
+	holder := format.Brief(string(held.Value))
+	if err := a.ConfirmAlways(ctx, fmt.Sprintf("lock break %s, held by %s%s", format.Brief(name), holder, renewedAt(held.Version))); err != nil {
+		return err
+	}
+	a.Signals.Arm()
+	req := verb.Request{
+		Commands: []client.Command{client.VDel(name, held.Value, client.WriteOptions{})},
+		Result: func(_ *client.Command, reply client.Result) (format.Result, bool, error) {
+			if !reply.(client.VDelResult).Deleted {
+				return nil, false, &fault.NotWrittenError{
+					Why:  fmt.Sprintf("lock %s is no longer held by %s: nothing was deleted", format.Brief(name), holder),
+					Hint: suggest.Try("`sscli lock status NAME` shows who holds it").Fill(suggest.Name, name),
+				}
+			}
+			a.Inform(fmt.Sprintf("lock %s was taken from %s, which loses it if it still runs: lock run ends its command, with exit code 8", format.Brief(name), holder))
+			return format.Lock{Op: "break", Name: name, Holder: string(held.Value)}, true, nil
+		},
+	}
+	err = verb.DoOver(ctx, a, s, req, timeout)
+	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
+		req.Force = true // somebody wrote the lock with a token
+		err = verb.DoOver(ctx, a, s, req, timeout)
+	}
+	return err
+}
+
+// renewedAt returns the time when a holder acquired or last renewed a lock, by the store's clock, as
+// text to follow the holder; "" if it is not known.
+func renewedAt(token client.Version) string {
+	if token.IsZero() {
+		return ""
+	}
+	at := token.Time()
+	return fmt.Sprintf(", acquired or renewed %s (%s)", at.UTC().Format(time.RFC3339), format.Age(time.Since(at)))
+}

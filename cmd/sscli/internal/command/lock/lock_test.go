@@ -1,0 +1,47 @@
+package lock
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+)
+
+// TestBusyError shows what is said about the holder of a busy lock: only whether it renewed the lock. A
+// holder that was seen not to renew leads to lock break.
+func TestBusyError(t *testing.T) {
+	token := func(age time.Duration) client.Version {
+		return client.Version{Wall: time.Now().Add(-age).UnixMilli(), Node: "StateStore"}
+	}
+	old, fresh := token(3*time.Minute), token(time.Second)
+	for _, test := range []struct {
+		what        string
+		seen, token client.Version
+		since       time.Duration // how long the holder was seen; 0 = not at all
+		want        string
+		breaks      bool
+	}{
+		{"an answer at once", client.Version{}, fresh, 0, "", false},
+		{"not renewed for long", client.Version{}, old, 0, "; not renewed for 3m0s: ", true},
+		{"a short wait", fresh, fresh, time.Second, "", false},
+		{"a wait without a renewal", fresh, fresh, 20 * time.Second, "; not renewed in the 20s that sscli waited: ", true},
+		{"a renewal during the wait", old, fresh, 20 * time.Second, "; renewed while sscli waited", false},
+	} {
+		for _, holder := range []string{"alice", "21.5", "github-actions"} { // its looks do not matter
+			f := lockFlags{name: "door", seen: client.LockStatus{Name: "door", Holder: []byte(holder), Token: test.seen}}
+			if test.since > 0 {
+				f.since = time.Now().Add(-test.since)
+			}
+			err := f.busyError(&client.LockBusyError{Status: client.LockStatus{Name: "door", Held: true, Holder: []byte(holder), Token: test.token}, Waited: test.since})
+			_, note, _ := strings.Cut(err.Error(), " ago)")
+			if note != test.want && (test.want == "" || !strings.HasPrefix(note, test.want)) {
+				t.Errorf("%s, %s: %q, want %q", test.what, holder, note, test.want)
+			}
+			if _, hint := fault.Of(err); strings.Contains(hint.String(), "sscli lock break door") != test.breaks {
+				t.Errorf("%s, %s: %s", test.what, holder, hint)
+			}
+		}
+	}
+}
