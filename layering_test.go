@@ -119,7 +119,7 @@ command/export       internal/files client format suggest config fault app compl
 command/importcmd    client format suggest usage app bulkread lineinput command/batch
 command/diff         client format suggest config fault app complete bulkread jsonfield sources
 command/apply        internal/wire client format suggest config fault usage app bulkread verb sources command/diff
-command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput
+command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput help
 command/lock/locklog client format
 command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb command/lock/locklog
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock

@@ -147,11 +147,13 @@ func (l line) expect(ctx context.Context, a *app.App, run Runner) error {
 	}
 	got := 0
 	if err != nil {
-		f, _ := a.Explain(err)
-		got = f.Code
+		f, printed := a.Explain(err)
+		if got = f.Code; got == l.code && !printed {
+			a.Notify(format.Note{Level: format.Remark, Message: "as expected: " + f.Message}) // for people only
+		}
 	}
 	if got == l.code {
-		return nil // do not print an expected error
+		return nil
 	}
 	if err != nil {
 		a.Fault(err)

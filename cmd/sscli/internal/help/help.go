@@ -30,8 +30,8 @@ func Install(root *cobra.Command, out *os.File) {
 		if text == "" {
 			text = cmd.Short + "."
 		}
-		width := columns(out)
-		text = fill(text, width)
+		width := Columns(out)
+		text = Fill(text, width)
 		if cmd.IsAdditionalHelpTopicCommand() {
 			text += "\n"
 		} else {
@@ -46,9 +46,9 @@ func Install(root *cobra.Command, out *os.File) {
 	})
 }
 
-// columns returns the width of help: the width of the terminal out, but at least 60 and at most Width.
+// Columns returns the width of help: the width of the terminal out, but at least 60 and at most Width.
 // It returns Width if out is not a terminal.
-func columns(out *os.File) int {
+func Columns(out *os.File) int {
 	const least = 60
 	width, _, err := term.GetSize(int(out.Fd()))
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 // indented line with fewer spaces is an example, unless it has a second column.
 const continued = 6
 
-// fill rewraps paragraphs, and the second column of tables, if they are wider than width. It does not
+// Fill rewraps paragraphs, and the second column of tables, if they are wider than width. It does not
 // change other indented lines: they are examples for the user to copy.
-func fill(text string, width int) string {
+func Fill(text string, width int) string {
 	blocks := strings.Split(text, "\n\n")
 	for i, block := range blocks {
 		blocks[i] = fillBlock(block, width)

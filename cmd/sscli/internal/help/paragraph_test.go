@@ -37,10 +37,10 @@ template=TEXT
           over the fields
   term one  an explanation
             of it`
-	if got := fill(text, 26); got != want {
+	if got := Fill(text, 26); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if got := fill(text, Width); got != text {
+	if got := Fill(text, Width); got != text {
 		t.Errorf("all of it fits, and got\n%s", got)
 	}
 }

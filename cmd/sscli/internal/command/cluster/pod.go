@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 )
 
@@ -101,9 +102,10 @@ func printPod(a *app.App, names map[string]config.Text, host, image string) erro
 		return fault.Usagef("--broker %.80q: expected a host name", host)
 	}
 	if image == "" {
-		image = "ghcr.io/sscli/sscli:latest"
-		if a.Build.Version != "" {
-			image = "ghcr.io/sscli/sscli:" + strings.TrimPrefix(a.Build.Version, "v")
+		image = "ghcr.io/sscli/sscli:" + strings.TrimPrefix(a.Build.Version, "v")
+		if a.Build.Version == "" {
+			image += "latest"
+			a.Warn("this sscli is no release, so the image "+image+" may not exist", a.Hint(suggest.Try("`--image IMAGE`, with one that has sscli")))
 		}
 	}
 	text := strings.NewReplacer("$NAMESPACE", string(names["namespace"]), "$NAME", string(names["name"]), "$ACCOUNT", string(names["service-account"]),

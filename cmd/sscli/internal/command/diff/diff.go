@@ -35,9 +35,10 @@ func New(a *app.App) *cobra.Command {
 		Use:     "diff {SOURCE|--to CONTEXT} [PATTERN]",
 		Short:   "Compare keys with files or another store",
 		GroupID: app.GroupStore,
-		Long: `Print the keys whose values differ between a file that sscli export wrote (old) and the
-store (new), or between the store (old) and the store of another context (--to, new). The
-exit code is 1 if any key differs, and 0 if none does.
+		Long: `Print the keys whose values differ between the store (old) and a file that sscli export
+wrote (new), or the store of another context (--to, new). Like kubectl diff, it points from
+what is to what sscli apply would make. The exit code is 1 if any key differs, and 0 if
+none does.
 
 SOURCE is a file, or any other source that sscli apply takes: a directory with a file for
 each key, a data set, a manifest, or - for standard input.
@@ -49,7 +50,7 @@ and the old and the new value, separated by tabs.
 
 PATTERN is a pattern as in sscli scan; the default is *. With --to, diff compares only the
 keys that match PATTERN. With SOURCE, it compares every key of the source, and other keys
-of the store count as added if they match PATTERN. The store may not list keys that are
+of the store count as removed if they match PATTERN. The store may not list keys that are
 not UTF-8 text: of these, diff compares only the keys of SOURCE.
 
 The stores have no snapshots: at the end, stderr shows which keys were written (by the
@@ -98,14 +99,16 @@ holds the names of all keys, but only the values that are being compared.`,
 	return cmd
 }
 
-// A differ compares an old side (files or a store) with a new side (a store).
+// A differ compares two sides: files with a store, or a store with another one. The entries of the second side
+// refer to the first in Old, but a difference from files points from the store to them.
 type differ struct {
 	app     *app.App
 	pattern string
 	began   time.Time
 
-	set  *sources.Set  // the old side, if it is files; otherwise empty
-	seen bulkread.Seen // keys of the old store, and keys counted as added
+	set       *sources.Set  // the first side, if it is files; otherwise empty
+	fromStore bool          // the first side is files
+	seen      bulkread.Seen // keys of the first store, and keys counted as added
 
 	compared atomic.Int64 // number of keys; the progress goroutine reads it too
 	sum      format.DiffSummary
@@ -113,6 +116,7 @@ type differ struct {
 }
 
 func (d *differ) withSource(ctx context.Context, name string, o sources.Options) (err error) {
+	d.fromStore = true
 	o.Stdin = func(ctx context.Context) ([]byte, error) { return d.app.Read(ctx, "-", "the keys") }
 	d.set, err = sources.Open(ctx, []string{name}, o)
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +219,11 @@ func (d *differ) compare(now bulkread.Entry) error {
 	case old.WrittenSince(d.began), now.WrittenSince(d.began):
 		d.sum.Record(now.Key, false)
 	}
-	found := Difference(now.Key, old.GetResult, now.GetResult)
+	from, to := old.GetResult, now.GetResult
+	if d.fromStore {
+		from, to = to, from
+	}
+	found := Difference(now.Key, from, to)
 	switch found.Change {
 	case added:
 		d.sum.Added++

@@ -85,7 +85,10 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 			if (code == 1) != (len(want) > 0) || code > 1 {
 				t.Errorf("seed %d, %s: exit code %d with %d differences: %s", seed, name, code, len(want), stderr)
 			}
-			got := make(map[string]string)
+			got, from, to := make(map[string]string), old, now
+			if name == "file" { // from the store to the file
+				from, to = now, old
+			}
 			for line := range strings.Lines(stdout) {
 				var d difference
 				if err := json.Unmarshal([]byte(line), &d); err != nil {
@@ -96,8 +99,11 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 					t.Errorf("seed %d, %s: %q appears twice", seed, name, key)
 				}
 				got[key] = d.Change
-				if before, after := d.text(d.Old, d.OldB64), d.text(d.New, d.NewB64); before != old[key] || after != now[key] {
-					t.Errorf("seed %d, %s: %q: from %q to %q, want from %q to %q", seed, name, key, before, after, old[key], now[key])
+				if opposite := map[string]string{"added": "removed", "removed": "added"}[d.Change]; opposite != "" && name == "file" {
+					got[key] = opposite
+				}
+				if before, after := d.text(d.Old, d.OldB64), d.text(d.New, d.NewB64); before != from[key] || after != to[key] {
+					t.Errorf("seed %d, %s: %q: from %q to %q, want from %q to %q", seed, name, key, before, after, from[key], to[key])
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

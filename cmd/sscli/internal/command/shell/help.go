@@ -1,10 +1,10 @@
 package shell
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
+	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
 // shellHelp says how to edit lines and leave the shell. It is part of `help` and `sscli shell --help`.
@@ -17,11 +17,9 @@ history.
 // overview prints all commands, directives and dot-commands, for `help` without a topic.
 func (s *shell) overview() error {
 	var b strings.Builder
+	width := help.Columns(s.app.Stdout)
 	write := func(title string, rows [][2]string) {
-		b.WriteString(title + "\n")
-		for _, row := range rows {
-			fmt.Fprintf(&b, "  %-28s%s\n", row[0], row[1])
-		}
+		b.WriteString(title + "\n" + help.Rows(rows, width))
 	}
 	root := newLineRoot(s.newLine())
 	for _, group := range root.Groups() {
@@ -35,6 +33,6 @@ func (s *shell) overview() error {
 	}
 	write("Lines:", directive.Usages())
 	write("Shell:", append(dots(), [2]string{"exit [CODE], quit", "leave the shell, with an exit code"}))
-	b.WriteString("\n" + shellHelp + "For more: help COMMAND, help output, help quoting, help exit-codes, help environment.")
+	b.WriteString(help.Fill("\n"+shellHelp+"\nFor more: help COMMAND, help output, help quoting, help exit-codes, help environment.", width))
 	return s.print(b.String())
 }

@@ -139,7 +139,7 @@ func TestLines(t *testing.T) {
 		{"shell", "", "sscli: shell cannot run in a shell"},
 		{"set a", "", "try: set KEY VALUE [NX|NEX] [PX MS]  (help set)\n(exit code 2)"},
 		{`get "a`, "", "try: help quoting"},
-		{"expect 1 get missing|expect 2 get", "(nil)\n", ""},
+		{"expect 1 get missing|expect 2 get", "(nil)\n", "as expected: missing KEY\n"},
 		{"expect 0 get missing", "(nil)\n", "sscli: expected exit code 0, got 1\n"},
 		{"time get missing", "(nil)\n", "took "},
 		{"repeat 3 get missing", "(nil)\n(nil)\n(nil)\n", ""},

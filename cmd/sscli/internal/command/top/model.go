@@ -294,7 +294,7 @@ func (m *model) editFilter(k terminal.Key) {
 func (m *model) handleTableKey(k terminal.Key, now time.Time) {
 	switch k {
 	case terminal.KeyEnter:
-		if r := m.rows[m.selected]; r != nil {
+		if r := m.rows[m.selected]; r != nil && slices.Contains(m.shown(now), r) {
 			m.open, m.isOpen, m.scroll = r.key, true, 0
 		}
 	case terminal.KeyEscape:

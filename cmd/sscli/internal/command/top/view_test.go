@@ -315,3 +315,16 @@ func TestNarrowTable(t *testing.T) {
 		t.Errorf("the size in the history is wrong: %.80s", history)
 	}
 }
+
+// TestFilterMatchesNothing presses Enter while the filter matches no key: no hidden key is opened.
+func TestFilterMatchesNothing(t *testing.T) {
+	m := newModel("")
+	m.handleEvent(event(client.EventInitial, "hidden", "v", begin()))
+	keys, _ := terminal.ParseKeys([]byte("/xyz\r\r"))
+	for _, k := range keys {
+		m.handleKey(k, begin())
+	}
+	if m.isOpen {
+		t.Errorf("%s is open", m.open)
+	}
+}
