@@ -28,7 +28,7 @@ func TestCall(t *testing.T) {
 			if string(wire.AppendValue(nil, r.Value)) != string(wire.AppendValue(nil, test.want)) {
 				t.Errorf("%q: got %+v", test.words, r.Value)
 			}
-			// Only SET and GET owe a version.
+			// Only replies to SET and GET must carry a version.
 			if len(r.Warnings)+len(r.Notes) > 0 {
 				t.Errorf("%q: got %q %q", test.words, r.Warnings, r.Notes)
 			}
@@ -43,7 +43,7 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// Case is the caller's (protocol.md 2.1), and so is every mistake.
+// The caller decides about case (protocol.md 2.1): Call sends its arguments unchanged, mistakes included.
 func TestCallIsSentAsItStands(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {

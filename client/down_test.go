@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// A session says when and why it has no connection, and when it has one again.
+// TestDown: a session reports when and why it lost its connection, and when it has a new one.
 func TestDown(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

@@ -30,8 +30,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
-// certificate makes a broker's, what trusts it, and a file that holds certificate and
-// key.
+// certificate returns a broker's TLS configuration with a new certificate, the client's configuration that
+// trusts it, and a file with the certificate and its key.
 func certificate(t testing.TB) (broker, trust *tls.Config, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -64,8 +64,8 @@ func certificate(t testing.TB) (broker, trust *tls.Config, file string) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}, &tls.Config{RootCAs: pool}, file
 }
 
-// TestFlights counts how often Once waits for the broker: each flight but the first
-// takes a round trip more. The last says goodbye and nobody waits for it.
+// TestFlights counts the flights of a one-shot request: each flight after the first costs one round trip.
+// Nobody waits for the last one, DISCONNECT.
 func TestFlights(t *testing.T) {
 	t.Parallel()
 	get, set := client.Get("k"), client.Set("k", []byte("v"), client.SetOptions{})
@@ -101,7 +101,7 @@ func TestFlights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
-			// A machine that stalls adds flights and takes none away.
+			// A stalled machine can only add flights: one attempt with the expected flights is enough.
 			for range 5 {
 				store := emulator.Start(t, test.broker)
 				store.Intercept(once(test.action))
@@ -131,7 +131,7 @@ func TestFlights(t *testing.T) {
 	}
 }
 
-// TestAskAgain holds that a read that is asked again is the same request.
+// TestAskAgain: a read that is sent again is the same request.
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -152,7 +152,7 @@ func TestAskAgain(t *testing.T) {
 	}
 }
 
-// TestOnceAsksTwiceAtMost and then times out as ever, or waits as long as it may.
+// TestOnceAsksTwiceAtMost: after its second attempt, a read times out as usual, or waits as long as it may.
 func TestOnceAsksTwiceAtMost(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -167,8 +167,8 @@ func TestOnceAsksTwiceAtMost(t *testing.T) {
 	}
 }
 
-// TestOnceLostWrite has a write lose its answer in every way: it is sent once, and what
-// is said of it is true.
+// TestOnceLostWrite loses the reply to a write in every way: the write is sent once, and the reported outcome
+// is true.
 func TestOnceLostWrite(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -184,7 +184,7 @@ func TestOnceLostWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The version of the key is older than the write's timestamp for certain.
+			// The skew makes the version of the key older than the write's timestamp.
 			store := emulator.Start(t, emulator.Options{Skew: -time.Second})
 			must(store.Set("k", "before"))(t)
 			o := client.Options{Address: store.Addr().String(), Timeout: 10 * time.Second}
@@ -221,8 +221,8 @@ func TestOnceLostWrite(t *testing.T) {
 	}
 }
 
-// pedant is a broker that closes a connection on which more than CONNECT comes before
-// CONNACK. It counts the connections.
+// pedant starts a broker that closes a connection on which anything follows CONNECT before CONNACK. It counts
+// the connections.
 func pedant(t *testing.T, broker string, connections *atomic.Int32) string {
 	t.Helper()
 	return testpeer.Serve(t, func(_ int, nc net.Conn) {
@@ -241,8 +241,8 @@ func pedant(t *testing.T, broker string, connections *atomic.Int32) string {
 	})
 }
 
-// TestStepByStep is about a broker that wants nothing before CONNACK: one-shots and
-// sessions get on with it, and a session remembers.
+// TestStepByStep: one-shot requests and sessions work with a broker that accepts nothing before CONNACK, and
+// a session remembers it.
 func TestStepByStep(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -273,7 +273,8 @@ func TestStepByStep(t *testing.T) {
 	}
 }
 
-// TestOnceErrors holds that a read that flew fails as one that waited.
+// TestOnceErrors: a read sent together with CONNECT fails with the same error as a read that waited for
+// CONNACK.
 func TestOnceErrors(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 500)
@@ -304,11 +305,11 @@ func TestOnceErrors(t *testing.T) {
 			var texts []string
 			for _, o := range []client.Options{{NoPipelining: true}, {}, {}, {}} {
 				o.Address, o.ClientID = store.Addr().String(), "c"
-				await(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the one before is gone
+				await(t, store, func(s emulator.State) bool { return s.Connections == 0 }) // the previous connection is closed
 				_, err := single(t.Context(), o, client.Get(key))
 				text := fmt.Sprint(err)
 				if test.action.Cut {
-					// Who notices it, and how, is left to chance.
+					// Which side notices the closed connection first is a matter of timing.
 					text, _, _ = strings.Cut(text, "the broker closed the connection")
 					text, _, _ = strings.Cut(text, "read tcp")
 				}
@@ -324,7 +325,7 @@ func TestOnceErrors(t *testing.T) {
 	}
 }
 
-// TestOnceInterrupted ends with the cause, whatever was waited for.
+// TestOnceInterrupted: an interrupted request fails with the cause, whatever it was waiting for.
 func TestOnceInterrupted(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -339,7 +340,7 @@ func TestOnceInterrupted(t *testing.T) {
 	}
 }
 
-// TestEarlyAnswer has the broker answer before SUBACK, which a clustered one may do.
+// TestEarlyAnswer: the broker replies before SUBACK, as a clustered broker may do.
 func TestEarlyAnswer(t *testing.T) {
 	t.Parallel()
 	address := testpeer.Serve(t, func(_ int, nc net.Conn) {
@@ -360,9 +361,9 @@ func TestEarlyAnswer(t *testing.T) {
 		if _, err := answer.WriteTo(&b); err != nil {
 			t.Error(err)
 		}
-		// paho writes the type into the flags, too.
+		// paho also writes the packet type into the flags
 		nc.Write([]byte("\x30" + b.String()[1:]))
-		for { // until it says goodbye
+		for { // until DISCONNECT
 			if _, err := packets.ReadPacket(nc); err != nil {
 				return
 			}
@@ -374,7 +375,8 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestManyFlights fails if one of them does. scripts/bench.sh -scale 10 flights flies more.
+// TestManyFlights sends many one-shot requests and fails if one of them fails. For more: scripts/bench.sh
+// -scale 10 flights.
 func TestManyFlights(t *testing.T) {
 	t.Parallel()
 	const flights = 300
@@ -417,7 +419,7 @@ func TestManyFlights(t *testing.T) {
 	}
 }
 
-// BenchmarkSingle connects for each GET; allocations are of both ends.
+// BenchmarkSingle opens a connection for each GET. The allocations include those of the emulator.
 func BenchmarkSingle(b *testing.B) {
 	store := emulator.Start(b)
 	o := client.Options{Address: store.Addr().String()}
@@ -429,7 +431,7 @@ func BenchmarkSingle(b *testing.B) {
 	}
 }
 
-// single sends one request over a session of its own.
+// single sends one request over its own session.
 func single(ctx context.Context, o client.Options, c client.Command) (client.Result, error) {
 	s, err := client.New(o)
 	if err != nil {
@@ -439,7 +441,7 @@ func single(ctx context.Context, o client.Options, c client.Command) (client.Res
 	return s.Do(ctx, c)
 }
 
-// readBack reads a lost write back over a session of its own.
+// readBack reads a lost write back over its own session.
 func readBack(ctx context.Context, o client.Options, lost *client.LostAnswerError) (client.ReadBackResult, error) {
 	s, err := client.New(o)
 	if err != nil {

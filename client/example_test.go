@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// broker stands for the broker of Azure IoT Operations.
+// broker returns an emulator in place of the broker of Azure IoT Operations.
 func broker() *emulator.Server {
 	store, err := emulator.New(emulator.Options{})
 	if err != nil {
@@ -112,7 +112,7 @@ func ExampleSession_Pipeline() {
 	// del true
 }
 
-// A lock's version is the fencing token of the writes that it protects.
+// The version of a lock is the fencing token for the writes that the lock protects.
 func ExampleWriteOptions() {
 	store := broker()
 	defer store.Close()
@@ -165,7 +165,7 @@ func ExampleOptions() {
 	}
 }
 
-// A watch tells what a key is, and then each change.
+// A watch reports the initial state of a key, then each change.
 func ExampleSession_Watch() {
 	store := broker()
 	defer store.Close()
@@ -204,8 +204,7 @@ func ExampleSession_Watch() {
 	// delete setpoint ""
 }
 
-// The work gets a context that ends when the lock is lost, and sends the lock's token
-// with what it writes.
+// The work gets a context that ends when the lock is lost, and sends the lock's token with each write.
 func ExampleSession_Lock() {
 	store := broker()
 	defer store.Close()
@@ -227,7 +226,7 @@ func ExampleSession_Lock() {
 	if lost := context.Cause(l.Context()); lost != nil {
 		fmt.Println(lost) // stop at once; l.Lease().Until is the last moment
 	}
-	// Release in any case; not with l.Context(), which it ends.
+	// Release in any case, but not with l.Context(): Release ends it.
 	if err := errors.Join(err, l.Release(ctx)); err != nil {
 		log.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// The rows of protocol.md 4.
+// TestFencing checks the rows of protocol.md 4.
 func TestFencing(t *testing.T) {
 	t.Parallel()
 	now := time.Now().UnixMilli()
@@ -36,7 +36,7 @@ func TestFencing(t *testing.T) {
 		c      client.Command
 		kind   wire.ErrorKind
 		count  int64
-		fence  wire.Version // after it
+		fence  wire.Version // fence of the key after the request
 		gone   bool
 	}{
 		{"1 missing", missing, set(none), ok, 0, none, false},
@@ -83,7 +83,7 @@ func TestFencing(t *testing.T) {
 					t.Errorf("got %d, want %d", count(r), test.count)
 				}
 				if store == nil {
-					return // no request tells the fence
+					return // no request returns the fence
 				}
 				if e, found := store.Get("k"); found == test.gone || !e.Fence.Equal(test.fence) {
 					t.Errorf("found %t with fence %v, want %v", found, e.Fence, test.fence)
@@ -93,7 +93,7 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// Row 13, and how a token travels: as the text that it was received as.
+// Row 13: a token is sent as the text that was received.
 func TestFenceIsSentVerbatim(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -121,7 +121,7 @@ func TestFenceIsSentVerbatim(t *testing.T) {
 	}
 }
 
-// Row 14.
+// Row 14: the fence ends when the key is deleted.
 func TestFenceEndsWithTheKey(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

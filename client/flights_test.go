@@ -15,20 +15,19 @@ import (
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
-// A line is a network between a client and a broker on which everything the broker
-// says takes a while. What the client sends in the meantime is one flight: it waited for
-// nothing in between.
+// A line is a network between a client and a broker that delays everything from the broker. All that the
+// client sends in the meantime is one flight, because it waited for nothing in between.
 type line struct {
 	address string
 
 	mu          sync.Mutex
 	connections int
-	flights     [][]string // what the client sent, in its writes
-	answered    bool       // since the last byte of the client, the broker's have arrived
+	flights     [][]string // the client's writes, by flight
+	answered    bool       // bytes from the broker arrived after the last bytes from the client
 }
 
-// newLine has delay between the broker's words and the client's ears, so that a client
-// that is held up by the machine for less is not taken for one that waits.
+// newLine returns a line that delays the broker's bytes by delay. A client that the machine holds up for less
+// than delay does not count as waiting.
 func newLine(t *testing.T, broker string, delay time.Duration) *line {
 	t.Helper()
 	l := new(line)
@@ -44,7 +43,7 @@ func newLine(t *testing.T, broker string, delay time.Duration) *line {
 	return l
 }
 
-// carry takes what comes from one side to the other, until one of them ends it.
+// carry copies from one side to the other until one of them closes.
 func (l *line) carry(to, from net.Conn, note func([]byte), delay time.Duration) {
 	buf := make([]byte, 64<<10)
 	for {
@@ -84,7 +83,7 @@ func (l *line) sent() [][]string {
 	return slices.Clone(l.flights)
 }
 
-// packetNames says what a write of plain text holds.
+// packetNames returns the names of the packets in a plain-text write.
 func packetNames(t *testing.T, write string) string {
 	t.Helper()
 	var names []string

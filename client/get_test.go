@@ -40,7 +40,7 @@ func TestGetMissing(t *testing.T) {
 	})
 }
 
-// protocol.md 2.3: an empty value is not a missing one.
+// protocol.md 2.3: an empty value is not a missing key.
 func TestGetEmpty(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
@@ -93,14 +93,14 @@ func TestLargeValue(t *testing.T) {
 		must(s.Set(t.Context(), "k", large, client.SetOptions{}))(t)
 		r := must(s.Get(t.Context(), "k"))(t)
 		other := must(s.Set(t.Context(), "l", bytes.Repeat([]byte("x"), len(large)), client.SetOptions{}))(t)
-		must(s.Get(t.Context(), "l"))(t) // would overwrite a value that is only borrowed
+		must(s.Get(t.Context(), "l"))(t) // would overwrite a value that shares its memory
 		if !bytes.Equal(r.Value, large) || !other.Applied {
 			t.Errorf("got %d bytes, want %d", len(r.Value), len(large))
 		}
 	})
 }
 
-// Set takes the value as it is when it is called.
+// Set takes the value as it is at the time of the call.
 func TestValueIsCopied(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {

@@ -12,16 +12,16 @@ import (
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
-// holding is a TCP proxy that keeps back what the client says on one connection.
+// holding is a TCP proxy that withholds what the client sends on one connection.
 type holding struct {
 	address string
 	dropped chan struct{} // closed when the client has lost that connection
-	release chan struct{} // closed to hand over what was kept back
+	release chan struct{} // closed to deliver the withheld bytes
 }
 
-// startHolding keeps back the connection of that number, from 0, and ends it on the
-// client's side when the client has said something. The haunted connection is taken over
-// before its SUBSCRIBE arrives; -1 = none.
+// startHolding withholds what the client sends on connection number, counted from 0, and closes that
+// connection on the client's side after the client's first bytes. The haunted connection is taken over before
+// its SUBSCRIBE arrives; -1 = none.
 func startHolding(t *testing.T, target string, number, haunted int) *holding {
 	t.Helper()
 	h := &holding{dropped: make(chan struct{}), release: make(chan struct{})}
@@ -62,11 +62,10 @@ func (h *holding) hold(t *testing.T, down, up net.Conn) {
 		t.Error(err)
 	}
 	defer context.AfterFunc(t.Context(), func() { up.Close() })()
-	_, _ = io.Copy(io.Discard, up) // until the broker ends it
+	_, _ = io.Copy(io.Discard, up) // until the broker closes the connection
 }
 
-// haunt passes on CONNECT and CONNACK, hands over what was kept back, and then passes on
-// only what the broker says.
+// haunt forwards CONNECT and CONNACK, delivers the withheld bytes, and then forwards only the broker's bytes.
 func (h *holding) haunt(t *testing.T, down, up net.Conn) {
 	kept := make([]byte, 4096)
 	n, err := down.Read(kept)
@@ -89,9 +88,8 @@ func (h *holding) haunt(t *testing.T, down, up net.Conn) {
 	_, _ = io.Copy(down, up)
 }
 
-// TestOwnGhost: a CONNECT that was given up reaches the broker after the next attempt's
-// attempt and takes the connection over. The session connects again; when somebody else
-// takes it over it does not.
+// TestOwnGhost: an abandoned CONNECT reaches the broker after a later attempt and takes that attempt's
+// connection over. The session connects again; it does not if another client takes it over.
 func TestOwnGhost(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -123,7 +121,7 @@ func TestOwnGhost(t *testing.T) {
 	}
 }
 
-// TestOwnGhostWhileConnecting: the same, before the next attempt has its SUBACK.
+// TestOwnGhostWhileConnecting: the takeover happens before the later attempt has its SUBACK.
 func TestOwnGhostWhileConnecting(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

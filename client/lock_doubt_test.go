@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// on acts on the first n requests with a verb.
+// on returns an Intercept function that applies a to the first n requests with a verb.
 func on(verb string, n int, a emulator.Action) func(emulator.Request) emulator.Action {
 	return func(r emulator.Request) emulator.Action {
 		if r.Verb() != verb || n == 0 {
@@ -25,7 +25,7 @@ func on(verb string, n int, a emulator.Action) func(emulator.Request) emulator.A
 	}
 }
 
-// garbled are answers that tell nothing.
+// garbled returns replies that do not tell the outcome.
 func garbled() map[string]func(*emulator.Answer) {
 	return map[string]func(*emulator.Answer){
 		"bad RESP3":  func(a *emulator.Answer) { a.Payload = []byte("+OK") },
@@ -37,8 +37,8 @@ func garbled() map[string]func(*emulator.Answer) {
 	}
 }
 
-// A lock whose acquisition got a garbled answer is released, at once, or reported with its
-// holder and the end of its lease.
+// A lock whose acquisition got a garbled reply is released at once, or reported with its holder and the end
+// of its lease.
 func TestLockGarbledAcquisition(t *testing.T) {
 	t.Parallel()
 	for name, rewrite := range garbled() {
@@ -90,8 +90,7 @@ func TestLockGarbledAcquisition(t *testing.T) {
 	}
 }
 
-// The holder of a lock acquires it again, and the answer is lost: the lease that was promised before
-// is not undone.
+// The holder acquires its lock again and the reply is lost: the earlier lease stays valid.
 func TestLockAcquiredAgainInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]emulator.Action{"applied": {DropReply: true}, "dropped": {Drop: true}, "garbled": {Rewrite: garbled()["bad RESP3"]}} {
@@ -115,8 +114,8 @@ func TestLockAcquiredAgainInDoubt(t *testing.T) {
 	}
 }
 
-// The answer to a release is lost, and another client acquires the lock: the release may have
-// been too late, and nobody knows.
+// The reply to a release is lost, and another client acquires the lock: the release may have come too late,
+// so its outcome is unknown.
 func TestLockReleaseLostToWaiter(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -143,7 +142,7 @@ func TestLockReleaseLostToWaiter(t *testing.T) {
 	})
 }
 
-// Answers that come late count, whichever attempt they belong to.
+// Late replies count, whichever attempt they belong to.
 func TestLockLateRelease(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -165,8 +164,8 @@ func TestLockLateRelease(t *testing.T) {
 	})
 }
 
-// A store that forgets all keys and registrations behind a living broker has forgotten the
-// lock: its renewal would acquire it anew, perhaps after another had it.
+// A store that loses all keys and registrations while the broker stays up has lost the lock too. A renewal
+// would acquire it anew, perhaps after another client held it.
 func TestLockForgotten(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(*virtualStore, *Session){
@@ -189,8 +188,7 @@ func TestLockForgotten(t *testing.T) {
 	}
 }
 
-// A holder that renews the lock beside this session, or whose renewals got no answer, has
-// not lost it.
+// The lock is not lost if its holder renews it outside this session, or if the replies to renewals are lost.
 func TestLockRenewedUnknowingly(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -211,7 +209,7 @@ func TestLockRenewedUnknowingly(t *testing.T) {
 	})
 }
 
-// With a wait, one lost answer ends nothing.
+// With a wait, one lost reply does not end the attempt.
 func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(emulator.Request) emulator.Action{
@@ -235,7 +233,7 @@ func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 				if err := l.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
-				// When the wait is over, so is the call, and the error says why.
+				// When the wait is over the call ends, and the error says why.
 				store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{Drop: r.Verb() != wire.VerbVDel} })
 				begin := time.Now()
 				_, err = s.Lock(t.Context(), "l", LockOptions{Wait: 25 * time.Second})
@@ -247,8 +245,8 @@ func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 	}
 }
 
-// However answers are lost, a step takes two timeouts at most: one for the answer, and one
-// to find out what became of the request.
+// However replies are lost, a step takes at most two timeouts: one for the reply, and one to find out what
+// became of the request.
 func TestLockBudget(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
@@ -299,7 +297,7 @@ func TestLockBudget(t *testing.T) {
 					if _, unknown := errors.AsType[*LockUnknownError](err); unknown || step == "renew" || step == "release" {
 						return
 					}
-					time.Sleep(timeout) // until the store applies nothing any more
+					time.Sleep(timeout) // until the store has no more requests to apply
 					if e, held := store.Get("l"); held {
 						t.Errorf("%s: %q holds the lock, and the error was %v", step, e.Value, err)
 					}
@@ -309,8 +307,8 @@ func TestLockBudget(t *testing.T) {
 	}
 }
 
-// Attempts that were swallowed while waiting take nothing from the lock that a later attempt
-// acquired: not at once, not when they expire, and not by what undoes them.
+// Attempts lost while waiting don't harm the lock that a later attempt acquired: not at once, not when they
+// expire, and not when they are undone.
 func TestLockSwallowedAttempts(t *testing.T) {
 	t.Parallel()
 	for name, swallow := range map[string]emulator.Action{
@@ -353,8 +351,8 @@ func TestLockSwallowedAttempts(t *testing.T) {
 	}
 }
 
-// TestReleaseNotSentAgain: the answer to a release is garbled, and the connection ends before the
-// release can be sent again. The first one may have been applied, whatever became of the second.
+// TestReleaseNotSentAgain: the reply to a release is garbled, and the connection ends before the release can
+// be sent again. The first release may have been applied, whatever became of the second.
 func TestReleaseNotSentAgain(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

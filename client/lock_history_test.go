@@ -18,8 +18,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A step is one request of a history, and stepResult what came of it. A request of
-// unknown outcome never returns: it may be done at any time, or never.
+// A step is one request of a history; stepResult is its outcome. A request of unknown outcome never returns:
+// it may be applied at any time, or never.
 type step struct {
 	verb  string // GET, NEX, VDEL or FENCED
 	key   string
@@ -29,19 +29,19 @@ type step struct {
 
 type stepResult struct {
 	unknown bool
-	value   string // of GET; empty = missing
-	n       int64  // of VDEL; of NEX 1 = OK, -1 = refused
+	value   string // GET: the value; empty = missing
+	n       int64  // VDEL: the number in the reply; NEX: 1 = OK, -1 = refused
 	refused wire.ErrorKind
 }
 
-// keyState is what the model knows of a key. Values are not empty.
+// keyState is the model's state of a key. Values are not empty.
 type keyState struct {
 	value string
 	fence wire.Version
 }
 
-// stepModel is the store as protocol.md 2 and 4 have it, one key at a time. lax
-// leaves out the fence, as a store that forgets to look would.
+// stepModel models the store according to protocol.md 2 and 4, one key at a time. lax leaves out the fence,
+// like a store that does not check it.
 func stepModel(lax bool) porcupine.Model {
 	return porcupine.Model{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
@@ -94,10 +94,10 @@ func (k keyState) apply(in step, lax bool) (keyState, stepResult) {
 	return keyState{in.value, in.token}, stepResult{n: 1}
 }
 
-// history lets clients take a lock, write under its token and read, while requests,
-// replies and connections are lost.
+// history lets clients acquire a lock, write with its token and read, while requests, replies and connections
+// are lost.
 func history(t *testing.T, seed uint64, spoil func(emulator.Request, emulator.Action) emulator.Action) []porcupine.Operation {
-	const clients, steps = 6, 38 // at most 200 for a key
+	const clients, steps = 6, 38 // at most 200 steps for a key
 	var mu sync.Mutex
 	var ops []porcupine.Operation
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func history(t *testing.T, seed uint64, spoil func(emulator.Request, emulator.Ac
 			s := c.store.dial(t, newBarrier(), Options{ClientID: fmt.Sprintf("x%d", id)})
 			people.Go(func() {
 				defer s.Close()
-				var token wire.Version // the newest of its own
+				var token wire.Version // the newest token of this client
 				for n := range steps {
 					in := step{verb: []string{"GET", "NEX", "NEX", "VDEL", "FENCED", "FENCED"}[c.random(6)], key: theLock, value: fmt.Sprintf("x%d", id)}
 					switch {
@@ -157,7 +157,7 @@ func history(t *testing.T, seed uint64, spoil func(emulator.Request, emulator.Ac
 	return ops
 }
 
-// take takes one step; sent is false if nothing reached the broker for certain.
+// take runs one step; sent is false if certainly nothing reached the broker.
 func (c *contest) take(s *Session, in step) (out stepResult, version wire.Version, sent bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.between(200*time.Millisecond, 4*time.Second))
 	defer cancel()
@@ -180,7 +180,7 @@ func (c *contest) take(s *Session, in step) (out stepResult, version wire.Versio
 		return stepResult{unknown: true}, version, true
 	}
 	if err != nil {
-		return out, version, false // a read, a refusal of the broker, or no connection
+		return out, version, false // a read, a refusal by the broker, or no connection
 	}
 	switch r := r.(type) {
 	case GetResult:
@@ -201,7 +201,7 @@ func (c *contest) take(s *Session, in step) (out stepResult, version wire.Versio
 	return out, r.Info().Version, true
 }
 
-// judgeHistory checks a history outside of virtual time, for a limited time.
+// judgeHistory checks a history outside of virtual time, within a time limit.
 func judgeHistory(t *testing.T, model porcupine.Model, ops []porcupine.Operation, limit time.Duration) porcupine.CheckResult {
 	t.Helper()
 	perKey := make(map[string]int)
@@ -216,8 +216,8 @@ func judgeHistory(t *testing.T, model porcupine.Model, ops []porcupine.Operation
 	return porcupine.CheckOperationsTimeout(model, ops, limit)
 }
 
-// What clients see of locks, fenced writes and reads while everything breaks could
-// have happened one after the other.
+// TestLockHistories: with every kind of failure, the locks, fenced writes and reads that clients see are
+// linearizable.
 func TestLockHistories(t *testing.T) {
 	t.Parallel()
 	total, unknown, undecided := 0, 0, 0
@@ -242,8 +242,7 @@ func TestLockHistories(t *testing.T) {
 	}
 }
 
-// The check above is worth something: it catches a store, or a model, that is wrong
-// now and then.
+// TestLockHistoriesCatch checks the check: it catches a store, or a model, that is sometimes wrong.
 func TestLockHistoriesCatch(t *testing.T) {
 	t.Parallel()
 	rewrite := func(a emulator.Action, from, to string) emulator.Action {
@@ -289,7 +288,7 @@ func TestLockHistoriesCatch(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for range 200 { // a busy machine leaves some of them undecided
+			for range 200 { // a busy machine leaves some histories undecided
 				if judgeHistory(t, c.model, history(t, rand.Uint64(), c.spoil), 5*time.Second) == porcupine.Illegal {
 					return
 				}

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestLockThroughRestart restarts a store that is kept in a file, several times, while a lock
-// is held: the holder renews it there, the one who waits does not get it, and tokens rise.
+// TestLockThroughRestart restarts a store with a file several times while a lock is held: the holder renews
+// the lock, the waiter does not get it, and tokens rise.
 func TestLockThroughRestart(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Data: emulator.Data{File: filepath.Join(t.TempDir(), "store.db")}}

@@ -78,7 +78,7 @@ func lockIt(t *testing.T, s *Session, o LockOptions) *Lock {
 	return l
 }
 
-// lostBy waits for the loss of a lock, and demands its reason and time.
+// lostBy waits for the loss of a lock and checks its reason and time.
 func lostBy(t *testing.T, l *Lock, why Loss, at time.Time) *LockLostError {
 	t.Helper()
 	select {
@@ -102,7 +102,7 @@ func requestBy(id string, words ...string) emulator.Request {
 	return emulator.NewRequest(id, wire.AppendRequest(nil, words...), emulator.Property{Name: wire.PropTimestamp, Value: ts.String()})
 }
 
-// Whatever happens to the key is known at once.
+// Every change of the key is noticed at once.
 func TestLockLostAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
@@ -140,7 +140,7 @@ func TestLockLostAtOnce(t *testing.T) {
 	}
 }
 
-// What is told late of an earlier holder is no loss.
+// A late notification about an earlier holder is not a loss.
 func TestLockOldNews(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
@@ -155,7 +155,7 @@ func TestLockOldNews(t *testing.T) {
 		old, now := l.Token(), l.Token()
 		old.Wall -= 1000
 		old, _ = wire.ParseVersion(fmt.Sprintf("%d:%d:%s", old.Wall, old.Counter, old.Node))
-		// The watch of the lock knows no version that it would hold this against.
+		// Without a base version, the lock's watch cannot recognize the old notification.
 		l.w.mu.Lock()
 		l.w.keys["l"].base = wire.Version{}
 		l.w.mu.Unlock()
@@ -170,7 +170,7 @@ func TestLockOldNews(t *testing.T) {
 	})
 }
 
-// A store that does not tell who took the lock tells with the next renewal.
+// If the store sends no notification when the lock is taken, the next renewal finds out.
 func TestLockTakenUnannounced(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -185,8 +185,7 @@ func TestLockTakenUnannounced(t *testing.T) {
 	})
 }
 
-// Without an answer the lock is lost at Term, after two attempts that had an interval
-// each.
+// Without a reply the lock is lost at Term, after two attempts with an interval each.
 func TestLockTerm(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -216,8 +215,8 @@ func TestLockTerm(t *testing.T) {
 	})
 }
 
-// A renewal that is answered too late does not count, and is given back: the lock
-// may have expired, and been another's, before it.
+// A renewal that is answered too late does not count and is released: the lock may have expired before it,
+// and another client may have held it.
 func TestLockGhostRenewal(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -229,7 +228,7 @@ func TestLockGhostRenewal(t *testing.T) {
 				return emulator.Action{}
 			case at < 2*interval+interval/2:
 				return emulator.Action{Refuse: 0x97}
-			default: // the answer comes when there is no time left
+			default: // the reply comes when no time is left
 				return emulator.Action{DelayReply: interval * 3 / 4}
 			}
 		})
@@ -250,8 +249,7 @@ func TestLockGhostRenewal(t *testing.T) {
 	})
 }
 
-// A connection that is dead and does not say so: what goes out is lost, and nothing
-// comes.
+// A deadConn is a dead connection without an error: writes are lost, and nothing arrives.
 type deadConn struct {
 	net.Conn
 	dead *atomic.Bool
@@ -273,7 +271,7 @@ func (c deadConn) Read(p []byte) (int, error) {
 	}
 }
 
-// A lock outlives a connection that is dead long before a keep-alive tells.
+// A lock survives a dead connection, long before the keep-alive detects it.
 func TestLockDeadConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -305,7 +303,7 @@ func TestLockDeadConnection(t *testing.T) {
 	})
 }
 
-// A machine that slept: its timers stood still, its wall clock did not.
+// A suspended machine: its timers stopped, its wall clock did not.
 func TestLockSleep(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
@@ -332,8 +330,7 @@ func TestLockSleep(t *testing.T) {
 	})
 }
 
-// What goes over the wire: KEYNOTIFY before the first attempt, STOP in the end, and
-// never a fencing token.
+// The requests of a lock: KEYNOTIFY before the first attempt, STOP at the end, and never a fencing token.
 func TestLockRequests(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -379,8 +376,8 @@ func TestLockRequests(t *testing.T) {
 	})
 }
 
-// A lock that is waited for is there as soon as it is free, also after a broken
-// connection, and soon when nobody tells. Who holds it is told at once, and every minute.
+// A waiter gets the lock as soon as it is free, also after a broken connection, and soon without
+// notifications. It reports the holder at once, and then every minute.
 func TestLockWait(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -429,8 +426,8 @@ func TestLockWait(t *testing.T) {
 	})
 }
 
-// A renewal never acquires: not what is free or another's, and not what expires
-// between the reading and the renewal.
+// A renewal never acquires a lock that is free or held by another client, nor one that expires between the
+// read and the renewal.
 func TestRenewLock(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -468,7 +465,7 @@ func TestRenewLock(t *testing.T) {
 	})
 }
 
-// A release whose answer is lost is repeated, and then the lock is gone already.
+// A release whose reply is lost is sent again, and finds that the lock is gone.
 func TestReleaseLockRepeated(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -493,7 +490,7 @@ func TestReleaseLockRepeated(t *testing.T) {
 	})
 }
 
-// A session that is closed loses its locks, and nobody waits for ever.
+// Closing a session loses its locks and ends every wait.
 func TestLockSessionClosed(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
@@ -532,8 +529,8 @@ func TestLockSurvivesBreaks(t *testing.T) {
 	})
 }
 
-// What happened to the lock while there was no connection is known before the next
-// renewal is sent, which would acquire anew what was deleted.
+// What happened to the lock during a disconnection is known before the next renewal is sent: the renewal
+// would acquire a deleted lock anew.
 func TestLockDeletedWhileCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -566,7 +563,7 @@ func TestLockDeletedWhileCut(t *testing.T) {
 			}},
 		} {
 			l := lockIt(t, s, LockOptions{})
-			// The reading for the watch is the last to arrive.
+			// The watch's GET is the last request to arrive.
 			store.Intercept(func(r emulator.Request) emulator.Action {
 				if r.Verb() == wire.VerbKeyNotify {
 					return emulator.Action{Delay: 100 * time.Millisecond}
@@ -594,7 +591,7 @@ func TestLockDeletedWhileCut(t *testing.T) {
 	})
 }
 
-// A renewal that finds its connection broken prolongs only what is still there.
+// A renewal that finds its connection broken extends only a lock that still exists.
 func TestRenewLockWhileCut(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -619,7 +616,7 @@ func TestRenewLockWhileCut(t *testing.T) {
 				store.Set("l", value)
 			}
 			var c claim
-			for again := true; again; again = c.err != nil { // the break may not be known yet
+			for again := true; again; again = c.err != nil { // the session may not have noticed the break yet
 				c = s.claim(t.Context(), "l", o, timing, s.o.Timeout, &knownVersions{})
 			}
 			if c.held != want.held || c.gone != want.gone || string(c.holder) != string(want.holder) {
@@ -634,8 +631,8 @@ func TestRenewLockWhileCut(t *testing.T) {
 	})
 }
 
-// What a release gives back is no reason to leave out what an earlier attempt may still
-// acquire.
+// A release that succeeded does not excuse the session from undoing an earlier attempt, which may still
+// acquire the lock.
 func TestLockUndoneTwice(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -647,7 +644,7 @@ func TestLockUndoneTwice(t *testing.T) {
 				return emulator.Action{}
 			}
 			switch attempt++; attempt {
-			case 2: // comes when all seems to be over
+			case 2: // arrives when the lock seems to be undone
 				return emulator.Action{Delay: 3500 * time.Millisecond}
 			case 3:
 				store.Do(requestBy("other", "DEL", "l"))
@@ -667,8 +664,8 @@ func TestLockUndoneTwice(t *testing.T) {
 	})
 }
 
-// A release that got no answer is not done to who acquires the lock in the same name
-// when ReleaseLock has returned.
+// A release without a reply must not hit a client that acquires the lock under the same name after
+// ReleaseLock has returned.
 func TestReleaseLockLate(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

@@ -21,10 +21,10 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// pipes is a network that works in virtual time and that a barrier can hold up.
+// pipes is a network in virtual time that a barrier can hold up.
 type pipes struct{ *pipenet.Listener }
 
-// dial is for Options.Dial; barrier holds up what passes.
+// dial returns a function for Options.Dial; barrier holds up its connections.
 func (p pipes) dial(g *barrier) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := p.Dial(ctx, network, address)
@@ -35,8 +35,7 @@ func (p pipes) dial(g *barrier) func(context.Context, string, string) (net.Conn,
 	}
 }
 
-// A barrier stops everything that passes it, as a process that is stopped or a network
-// that is stuck does.
+// A barrier stops all traffic through it, as a stopped process or a stuck network does.
 type barrier struct {
 	mu   sync.Mutex
 	open sync.Cond
@@ -56,7 +55,7 @@ func (g *barrier) set(shut bool) {
 	g.open.Broadcast()
 }
 
-// pass waits until the barrier is open, or the connection is closed.
+// pass waits until the barrier is open or the connection is closed.
 func (c *gated) pass() {
 	c.g.mu.Lock()
 	defer c.g.mu.Unlock()
@@ -90,7 +89,7 @@ func (c *gated) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A virtual store is one in a bubble of synctest.
+// A virtualStore is a store in a synctest bubble.
 type virtualStore struct {
 	*emulator.Server
 	net pipes
@@ -118,8 +117,8 @@ func (v *virtualStore) dial(t testing.TB, g *barrier, o Options) *Session {
 	return s
 }
 
-// 3 are some 2000 rounds, in 10 s with the race detector; 400 take three minutes without
-// it: go test ./client -run LockContest -lock.bubbles 400
+// 3 bubbles are some 2000 rounds and take 10 s with the race detector; 400 take three minutes without it: go
+// test ./client -run LockContest -lock.bubbles 400
 var lockBubbles = flag.Int("lock.bubbles", 3, "how many contests of half an hour for a lock, and histories")
 
 const (
@@ -127,26 +126,25 @@ const (
 	theResource = "resource"
 )
 
-// locks are the locks of a contest; each has a resource. Each client competes for all of
-// them over one session.
+// locks are the locks of a contest; each protects one resource. Each client competes for all of them over one
+// session.
 var locks = []string{theLock, "lock 2"}
 
 func resourceOf(lock string) string { return theResource + lock }
 
-// A hold is what one client thinks of one lock.
+// A hold is one client's view of the time that it held a lock.
 type hold struct {
 	lock     string
 	holder   string
 	ttl      time.Duration
 	acquired time.Time // when Lock returned
 	stopped  time.Time // when the work under it stopped
-	left     time.Time // when all was given back, or the attempt given up; zero: it could not be given back
+	left     time.Time // when the lock was released, or the attempt given up; zero = it could not be released
 	lost     Loss
 }
 
-// contest lets clients compete for a lock in virtual time, with everything going
-// wrong that can, and checks what an observer of the store saw against what the
-// clients thought.
+// A contest lets clients compete for a lock in virtual time with every kind of failure, and checks what an
+// observer of the store saw against what the clients believed.
 type contest struct {
 	t     *testing.T
 	rng   *rand.Rand
@@ -164,14 +162,14 @@ func (c *contest) random(n int) int {
 	return c.rng.IntN(n)
 }
 
-// between is a random time.
+// between returns a random duration.
 func (c *contest) between(least, most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return least + time.Duration(c.rng.Int64N(int64(most-least)))
 }
 
-// misfortune judges the requests of the clients whose ids begin with x.
+// misfortune decides what happens to the requests of the clients whose ids begin with x.
 func (c *contest) misfortune(r emulator.Request) emulator.Action {
 	if !strings.HasPrefix(r.ClientID, "x") || time.Now().After(c.end) {
 		return emulator.Action{}
@@ -206,19 +204,19 @@ func (c *contest) misfortune(r emulator.Request) emulator.Action {
 	return emulator.Action{Delay: short / 10, DelayReply: short / 10}
 }
 
-// byClock is what the default of a timing becomes when the local clock is slow by a
-// rate: all that is measured by it takes longer, so that less is left of the margin.
+// byClock returns the default timing as measured by a local clock that is slow by rate: everything takes
+// longer by the store's clock, so less of the margin is left.
 func byClock(rate float64, o LockOptions) LockOptions {
 	t, err := LockOptions{TTL: o.TTL}.Timing()
 	if err != nil {
-		return o // it is told of
+		return o // Lock reports the error
 	}
 	stretched := func(d time.Duration) time.Duration { return d + time.Duration(rate*float64(d)) }
 	o.Grace, o.Margin = stretched(t.Grace), t.TTL-stretched(t.TTL-t.Margin)
 	return o
 }
 
-// compete acquires, works and releases, until the end, by a clock that is slow by a rate.
+// compete acquires, works and releases until the end of the contest, with a clock that is slow by rate.
 func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 	for n := 0; time.Now().Before(c.end); n++ {
 		h := hold{lock: lock, holder: fmt.Sprintf("x%d/%d", id, n)}
@@ -245,7 +243,7 @@ func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 		c.work(s, l, c.between(0, 2*o.TTL))
 		if lost, ok := errors.AsType[*LockLostError](context.Cause(l.Context())); ok {
 			if h.lost = lost.Loss; lost.Loss == LossNoRenewal {
-				// Whoever stops takes all of the grace.
+				// A client that stops uses all of its grace period.
 				wait.For(context.Background(), l.Lease().UntilIn())
 			}
 		}
@@ -257,7 +255,7 @@ func (c *contest) compete(id int, s *Session, lock string, rate float64) {
 		}
 		cancel()
 		c.note(h)
-		if c.random(2) == 0 { // somebody who does not know that it is over
+		if c.random(2) == 0 { // a client that does not notice that its lock is lost
 			wait.For(context.Background(), c.between(0, 20*time.Second))
 			c.write(context.Background(), s, lock, last)
 		}
@@ -270,7 +268,7 @@ func (c *contest) note(h hold) {
 	c.holds = append(c.holds, h)
 }
 
-// work writes under the lock for some time, or until it is lost.
+// work writes under the lock for some time, or until the lock is lost.
 func (c *contest) work(s *Session, l *Lock, d time.Duration) {
 	ctx, cancel := context.WithTimeout(l.Context(), d)
 	defer cancel()
@@ -279,15 +277,15 @@ func (c *contest) work(s *Session, l *Lock, d time.Duration) {
 	}
 }
 
-// write writes the token, so that it can be seen in which order they came.
+// write writes the token, so that the observer can check the order of the writes.
 func (c *contest) write(ctx context.Context, s *Session, lock string, token wire.Version) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	_, _ = s.Set(ctx, resourceOf(lock), []byte(token.String()), SetOptions{WriteOptions: WriteOptions{Fence: token}})
 }
 
-// forget takes a lock from the store as a restart behind a living broker does: the store
-// knows neither the lock nor who watches it any more, and tells nobody.
+// forget removes a lock from the store as a restart behind a running broker does: the store loses the lock
+// and its watchers, and sends no notification.
 func (c *contest) forget(lock string, clients int) {
 	for id := range clients {
 		c.store.Do(requestBy("x"+strconv.Itoa(id), "KEYNOTIFY", lock, "STOP"))
@@ -298,10 +296,10 @@ func (c *contest) forget(lock string, clients int) {
 	c.empty[lock] = append(c.empty[lock], time.Now())
 }
 
-// forgotten reports whether the store forgot a lock while it was held, so that its holder could
-// know that only from its next renewal, and another could acquire it before. That renewal ends the
-// hold within a TTL, unless the store forgot the lock between the two requests of the renewal: then
-// the second one acquired the lock again, and nothing shows that it was free.
+// forgotten reports whether the store forgot a lock while it was held. Then only the next renewal can tell
+// the holder, and another client could acquire the lock before it. That renewal ends the hold within a TTL,
+// unless the store forgot the lock between the two requests of the renewal: then the second request acquired
+// the lock again, and nothing shows that it was free.
 func (c *contest) forgotten(log []seen, h hold, at time.Time) bool {
 	return slices.ContainsFunc(c.empty[h.lock], func(empty time.Time) bool {
 		if empty.After(at) {
@@ -314,7 +312,7 @@ func (c *contest) forgotten(log []seen, h hold, at time.Time) bool {
 	})
 }
 
-// seen is a change of the store, at the time that all clocks here show.
+// seen is a change of the store, with the time of the bubble's clock.
 type seen struct {
 	key     string
 	value   string
@@ -334,7 +332,7 @@ func (c *contest) observe(ctx context.Context, w *Watch) []seen {
 	}
 }
 
-// runContest returns how often the lock was tried, how often acquired and how often lost.
+// runContest returns how often clients tried to acquire the lock, acquired it and lost it.
 func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (rounds, acquired, lost int) {
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
@@ -343,8 +341,8 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 			}
 		}()
 		rng := rand.New(rand.NewPCG(seed, 0))
-		// The margins allow for 5 %, between the store's clock and a client's.
-		// A store whose clock is slow is one of which all clients' are fast.
+		// The margins allow for a difference of 5 % between the store's clock and a client's. A slow clock of
+		// the store is simulated by fast clocks of all clients.
 		const most = 0.0225
 		rate := rng.Float64() * most // by which the store's clock is fast
 		slow := make([]float64, clients)
@@ -414,7 +412,7 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 			}
 		})
 		people.Wait()
-		time.Sleep(time.Minute) // whatever is still to come
+		time.Sleep(time.Minute) // let everything outstanding arrive
 		close(quiet)
 		spirits.Wait()
 		stop()
@@ -428,9 +426,9 @@ func runContest(t *testing.T, seed uint64, clients int, length time.Duration) (r
 	return rounds, acquired, lost
 }
 
-// check compares what the observer saw with what the clients thought.
+// check compares what the observer saw with what the clients believed.
 func (c *contest) check(log []seen) (acquired, lost int) {
-	newest := make(map[string]wire.Version) // of a lock's version, or of the token in a resource
+	newest := make(map[string]wire.Version) // by key: the version of a lock, or the token in a resource
 	for _, e := range log {
 		if !e.present {
 			continue
@@ -477,7 +475,7 @@ func (c *contest) check(log []seen) (acquired, lost int) {
 	return acquired, lost
 }
 
-// around describes what happened to a lock about the time of a hold.
+// around describes what happened to a lock around the time of a hold.
 func (c *contest) around(log []seen, h hold) string {
 	var text strings.Builder
 	for _, e := range log {
@@ -489,9 +487,9 @@ func (c *contest) around(log []seen, h hold) string {
 	return text.String()
 }
 
-// TestLockContest: however clients, network and clocks behave, nobody acquires a lock while another
-// thinks to hold it, nothing is acquired that nobody knows of, and tokens only grow. After a
-// restart of the store that forgets a lock, former holders stop within a TTL, or have the lock again.
+// TestLockContest: however clients, network and clocks behave, no client acquires a lock while another
+// believes that it holds it, every acquisition is known to a client, and tokens only grow. After a restart of
+// the store that forgets a lock, former holders stop within a TTL, or have the lock again.
 func TestLockContest(t *testing.T) {
 	t.Parallel()
 	const clients, length = 5, 30 * time.Minute

@@ -28,9 +28,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// goroutines returns the stacks of the goroutines that sessions and their
-// connections started. One that has told its WaitGroup that it ends is given the
-// time to.
+// goroutines returns the stacks of the goroutines that sessions and their connections started. It gives a
+// goroutine that has called Done on its WaitGroup time to end.
 func goroutines() string {
 	stacks := make([]byte, 1<<20)
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
@@ -46,7 +45,7 @@ func goroutines() string {
 	}
 }
 
-// dial opens a session with the store for the length of the test.
+// dial opens a session with the store for the duration of the test.
 func dial(t testing.TB, store *emulator.Server, o client.Options) *client.Session {
 	t.Helper()
 	o.Address = store.Addr().String()
@@ -69,16 +68,16 @@ func dialAt(t testing.TB, o client.Options) *client.Session {
 	return s
 }
 
-// open is a new store and a session with it.
+// open starts a store and opens a session with it.
 func open(t testing.TB) (*emulator.Server, *client.Session) {
 	t.Helper()
 	store := emulator.Start(t)
 	return store, dial(t, store, client.Options{})
 }
 
-// onBoth runs a test that does not steer the emulator, or only where it has one, with
-// the emulator and with a store attached to a Mosquitto, for which store is nil.
-// TestOnBoth lists the tests that are not run so.
+// onBoth runs a test with the emulator and with a store attached to Mosquitto, for which store is nil. The
+// test must not steer the emulator, except where store is set. TestOnBoth lists the tests that don't use
+// onBoth.
 func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *testing.T, store *emulator.Server, s *client.Session)) {
 	t.Run("emulator", func(t *testing.T) {
 		t.Parallel()
@@ -112,14 +111,14 @@ func put(t testing.TB, s *client.Session, key, value string) wire.Version {
 	return must(s.Set(t.Context(), key, []byte(value), client.SetOptions{}))(t).Version
 }
 
-// value returns what a key holds.
+// value returns the value and the version of a key.
 func value(t testing.TB, s *client.Session, key string) (string, wire.Version) {
 	t.Helper()
 	r := must(s.Get(t.Context(), key))(t)
 	return string(r.Value), r.Version
 }
 
-// count is the number that DEL and VDEL have answered.
+// count returns the number in the reply to DEL or VDEL.
 func count(r client.Result) int64 {
 	switch r := r.(type) {
 	case client.DelResult:
@@ -137,7 +136,7 @@ func count(r client.Result) int64 {
 	return 0
 }
 
-// a recorder keeps what Options.Trace gets.
+// A recorder keeps the events that Options.Trace receives.
 type recorder struct {
 	mu     sync.Mutex
 	events []mqtt.Event
@@ -149,7 +148,7 @@ func (r *recorder) record(e mqtt.Event) {
 	r.events = append(r.events, e)
 }
 
-// all returns the events of one type that were sent or received.
+// all returns the events of one packet type that were sent, or those that were received.
 func (r *recorder) all(packet string, sent bool) []mqtt.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +170,7 @@ func (r *recorder) requests() []*mqtt.Message {
 	return found
 }
 
-// as is errors.AsType for an error that has to be there.
+// as is errors.AsType for an error that must be present.
 func as[E error](t testing.TB, err error) E {
 	t.Helper()
 	e, ok := errors.AsType[E](err)
@@ -198,12 +197,12 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-// always makes the same of every request.
+// always applies a to every request.
 func always(a emulator.Action) func(emulator.Request) emulator.Action {
 	return func(emulator.Request) emulator.Action { return a }
 }
 
-// once handles the first request and answers the others.
+// once applies a to the first request only.
 func once(a emulator.Action) func(emulator.Request) emulator.Action {
 	var first sync.Once
 	return func(emulator.Request) (now emulator.Action) {

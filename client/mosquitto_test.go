@@ -17,13 +17,13 @@ import (
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
-// attached is a Mosquitto with a store attached to it.
+// attached starts Mosquitto with a store attached to it.
 func attached(t *testing.T) *mosquitto.Broker {
 	t.Helper()
 	return attachedTo(t, "set_tcp_nodelay true")
 }
 
-// attachedTo is one with further lines of configuration.
+// attachedTo is attached with further lines of configuration.
 func attachedTo(t *testing.T, global string) *mosquitto.Broker {
 	t.Helper()
 	broker := mosquitto.Start(t, "max_queued_messages 0\n"+global, mosquitto.Anonymous)
@@ -57,8 +57,8 @@ func TestMosquittoSetGetDelete(t *testing.T) {
 	}
 }
 
-// What a Mosquitto can be told about its connections changes nothing that a session
-// answers, one request at a time and many.
+// Mosquitto's connection settings don't change what a session returns, for single requests and for many at a
+// time.
 func TestMosquittoSettings(t *testing.T) {
 	t.Parallel()
 	for _, global := range []string{
@@ -99,8 +99,8 @@ func TestMosquittoSettings(t *testing.T) {
 	}
 }
 
-// TestMosquittoWithoutAStoreSaysSo: nobody got the request, so a write was not applied, and
-// its outcome is known.
+// TestMosquittoWithoutAStoreSaysSo: nobody subscribes to the request topic, so a write is known not to be
+// applied.
 func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
@@ -138,7 +138,7 @@ func isLostAnswer(err error) bool {
 	return ok
 }
 
-// TestMosquittoStoreStarts: a request that nobody got is sent again, and processed once.
+// TestMosquittoStoreStarts: a request that had no subscriber is sent again, and processed once.
 func TestMosquittoStoreStarts(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
@@ -197,7 +197,8 @@ func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestMosquittoRestartsWithAnotherPassword and the session goes on with what it reads.
+// TestMosquittoRestartsWithAnotherPassword: the session continues with the password that it reads from the
+// file.
 func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users")
@@ -219,7 +220,7 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 		Address: broker.Addresses[0], Username: "ann", Timeout: 10 * time.Second,
 		ReadPassword: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
 	})
-	// Nobody answers here: that the broker says so means that it let us in.
+	// No store is attached: a reply from the broker that says so shows that it accepted the login.
 	taken := func() error {
 		_, err := s.Get(t.Context(), "k")
 		if isA[*NoStoreError](err) {

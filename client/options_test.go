@@ -69,7 +69,7 @@ func TestMetricCategory(t *testing.T) {
 				sent <- cp.Content.(*packets.Connect).Properties.User
 			}
 		})
-		// The peer does not answer, so the error is certain.
+		// The peer does not answer, so Dial always fails.
 		_, err := client.Dial(t.Context(), client.Options{Address: address, MetricCategory: category, NoPipelining: true})
 		as[*client.DialError](t, err)
 		if got := <-sent; len(got) != 1 || got[0] != (packets.User{Key: "metriccategory", Value: want}) {
@@ -78,7 +78,7 @@ func TestMetricCategory(t *testing.T) {
 	}
 }
 
-// Two processes must not take each other over.
+// Two processes must not take each other's connection over.
 func TestRandomClientIDs(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -134,7 +134,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A broker that grants one unacknowledged request at a time gets no more.
+// A broker that allows one unacknowledged publish at a time never gets more.
 func TestReceiveMaximumOne(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})
@@ -167,7 +167,7 @@ func TestTLS(t *testing.T) {
 	as[x509.UnknownAuthorityError](t, err)
 }
 
-// A broker that takes the connection and says nothing.
+// silent listens for connections and sends nothing.
 func silent(t *testing.T) string {
 	t.Helper()
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)

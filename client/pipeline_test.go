@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// Never more requests are under way than the window has room for.
+// There are never more requests in flight than the window allows.
 func TestPipelineWindow(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{-1, 0, 1, 4} {
@@ -59,7 +59,7 @@ func TestPipelineWindow(t *testing.T) {
 	}
 }
 
-// One for each key at a time, in the order of Send; other keys overtake.
+// A key has one request in flight at a time, in the order of Send; requests for other keys may overtake it.
 func TestPipelineOrder(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -73,8 +73,7 @@ func TestPipelineOrder(t *testing.T) {
 	slow := must(p.Send(t.Context(), client.Set("slow", []byte("1"), client.SetOptions{})))(t)
 	fast := must(p.Send(t.Context(), client.Set("fast", []byte("1"), client.SetOptions{})))(t)
 	must(fast.Wait())(t)
-	// A second one for the slow key waits for the first, as long as its context
-	// lets it.
+	// A second request for the slow key waits for the first until its context ends.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := p.Send(ctx, client.Get("slow")); err != context.DeadlineExceeded {
@@ -100,12 +99,12 @@ func TestPipelineOrder(t *testing.T) {
 	if string(r.Value) != "1" {
 		t.Errorf("got %q", r.Value)
 	}
-	if again := must(f.Wait())(t); again.Info().Version != r.Version { // as often as one likes
+	if again := must(f.Wait())(t); again.Info().Version != r.Version { // Wait may be called any number of times
 		t.Errorf("got %+v", again)
 	}
 }
 
-// Several may send: still never two for one key.
+// Concurrent senders: still never two requests in flight for one key.
 func TestPipelineSenders(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -154,7 +153,7 @@ func TestPipelineTimeout(t *testing.T) {
 	must(must(p.Send(t.Context(), client.Get("k")))(t).Wait())(t)
 }
 
-// ctx ends the waiting for room, and the key is free again.
+// ctx ends the wait for room, and the key is free again.
 func TestPipelineContext(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -183,7 +182,7 @@ func TestPipelineContext(t *testing.T) {
 	if n := store.State().Requests; n != 2 {
 		t.Errorf("%d requests, want 2", n)
 	}
-	// ctx also ends a request that is under way.
+	// ctx also ends a request in flight.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	store.Intercept(always(emulator.Action{Drop: true}))
 	f := must(p.Send(ctx, client.Set("k", nil, client.SetOptions{})))(t)
@@ -194,7 +193,7 @@ func TestPipelineContext(t *testing.T) {
 	}
 }
 
-// Closing a session while others send is orderly.
+// Closing a session while others send leaves no request without a result.
 func TestPipelineClose(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -230,9 +229,8 @@ func TestPipelineClose(t *testing.T) {
 	}
 }
 
-// What a pipeline answers is what a map would, for each key in the order of Send. Requests are
-// told apart although they use the memory of earlier ones, whose PUBACK or second reply may
-// come later.
+// A pipeline returns what a map would, for each key in the order of Send. Requests are told apart although
+// they reuse the memory of earlier ones, whose PUBACK or second reply may come later.
 func TestPipelineModel(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
@@ -248,7 +246,7 @@ func TestPipelineModel(t *testing.T) {
 			c     client.Command
 			check func(client.Result) bool
 		}
-		var steps []step // not yet checked
+		var steps []step // not checked yet
 		checkFirst := func() {
 			st := steps[0]
 			steps = steps[1:]
@@ -319,8 +317,7 @@ func TestPipelineModel(t *testing.T) {
 	})
 }
 
-// Requests of a pipeline that breaks are told apart: each is known to be answered
-// or lost.
+// When the connection of a pipeline breaks, each request is known to be answered or lost.
 func TestPipelineBreak(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -356,7 +353,7 @@ func TestPipelineBreak(t *testing.T) {
 	}
 }
 
-// A result stays as it is when its connection reads on.
+// A result stays unchanged while its connection reads on.
 func TestPipelineResultsStay(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
@@ -381,7 +378,7 @@ func TestPipelineResultsStay(t *testing.T) {
 	})
 }
 
-// The clock passes every version that was received before another request is stamped.
+// The clock passes every received version before another request gets its timestamp.
 func TestPipelineClock(t *testing.T) {
 	t.Parallel()
 	store, ahead := emulator.Start(t, emulator.Options{Skew: 30 * time.Second}), client.Version{}
@@ -407,7 +404,7 @@ func TestPipelineClock(t *testing.T) {
 	}
 }
 
-// What Queue has left goes out with Flush, with Wait, and before Queue waits.
+// Requests that Queue holds back are sent by Flush, by Wait, and before Queue waits.
 func TestPipelineQueue(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -447,7 +444,7 @@ func TestPipelineQueue(t *testing.T) {
 	must(must(queue(t.Context(), "e"))(t).Wait())(t)
 }
 
-// A lost write counts before another request has its place.
+// A lost write is counted before another request takes its place.
 func TestPipelineLosses(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

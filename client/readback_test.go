@@ -29,10 +29,10 @@ func TestReadBack(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		c          client.Command
-		value      string // missing, or what the key holds
-		version    string // empty: the store gave none
+		value      string // value of the key, or missing
+		version    string // empty = the reply has no version
 		want       client.Outcome
-		unanswered bool // nothing was read
+		unanswered bool // the read got no reply
 	}{
 		{"SET, newer and equal", plain, "v", newer, client.Fulfilled, false},
 		{"SET, newer and different", plain, "w", newer, client.OutcomeUnknown, false},
@@ -49,7 +49,7 @@ func TestReadBack(t *testing.T) {
 		{"SET NEX PX, newer and equal", nex, "v", newer, client.OutcomeUnknown, false},
 		{"SET NEX PX, older and equal", nex, "v", older, client.NotApplied, false},
 		{"DEL, missing", del, missing, "", client.Fulfilled, false},
-		{"DEL with a fence, missing", client.Del("k", fence), missing, "", client.OutcomeUnknown, false}, // the store may have refused it, and another client deleted the key
+		{"DEL with a fence, missing", client.Del("k", fence), missing, "", client.OutcomeUnknown, false}, // the store may have refused the request, and another client deleted the key
 		{"DEL, older", del, "v", older, client.OutcomeUnknown, false},                                    // another client may have written the key again
 		{"DEL, newer", del, "v", newer, client.OutcomeUnknown, false},
 		{"DEL, no version", del, "v", "", client.OutcomeUnknown, false},
@@ -104,8 +104,8 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// In real time: a SET whose answer is lost is read back, after its expiry, on the
-// same connection and on a new one. It is written at most once.
+// Runs in real time: a SET whose reply is lost is read back after its expiry, on the same connection and on a
+// new one. It is written at most once.
 func TestReadBackWaits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -116,7 +116,7 @@ func TestReadBackWaits(t *testing.T) {
 		"applied, connection cut": {emulator.Action{CutAfter: true}, client.Fulfilled},
 		"dropped":                 {emulator.Action{Drop: true}, client.NotApplied},
 		"connection cut before":   {emulator.Action{Cut: true}, client.NotApplied},
-		// The broker holds it back until nobody waits any more, and drops it.
+		// The broker delays the request past its expiry, then drops it.
 		"expired": {emulator.Action{Delay: 1500 * time.Millisecond}, client.NotApplied},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,9 +126,9 @@ func TestReadBackWaits(t *testing.T) {
 			must(store.Set("k", "before"))(t)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			must(s.Get(ctx, "k"))(t) // our clock is past that version
+			must(s.Get(ctx, "k"))(t) // moves our clock past that version
 			var sets atomic.Int32
-			var read []time.Time // by one connection after the other
+			var read []time.Time // times of the reads, on one connection after the other
 			store.Intercept(func(r emulator.Request) emulator.Action {
 				if r.Verb() == wire.VerbGet {
 					read = append(read, time.Now())
@@ -157,8 +157,7 @@ func TestReadBackWaits(t *testing.T) {
 	}
 }
 
-// The broker counts the expiry from the arrival, not from when the request was
-// handed over.
+// The broker counts the expiry from the request's arrival, not from its delivery.
 func TestExpiryCountsFromTheArrival(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -169,7 +168,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 			return emulator.Action{}
 		}
 		close(arrived)
-		<-goOn // the reader of this connection stands still
+		<-goOn // blocks the reader of this connection
 		return emulator.Action{Drop: true}
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -178,7 +177,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 	<-arrived
 	taken := time.Now()
 	close(goOn)
-	must(s.Get(t.Context(), "l"))(t) // its answer is behind the PUBACK of the SET
+	must(s.Get(t.Context(), "l"))(t) // its reply comes after the PUBACK of the SET
 	cancel()
 	_, err := f.Wait()
 	if lost := as[*client.LostAnswerError](t, err); lost.Expires.Before(taken.Add(time.Minute)) {
@@ -186,7 +185,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 	}
 }
 
-// The new connection is made after the waiting.
+// The new connection is opened after the wait.
 func TestReadBackConnectsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +209,7 @@ func TestReadBackConnectsLate(t *testing.T) {
 	})
 }
 
-// A key that cannot be read is an error, and the outcome stays unknown.
+// If the key cannot be read, ReadBack returns an error and the outcome stays unknown.
 func TestReadBackUnreadable(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, write bool) bool { return write }})
@@ -222,8 +221,8 @@ func TestReadBackUnreadable(t *testing.T) {
 	}
 }
 
-// A request that times out on a silent connection ends the connection, and the next one uses a new
-// one. A PUBACK is a sign of life.
+// A request that times out on a silent connection closes the connection, and the next request opens a new
+// one. A PUBACK shows that the connection is alive.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -257,7 +256,7 @@ func TestSilentConnection(t *testing.T) {
 	}
 }
 
-// A read whose answer is lost too is sent again within the time of ReadBack.
+// A read whose reply is lost too is sent again within ReadBack's time.
 func TestReadBackAsksAgain(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]emulator.Action{"lost": {DropReply: true}, "cut": {Cut: true}} {

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestLostReplyOfRegistration: a lost reply to KEYNOTIFY, to the GET or to STOP holds up neither the watch
-// that asked nor the next watch of the key.
+// TestLostReplyOfRegistration: a lost reply to KEYNOTIFY, GET or STOP delays neither the watch that sent the
+// request nor the next watch of the key.
 func TestLostReplyOfRegistration(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{"KEYNOTIFY", "GET", "STOP"} {
@@ -57,7 +57,7 @@ func TestLostReplyOfRegistration(t *testing.T) {
 			wantEvents(t, w, `initial k`, `set k "1"`)
 		})
 	}
-	// Without a new watch, the request is sent again for the one that waits.
+	// Without a new watch, the request is sent again for the waiting one.
 	server := emulator.Start(t)
 	s := watchSession(t, Options{Address: server.Addr().String(), Timeout: time.Hour})
 	var n atomic.Int32

@@ -67,7 +67,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 	}
 	first := store.State().Requests
 	store.Intercept(func(emulator.Request) emulator.Action {
-		// The later a request comes, the earlier it is answered.
+		// The later a request arrives, the earlier its reply.
 		return emulator.Action{DelayReply: time.Duration(n-store.State().Requests+first) * time.Second}
 	})
 	var wg sync.WaitGroup
@@ -102,7 +102,7 @@ func TestNoPuback(t *testing.T) {
 	}
 }
 
-// A refusing PUBACK says that the request was not accepted: nothing is open.
+// A PUBACK with an error code means that the request was not accepted, so the outcome is known.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -120,7 +120,7 @@ func TestRefused(t *testing.T) {
 	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
 }
 
-// Somebody else's messages on the response topic are none of ours.
+// Messages of other senders on the response topic are ignored.
 func TestForeignReply(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// What protocol.md 1.4 and 1.5 want of a request's properties.
+// TestRequestProperties checks the properties that protocol.md 1.4 and 1.5 require.
 func TestRequestProperties(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -100,8 +100,7 @@ func TestHighPriority(t *testing.T) {
 	}
 }
 
-// The message expiry is what is left of the time-out, in whole seconds, rounded
-// up (protocol.md 1.4).
+// The message expiry is the rest of the timeout in whole seconds, rounded up (protocol.md 1.4).
 func TestMessageExpiry(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -126,7 +125,7 @@ func TestMessageExpiry(t *testing.T) {
 			most = client.DefaultTimeout
 		}
 		must(s.Get(ctx, "k"))(t)
-		least := min(most, roundedUp()) // the machine may have been busy
+		least := min(most, roundedUp()) // a busy machine may have used some of the timeout
 		sent := seen.requests()
 		if got := sent[len(sent)-1].Expiry; got < least || got > most {
 			t.Errorf("%v left: the expiry is %v, want %v to %v", left, got, least, most)

@@ -17,16 +17,14 @@ import (
 	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
-// jwt is a token that says when it was issued and when it expires; nobody here looks
-// at its signature.
+// jwt returns a token with its times of issue and expiry. Its signature is never checked here.
 func jwt(issued, expires time.Time) string {
 	part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	return part(`{"alg":"RS256"}`) + "." + part(fmt.Sprintf(`{"iat":%d,"exp":%d,"sub":"ann"}`, issued.Unix(), expires.Unix())) + "." + part("signature")
 }
 
-// a tokenFile is a file that is replaced as Kubernetes does it: the name leads over a
-// symbolic link to a directory, and the link is replaced. On a system without symbolic links
-// the file itself is replaced.
+// A tokenFile is a file that is replaced as Kubernetes does it: its path leads through a symbolic link to a
+// directory, and the link is replaced. On a system without symbolic links the file itself is replaced.
 type tokenFile struct {
 	t     *testing.T
 	dir   string
@@ -67,7 +65,7 @@ func (f *tokenFile) write(content string) {
 	}
 }
 
-// a gate is what a broker thinks of tokens, and what it has seen of them.
+// A gate decides which tokens a broker accepts, and records those that it has seen.
 type gate struct {
 	mu   sync.Mutex
 	good string
@@ -97,7 +95,7 @@ func (g *gate) count() int {
 	return len(g.seen)
 }
 
-// await waits until the broker has been shown a token.
+// await waits until the broker has seen a token.
 func (g *gate) await(t *testing.T, token string) {
 	t.Helper()
 	late := time.After(time.Minute)
@@ -206,7 +204,7 @@ func TestNewTokenIsShownToTheBroker(t *testing.T) {
 	w := startWatch(t, s, WatchOptions{}, "k")
 	wantEvents(t, w, "initial k")
 	for i := range 3 {
-		f.write(" ") // being replaced
+		f.write(" ") // while the file is replaced
 		f.write(fmt.Sprintf("new-%d\n", i))
 		g.await(t, fmt.Sprintf("new-%d", i))
 	}
@@ -219,7 +217,7 @@ func TestTokenIsRenewedWhenItHasLittleLifeLeft(t *testing.T) {
 	g := newGate("")
 	store := g.start(t)
 	now := time.Now()
-	// 80 % of its life are over in less than two seconds.
+	// 80 % of its lifetime are over in less than two seconds.
 	token := jwt(now.Add(-8*time.Hour), now.Add(2*time.Hour+2*time.Second))
 	o := satOptions(store, newTokenFile(t, token))
 	o.TokenPoll = time.Hour
@@ -272,7 +270,7 @@ func TestRefusedReauthenticationMeansANewConnection(t *testing.T) {
 	write(t, store, "SET", "k", "2")
 	wantEvents(t, w, `set k "2"`)
 
-	// The new token is no better: that is final.
+	// The new token is refused too, which is final.
 	g.want("four")
 	f.write("three")
 	wantEvents(t, w, "down")
@@ -429,8 +427,8 @@ func TestRenewalAt(t *testing.T) {
 	for _, test := range []struct{ issued, expires, want int64 }{
 		{0, 1000, 800},
 		{-500, 500, 300},
-		{-900, 100, 0},   // 80 % are over
-		{-900, -100, 0},  // all is
+		{-900, 100, 0},   // 80 % of the lifetime are over
+		{-900, -100, 0},  // the token has expired
 		{100, 1100, 900}, // the clocks differ
 	} {
 		got := renewalAt([]byte(jwt(at(test.issued), at(test.expires))), now)
@@ -443,8 +441,8 @@ func TestRenewalAt(t *testing.T) {
 	}
 }
 
-// FuzzTokenTimes: times that a token says are found, whatever is around them, and what
-// is no token says none that nobody could mean.
+// FuzzTokenTimes: the times in a token are found, whatever surrounds them, and text that is not a token
+// yields no absurd times.
 func FuzzTokenTimes(f *testing.F) {
 	f.Add([]byte("a.eyJleHAiOjF9.c"), int64(1), int64(2))
 	f.Add([]byte(jwt(time.Unix(100, 0), time.Unix(200, 0))), int64(1_700_000_000), int64(1_700_086_400))

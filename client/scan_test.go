@@ -29,7 +29,7 @@ func TestScan(t *testing.T) {
 		name    string
 		options emulator.Options
 		keys    int
-		pages   []int // their lengths
+		pages   []int // number of keys on each page
 	}{
 		{"nothing", emulator.Options{}, 0, []int{0}},
 		{"one page", emulator.Options{ScanPage: 5}, 5, []int{5}},
@@ -63,7 +63,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// Who has enough asks no further.
+// A caller that stops the scan requests no further page.
 func TestScanStops(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 1})
@@ -84,7 +84,7 @@ func TestScanAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		reply string
-		keys  []string // nil: the reply makes no sense
+		keys  []string // nil = the reply is malformed
 		next  string
 	}{
 		{"*1\r\n*0\r\n", []string{}, ""},
@@ -127,7 +127,7 @@ func TestScanFaults(t *testing.T) {
 	_, err = scan(t, s, "")
 	as[*client.InvalidError](t, err)
 
-	// A store that never gets on would keep us for ever.
+	// A cursor that never advances would keep Scan in a loop.
 	store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("*2\r\n*0\r\n$1\r\nx\r\n") }}))
 	pages, err := scan(t, s, "*")
 	if as[*client.AnswerError](t, err); len(pages) != 1 {
@@ -135,7 +135,7 @@ func TestScanFaults(t *testing.T) {
 	}
 }
 
-// TestScanFrom goes on after each page of a scan.
+// TestScanFrom resumes a scan after each of its pages.
 func TestScanFrom(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{ScanPage: 3}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {

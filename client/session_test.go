@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// writes are commands whose outcome is open when no answer comes.
+// writes returns commands whose outcome is unknown without a reply.
 func writes() []client.Command {
 	return []client.Command{
 		client.Set("k", []byte("v"), client.SetOptions{}),
@@ -28,7 +28,7 @@ func writes() []client.Command {
 	}
 }
 
-// reads are commands that leave nothing behind.
+// reads returns commands that change nothing.
 func reads() []client.Command {
 	return []client.Command{
 		client.Get("k"),
@@ -87,7 +87,7 @@ func TestContextCause(t *testing.T) {
 	}
 }
 
-// A context that has ended already sends nothing.
+// If its context has already ended, a request is not sent.
 func TestContextOver(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -108,7 +108,7 @@ func TestContextOver(t *testing.T) {
 	}
 }
 
-// get gets until the session has noticed that its connection is gone.
+// get repeats a GET until the session has noticed that its connection is gone.
 func get(t *testing.T, s *client.Session, key string) client.GetResult {
 	t.Helper()
 	for {
@@ -120,8 +120,8 @@ func get(t *testing.T, s *client.Session, key string) client.GetResult {
 	}
 }
 
-// The connection breaks before or after a write was processed: what the client
-// sees is the same, and it never writes twice.
+// The connection breaks before or after a write was processed: the client sees the same error, and never
+// writes twice.
 func TestConnectionCut(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -192,7 +192,7 @@ func TestDisconnectCodes(t *testing.T) {
 	}
 }
 
-// Who was taken over does not strike back.
+// A session that was taken over does not connect again.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -228,7 +228,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// Whoever needs the new connection waits for one dial.
+// Concurrent requests that need a new connection share one dial.
 func TestConcurrentReconnect(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -251,8 +251,7 @@ func TestConcurrentReconnect(t *testing.T) {
 	}
 }
 
-// A login that is refused when the session connects again is not tried for every
-// request.
+// After the broker refused a login on reconnect, requests don't each repeat it.
 func TestReconnectRefused(t *testing.T) {
 	t.Parallel()
 	var revoked atomic.Bool
@@ -302,7 +301,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	s := must(client.Dial(t.Context(), client.Options{Address: store.Addr().String()}))(t)
-	store.Intercept(once(emulator.Action{Cut: true})) // leaves a lost connection behind
+	store.Intercept(once(emulator.Action{Cut: true})) // breaks the connection
 	_, err := s.Get(t.Context(), "k")
 	as[*mqtt.LostError](t, err)
 	store.Intercept(always(emulator.Action{Drop: true}))
@@ -347,8 +346,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Close does not wait for a broker that takes connections and says nothing, nor
-// does every caller that waits for that connection.
+// Close does not wait for a broker that accepts connections and sends nothing, and neither do the callers
+// that wait for that connection.
 func TestCloseWhileConnecting(t *testing.T) {
 	t.Parallel()
 	store := must(emulator.New(emulator.Options{}))(t)
@@ -390,8 +389,7 @@ func TestCloseWhileConnecting(t *testing.T) {
 	}
 }
 
-// The session is closed in the moment in which its next connection comes about,
-// and messages are on their way to that.
+// The session is closed just as its next connection is established, with messages on their way to it.
 func TestCloseAsTheConnectionComes(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -414,7 +412,7 @@ func TestCloseAsTheConnectionComes(t *testing.T) {
 					}
 				})
 			}
-			if err := s.Close(); err != nil { // the old connection; the new one is not the session's yet
+			if err := s.Close(); err != nil { // closes the old connection; the new one is not the session's yet
 				t.Error(err)
 			}
 		}})
@@ -428,8 +426,7 @@ func TestCloseAsTheConnectionComes(t *testing.T) {
 	}
 }
 
-// A session is used by many at a time, while its connection breaks and while it
-// is closed.
+// Many goroutines use a session while its connection breaks and while it is closed.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

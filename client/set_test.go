@@ -13,7 +13,7 @@ func TestSetConditions(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name      string
-		before    string // empty: missing
+		before    string // empty = missing
 		condition client.Condition
 		want      bool
 	}{
@@ -43,7 +43,7 @@ func TestSetConditions(t *testing.T) {
 				if r.Applied != test.want || now != want {
 					t.Errorf("got %t and %q, want %t and %q", r.Applied, now, test.want, want)
 				}
-				// protocol.md 3.6: also a refused SET tells the version that the key has.
+				// protocol.md 3.6: the reply to a refused SET also has the version of the key.
 				if !r.Version.Equal(version) || r.Version.Compare(before) < 0 || r.Applied == r.Version.Equal(before) {
 					t.Errorf("got version %v, before %v, now %v", r.Version, before, version)
 				}

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// The rows of protocol.md 5, in the framings of 2.3 and 2.4.
+// TestStoreErrors checks the rows of protocol.md 5, in the framings of 2.3 and 2.4.
 func TestStoreErrors(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -33,7 +33,7 @@ func TestStoreErrors(t *testing.T) {
 		{"something nobody has heard of", wire.ErrorUnknown},
 	} {
 		for _, payload := range []string{"-ERR " + test.text + "\r\n", "-ERR: " + test.text + "\r\n", "-ERR:" + test.text + "\r\n", "-ERR " + test.text} {
-			for _, status := range []string{"200", "500"} { // the store's own words tell more than a status
+			for _, status := range []string{"200", "500"} { // the store's message says more than a status
 				store.Intercept(always(emulator.Action{Rewrite: func(a *emulator.Answer) {
 					a.Payload = []byte(payload)
 					a.Set(wire.PropStatus, status)

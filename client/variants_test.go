@@ -11,14 +11,14 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// What the protocol leaves open, or its document says otherwise, must not change
-// what the user sees (protocol.md 2.3, 2.4, 12).
+// Where the protocol is open, or the store differs from its documentation, the user sees the same
+// (protocol.md 2.3, 2.4, 12).
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
 		v    emulator.Variants
-		note string // that some replies have
+		note string // note on some of the replies
 	}{
 		{"as in the SDKs", emulator.Variants{}, ""},
 		{"any case", emulator.Variants{AnyCase: true}, ""},
@@ -50,8 +50,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// conform goes through the rows of protocol.md 2.3 and 3.6 and returns the notes
-// of the replies.
+// conform checks the rows of protocol.md 2.3 and 3.6 and returns the notes of the replies.
 func conform(t *testing.T, s *client.Session) (notes []string) {
 	t.Helper()
 	do := func(c client.Command) client.Result {
@@ -113,7 +112,7 @@ func conform(t *testing.T, s *client.Session) (notes []string) {
 	set("v", client.Always, true)
 	counts(client.Del("k", o), 1)
 	counts(client.Del("k", o), 0)
-	for range 2 { // whether the second is :0 or +OK is open
+	for range 2 { // the protocol leaves open whether the second reply is :0 or +OK
 		do(client.Call([]string{"KEYNOTIFY", "k"}, o))
 	}
 	if v := do(client.Call([]string{"KEYNOTIFY", "k", "STOP"}, o)).(client.CallResult).Value; v.Kind != wire.SimpleString {
@@ -137,7 +136,7 @@ func conform(t *testing.T, s *client.Session) (notes []string) {
 	return notes
 }
 
-// What the emulator has no variant for.
+// TestOddAnswers sends replies for which the emulator has no variant.
 func TestOddAnswers(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -145,7 +144,7 @@ func TestOddAnswers(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		rewrite       func(*emulator.Answer)
-		warning, note string // a part of it
+		warning, note string // a part of the warning or note
 	}{
 		{"status 204", func(a *emulator.Answer) { a.Set("__stat", "204") }, "", ""},
 		{"version 1", func(a *emulator.Answer) { a.Set("__protVer", "1") }, "", ""},
@@ -174,7 +173,7 @@ func TestOddAnswers(t *testing.T) {
 		}
 	}
 	store.Intercept(nil)
-	// The version of the far future must not have moved the clock.
+	// The version from the far future must not have advanced the clock.
 	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
 }
 
@@ -271,8 +270,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// protocol.md 1.7 item 5: a store ahead of the local clock is a warning, and it
-// does not drag the local clock into what the store would refuse.
+// protocol.md 1.7 item 5: a store that is ahead of the local clock causes a warning, and does not advance the
+// local clock to times that the store would refuse.
 func TestStoreAhead(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Skew: 70 * time.Second})
@@ -289,7 +288,7 @@ func TestStoreAhead(t *testing.T) {
 	}
 }
 
-// protocol.md 3.4: the clock never falls behind a version that was received.
+// protocol.md 3.4: the clock is never behind a received version.
 func TestClockFollows(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Skew: 30 * time.Second})

@@ -18,13 +18,13 @@ import (
 // A cutter is a TCP proxy that breaks its connections.
 type cutter struct {
 	address string
-	delay   time.Duration // of the bytes towards the client, at least
+	delay   time.Duration // minimum latency of bytes towards the client
 
 	mu      sync.Mutex
-	changed sync.Cond // conns, over
+	changed sync.Cond // guards conns and over; signals their changes
 	target  string
-	conns   map[net.Conn]*int // bytes that may still pass towards the client; nil: any
-	over    bool              // nobody will connect any more
+	conns   map[net.Conn]*int // bytes that may still pass towards the client; nil = any number
+	over    bool              // no more connections will come
 }
 
 func startCutter(t *testing.T, target string, delay time.Duration) *cutter {
@@ -67,8 +67,8 @@ func (c *cutter) copyDown(down, up net.Conn) {
 	}
 }
 
-// cut breaks the connection that there is, or, until ctx ends, the next one: at
-// once, or after some more bytes, wherever in a packet that is.
+// cut breaks the current connection or, until ctx ends, the next one: at once, or after up to within more
+// bytes, anywhere in a packet.
 func (c *cutter) cut(ctx context.Context, within int) {
 	defer context.AfterFunc(ctx, func() {
 		c.mu.Lock()
@@ -99,7 +99,7 @@ type operation struct {
 	over    time.Time // when the writer had the reply
 }
 
-// checkGap checks that a gap, if there is one, does not begin after a change that it hides.
+// checkGap checks that a gap, if any, does not begin after a change that it hides.
 func (o operation) checkGap(t *testing.T, key string, gap Event) {
 	t.Helper()
 	latest := o.over
@@ -111,15 +111,15 @@ func (o operation) checkGap(t *testing.T, key string, gap Event) {
 	}
 }
 
-// before tells whether a change was made before a value was read, or made it. A deletion may
-// have the version of what it deleted.
+// before reports whether a change happened before a value was read, or produced it. A deletion may have the
+// version of the value that it deleted.
 func (o operation) before(read Event) bool {
 	order := o.version.Compare(read.Version)
 	return order < 0 || order == 0 && o.kind == EventSet
 }
 
-// checkWatched compares what one key's events were with what was done to it:
-// everything in order, once, and nothing left out but in a gap.
+// checkWatched compares the events of one key with the changes made to it: all of them in order, once, and
+// none left out except in a gap.
 func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 	t.Helper()
 	next, gap, first := 0, false, Event{}
@@ -127,7 +127,7 @@ func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 		switch e.Kind {
 		case EventGap:
 			if !gap {
-				first = e // the changes that a gap hides are known only from a later value
+				first = e // only a later value shows which changes a gap hides
 			}
 			gap = true
 		case EventInitial:
@@ -148,7 +148,7 @@ func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 			if i > next {
 				done[next].checkGap(t, key, first)
 			}
-			// Within a gap a deletion without a version may be any.
+			// Within a gap, a deletion without a version matches any deletion.
 			next, gap = i+1, gap && e.Version.IsZero()
 		case EventResync:
 			i := next
@@ -171,7 +171,7 @@ func checkWatched(t *testing.T, key string, done []operation, events []Event) {
 	}
 }
 
-// matches tells whether an event can be an operation. A deletion may come without a version.
+// matches reports whether an event can stem from an operation. A deletion may have no version.
 func (o operation) matches(e Event) bool {
 	return o.kind == e.Kind && (e.Version.IsZero() || o.version.Equal(e.Version))
 }
@@ -188,8 +188,7 @@ func around(events []Event, n int, done []operation, next int) string {
 	return b.String()
 }
 
-// consume collects a watch's events by key until every key has a value of the
-// end.
+// consume collects a watch's events by key until every key has its end value.
 func consume(ctx context.Context, w *Watch, keys int, end string, up chan<- struct{}) (map[string][]Event, error) {
 	events := make(map[string][]Event)
 	ended := make(map[string]bool)
@@ -251,10 +250,9 @@ func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
 	})
 }
 
-// chaos watches keys over a proxy that breaks the connection again and again,
-// while another client writes them, and accounts for every write. delay is the latency of the
-// connection of the watch. restart, if there
-// is one, is called some times between two writes.
+// chaos watches keys over a proxy that breaks the connection again and again while another client writes the
+// keys, and accounts for every write. delay is the latency of the watch's connection. restart, if not nil, is
+// called a few times between two writes.
 func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart func()) {
 	const keys, writesPerCut, restarts, end = 20, 50, 10, "the end"
 	writes := cuts * writesPerCut
@@ -302,7 +300,7 @@ func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart f
 	}
 	for i := range writes {
 		if i%writesPerCut == 0 {
-			// Most cuts meet a watch, some the attempt to make it again.
+			// Most cuts hit an established watch, some hit an attempt to restore it.
 			if rand.N(4) > 0 {
 				select {
 				case <-up:

@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// within fails unless f ends in a time, and returns its error.
+// within runs f, fails unless f returns within d, and returns f's error.
 func within(t *testing.T, d time.Duration, what string, f func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -31,7 +31,7 @@ func within(t *testing.T, d time.Duration, what string, f func(context.Context) 
 	return err
 }
 
-// dropping returns what drops the requests with a verb while on.
+// dropping returns an Intercept function that drops the requests with one of verbs while on is true.
 func dropping(on *atomic.Bool, verbs ...string) func(emulator.Request) emulator.Action {
 	return func(r emulator.Request) emulator.Action {
 		for _, verb := range verbs {
@@ -43,7 +43,7 @@ func dropping(on *atomic.Bool, verbs ...string) func(emulator.Request) emulator.
 	}
 }
 
-// While an audit of one watch gets no answer, calls for others end with their contexts.
+// While an audit of one watch gets no reply, calls for other watches still end with their contexts.
 func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -62,7 +62,7 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Watch: %v", err)
 		}
-		// Without a deadline it has the session's.
+		// Without a deadline, the call has the session's timeout.
 		begin := time.Now()
 		if _, err := s.Watch(context.Background(), []string{"c"}, WatchOptions{}); !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) > s.o.Timeout {
 			t.Errorf("Watch ended after %v with %v", time.Since(begin), err)
@@ -70,7 +70,7 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 	})
 }
 
-// In an outage a Watch and a Close end with their contexts too.
+// In an outage, Watch and Close end with their contexts too.
 func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -102,7 +102,7 @@ func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 	})
 }
 
-// A refusal ends what is watched of one key, and of no other.
+// A refusal ends the watches of one key, and of no other.
 func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
@@ -133,7 +133,7 @@ func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 	})
 }
 
-// A key that is refused in an audit is no affair of other keys either.
+// A key that is refused in an audit does not affect other keys.
 func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
@@ -148,21 +148,21 @@ func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
 	})
 }
 
-// The gap of an audit begins with the last one that found what was known.
+// The gap of an audit begins with the last audit that found the known state.
 func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
-		const every = 25 * time.Second // longer than a request takes to time out
+		const every = 25 * time.Second // longer than the timeout of a request
 		begin := time.Now()
 		w := startWatch(t, s, WatchOptions{Audit: every}, "k")
 		wantEvents(t, w, "initial k")
 		var silent atomic.Bool
 		store.Intercept(dropping(&silent, wire.VerbGet))
-		time.Sleep(3*every + every/2) // three audits have found it right
-		// The registration is lost behind the connection's back, and the key changes.
+		time.Sleep(3*every + every/2) // three audits found the known state
+		// The registration is lost without a broken connection, and the key changes.
 		store.Do(emulator.NewRequest(s.ClientID(), wire.AppendRequest(nil, wire.VerbKeyNotify, "k", wire.OptionStop)))
 		write(t, store.Server, "SET", "k", "1")
-		silent.Store(true) // two audits prove nothing
+		silent.Store(true) // two audits get no reply
 		time.Sleep(2 * every)
 		silent.Store(false)
 		var gap Event
@@ -193,7 +193,7 @@ func TestGapOfAnIdleWatch(t *testing.T) {
 	})
 }
 
-// An audit that could not be made says so, each time.
+// Each audit that fails is reported.
 func TestAuditWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -219,7 +219,7 @@ func TestAuditWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// An audit that times out on a silent connection ends the connection, long before the keep-alive does.
+// An audit that times out on a silent connection closes the connection long before the keep-alive would.
 func TestAuditOnASilentConnection(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -251,7 +251,7 @@ func TestAuditOnASilentConnection(t *testing.T) {
 	})
 }
 
-// In an outage there are no audits, and each is told of.
+// In an outage there are no audits, and each missed one is reported.
 func TestAuditInAnOutage(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -277,7 +277,7 @@ func TestAuditInAnOutage(t *testing.T) {
 	})
 }
 
-// RetryFor is not overrun by the pause between two attempts.
+// The pause between two attempts does not exceed RetryFor.
 func TestWatchRetryForEndsOnTime(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -303,7 +303,7 @@ func TestWatchRetryForEndsOnTime(t *testing.T) {
 	})
 }
 
-// What a Watch that did not come about had asked for is taken back.
+// A Watch that fails removes its registrations.
 func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 	t.Parallel()
 	authorize := func(_, _, key string, _ bool) bool { return key != "k" }
@@ -315,7 +315,7 @@ func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 		if n := store.State().Registrations; n != 0 {
 			t.Errorf("%d registrations are left", n)
 		}
-		// The answer to the KEYNOTIFY is lost: it may be registered.
+		// The reply to KEYNOTIFY is lost: the key may be registered.
 		var silent atomic.Bool
 		silent.Store(true)
 		store.Intercept(func(r emulator.Request) emulator.Action {
@@ -335,7 +335,7 @@ func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 	})
 }
 
-// A message that a broker has kept on the topic of notifications is no notification.
+// A retained message on the notification topic is not a notification.
 func TestRetainedNotificationIsNoEvent(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -347,7 +347,7 @@ func TestRetainedNotificationIsNoEvent(t *testing.T) {
 	wantEvents(t, w, `initial k "1"`, `set k "2"`)
 }
 
-// retain publishes a message that the broker keeps.
+// retain publishes a retained message.
 func retain(t *testing.T, address, topic string, payload []byte) {
 	t.Helper()
 	nc, err := net.Dial("tcp", address)
@@ -370,7 +370,7 @@ func retain(t *testing.T, address, topic string, payload []byte) {
 	send(&packets.Publish{Topic: topic, QoS: 1, PacketID: 1, Retain: true, Payload: payload, Properties: &packets.Properties{}}, packets.PUBACK)
 }
 
-// No notification for such a key can have a topic.
+// No notification of such a key fits into a topic.
 func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -387,8 +387,8 @@ func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
 	}
 }
 
-// Watches of one session that come to be on different connections, because another
-// request has connected again before they have noticed the loss, all come back.
+// When another request reconnects before the watches of a session have noticed the loss, they are set up on
+// different connections; all of them come back.
 func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -397,7 +397,7 @@ func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
 			all = append(all, startWatch(t, s, WatchOptions{}, key))
 			for range i + 1 {
 				store.DropAll()
-				_, _ = s.Get(t.Context(), key) // connects again
+				_, _ = s.Get(t.Context(), key) // reconnects
 			}
 		}
 		store.DropAll()
@@ -421,14 +421,14 @@ func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
 	})
 }
 
-// TestWatchFollowsRequest: when a request has connected again, the watches do not wait for the end
-// of their own pause.
+// TestWatchFollowsRequest: after a request has reconnected, watches don't wait for the end of their own
+// pause.
 func TestWatchFollowsRequest(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{}, "k")
 		wantEvents(t, w, "initial k")
-		s.watcher.post(func() { s.watcher.attempt = 100 }) // so that the pause is at least 5 s
+		s.watcher.post(func() { s.watcher.attempt = 100 }) // makes the pause at least 5 s
 		store.DropAll()
 		<-s.Down()
 		if _, err := s.Set(t.Context(), "k", []byte("v"), SetOptions{}); err != nil {

@@ -30,7 +30,7 @@ func next(t *testing.T, w *Watch) Event {
 	return e
 }
 
-// told is an event in a few words.
+// told formats an event briefly.
 func told(e Event) string {
 	words := []string{string(e.Kind)}
 	if e.Key != "" {
@@ -145,8 +145,8 @@ func TestWatchSubscribesThenAsksThenReads(t *testing.T) {
 	}
 }
 
-// Between the KEYNOTIFY and the answer to the GET another client writes: what the
-// GET has seen is folded into the initial event, the rest comes after it, once.
+// Another client writes between the KEYNOTIFY and the reply to the GET: the writes that the GET saw are part
+// of the initial event, the others follow it, once.
 func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
@@ -163,7 +163,7 @@ func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 				if r.Verb() != "GET" {
 					return emulator.Action{}
 				}
-				once.Do(func() { // the KEYNOTIFY is answered, the GET is not processed
+				once.Do(func() { // the KEYNOTIFY has its reply, the GET is not processed
 					write(t, server, "SET", "k", "1")
 					write(t, server, "DEL", "k")
 					write(t, server, "SET", "k", "2")
@@ -180,7 +180,7 @@ func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 				watching <- w
 			}()
 			await(t, server, func(st emulator.State) bool { return st.Delayed == 1 })
-			server.FastForward(1500 * time.Millisecond) // processed, not answered
+			server.FastForward(1500 * time.Millisecond) // processed, but without a reply
 			write(t, server, "DEL", "k")
 			write(t, server, "SET", "k", "3")
 			write(t, server, "DEL", "k")
@@ -226,10 +226,10 @@ func TestWatchDuplicatesAreDropped(t *testing.T) {
 		{Kind: EventDelete, Version: version(t, "1000:4:s")},
 		{Kind: EventSet, Version: version(t, "1000:6:s")},
 		{Kind: EventSet, Version: version(t, "001000:006:s")},
-		{Kind: EventDelete, Version: version(t, "1000:6:s")}, // with the version it deleted
+		{Kind: EventDelete, Version: version(t, "1000:6:s")}, // with the version that was deleted
 		{Kind: EventDelete, Version: version(t, "1000:6:s")},
 		{Kind: EventDelete},
-		{Kind: EventDelete}, // without a version it may be another
+		{Kind: EventDelete}, // without a version, so it may be another deletion
 	} {
 		w.notify(k, e)
 	}
@@ -457,7 +457,7 @@ func TestWatchOfASlowConsumerEndsAndLosesNothingBefore(t *testing.T) {
 	}
 }
 
-// An audit finds what a living connection hides: a change that nobody told of.
+// An audit finds a change that was not notified on a live connection.
 func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -465,9 +465,8 @@ func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
 	s := watchSession(t, Options{Address: server.Addr().String()})
 	w := startWatch(t, s, WatchOptions{Audit: 20 * time.Millisecond}, "hidden", "told")
 	wantEvents(t, w, `initial hidden`, `initial told "1"`)
-	// The registration is lost behind the connection's back, as when the store
-	// restarts behind a broker that lives, and the key changes before the next audit
-	// asks again.
+	// The registration is lost without a broken connection, as when the store restarts behind a running
+	// broker, and the key changes before the next audit.
 	var once sync.Once
 	server.Intercept(func(r emulator.Request) emulator.Action {
 		if r.Verb() == "KEYNOTIFY" && r.Key() == "hidden" {
@@ -484,8 +483,8 @@ func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
 	wantEvents(t, w, `set hidden "2"`, `set told "2"`)
 }
 
-// TestWatchAuditComparesWithThePresent: a state that the key had before, and has again without a
-// notification, is found. Each case says how the key changed, and what was hidden.
+// TestWatchAuditComparesWithThePresent: an audit finds a return to an earlier state that was not notified.
+// Each case says how the key changed, and which changes were hidden.
 func TestWatchAuditComparesWithThePresent(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -532,8 +531,8 @@ func TestWatchAuditComparesWithThePresent(t *testing.T) {
 	}
 }
 
-// TestAuditExplanations: what explains the state that an audit's GET found is the state of the key at a time
-// since the GET was sent, and nothing earlier.
+// TestAuditExplanations: the state that an audit's GET found is explained only by a state of the key since
+// the GET was sent, and by nothing earlier.
 func TestAuditExplanations(t *testing.T) {
 	t.Parallel()
 	at := func(n int) time.Time { return time.UnixMilli(int64(n) * 1000) }
@@ -601,7 +600,7 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The time of RetryFor begins with the loss, however long nothing was heard before.
+// RetryFor is counted from the loss, however long the watch was quiet before.
 func TestWatchThatWasQuietStillTriesAgain(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -613,8 +612,8 @@ func TestWatchThatWasQuietStillTriesAgain(t *testing.T) {
 	wantEvents(t, w, `down`, `gap k unknown`, `resync k unknown`, `up`)
 }
 
-// TestWatchTrouble: while the broker is away, Trouble is what the last attempt to connect came
-// to, and not why the connection was lost.
+// TestWatchTrouble: while the broker is away, Trouble is the result of the last attempt to connect, not the
+// reason for the loss.
 func TestWatchTrouble(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

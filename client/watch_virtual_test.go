@@ -22,16 +22,16 @@ import (
 // go test ./client -run TestWatchesOfOneSession -watch.cuts 10000
 var watchCuts = flag.Int("watch.cuts", 400, "how often the connection of the watches of one session is cut")
 
-// scissors cut the connections of a session, wherever they are.
+// scissors cut the connections of a session at every stage.
 type scissors struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
-	most   int            // cuts
-	all    int            // cuts so far
-	cuts   map[string]int // by stage
+	most   int            // maximum number of cuts
+	all    int            // number of cuts so far
+	cuts   map[string]int // number of cuts by stage
 	waits  map[string]string
-	stage  string // before there are requests
-	synced bool   // nothing was outstanding once
+	stage  string // stage of the connection before it has requests
+	synced bool   // the connection once had nothing outstanding
 }
 
 // cutting is a connection that breaks after some bytes, or some time.
@@ -42,7 +42,7 @@ type cutting struct {
 	left int
 	cut  sync.Once
 
-	drips bool // until SUBACK bytes come one by one, so that it does not come with CONNACK
+	drips bool // until SUBACK, bytes come one by one, so that SUBACK does not come with CONNACK
 }
 
 func (s *scissors) dial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
@@ -71,7 +71,7 @@ func (s *scissors) dial(dial func(context.Context, string, string) (net.Conn, er
 	}
 }
 
-// trace follows which stage the connection is in.
+// trace follows the stage of the connection.
 func (s *scissors) trace(e mqtt.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *cutting) sever() {
 	})
 }
 
-// take reduces n to what may still pass.
+// take reduces n to the number of bytes that may still pass.
 func (c *cutting) take(n int) int {
 	if c.s.total() >= c.s.most {
 		return n
@@ -125,8 +125,8 @@ func (c *cutting) take(n int) int {
 }
 
 func (c *cutting) Read(p []byte) (int, error) {
-	// Later it would delay notifications: what was done before a watch began, to a key that
-	// is missing then, would be an event of that watch.
+	// Later, dripping would delay notifications: a change made before a watch began, to a key that is missing
+	// by then, would become an event of that watch.
 	if c.drips && len(p) > 0 && c.s.begins() {
 		p = p[:1]
 		time.Sleep(50 * time.Millisecond)
@@ -161,14 +161,14 @@ func (s *scissors) total() int {
 	return s.all
 }
 
-// A record is what was done to each key. The lock is a channel, because a goroutine
-// that waits for a mutex would hold up the virtual time.
+// A record holds the changes made to each key. The lock is a channel, because a goroutine that waits for a
+// mutex would stop the virtual time.
 type record struct {
 	lock chan struct{}
 	done map[string][]operation
 }
 
-// lengths says how much was done to each key.
+// lengths returns the number of changes of each key.
 func (r *record) lengths() map[string]int {
 	r.lock <- struct{}{}
 	defer func() { <-r.lock }()
@@ -179,7 +179,7 @@ func (r *record) lengths() map[string]int {
 	return n
 }
 
-// write changes a key at random, or sets it to a value.
+// write changes a key at random, or sets it to value.
 func (r *record) write(t *testing.T, s *Session, key, value string) {
 	r.lock <- struct{}{}
 	defer func() { <-r.lock }()
@@ -198,8 +198,8 @@ func (r *record) write(t *testing.T, s *Session, key, value string) {
 	}
 }
 
-// account checks what a watch said of a key against what was done to it: done[:start]
-// before Watch was called and done[:ready] before it had returned.
+// account compares a watch's events of a key with the changes made to it: done[:start] before Watch was
+// called and done[:ready] before it returned.
 func account(done []operation, events []Event, start, ready int) error {
 	next, gap, loose := start, false, true
 	position := func(v wire.Version) int {
@@ -247,9 +247,9 @@ func account(done []operation, events []Event, start, ready int) error {
 	return nil
 }
 
-// Eight watches of overlapping keys on one session join and leave, while its connection
-// is cut at every stage. Each change is an event or lies in a gap, no watch is deaf in the
-// end, and each call ends within its context.
+// Eight watches of overlapping keys on one session join and leave while its connection is cut at every stage.
+// Each change is an event or lies in a gap, every watch gets events to the end, and each call ends within its
+// context.
 func TestWatchesOfOneSession(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
@@ -316,7 +316,7 @@ func watchesOfOneSession(t *testing.T, variants emulator.Variants, cuts int) {
 		})
 
 		done := &record{lock: make(chan struct{}, 1), done: make(map[string][]operation)}
-		quiet := make(chan struct{}) // closed when there were enough cuts
+		quiet := make(chan struct{}) // closed after enough cuts
 		var writing, watching sync.WaitGroup
 		writing.Go(func() {
 			for i := 0; shears.total() < cuts; i++ {
@@ -326,13 +326,13 @@ func watchesOfOneSession(t *testing.T, variants emulator.Variants, cuts int) {
 					value = fmt.Sprint("value ", i)
 				}
 				done.write(t, writer, keys[random(len(keys))], value)
-				if random(10) == 0 { // another request may be the one that connects again
+				if random(10) == 0 { // another request may be the one that reconnects
 					ctx, cancel := context.WithTimeout(t.Context(), between(time.Millisecond, time.Second))
 					_, _ = s.Get(ctx, "a")
 					cancel()
 				}
 			}
-			time.Sleep(time.Minute) // no more cuts; for a watch that is being made
+			time.Sleep(time.Minute) // no more cuts; time to establish the watches that are still starting
 			close(quiet)
 		})
 		for range watches {
@@ -376,7 +376,7 @@ func watchesOfOneSession(t *testing.T, variants emulator.Variants, cuts int) {
 						if err != nil && stay.Err() != nil && !last {
 							select {
 							case <-quiet:
-								// This watch stays until everything was told.
+								// This watch stays until it has all events.
 								last = true
 								cancel()
 								stay, cancel = context.WithTimeout(t.Context(), 10*time.Minute)

@@ -20,11 +20,11 @@ func put(t *testing.T, store *emulator.Server, key, value string) {
 	}
 }
 
-// often is a WatchOptions.Rescan for tests, which wait for what it finds.
+// often is a short WatchOptions.Rescan, because tests wait for its results.
 const often = 5 * time.Millisecond
 
-// TestMatch: the keys that match at first, and those that come later, are watched. A `found` event
-// says since when the key may have been there.
+// TestMatch: keys that match at the start, and keys that appear later, are watched. A `found` event says
+// since when the key may have existed.
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -42,7 +42,7 @@ func TestMatch(t *testing.T) {
 	if found.From.After(found.To) || found.To.Before(before) || found.To.Sub(found.From) > time.Minute || !found.To.Equal(found.Time) || found.Version.IsZero() {
 		t.Errorf("found: %+v", found)
 	}
-	// From now on it is a key like any other, also after it was deleted.
+	// From now on it is watched like any other key, even after its deletion.
 	put(t, store, "job/2", "c")
 	put(t, store, "other", "y")
 	put(t, store, "named", "n")
@@ -63,7 +63,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchNothing: a watch may begin without a key, and an outage does not end it.
+// TestMatchNothing: a watch may begin without keys, and an outage does not end it.
 func TestMatchNothing(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -73,7 +73,7 @@ func TestMatchNothing(t *testing.T) {
 	wantEvents(t, w, "down", "up")
 	put(t, store, "a", "1")
 	wantEvents(t, w, `found a "1" unknown`)
-	// A key that comes while the store is away is found later; the others are compared.
+	// A key created while the store is away is found later; the known keys are compared.
 	store.RefuseConnect(func(string, string) byte { return 0x88 })
 	store.DropAll()
 	wantEvents(t, w, "down")
@@ -82,7 +82,7 @@ func TestMatchNothing(t *testing.T) {
 	wantEvents(t, w, `resync a "1" proven`, "up", `found b "2" unknown`)
 	store.DropAll()
 	wantEvents(t, w, "down", `resync a "1" proven`, `resync b "2" proven`, "up")
-	// Two watches of one session do not disturb each other.
+	// Two watches of one session do not affect each other.
 	other := startWatch(t, s, WatchOptions{Match: "b*", Rescan: often})
 	wantEvents(t, other, `initial b "2"`)
 	put(t, store, "bb", "3")
@@ -90,8 +90,8 @@ func TestMatchNothing(t *testing.T) {
 	wantEvents(t, w, `found bb "3" unknown`)
 }
 
-// TestMatchTrouble: a look that cannot be made is an event. A key that cannot be watched is one too, and
-// the others are watched.
+// TestMatchTrouble: a failed rescan is an event, and so is a key that cannot be watched; the other keys are
+// watched.
 func TestMatchTrouble(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -122,7 +122,7 @@ func TestMatchTrouble(t *testing.T) {
 	wantEvents(t, w, `found b "2" unknown`)
 }
 
-// TestMatchGone: a key that was listed and is gone when it is read came and went.
+// TestMatchGone: a key that was listed but is gone when it is read counts as created and deleted.
 func TestMatchGone(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -157,8 +157,8 @@ func TestMatchWithoutScan(t *testing.T) {
 	}
 }
 
-// TestMatchForgets: a key of the pattern that has been missing for a while, also when the store was
-// searched, is let go. Named keys and keys that are there stay; a key that comes back is found.
+// TestMatchForgets: a key of the pattern that has been missing for a while, also in a rescan, is no longer
+// watched. Named keys and existing keys stay; a key that comes back is found.
 func TestMatchForgets(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -181,7 +181,7 @@ func TestMatchForgets(t *testing.T) {
 	wantEvents(t, w, `set job/named "b"`)
 }
 
-// TestMatchBreak: after a break, a watch says nothing of keys of the pattern that were missing before and
+// TestMatchBreak: after a break, a watch does not report the pattern's keys that were missing before and
 // still are.
 func TestMatchBreak(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestZeroSession: every method of a Session that does not come from Dial says so.
+// TestZeroSession: every method of a Session that does not come from Dial returns an error that says so.
 func TestZeroSession(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -41,7 +41,7 @@ func TestZeroSession(t *testing.T) {
 	}
 }
 
-// TestZeroCommand is not sent, by any way that sends a command.
+// TestZeroCommand: no method that sends commands sends the zero Command.
 func TestZeroCommand(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -61,8 +61,8 @@ func TestZeroCommand(t *testing.T) {
 	}
 }
 
-// TestReleaseWithinItsContext: Release, RenewLock and AcquireLock do not wait for a store that no longer
-// answers STOP when their context has ended.
+// TestReleaseWithinItsContext: Release, RenewLock and AcquireLock return when their context ends, even if the
+// store no longer answers STOP.
 func TestReleaseWithinItsContext(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
