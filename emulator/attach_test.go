@@ -18,8 +18,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// TestAttachedData restarts a store that is attached to a broker and kept in a file, and ends
-// one whose disk has an error: it answers nothing more.
+// TestAttachedData restarts a store that is attached to a broker and has a data file, and stops one with a
+// disk error, which then answers nothing.
 func TestAttachedData(t *testing.T) {
 	t.Parallel()
 	address := mosquitto.Start(t, "set_tcp_nodelay true", mosquitto.Anonymous).Addresses[0]
@@ -85,8 +85,8 @@ func TestAttachedData(t *testing.T) {
 	}
 }
 
-// TestAttachedLiar: a client that names another one in `__srcId`, with a response topic of its own,
-// does nothing to the other one's registrations.
+// TestAttachedLiar: a client that names another client in `__srcId`, with its own response topic, does not
+// change the other client's registrations.
 func TestAttachedLiar(t *testing.T) {
 	t.Parallel()
 	b := broker.New(broker.Options{})
@@ -144,7 +144,7 @@ func TestAttachedLiar(t *testing.T) {
 		eve.expect("PUBACK 0x00", "PUBLISH "+topic+" q1 $-1")
 	}
 
-	// Registrations in many names, of one key, do not fill the memory.
+	// Registrations of one key under many names do not exhaust the memory.
 	key, refused := strings.Repeat("k", 30_000), ""
 	for i := 0; i < 1000 && refused == ""; i++ {
 		lie := eve.publication("KEYNOTIFY", key)

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestAwaitIsWoken: Await returns when the state is reached, although nothing happens afterwards that would
+// TestAwaitIsWoken: Await returns once the state is reached, even if nothing happens afterwards that would
 // wake it.
 func TestAwaitIsWoken(t *testing.T) {
 	t.Parallel()

@@ -11,9 +11,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// BenchmarkPipeline has so many requests in flight on one connection. The client writes
-// the same bytes over and over and only counts what comes back, so that the time is the
-// emulator's.
+// BenchmarkPipeline keeps a number of requests in flight on one connection. The client writes the same bytes
+// again and again and only counts the replies, so that the emulator takes most of the time.
 func BenchmarkPipeline(b *testing.B) {
 	for _, words := range [][]string{{"GET", "k"}, {"SET", "k", "value"}} {
 		for _, depth := range []int{1, 16, 64, 256} {
@@ -59,7 +58,7 @@ func pipeline(b *testing.B, depth int, words []string) {
 	}
 }
 
-// skip reads one packet and tells its type.
+// skip reads one packet and returns its type.
 func skip(in *bufio.Reader) (byte, error) {
 	kind, err := in.ReadByte()
 	if err != nil {

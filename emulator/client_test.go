@@ -18,7 +18,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for something that must happen.
 const patience = time.Minute
 
 const (
@@ -26,7 +26,7 @@ const (
 	notifyPrefix = "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/"
 )
 
-// client speaks MQTT 5 by hand, so that a test sees every packet.
+// A client sends and receives single MQTT 5 packets, so that a test sees every packet.
 type client struct {
 	t    testing.TB
 	conn net.Conn
@@ -34,7 +34,7 @@ type client struct {
 	next uint16
 }
 
-// dial connects, without a session.
+// dial opens a connection and sends nothing.
 func dial(t testing.TB, s *emulator.Server, id string) *client {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", s.Addr().String(), patience)
@@ -60,7 +60,7 @@ func (c *client) hello(change ...func(*packets.Connect)) *packets.Connack {
 	return ack
 }
 
-// connect returns a client that is subscribed to its response topic.
+// connect returns a client that has subscribed to its response topic.
 func connect(t testing.TB, s *emulator.Server, id string, change ...func(*packets.Connect)) *client {
 	t.Helper()
 	c := dial(t, s, id)
@@ -92,7 +92,7 @@ func (c *client) receive() *packets.ControlPacket {
 	return p
 }
 
-// id gives packet ids from 1, as clients do.
+// packetID returns the next packet identifier, from 1.
 func (c *client) packetID() uint16 {
 	c.next++
 	return c.next
@@ -104,7 +104,7 @@ func (c *client) subscribe(filter string, qos byte) {
 	c.expect(fmt.Sprintf("SUBACK %d", qos))
 }
 
-// publication is a request in the making.
+// publication returns the PUBLISH of a request, for a test to change and send.
 func (c *client) publication(words ...string) *packets.Publish {
 	p := &packets.Publish{Topic: requestTopic, QoS: 1, PacketID: c.packetID(), Payload: wire.AppendRequest(nil, words...)}
 	p.Properties = &packets.Properties{
@@ -122,14 +122,14 @@ func (c *client) ask(words string) *packets.Publish {
 	return p
 }
 
-// do sends a request and wants PUBACK and this reply.
+// do sends a request and expects PUBACK and this reply.
 func (c *client) do(words, reply string) {
 	c.t.Helper()
 	c.ask(words)
 	c.expect("PUBACK 0x00", "reply "+reply)
 }
 
-// expect reads and acknowledges packets and compares their descriptions.
+// expect reads and acknowledges packets and compares them with want.
 func (c *client) expect(want ...string) {
 	c.t.Helper()
 	var got []string
@@ -150,7 +150,7 @@ func (c *client) acknowledge(p *packets.ControlPacket) {
 	}
 }
 
-// ended wants the connection to be closed.
+// ended expects the connection to be closed.
 func (c *client) ended() {
 	c.t.Helper()
 	if err := c.conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
@@ -207,7 +207,7 @@ func await(t *testing.T, s *emulator.Server, reached func(emulator.State) bool) 
 
 func pointer[T any](v T) *T { return &v }
 
-// remember asks for a session that outlives its connection.
+// remember requests a session that outlives its connection.
 func remember(c *packets.Connect) {
 	c.CleanStart = false
 	c.Properties.SessionExpiryInterval = pointer(uint32(24 * 60 * 60))

@@ -23,25 +23,25 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// The broker is tested with clients that nobody here wrote: Mosquitto's, paho.golang,
-// its autopaho, and Debian's python3-paho-mqtt.
+// These tests check the broker with clients from other projects: Mosquitto's, paho.golang and its autopaho,
+// and Debian's python3-paho-mqtt.
 
-// foreign is such a client.
+// foreign is a client from another project.
 type foreign interface {
 	// publish sends messages and returns when they are acknowledged.
 	publish(t *testing.T, topic string, qos byte, retain bool, payloads ...string)
 
-	// listen returns a client that is subscribed. lasting is a session that outlives its
-	// connection. will is the topic of a will, "gone"; empty: none.
+	// listen returns a subscribed client. lasting requests a session that outlives its connection. will is
+	// the topic of a will message, "gone"; empty = none.
 	listen(t *testing.T, id, filter string, qos byte, lasting bool, will string) *listening
 }
 
-// listening is a foreign client that prints what it gets.
+// listening is a foreign client that prints the messages that it receives.
 type listening struct {
 	messages chan string
-	leave    func() // with DISCONNECT
-	kill     func() // without
-	asks     bool   // leave asks for the will to be published all the same
+	leave    func() // disconnects with DISCONNECT
+	kill     func() // disconnects without DISCONNECT
+	asks     bool   // leave makes the broker publish the will nevertheless
 }
 
 func (l *listening) next(t *testing.T) string {
@@ -55,11 +55,11 @@ func (l *listening) next(t *testing.T) string {
 	}
 }
 
-// command is a foreign client whose parts are programs.
+// command is a foreign client that consists of programs.
 type command struct {
 	publisher func(topic string, qos byte, retain bool) []string
 	listener  func(id, filter string, qos byte, lasting bool, will string) []string
-	asks      bool // see listening
+	asks      bool // see listening.asks
 }
 
 func (f command) publish(t *testing.T, topic string, qos byte, retain bool, payloads ...string) {
@@ -100,9 +100,9 @@ func (f command) listen(t *testing.T, id, filter string, qos byte, lasting bool,
 	})
 	end := func(how os.Signal) func() {
 		return sync.OnceFunc(func() {
-			_ = cmd.Process.Signal(how) // it may have ended
+			_ = cmd.Process.Signal(how) // the process may have ended already
 			reading.Wait()
-			_ = cmd.Wait() // by the signal
+			_ = cmd.Wait() // the error only reports the signal
 		})
 	}
 	l := &listening{messages: messages, leave: end(syscall.SIGTERM), kill: end(os.Kill), asks: f.asks}
@@ -115,7 +115,7 @@ func (f command) listen(t *testing.T, id, filter string, qos byte, lasting bool,
 	return l
 }
 
-// mosquittoClients are mosquitto_pub and mosquitto_sub.
+// mosquittoClients returns mosquitto_pub and mosquitto_sub.
 func mosquittoClients(t *testing.T, s *emulator.Server, version string) foreign {
 	for _, name := range []string{"mosquitto_pub", "mosquitto_sub", "stdbuf"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -149,10 +149,10 @@ func mosquittoClients(t *testing.T, s *emulator.Server, version string) foreign 
 	}
 }
 
-// pythonClient is Debian's python3-paho-mqtt.
+// pythonClient returns Debian's python3-paho-mqtt.
 func pythonClient(t *testing.T, s *emulator.Server, version string) foreign {
 	python := ""
-	for _, name := range []string{"/usr/bin/python3", "python3"} { // Debian's own sees Debian's packages
+	for _, name := range []string{"/usr/bin/python3", "python3"} { // Debian's Python finds Debian's packages
 		if exec.Command(name, "-c", "import paho.mqtt.client").Run() == nil {
 			python = name
 			break
@@ -189,8 +189,8 @@ func (f pahoClient) connect(t *testing.T, id string, lasting bool, will string, 
 			return true, nil
 		}},
 	})
-	// With a Keep Alive paho sends PINGREQ at once. If it closes the connection before it has
-	// read PINGRESP, the system resets it, and messages with QoS 0 on their way are lost.
+	// No Keep Alive: with one, paho sends PINGREQ at once. If it then closes the connection before it has
+	// read PINGRESP, the system resets the connection, and messages with QoS 0 in transit are lost.
 	p := &paho.Connect{ClientID: id, CleanStart: !lasting, Properties: &paho.ConnectProperties{}}
 	if lasting {
 		p.Properties.SessionExpiryInterval = pointer(uint32(3600))
@@ -260,7 +260,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// numbers are n payloads.
+// numbers returns n payloads.
 func numbers(n int) []string {
 	var payloads []string
 	for i := range n {
@@ -269,7 +269,7 @@ func numbers(n int) []string {
 	return payloads
 }
 
-// tryKeptMessages: 200 messages for a client that is away come in order (MQTT 5, 4.6).
+// tryKeptMessages: 200 messages for an absent client arrive in order (MQTT 5, 4.6).
 func tryKeptMessages(t *testing.T, s *emulator.Server, f foreign) {
 	l := f.listen(t, "sleeper", "kept/#", 2, true, "")
 	l.leave()
@@ -319,7 +319,7 @@ func tryRetained(t *testing.T, _ *emulator.Server, f foreign) {
 	}
 }
 
-// tryQoS: each message comes once, in order.
+// tryQoS: each message arrives once, in order.
 func tryQoS(t *testing.T, _ *emulator.Server, f foreign) {
 	for qos := range byte(3) {
 		l := f.listen(t, fmt.Sprintf("l%d", qos), "t", qos, false, "")
@@ -333,7 +333,7 @@ func tryQoS(t *testing.T, _ *emulator.Server, f foreign) {
 	}
 }
 
-// tryShared: each message goes to one of the members.
+// tryShared: each message goes to one member of the group.
 func tryShared(t *testing.T, _ *emulator.Server, f foreign) {
 	a, b := f.listen(t, "a", "$share/g/jobs/+", 1, false, ""), f.listen(t, "b", "$share/g/jobs/+", 1, false, "")
 	f.publish(t, "jobs/x", 1, false, numbers(100)...)
@@ -358,7 +358,7 @@ func tryShared(t *testing.T, _ *emulator.Server, f foreign) {
 	}
 }
 
-// TestMosquittoRequest: mosquitto_rr asks the store.
+// TestMosquittoRequest: mosquitto_rr sends requests to the store.
 func TestMosquittoRequest(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("mosquitto_rr"); err != nil {
@@ -377,8 +377,8 @@ func TestMosquittoRequest(t *testing.T) {
 	}
 }
 
-// TestAutopaho: it connects again by itself when the connection breaks, and finds its
-// session with all that came meanwhile.
+// TestAutopaho: when the connection breaks, autopaho reconnects by itself and receives the messages that its
+// session kept.
 func TestAutopaho(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)

@@ -14,9 +14,8 @@ import (
 
 var diskRounds = flag.Int("disk-rounds", 20, "rounds of TestDiskFails")
 
-// TestDiskFails is TestCrash with a disk on which, from some write on, there is no room
-// (ENOSPC), or which can no longer be written to: the file descriptor of the data file is
-// replaced while the server writes.
+// TestDiskFails is TestCrash with a disk that, from some write on, is full (ENOSPC) or read-only: the test
+// replaces the file descriptor of the data file while the server writes.
 func TestDiskFails(t *testing.T) {
 	full.Slow(t)
 	t.Parallel()
@@ -44,7 +43,7 @@ func TestDiskFails(t *testing.T) {
 			broken := full
 			if round%2 == 0 {
 				var err error
-				if broken, err = os.Open(name); err != nil { // for reading
+				if broken, err = os.Open(name); err != nil { // read-only
 					t.Fatal(err)
 				}
 				defer broken.Close()
@@ -58,7 +57,7 @@ func TestDiskFails(t *testing.T) {
 			if _, ok := errors.AsType[*emulator.DataError](err); !ok {
 				t.Errorf("the server ended with %v", err)
 			}
-			_ = errors.As(err, &errno) // bbolt itself objects to a file that has no size any more
+			_ = errors.As(err, &errno) // bbolt's own error for a file without a size has no errno
 			failures[errno]++
 			if err := s.Close(); err != nil {
 				t.Logf("close: %v", err)

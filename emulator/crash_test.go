@@ -25,7 +25,7 @@ import (
 
 var crashRounds = flag.Int("crash-rounds", 20, "rounds of TestCrash")
 
-// crashFile names the data file to the process that is killed.
+// crashFile is the variable with the path of the data file for the process that is killed.
 const crashFile = "EMULATOR_TEST_CRASH_FILE"
 
 // TestCrashServer is the process that TestCrash kills: a server that prints its address.
@@ -33,7 +33,7 @@ func TestCrashServer(t *testing.T) {
 	t.Parallel()
 	name := os.Getenv(crashFile)
 	if name == "" {
-		return // not that process
+		return // not in that process
 	}
 	s, err := emulator.New(emulator.Options{Data: emulator.Data{File: name}})
 	if err != nil {
@@ -44,9 +44,9 @@ func TestCrashServer(t *testing.T) {
 	t.Error(s.Err())
 }
 
-// TestCrash kills a server under load, again and again, and looks at what the next one
-// finds: each write that was acknowledged, and no write that was not asked for. A write
-// without an answer is there as a whole or not at all. Versions rise, and fences hold.
+// TestCrash kills a server under load, again and again, and checks what the next server finds: every
+// acknowledged write, and no write that was not requested. A write without a reply is present completely or
+// not at all. Versions rise, and fences stay in force.
 func TestCrash(t *testing.T) {
 	full.Slow(t)
 	t.Parallel()
@@ -82,8 +82,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// rounds has servers of the keys live and die, one after the other. serve starts one and
-// returns its address, and what ends it.
+// rounds runs n servers with the keys, one after the other. serve starts one and returns its address and a
+// function that ends it.
 func (w *world) rounds(n int, serve func() (address string, end func())) {
 	t := w.t
 	for range n {
@@ -99,50 +99,50 @@ func (w *world) rounds(n int, serve func() (address string, end func())) {
 	}
 }
 
-// writers is how many clients write.
+// writers is the number of clients that write.
 const writers = 6
 
-// A role is how a key is used.
+// A role is the way in which a key is used.
 type role int
 
 const (
-	plain    role = iota // set, and deleted
-	fenced               // set with tokens that rise
-	expiring             // set for a short time
+	plain    role = iota // set and deleted
+	fenced               // set with rising tokens
+	expiring             // set with a short expiry
 	held                 // a lock: set with NEX by one holder, which renews and releases it
 	roles
 )
 
 // An op is a write.
 type op struct {
-	number  int // of the key's writes
+	number  int // number of the write among those of its key
 	value   string
 	deletes bool
 	fence   string
 	px      time.Duration
-	version wire.Version // zero: not acknowledged
+	version wire.Version // zero = not acknowledged
 
 	sent, answered time.Time
 }
 
-// tracked is what is known of a key.
+// tracked is the known state of a key.
 type tracked struct {
 	name    string
 	role    role
 	numbers int
-	last    op  // the latest that the store is known to have
-	open    *op // sent, without an answer
-	told    int // the number of the latest value that somebody saw
+	last    op  // latest write that the store is known to have
+	open    *op // write without a reply
+	told    int // number of the latest value that was returned to a client
 }
 
-// world is all keys. One process after the other serves them.
+// world holds all keys. A succession of processes serves them.
 type world struct {
 	t  *testing.T
 	mu sync.Mutex
 
 	keys    map[string]*tracked
-	highest wire.Version // that any answer or notification had
-	atLeast wire.Version // what a new version must be greater than
+	highest wire.Version // highest version in any reply or notification
+	atLeast wire.Version // a new version must be greater
 
 	acknowledged, told, open, openThere int
 }
@@ -159,7 +159,7 @@ func startCrashServer(t *testing.T, file string) (address string, kill func()) {
 		t.Fatal(err)
 	}
 	kill = sync.OnceFunc(func() {
-		// That it was killed is what Wait returns.
+		// Wait only reports that the process was killed.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
@@ -173,7 +173,7 @@ func startCrashServer(t *testing.T, file string) (address string, kill func()) {
 	return address, kill
 }
 
-// round checks what a server has, puts load on it and ends it.
+// round checks the state of a server, puts load on it and ends it.
 func (w *world) round(serve func() (address string, end func())) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*patience)
 	defer cancel()
@@ -190,13 +190,13 @@ func (w *world) round(serve func() (address string, end func())) {
 	for worker := range writers {
 		load.Go(func() { w.write(ctx, address, fmt.Sprint(worker, "/")) })
 	}
-	// How far the writes are when the server ends is what must not matter.
+	// The server ends at a random time, because the progress of the writes must not matter.
 	time.Sleep(time.Duration(5+rand.IntN(40)) * time.Millisecond)
 	end()
 	load.Wait()
 }
 
-// asking is a connection with requests under way.
+// asking is a connection with requests in flight.
 type asking struct {
 	conn *mqtt.Conn
 	id   string
@@ -255,7 +255,7 @@ func (a *asking) do(ctx context.Context, fence string, words []string, answered 
 	return a.conn.Publish(ctx, m, func(error) {})
 }
 
-// wait sends a request and returns the answer.
+// wait sends a request and returns the reply.
 func (a *asking) wait(ctx context.Context, fence string, words ...string) (string, wire.Version, error) {
 	type answer struct {
 		reply   string
@@ -275,12 +275,11 @@ func (a *asking) wait(ctx context.Context, fence string, words ...string) (strin
 	}
 }
 
-// write puts load on the keys of a worker, one request at a time for each key, until the
-// connection ends.
+// write puts load on the keys of a worker, one request per key at a time, until the connection ends.
 func (w *world) write(ctx context.Context, address, prefix string) {
 	a, err := ask(ctx, address, "writer-"+strings.TrimSuffix(prefix, "/"))
 	if err != nil {
-		return // it was killed before
+		return // the server was killed before
 	}
 	defer a.conn.Close()
 	free := make(chan *tracked, len(w.keys))
@@ -309,7 +308,7 @@ func (w *world) write(ctx context.Context, address, prefix string) {
 	}
 }
 
-// begin decides on the next write of a key.
+// begin chooses the next write of a key.
 func (w *world) begin(k *tracked) (*op, []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -337,7 +336,7 @@ func (w *world) begin(k *tracked) (*op, []string) {
 	return o, words
 }
 
-// answered takes the answer to the write of a key.
+// answered records the reply to the write of a key.
 func (w *world) answered(k *tracked, reply string, version wire.Version) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -362,7 +361,7 @@ func (w *world) see(version wire.Version) {
 	}
 }
 
-// saw notes that somebody was shown a value: the store may not forget it.
+// saw records that a value was returned to a client: the store must not lose it.
 func (w *world) saw(key, value string, version wire.Version) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -372,7 +371,7 @@ func (w *world) saw(key, value string, version wire.Version) {
 	k.told = max(k.told, numberOf(value))
 }
 
-// numberOf is the number of the write in a value.
+// numberOf returns the number of the write in a value.
 func numberOf(value string) int {
 	parts := strings.Split(value, "/")
 	n, err := strconv.Atoi(parts[2])
@@ -382,7 +381,7 @@ func numberOf(value string) int {
 	return n
 }
 
-// watch is notified of all keys, and reads them, until the connection ends.
+// watch subscribes to notifications of all keys and reads the keys until the connection ends.
 func (w *world) watch(ctx context.Context, address string, ready *sync.WaitGroup) {
 	done := sync.OnceFunc(ready.Done)
 	defer done()
@@ -413,7 +412,7 @@ func (w *world) watch(ctx context.Context, address string, ready *sync.WaitGroup
 	}
 }
 
-// blob is the value in the reply to a GET.
+// blob returns the value in the reply to a GET.
 func blob(reply string) (string, bool) {
 	v, err := wire.ParseReply([]byte(reply))
 	if err != nil || v.Value.Kind != wire.Blob {
@@ -422,7 +421,7 @@ func blob(reply string) (string, bool) {
 	return string(v.Value.Text), true
 }
 
-// check compares what a new server has with what is known.
+// check compares the state of a new server with what is known.
 func (w *world) check(ctx context.Context, address string) {
 	a, err := ask(ctx, address, "checker")
 	if err != nil {
@@ -451,7 +450,7 @@ func (w *world) check(ctx context.Context, address string) {
 	}
 }
 
-// found judges what a new server has of a key.
+// found checks what a new server has for a key.
 func (w *world) found(k *tracked, value string, version wire.Version, found bool, asked, answered time.Time) {
 	fits := func(o op) bool {
 		may := found && !o.deletes && o.number > 0 && value == o.value && (o.version == wire.Version{} || version == o.version)

@@ -41,7 +41,7 @@ func closeData(t *testing.T, s *emulator.Server) {
 	}
 }
 
-// put sends a SET with properties of the state store, as a client would.
+// put sends a SET with user properties of the state store, as a client would.
 func put(t *testing.T, s *emulator.Server, words string, properties ...emulator.Property) wire.Version {
 	t.Helper()
 	properties = append(properties, emulator.Property{Name: wire.PropTimestamp, Value: "1:0:client"})
@@ -52,7 +52,7 @@ func put(t *testing.T, s *emulator.Server, words string, properties ...emulator.
 	return resp.Version
 }
 
-// TestDataRestart wants all of an entry back, and versions that go on.
+// TestDataRestart: a restart keeps entries complete, and versions continue to rise.
 func TestDataRestart(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
@@ -99,7 +99,8 @@ func TestDataRestart(t *testing.T) {
 	closeData(t, s)
 }
 
-// TestDataAsked keeps what was asked for, and forgets a key that is no longer.
+// TestDataAsked: with Data.Asked, a restart keeps only the keys that match a pattern, or whose last write
+// asked for it.
 func TestDataAsked(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
@@ -136,7 +137,7 @@ func TestDataAsked(t *testing.T) {
 	s = serveData(t, o)
 	put(t, s, "SET all 12")
 	closeData(t, s)
-	o.Data.Asked = true // what is in the file stays until it is written again
+	o.Data.Asked = true // keys in the file stay until they are written again
 	s = serveData(t, o)
 	put(t, s, "SET asked 13")
 	put(t, s, "DEL config/a")
@@ -148,7 +149,8 @@ func TestDataAsked(t *testing.T) {
 	closeData(t, s)
 }
 
-// TestDataExpiredWhileDown deletes at the start, in the order of the deadlines.
+// TestDataExpiredWhileDown: keys that expired while the server was down are deleted at the start, in the
+// order of their deadlines.
 func TestDataExpiredWhileDown(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
@@ -159,7 +161,7 @@ func TestDataExpiredWhileDown(t *testing.T) {
 	put(t, s, "SET later v PX 7200000")
 	closeData(t, s)
 
-	o.Skew = time.Hour // it was down for an hour
+	o.Skew = time.Hour // the server was down for an hour
 	s = serveData(t, o)
 	var gone []string
 	for _, c := range s.Changes() {
@@ -177,7 +179,7 @@ func TestDataExpiredWhileDown(t *testing.T) {
 	}
 }
 
-// stalled holds commits up until it is told to go on.
+// stalled holds up commits until it is released.
 type stalled struct {
 	mu      sync.Mutex
 	holding chan struct{}
@@ -208,7 +210,7 @@ func (s *stalled) hold() {
 	s.holding = make(chan struct{})
 }
 
-// release lets the commits go on that wait, and those that come.
+// release lets the waiting commits and all later ones proceed.
 func (s *stalled) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,9 +224,9 @@ func (s *stalled) count() int {
 	return s.commits
 }
 
-// TestDataHoldsAnswers wants nothing to leave before the commit: neither the answer to a
-// write, nor its notification, nor a read. Then all leaves, in one order, and requests that
-// came meanwhile share a commit.
+// TestDataHoldsAnswers: nothing is sent before the commit, neither the reply to a write, nor its
+// notification, nor the reply to a read. Then everything is sent in order, and requests that arrived
+// meanwhile share a commit.
 func TestDataHoldsAnswers(t *testing.T) {
 	t.Parallel()
 	var disk stalled
@@ -261,7 +263,7 @@ func TestDataHoldsAnswers(t *testing.T) {
 	reader.do("GET k", "$-1")
 }
 
-// TestDataDiskError answers nothing after an error of the disk, and says why.
+// TestDataDiskError: after a disk error the server sends no reply, and reports the error.
 func TestDataDiskError(t *testing.T) {
 	t.Parallel()
 	var broken stalled
@@ -297,7 +299,7 @@ func TestDataDiskError(t *testing.T) {
 	closeData(t, s)
 }
 
-// TestDataFastForward has keys expire, and kept so, before it returns.
+// TestDataFastForward: when FastForward returns, keys have expired and the file has the deletions.
 func TestDataFastForward(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Data: newData(t)})
@@ -312,7 +314,7 @@ func TestDataFastForward(t *testing.T) {
 	}
 }
 
-// TestDataLocked refuses a file that another server has.
+// TestDataLocked: a file that another server uses is refused.
 func TestDataLocked(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Data: newData(t)}
@@ -330,8 +332,7 @@ func TestDataLocked(t *testing.T) {
 	}
 }
 
-// TestDataStart bounds the start of a store with many keys: a second for 1,000,000 on an idle
-// machine.
+// TestDataStart limits the start of a store with many keys: a second for 1,000,000 keys on an idle machine.
 func TestDataStart(t *testing.T) {
 	t.Parallel()
 	data := newData(t)

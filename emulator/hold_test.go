@@ -9,8 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestManyExpiries: when many keys expire in one moment, other clients need not wait until all of them
-// are removed.
+// TestManyExpiries: when many keys expire at once, other clients don't wait until all of them are removed.
 func TestManyExpiries(t *testing.T) {
 	const keys = 50_000
 	s, c := startWithRedis(t, emulator.Options{})
@@ -19,7 +18,7 @@ func TestManyExpiries(t *testing.T) {
 	for i := range keys {
 		all = append(all, redistest.Request("SET", fmt.Sprint(i), "v", "PXAT", fmt.Sprint(at.UnixMilli()))...)
 	}
-	go func() { _, _ = c.Conn.Write(all) }() // the replies would show an error
+	go func() { _, _ = c.Conn.Write(all) }() // an error would show in the replies
 	for range keys {
 		if reply, err := c.Frame(); err != nil || string(reply) != "+OK\r\n" {
 			t.Fatalf("%q, %v", reply, err)
@@ -38,11 +37,11 @@ func TestManyExpiries(t *testing.T) {
 	}
 }
 
-// maxWait is the part of a long command's time that another client may wait.
+// maxWait is the fraction of a long command's duration for which another client may wait.
 const maxWait = 0.3
 
-// longestWait returns the longest time that another client waits for the store's lock while f runs, as
-// a part of the time of f. It takes the least of many tries, because a busy machine delays all.
+// longestWait returns the longest wait of another client for the store's lock while f runs, as a fraction of
+// f's duration. It returns the minimum of many attempts, because a busy machine delays everything.
 func longestWait(s *emulator.Server, f func()) float64 {
 	least := 1.0
 	for try := 0; try < 50 && least > maxWait/2; try++ {
@@ -70,7 +69,7 @@ func longestWait(s *emulator.Server, f func()) float64 {
 	return least
 }
 
-// TestManyArguments: a command with many arguments lets other clients in while it runs.
+// TestManyArguments: other clients proceed while a command with many arguments runs.
 func TestManyArguments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -92,7 +91,7 @@ func TestManyArguments(t *testing.T) {
 	}
 	run := func(name string, request []byte, replies int) {
 		part := longestWait(s, func() {
-			go func() { _, _ = c.Conn.Write(request) }() // the reply would show an error
+			go func() { _, _ = c.Conn.Write(request) }() // an error would show in the reply
 			frames(replies)
 		})
 		if part > maxWait {

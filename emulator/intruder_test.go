@@ -22,9 +22,10 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// These tests are intruders: each tries to get what a login does not give it.
+// In these tests, intruders try to exceed the rights of their login.
 
-// clientCertificates returns the configuration of a server, and one for clients with a name.
+// clientCertificates returns the configuration of a server, and a function for that of a client with the
+// given name.
 func clientCertificates(t *testing.T) (server *tls.Config, client func(name string) *tls.Config) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,7 +82,7 @@ func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 		c.do("SET k v", "-ERR not authorized")
 		c.do("GET public", "$-1")
 	}
-	// A certificate without a name proves none.
+	// A certificate without a name proves no name.
 	c, code := connect("", "b", as("admin"))
 	if code != 0 {
 		t.Fatalf("CONNACK %#x", code)
@@ -90,7 +91,7 @@ func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 	c.expect("PUBACK 0x87")
 }
 
-// TestRedisLoginAsAnother: nor does AUTH on the Redis port.
+// TestRedisLoginAsAnother: AUTH on the Redis port cannot change to another user's name either.
 func TestRedisLoginAsAnother(t *testing.T) {
 	t.Parallel()
 	server, certified := clientCertificates(t)
@@ -123,8 +124,8 @@ func TestUserNameWithoutLogin(t *testing.T) {
 	c.do("GET k", "-ERR not authorized")
 }
 
-// TestTokenOfAnotherUser: a client that shows another user's token is that user, and its session
-// is that user's.
+// TestTokenOfAnotherUser: a client that presents another user's token becomes that user, and its session
+// belongs to that user.
 func TestTokenOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -148,7 +149,7 @@ func TestTokenOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestRuleForUnprovenName: a rule that nobody could use is a mistake.
+// TestRuleForUnprovenName: a rule that can never apply is an error.
 func TestRuleForUnprovenName(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
@@ -167,7 +168,7 @@ func TestRuleForUnprovenName(t *testing.T) {
 		}
 	}
 	users := map[string]string{"ann": "secret"}
-	mutual := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert} // a certificate alone is no login where there are users
+	mutual := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert} // a certificate alone is not a login if there are users
 	for _, config := range []*tls.Config{nil, mutual} {
 		if s, err := emulator.New(emulator.Options{Users: users, TLS: config, Rules: parseRules(t, "ann:Read:*", "eve:Read:*")}); err == nil {
 			s.Close()
@@ -176,7 +177,7 @@ func TestRuleForUnprovenName(t *testing.T) {
 	}
 }
 
-// TestNobodyHasNoPrincipal: braces never stand for an empty name.
+// TestNobodyHasNoPrincipal: a placeholder in braces never stands for an empty name.
 func TestNobodyHasNoPrincipal(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:{principal.username}*", "*:ReadWrite:{principal.clientId}/*")))
@@ -186,8 +187,8 @@ func TestNobodyHasNoPrincipal(t *testing.T) {
 	connect(t, s, "eve", as("bob")).do("GET eve/k", "-ERR not authorized")
 }
 
-// TestSessionOfAnotherUser: a client id gives nobody the session of another user, while its client
-// is connected and while it is away.
+// TestSessionOfAnotherUser: a client id does not give access to another user's session, whether its client is
+// connected or not.
 func TestSessionOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, trusting(nil))
@@ -212,7 +213,7 @@ func TestSessionOfAnotherUser(t *testing.T) {
 	}
 	intrude("bob")
 	intrude("")
-	ann.do("GET k", "$-1") // she is still connected
+	ann.do("GET k", "$-1") // ann is still connected
 	ann.conn.Close()
 	heir.expect("PUBLISH wills q1 ann is gone")
 	heir.send(&packets.Publish{Topic: "news", QoS: 1, PacketID: heir.packetID(), Payload: []byte("for ann"), Properties: &packets.Properties{}})
@@ -231,7 +232,7 @@ func TestSessionOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestForgedReplies: nobody but the store publishes to the topics of clients.
+// TestForgedReplies: only the store publishes to the topics of clients.
 func TestForgedReplies(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
@@ -252,30 +253,30 @@ func TestForgedReplies(t *testing.T) {
 			t.Errorf("a will to %s: CONNACK %#x, want 0x87", topic, ack.ReasonCode)
 		}
 	}
-	// Nor can the store be made to do it.
+	// The store does not publish there on a client's behalf either.
 	for _, topic := range []string{ann.responseTopic(), "clients/61/statestore/v1/x", "$SYS/broker/version"} {
 		p := eve.publication("GET", "k")
 		p.Properties.ResponseTopic = topic
 		eve.send(p)
 		eve.expect("PUBACK 0x87")
 	}
-	ann.do("GET k", "$-1") // she got nothing before
+	ann.do("GET k", "$-1") // ann got nothing before
 }
 
-// TestTopicsOfSimilarIDs: one client's id in hexadecimal, or the first level of it, is not the
-// other's.
+// TestTopicsOfSimilarIDs: a client whose id is the hexadecimal form of another client's id, or its first
+// level, does not own the other's topics.
 func TestTopicsOfSimilarIDs(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, trusting(parseRules(t, "*:ReadWrite:*")))
 	for _, test := range []struct{ id, filter, want string }{
-		{"61", hexResponse("a"), "SUBACK 135"}, // of client a
+		{"61", hexResponse("a"), "SUBACK 135"}, // topic of client a
 		{"61", "clients/61/#", "SUBACK 135"},
 		{"61", "clients/61/+/v1/#", "SUBACK 135"},
 		{"61", "clients/61/statestore/v1/x", "SUBACK 1"},
 		{"61", "clients/61/services/#", "SUBACK 1"},
-		{"61", "clients/3631/#", "SUBACK 135"}, // of client 3631
+		{"61", "clients/3631/#", "SUBACK 135"}, // topic of client 3631
 		{"61", hexResponse("61"), "SUBACK 1"},
-		{"a/b", "clients/a/b/services/x", "SUBACK 135"}, // of client a
+		{"a/b", "clients/a/b/services/x", "SUBACK 135"}, // topic of client a
 		{"a/b", hexResponse("a/b"), "SUBACK 1"},
 		{"6G", "clients/6G/#", "SUBACK 1"},
 	} {
@@ -290,7 +291,7 @@ func TestTopicsOfSimilarIDs(t *testing.T) {
 	}
 }
 
-// TestGuessedPasswords: the more logins of an address fail, the slower the next ones are.
+// TestGuessedPasswords: the more logins from an address fail, the slower its next logins are.
 func TestGuessedPasswords(t *testing.T) {
 	t.Parallel()
 	checks := 0
@@ -307,8 +308,8 @@ func TestGuessedPasswords(t *testing.T) {
 	}
 }
 
-// TestManyWithoutLogin: connections that do not log in are ended for new ones, and those that have
-// logged in go on.
+// TestManyWithoutLogin: connections that don't log in are closed in favor of new ones; those that have logged
+// in stay.
 func TestManyWithoutLogin(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -321,7 +322,7 @@ func TestManyWithoutLogin(t *testing.T) {
 	connect(t, s, "bob").do("GET k", "$-1")
 }
 
-// TestRegistrationsAreCharged: KEYNOTIFY keeps no more than the memory limit has, and gives it back.
+// TestRegistrationsAreCharged: KEYNOTIFY counts against the memory limit, and STOP returns the memory.
 func TestRegistrationsAreCharged(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxBytes: 1 << 20}})
@@ -352,8 +353,8 @@ func TestRegistrationsAreCharged(t *testing.T) {
 	}
 }
 
-// TestStoredQuota: the store keeps no more than its own limit, and what replaces or frees a value
-// goes on.
+// TestStoredQuota: the store stays within its own limit, and writes that replace or free a value still
+// succeed.
 func TestStoredQuota(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{MaxStored: 100_000})

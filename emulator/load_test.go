@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// seeds returns the seeds, and then an error unless it is nil.
+// seeds yields all, then an error unless err is nil.
 func seeds(err error, all ...emulator.Seed) iter.Seq2[emulator.Seed, error] {
 	return func(yield func(emulator.Seed, error) bool) {
 		for _, s := range all {
@@ -24,7 +24,7 @@ func seeds(err error, all ...emulator.Seed) iter.Seq2[emulator.Seed, error] {
 	}
 }
 
-// TestLoad: a server begins with its seeds, and keeps what its data file has.
+// TestLoad: a server starts with its seeds, and keeps the contents of its data file.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	data := emulator.Data{File: filepath.Join(t.TempDir(), "data"), Asked: true}
@@ -53,7 +53,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadErrors: New returns what is wrong with the seeds, and frees what it took.
+// TestLoadErrors: New returns errors in the seeds and releases its resources.
 func TestLoadErrors(t *testing.T) {
 	t.Parallel()
 	bad := errors.New("bad")
@@ -70,5 +70,5 @@ func TestLoadErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, tt.want)
 		}
 	}
-	emulator.Start(t, emulator.Options{Data: emulator.Data{File: file}}) // nothing holds the file
+	emulator.Start(t, emulator.Options{Data: emulator.Data{File: file}}) // the file is not locked
 }

@@ -13,9 +13,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// Connections with few client ids come, take each other over, ask, do not listen
-// and break. What holds afterwards: nothing hangs, nothing is left, and the store
-// still answers.
+// TestMayhem: connections that share a few client ids connect, take each other over, send requests, don't
+// read, and break. Afterwards nothing hangs, nothing is left over, and the store still answers.
 func TestMayhem(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Outbox: 50}})
@@ -37,7 +36,7 @@ func TestMayhem(t *testing.T) {
 	c.do("GET absent", "$-1")
 }
 
-// rough is one connection; its errors are expected.
+// rough runs one connection and ignores its errors.
 func rough(t *testing.T, s *emulator.Server, id string, round int) {
 	conn, err := net.DialTimeout("tcp", s.Addr().String(), patience)
 	if err != nil {

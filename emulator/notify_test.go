@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// TestLargeNotifications: a change with many watchers and a large value lets other clients use the
-// broker while its notifications are sent. All watchers get all changes in one order.
+// TestLargeNotifications: while the notifications of a large value are sent to many watchers, other clients
+// can use the broker. All watchers get all changes in the same order.
 func TestLargeNotifications(t *testing.T) {
 	t.Parallel()
 	const watchers, writers, writes = 40, 2, 8
@@ -91,8 +91,8 @@ func TestLargeNotifications(t *testing.T) {
 	}
 }
 
-// TestNotifyBesidePipelines: a Redis client with a long pipeline waits for the notifications of a change
-// while they are sent in steps, and does not keep them from being sent.
+// TestNotifyBesidePipelines: a Redis client with a long pipeline waits while the notifications of a change
+// are sent in steps, and does not block them.
 func TestNotifyBesidePipelines(t *testing.T) {
 	t.Parallel()
 	const watchers, writes, pipeline = 100, 10, 30

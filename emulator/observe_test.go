@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/internal/observe"
 )
 
-// observations are lines of what a server told of.
+// observations collects what a server observed, as lines.
 type observations struct {
 	mu    sync.Mutex
 	lines []string
@@ -116,7 +116,7 @@ func TestObserve(t *testing.T) {
 		"expire k: ok versioned >w",
 		"request c(ann) GET k: no, missing to clients/c/response")
 
-	// What gets no reply.
+	// Requests without a reply.
 	for _, change := range []func(p *packets.Publish){
 		func(p *packets.Publish) { p.QoS = 0 },
 		func(p *packets.Publish) { p.Properties.ResponseTopic = "" },
@@ -132,7 +132,7 @@ func TestObserve(t *testing.T) {
 		"request c(ann) GET k: ignored, no response topic",
 		"request c(ann) GET k: ignored, no correlation data")
 
-	// How clients go.
+	// Ways to disconnect.
 	c.send(&packets.Disconnect{Properties: &packets.Properties{}})
 	c.ended()
 	again := connect(t, s, "w", login("right"))
@@ -150,8 +150,7 @@ func TestObserve(t *testing.T) {
 		"disconnect last(ann) connection lost: closed by the client")
 }
 
-// Requests that wait for their time are observed when the store has them, or when they are
-// too old for it.
+// Delayed requests are observed when they reach the store, or when they have expired before.
 func TestObserveLater(t *testing.T) {
 	t.Parallel()
 	var seen observations
@@ -170,8 +169,7 @@ func TestObserveLater(t *testing.T) {
 		"request c GET k: no, missing to clients/c/response")
 }
 
-// Commands of Redis clients are observed as they were typed, each with what the store did
-// for it, and none with a password.
+// Commands of Redis clients are observed as typed, each with its effect on the store, and without passwords.
 func TestObserveRedis(t *testing.T) {
 	t.Parallel()
 	var seen observations

@@ -17,7 +17,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A row is a question of an example, in the form of sscli policy can, which answers the same in a test of its own.
+// A row is a question in an example, in the form of sscli policy can, which has its own test with the same
+// answers.
 type row struct {
 	line, user, id string
 	attributes     map[string]string
@@ -73,8 +74,8 @@ func parsePolicy(t testing.TB, file string) (*emulator.Policy, []row) {
 	return p, rows
 }
 
-// TestPolicyExamples asks each question of the examples of a server, as a client that logs in by
-// password, by certificate and by token.
+// TestPolicyExamples puts each question of the examples to a server, with clients that log in by password, by
+// certificate and by token.
 func TestPolicyExamples(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../internal/policy/testdata/examples/*.yaml")
@@ -85,7 +86,7 @@ func TestPolicyExamples(t *testing.T) {
 	issuer := newIssuer(t)
 	for _, file := range files {
 		p, rows := parsePolicy(t, file)
-		var attributes sync.Map // of the row that is asked, by user
+		var attributes sync.Map // attributes in the current row, by user
 		options := func(o emulator.Options) emulator.Options {
 			o.Policy = p
 			o.Attributes = func(user string, _ []string) map[string]string {
@@ -135,7 +136,7 @@ func TestPolicyExamples(t *testing.T) {
 	}
 }
 
-// askLive reports whether a server allows an action to a client that logs in.
+// askLive reports whether a server allows an action to a client after its login.
 func askLive(c *client, a policy.Action, login func(*packets.Connect)) bool {
 	c.t.Helper()
 	switch code := c.hello(login).ReasonCode; {
@@ -183,7 +184,7 @@ func askLive(c *client, a policy.Action, login func(*packets.Connect)) bool {
 const onePolicy = `[{"principals": {"usernames": ["ann"]}, "brokerResources": [{"method": "Connect"}, {"method": "Publish", "topics": ["#"]},
   {"method": "Subscribe", "topics": ["#"]}], "stateStoreResources": [{"method": "ReadWrite", "keys": ["a*"]}]}]`
 
-// TestSetPolicy: new rules disconnect all clients, and hold at once, also on the Redis port.
+// TestSetPolicy: new rules disconnect all clients and apply at once, also on the Redis port.
 func TestSetPolicy(t *testing.T) {
 	t.Parallel()
 	parse := func(text string) *emulator.Policy {
@@ -218,7 +219,7 @@ func TestSetPolicy(t *testing.T) {
 	}
 }
 
-// TestPolicyWithoutLogin: without a login, everybody may do everything, as on the broker.
+// TestPolicyWithoutLogin: without logins everything is allowed, as on the broker of Azure IoT Operations.
 func TestPolicyWithoutLogin(t *testing.T) {
 	t.Parallel()
 	p, err := emulator.ParsePolicy("p", []byte(onePolicy))
@@ -228,7 +229,7 @@ func TestPolicyWithoutLogin(t *testing.T) {
 	connect(t, emulator.Start(t, emulator.Options{Policy: p}), "c").do("SET b 1", "+OK")
 }
 
-// TestPolicyAndRules: a server takes rules in one form.
+// TestPolicyAndRules: a server accepts either a policy or rules.
 func TestPolicyAndRules(t *testing.T) {
 	t.Parallel()
 	p, err := emulator.ParsePolicy("p", []byte(onePolicy))

@@ -11,8 +11,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A client that comes back with its id at the very moment when its last connection
-// is being cleared away keeps what it subscribes to.
+// A client that reconnects with its id just as its last connection is cleaned up keeps its new subscriptions.
 func TestReconnectKeepsItsSubscription(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -49,7 +48,7 @@ func TestReconnectKeepsItsSubscription(t *testing.T) {
 				case <-conn.Done():
 					t.Error(conn.Err())
 				}
-				running.Go(func() { conn.Close() }) // while the next one comes
+				running.Go(func() { conn.Close() }) // while the next connection is opened
 			}
 		})
 	}

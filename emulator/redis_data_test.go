@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestRedisData: a Redis client hears of a change when the file has it, and not before:
-// neither by the reply to a write, nor by a message, nor by a read.
+// TestRedisData: a Redis client learns of a change only once it is in the file, whether from the reply to a
+// write, from a message or from a read.
 func TestRedisData(t *testing.T) {
 	t.Parallel()
 	var disk stalled

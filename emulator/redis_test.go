@@ -25,7 +25,7 @@ func expectHeard(t testing.TB, got []string, want ...string) {
 	}
 }
 
-// TestRedisAndMQTT: each port reports what the other one changed, in one order.
+// TestRedisAndMQTT: each port reports the changes made on the other, in the same order.
 func TestRedisAndMQTT(t *testing.T) {
 	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{RedisNotify: "EAn"})
@@ -63,7 +63,7 @@ func TestRedisAndMQTT(t *testing.T) {
 		"__keyevent@0__:expire k", "__keyevent@0__:expired k", "__keyevent@0__:del j", "__keyevent@0__:new k", "__keyevent@0__:set k", "__keyevent@0__:new j", "__keyevent@0__:set j")
 }
 
-// TestRedisVariants: variants of the protocol apply to SS.SET and SS.DEL, not to commands of Redis.
+// TestRedisVariants: variants of the protocol apply to SS.SET and SS.DEL, but not to Redis commands.
 func TestRedisVariants(t *testing.T) {
 	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{Variants: emulator.Variants{KeepTTL: true, DelNoVersion: true}})
@@ -84,7 +84,7 @@ func TestRedisVariants(t *testing.T) {
 	c.Expect(t, ":0\r\n", "SS.DEL", "k")
 }
 
-// TestRedisExpiry: what expires by itself is told at once, however much it is.
+// TestRedisExpiry: keys that expire are reported at once, however many there are.
 func TestRedisExpiry(t *testing.T) {
 	t.Parallel()
 	const keys = 20_000
@@ -123,7 +123,7 @@ func TestRedisExpiry(t *testing.T) {
 	c.Expect(t, ":0\r\n", "DBSIZE")
 }
 
-// TestRedisTransactionSeesMQTT: WATCH knows of changes over MQTT, and of expiry.
+// TestRedisTransactionSeesMQTT: WATCH notices changes over MQTT, and expiry.
 func TestRedisTransactionSeesMQTT(t *testing.T) {
 	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
@@ -150,7 +150,7 @@ func TestRedisTransactionSeesMQTT(t *testing.T) {
 	}
 }
 
-// TestRedisIdle: a key is idle from its last write on.
+// TestRedisIdle: a key's idle time is counted from its last write.
 func TestRedisIdle(t *testing.T) {
 	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
@@ -204,7 +204,7 @@ func TestRedisLogin(t *testing.T) {
 	ann.Expect(t, noAuth, "GET", "a")
 }
 
-// TestRedisRandomKey: RANDOMKEY finds the only key that a user may read among many that it may not.
+// TestRedisRandomKey: RANDOMKEY finds the only key that a user may read among many others.
 func TestRedisRandomKey(t *testing.T) {
 	t.Parallel()
 	ann, err := emulator.ParseRule("ann:Read:mine")
@@ -230,8 +230,8 @@ func TestRedisRandomKey(t *testing.T) {
 	c.Expect(t, "$-1\r\n", "RANDOMKEY")
 }
 
-// TestRedisRights: a user of some keys neither sees the events of others nor changes what concerns
-// all clients.
+// TestRedisRights: a user with rights to some keys neither sees the events of other keys nor changes settings
+// that affect all clients.
 func TestRedisRights(t *testing.T) {
 	t.Parallel()
 	var rules []emulator.Rule
@@ -266,7 +266,7 @@ func TestRedisRights(t *testing.T) {
 	ann.Expect(t, noKill, "CLIENT", "KILL", "ID", rootID)
 	ann.Expect(t, noKill, "CLIENT", "KILL", "TYPE", "normal")
 	ann.Expect(t, noKill, "CLIENT", "KILL", "USER", "root")
-	ann.Expect(t, noKill, "CLIENT", "KILL", "USER", "nobody") // or ann would learn who is connected
+	ann.Expect(t, noKill, "CLIENT", "KILL", "USER", "nobody") // otherwise ann could find out who is connected
 	root.Expect(t, "+OK\r\n", "SET", "hidden", "1")
 	if own, all := ann.Do(t, "CLIENT", "LIST"), root.Do(t, "CLIENT", "LIST"); strings.Contains(own, "user=root") || strings.Count(own, "user=ann") != 2 || !strings.Contains(all, "user=ann") {
 		t.Errorf("ann sees the clients\n%s\nroot sees\n%s", own, all)

@@ -56,8 +56,8 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// FuzzParseRule: what is read is written as it was, and its user may read a key
-// exactly if the same rule for everybody allows it.
+// FuzzParseRule: a rule that parses is formatted as its source, and its user may read a key exactly if the
+// same rule for everybody allows it.
 func FuzzParseRule(f *testing.F) {
 	f.Add("ann:Read:colors/*", "colors/red", "c")
 	f.Add("*:ReadWrite:{principal.clientId}[0-9]", "*1", "*")
@@ -80,15 +80,14 @@ func FuzzParseRule(f *testing.F) {
 		if strings.ContainsAny(r.Keys, "*?[{") {
 			return
 		}
-		// A pattern without anything special is the key.
+		// A pattern without special characters matches only itself.
 		if emulator.MatchRule(r, clientID, r.User, key, !r.Read) != (key == r.Keys) {
 			t.Errorf("%q with the key %q", text, key)
 		}
 	})
 }
 
-// FuzzPrincipal: {principal.clientId} stands for the client id and nothing else,
-// whatever characters are in it.
+// FuzzPrincipal: {principal.clientId} matches exactly the client id, whatever characters it has.
 func FuzzPrincipal(f *testing.F) {
 	f.Add("c", "c")
 	f.Add("*", "x")
@@ -110,7 +109,7 @@ func as(user string) func(*packets.Connect) {
 	return func(p *packets.Connect) { p.UsernameFlag, p.Username = true, user }
 }
 
-// trusting returns options with rules, and with a login that any user passes.
+// trusting returns options with rules, and with a login check that accepts any user.
 func trusting(rules []emulator.Rule) emulator.Options {
 	return emulator.Options{Rules: rules, CheckLogin: func(string, []byte) bool { return true }}
 }
@@ -137,9 +136,9 @@ func TestRules(t *testing.T) {
 	bob := connect(t, s, "bob", as("bob"))
 	bob.do("SET bob/1 1", "+OK")
 	bob.do("SET bobby/1 1", "-ERR not authorized")
-	// A client id that is not the user name is nobody's.
+	// A client id that differs from the user name gives no rights.
 	connect(t, s, "other", as("bob")).do("SET other/1 1", "-ERR not authorized")
-	// Whoever has no name has the rules for everybody.
+	// A client without a user name has the rules for everybody.
 	nobody := connect(t, s, "n")
 	nobody.do("GET public", "$-1")
 	nobody.do("GET colors/red", "-ERR not authorized")
@@ -178,7 +177,7 @@ func TestRulesForTopics(t *testing.T) {
 	} {
 		subscribe(ann, filter, want)
 	}
-	// Without a rule an application may go on, but not use the store.
+	// Without a matching rule a client stays connected, but cannot use the store.
 	plus := dial(t, s, "+")
 	plus.hello(as("ann"))
 	subscribe(plus, "clients/+/response", refused)

@@ -46,7 +46,7 @@ func TestReplyPacket(t *testing.T) {
 	}
 }
 
-// A client may send everything before the first answer.
+// A client may send everything before the first reply.
 func TestOneFlight(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -77,8 +77,7 @@ func TestNoContentType(t *testing.T) {
 	}
 }
 
-// What the store does not answer is followed by a request that it does answer: what
-// comes in between is too much.
+// After a request that gets no reply, the test sends one that does: any packet in between is an error.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -102,7 +101,7 @@ func TestSilence(t *testing.T) {
 			c.expect(tt.want...)
 			want := "$-1"
 			st := s.State()
-			if tt.name == "no subscription" { // which the store does not know of
+			if tt.name == "no subscription" { // the store does not notice that its reply has no subscriber
 				want = "$1\r\nv"
 				if st.Undelivered != 1 || st.Replies != 0 {
 					t.Errorf("state %+v", st)
@@ -132,7 +131,7 @@ func TestReplyQoS(t *testing.T) {
 	d.subscribe("clients/#", 2)
 	d.ask("GET k")
 	d.expect("PUBACK 0x00", "reply $-1")
-	c.expect("PUBLISH clients/d/response q0 $-1") // a subscriber like any other
+	c.expect("PUBLISH clients/d/response q0 $-1") // it also gets the reply, like any subscriber
 }
 
 func TestForbiddenResponseTopic(t *testing.T) {
@@ -159,7 +158,7 @@ func TestForbiddenResponseTopic(t *testing.T) {
 	}
 }
 
-// A will is no request, and reaches no subscriber of the request topic.
+// A will message is not a request, and does not reach subscribers of the request topic.
 func TestWillOnTheRequestTopic(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -171,7 +170,7 @@ func TestWillOnTheRequestTopic(t *testing.T) {
 	})
 	c.conn.Close()
 	await(t, s, func(st emulator.State) bool { return st.Clients == 1 })
-	spy.do("GET k", "$-1") // and nothing before it
+	spy.do("GET k", "$-1") // with no message before it
 	spy.subscribe("statestore/+/+/#", 1)
 	spy.do("GET k", "$-1")
 }
@@ -183,7 +182,7 @@ func TestRequestsGoNowhereElse(t *testing.T) {
 	spy.subscribe("statestore/#", 1)
 	c := connect(t, s, "c")
 	c.do("GET k", "$-1")
-	spy.do("GET k", "$-1") // and nothing before it
+	spy.do("GET k", "$-1") // with no message before it
 }
 
 func TestNotifications(t *testing.T) {
@@ -209,7 +208,7 @@ func TestNotifications(t *testing.T) {
 				want = append(want, fmt.Sprintf("notify 6B SET VALUE %d", i))
 			}
 			want = append(want, "notify 6B DELETE")
-			if subscribed { // to the replies of the other
+			if subscribed { // to the replies to the other client
 				want = nil
 				for i := range 20 {
 					want = append(want, fmt.Sprintf("notify 6B SET VALUE %d", i), "PUBLISH clients/other/response q1 +OK")
@@ -311,7 +310,7 @@ func TestReceiveMaximum(t *testing.T) {
 	if got := c.describe(p); got != "notify 6B SET VALUE 1" {
 		t.Fatalf("got %s", got)
 	}
-	// One is out. Only what is no delivery may come before its PUBACK.
+	// One delivery is unacknowledged. Before its PUBACK, the server may send only other packets.
 	c.send(&packets.Pingreq{})
 	c.expect("*packets.Pingresp")
 	c.ask("GET k")
@@ -341,7 +340,7 @@ func TestReceiveMaximum(t *testing.T) {
 	c.expect("PUBACK 0x00", "notify 6B DELETE", "reply :1")
 }
 
-// TestReplyRefused: a reply that no session has room for is counted as undelivered.
+// TestReplyRefused: a reply that fits into no session is counted as undelivered.
 func TestReplyRefused(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{Queue: 1}})
@@ -477,8 +476,8 @@ func TestTokens(t *testing.T) {
 	c.ended()
 }
 
-// TestAuthenticationMethod: a server that asks for no token takes any of K8S-SAT, and knows no
-// other method [MQTT-4.12.0-1].
+// TestAuthenticationMethod: a server that does not check tokens accepts any token of K8S-SAT, and refuses
+// other methods [MQTT-4.12.0-1].
 func TestAuthenticationMethod(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -491,7 +490,7 @@ func TestAuthenticationMethod(t *testing.T) {
 	}
 }
 
-// TestLimits: the limits of the broker are options of the server.
+// TestLimits: the limits of the broker can be set with options of the server.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{RefuseFilters: []string{"test/nosubscribe"}, Limits: emulator.Limits{
@@ -627,20 +626,20 @@ func TestFastForward(t *testing.T) {
 	}
 	changes := s.Changes()
 	last := changes[len(changes)-1]
-	// The store keeps an expiry as a time of the wall clock, from which the monotonic clock may differ.
+	// The store keeps expiry times of the wall clock, which may differ from the monotonic clock.
 	if late := last.Time.Round(0).Sub(changes[0].Time.Round(0)); last.Cause != store.CauseExpired || late < 2*time.Hour || late > 2*time.Hour+patience {
 		t.Errorf("b was removed by %s after %v", last.Cause, late)
 	}
 }
 
-// do2 wants one packet between PUBACK and +OK.
+// do2 expects one packet between PUBACK and +OK.
 func (c *client) do2(words, between string) {
 	c.t.Helper()
 	c.ask(words)
 	c.expect("PUBACK 0x00", between, "reply +OK")
 }
 
-// Expiry needs nobody to ask.
+// A key expires even if no request comes.
 func TestExpiryByItself(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -693,7 +692,7 @@ func TestIntercept(t *testing.T) {
 				if r.Verb() != "SET" || r.Key() != "k" || r.ClientID != "c" || r.ResponseTopic != c.responseTopic() || stamp != "1:0:client" {
 					t.Errorf("request %+v", r)
 				}
-				s.Keys() // the server may be called
+				s.Keys() // a hook may call methods of the server
 				return tt.action
 			})
 			c.ask("SET k v")
@@ -778,7 +777,8 @@ func TestMessageExpiry(t *testing.T) {
 		c.send(p)
 	}
 	c.expect("PUBACK 0x00", "PUBACK 0x00")
-	// The requests have not come at the same time: both must be due, the second not over.
+	// The requests did not arrive at the same time: both must be delivered, and the second must not have
+	// expired.
 	await(t, s, func(st emulator.State) bool { return st.Delayed == 2 })
 	s.FastForward(5500 * time.Millisecond)
 	c.expect("reply +OK")
@@ -832,7 +832,7 @@ func TestOverflow(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One notification is out, unacknowledged.
+	// One notification is sent but unacknowledged.
 	for p := c.receive(); ; p = c.receive() {
 		got := c.describe(p)
 		if got == "DISCONNECT 0x97" {
@@ -855,7 +855,7 @@ func TestKeptReplies(t *testing.T) {
 	c.expect("reply +OK")
 	c.do0("SET k v")
 	s.FastForward(time.Hour)
-	// The reply is sent but not acknowledged; another comes when nobody is there.
+	// The first reply is sent but not acknowledged; the second comes while the client is disconnected.
 	for range 2 {
 		c.receive()
 	}
@@ -866,7 +866,7 @@ func TestKeptReplies(t *testing.T) {
 	if ack := d.hello(func(p *packets.Connect) { remember(p); p.Properties.ReceiveMaximum = pointer(uint16(1)) }); !ack.SessionPresent {
 		t.Fatal("the session is gone")
 	}
-	// In their order, with DUP if it was sent before.
+	// Both arrive in order, with DUP if they were sent before.
 	for i, want := range []string{"reply +OK", "reply $1\r\nv"} {
 		p := d.receive()
 		if got, dup := d.describe(p), p.Content.(*packets.Publish).Duplicate; got != want || dup != (i == 0) {
@@ -876,15 +876,15 @@ func TestKeptReplies(t *testing.T) {
 	}
 }
 
-// do0 wants only the PUBACK.
+// do0 expects only the PUBACK.
 func (c *client) do0(words string) {
 	c.t.Helper()
 	c.ask(words)
 	c.expect("PUBACK 0x00")
 }
 
-// An application's own messages go their way beside the store, also when both sides
-// use the same packet ids.
+// An application's own messages pass independently of the store, even if both sides use the same packet
+// identifiers.
 func TestOrdinaryMessages(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -915,7 +915,7 @@ func TestOrdinaryMessages(t *testing.T) {
 	c.expect("PUBLISH jobs q0 j")
 }
 
-// do3 wants a message while a request is on its way.
+// do3 expects a message while a request is in flight.
 func (c *client) do3(message string) {
 	c.t.Helper()
 	c.ask("GET k")
@@ -937,7 +937,7 @@ func TestMQTT3(t *testing.T) {
 	// CONNECT of MQTT 3.1.1 as "old", SUBSCRIBE 1 to "t" with QoS 1, PUBLISH "x" to "t".
 	exchange(t, conn, "\x10\x0f\x00\x04MQTT\x04\x02\x00\x3c\x00\x03old"+"\x82\x06\x00\x01\x00\x01t\x01"+"\x30\x04\x00\x01tx",
 		"\x20\x02\x00\x00"+"\x90\x03\x00\x01\x01"+"\x30\x04\x00\x01tx")
-	// A reply for which it is subscribed comes without properties.
+	// An MQTT 3.1.1 subscriber gets a reply without its properties.
 	c := dial(t, s, "c")
 	c.hello()
 	p := c.publication("GET", "k")
@@ -945,7 +945,7 @@ func TestMQTT3(t *testing.T) {
 	c.send(p)
 	c.expect("PUBACK 0x00")
 	exchange(t, conn, "", "\x32\x0a\x00\x01t\x00\x01$-1\r\n")
-	// There is no DISCONNECT from a server.
+	// MQTT 3.1.1 servers send no DISCONNECT.
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -954,7 +954,7 @@ func TestMQTT3(t *testing.T) {
 	}
 }
 
-// exchange sends bytes and wants these back.
+// exchange sends bytes and expects the bytes in want.
 func exchange(t *testing.T, conn net.Conn, send, want string) {
 	t.Helper()
 	if _, err := conn.Write([]byte(send)); err != nil {
@@ -1023,7 +1023,7 @@ func TestClose(t *testing.T) {
 	}
 	c, silent := connect(t, s, "c", remember), dial(t, s, "")
 	c.do0("SET k v PX 3600000")
-	// A client that does not read must not hold Close up.
+	// A client that does not read must not delay Close.
 	stuck := connect(t, s, "stuck")
 	stuck.do0("KEYNOTIFY k")
 	s.FastForward(time.Hour)
@@ -1074,7 +1074,7 @@ func ExampleNew() {
 	// Output: 21.5 true
 }
 
-// exampleTest stands for the *testing.T of a test.
+// exampleTest takes the place of a test's *testing.T.
 type exampleTest struct{ cleanups []func() }
 
 func (t *exampleTest) Helper()                           {}
@@ -1083,16 +1083,16 @@ func (t *exampleTest) Logf(string, ...any)               {}
 func (t *exampleTest) Cleanup(f func())                  { t.cleanups = append(t.cleanups, f) }
 
 func ExampleStart() {
-	t := new(exampleTest) // in a test, its *testing.T
+	t := new(exampleTest) // in a test, use its *testing.T
 
 	store := emulator.Start(t)
 	fmt.Println(strings.HasPrefix(store.URL(), "mqtt://127.0.0.1:"))
 
-	t.cleanups[0]() // the test does it
+	t.cleanups[0]() // a test calls it at its end
 	// Output: true
 }
 
-// TestAfterClose: what changes the store after Close is refused, and nothing hangs, with and without a data
+// TestAfterClose: after Close, changes to the store are refused and nothing hangs, with and without a data
 // file.
 func TestAfterClose(t *testing.T) {
 	t.Parallel()

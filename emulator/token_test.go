@@ -99,7 +99,7 @@ func TestIssuer(t *testing.T) {
 	}
 }
 
-// TestUnsignedToken: the algorithm is the key's, never the token's to choose.
+// TestUnsignedToken: the key determines the algorithm, not the token.
 func TestUnsignedToken(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -117,8 +117,7 @@ func TestUnsignedToken(t *testing.T) {
 	}
 }
 
-// FuzzIssuer: of what differs from a token in its header or claims nothing is
-// accepted.
+// FuzzIssuer: a token whose header or claims were changed is refused.
 func FuzzIssuer(f *testing.F) {
 	i := newIssuer(f)
 	now := time.Unix(1696374425, 0)
@@ -145,15 +144,15 @@ func withToken(token string) func(*packets.Connect) {
 	return func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = "K8S-SAT", []byte(token) }
 }
 
-// TestTokenEnds: when a token ends its connection is cut, without a DISCONNECT,
-// unless the client has shown another one.
+// TestTokenEnds: when a token expires, its connection is closed without a DISCONNECT, unless the client has
+// presented another token.
 func TestTokenEnds(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, account+":ReadWrite:*")})
 	token := issue(t, i, s.Now(), time.Hour)
 	one, two := connect(t, s, "one", withToken(token)), connect(t, s, "two", withToken(token))
-	one.do("SET k v", "+OK") // the rule is for its subject
+	one.do("SET k v", "+OK") // the rule names the token's subject
 	s.FastForward(59 * time.Minute)
 	fresh := issue(t, i, s.Now(), time.Hour)
 	two.send(&packets.Auth{ReasonCode: 0x19, Properties: &packets.Properties{AuthMethod: "K8S-SAT", AuthData: []byte(fresh)}})
@@ -173,8 +172,8 @@ func TestTokenEnds(t *testing.T) {
 	await(t, s, func(st emulator.State) bool { return st.Connections == 0 })
 }
 
-// TestTokenEndsEverywhere: with its token, everything ends that a client opened: its connection, also
-// if the client only listens, on every port, and what it had asked for and was not carried out yet.
+// TestTokenEndsEverywhere: when a token expires, everything that its client opened ends on every port: the
+// connection, even if the client only listens, and requests that have not been processed yet.
 func TestTokenEndsEverywhere(t *testing.T) {
 	i := newIssuer(t)
 	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Redis: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
@@ -211,7 +210,7 @@ func TestTokenEndsEverywhere(t *testing.T) {
 
 	mqtt := connect(t, s, "mqtt", withToken(token))
 	mqtt.send(mqtt.publication("SET", "late", "v"))
-	mqtt.expect("PUBACK 0x00") // the request waits for the latency of the server
+	mqtt.expect("PUBACK 0x00") // the server's latency delays the request
 	s.FastForward(59 * time.Second)
 	idle.Expect(t, "+PONG\r\n", "PING")
 	s.FastForward(2 * time.Second)
@@ -225,7 +224,8 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	renewed.Expect(t, ":0\r\n", "EXISTS", "late")
 }
 
-// TestCriticalHeader: a token with a header parameter that must be understood and is not, is refused.
+// TestCriticalHeader: a token is refused if it has a critical header parameter that the server does not
+// understand.
 func TestCriticalHeader(t *testing.T) {
 	i := newIssuer(t)
 	now := time.Now()

@@ -14,16 +14,16 @@ import (
 
 func upperHex(id string) string { return strings.ToUpper(hex.EncodeToString([]byte(id))) }
 
-// hexResponse returns the response topic with an id in hexadecimal.
+// hexResponse returns the response topic with the id in hexadecimal.
 func hexResponse(id string) string {
 	return "clients/" + upperHex(id) + "/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke/response"
 }
 
-// topicsOf returns topics of a client: for its replies in all forms that SDKs use, and for notifications.
+// topicsOf returns topics of a client: for replies, in all forms that SDKs use, and for notifications.
 func topicsOf(id string) []string {
 	topics := []string{hexResponse(id), notifyPrefix + upperHex(id) + "/command/notify/6B"}
 	if strings.ContainsAny(id, "/+#") || id == "statestore" {
-		return topics // the others would be the topics of more than one client, or no topics
+		return topics // other forms would be topics of several clients, or no valid topics
 	}
 	const store = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke"
 	for _, rest := range []string{"services/statestore/_any_/command/invoke/response", "services/" + store + "/response", store, "own"} {
@@ -32,8 +32,8 @@ func topicsOf(id string) []string {
 	return topics
 }
 
-// FuzzTopicOwners: a client owns its topics, and no filter that a client owns matches a topic of another
-// client, whatever ids they chose.
+// FuzzTopicOwners: a client owns its topics, and no filter that it owns matches a topic of another client,
+// whatever the ids.
 func FuzzTopicOwners(f *testing.F) {
 	f.Add("4142", "AB", "clients/4142/#")
 	f.Add("AB", "4142", "clients/4142/#")
@@ -72,7 +72,7 @@ func FuzzTopicOwners(f *testing.F) {
 	})
 }
 
-// judgeMatch reports whether a filter matches a topic. It compares level by level.
+// judgeMatch reports whether a filter matches a topic. It compares them level by level.
 func judgeMatch(filter, topic string) bool {
 	levels := strings.Split(topic, "/")
 	for i, f := range strings.Split(filter, "/") {
@@ -86,8 +86,8 @@ func judgeMatch(filter, topic string) bool {
 	return strings.Count(filter, "/") == strings.Count(topic, "/")
 }
 
-// TestForgedReply: a client whose id is another client's id in hexadecimal gets neither the other's
-// replies nor may it send the other a forged one.
+// TestForgedReply: a client whose id is another client's id in hexadecimal neither gets the other's replies
+// nor can send it a forged one.
 func TestForgedReply(t *testing.T) {
 	s := emulator.Start(t, trusting(parseRules(t, "ann:ReadWrite:*", "eve:ReadWrite:eve/*")))
 	ann := connect(t, s, "4142", as("ann"))

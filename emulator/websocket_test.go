@@ -44,7 +44,7 @@ func TestWebSocketAddresses(t *testing.T) {
 	if _, err := emulator.New(emulator.Options{Listen: free.Addr().String(), WebSocket: taken}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), taken) {
 		t.Errorf("%v", err)
 	}
-	emulator.Start(t, emulator.Options{Listen: free.Addr().String()}) // was given back
+	emulator.Start(t, emulator.Options{Listen: free.Addr().String()}) // the listener was closed
 }
 
 func TestWebSocketRefusals(t *testing.T) {
@@ -62,7 +62,7 @@ func TestWebSocketRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.SetDeadline(time.Now().Add(time.Minute))
-		io.WriteString(conn, request) // the server may have closed before it has read all
+		io.WriteString(conn, request) // the server may close the connection before it has read everything
 		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		switch {
 		case want == "" && err == nil:
@@ -99,8 +99,7 @@ func TestWebSocketText(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForNoWebSocket: neither one that says nothing nor one without CONNECT
-// keeps the server from closing.
+// TestCloseWaitsForNoWebSocket: neither a silent connection nor a WebSocket without CONNECT delays Close.
 func TestCloseWaitsForNoWebSocket(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})

@@ -1,5 +1,5 @@
-// Package examples runs the scripts of its directory and scripts/sscli.bash as their users
-// would: with the real binary, against sscli serve.
+// Package examples runs the scripts of its directory and scripts/sscli.bash as a user would: with the real
+// binary, against sscli serve.
 package examples
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/full"
 )
 
-// TestExamples runs each script in testdata/script. They find sscli, built from this tree,
-// on the PATH, this directory in $EXAMPLES, and the library in $SSCLI_BASH.
+// TestExamples runs each script in testdata/script. The PATH of a script has sscli, built from this tree;
+// $EXAMPLES is this directory, and $SSCLI_BASH is the library.
 func TestExamples(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		full.Missing(t, "no bash")
@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// build builds sscli from this tree, and returns its path.
+// build builds sscli from this tree and returns its path.
 func build(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -74,7 +74,7 @@ func build(t *testing.T) string {
 	return sscli
 }
 
-// TestEachIsRun requires a test of each example.
+// TestEachIsRun fails if an example has no test.
 func TestEachIsRun(t *testing.T) {
 	for _, pattern := range []string{"*.sh", "*.ps1", "*.yaml", "*.py"} {
 		names, err := filepath.Glob(pattern)
@@ -114,8 +114,7 @@ type containerSpec struct {
 	VolumeMounts    []map[string]any `yaml:"volumeMounts"`
 }
 
-// parsePod returns the pod in a manifest of a Pod, or of a Deployment, a Job or a CronJob, which
-// have a template of it.
+// parsePod returns the pod in a manifest of a Pod, or the pod template of a Deployment, a Job or a CronJob.
 func parsePod(text []byte) (podSpec, error) {
 	type template struct{ Spec podSpec }
 	var manifest struct {
@@ -145,7 +144,7 @@ func documentedPod() (podSpec, error) {
 	return parsePod([]byte(text))
 }
 
-// check reports whether a container works with our image.
+// check returns an error unless a container works with our image.
 func (c containerSpec) check() error {
 	release, err := os.ReadFile("../.goreleaser.yaml")
 	if err != nil {
@@ -178,8 +177,8 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// TestConnections: each manifest connects to the broker as the pod of `sscli pod` does, with its
-// image, its service-account token, its CA, its variables and its rights.
+// TestConnections: each manifest connects to the broker like the pod of `sscli pod`, with the same image,
+// service-account token, CA, variables and rights.
 func TestConnections(t *testing.T) {
 	out, err := exec.Command(build(t), "pod").Output()
 	if err != nil {
@@ -212,8 +211,8 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// comparePod demands that the containers of a pod that run sscli connect as the container of want.
-// A pod may have more volumes, and containers that run something else.
+// comparePod checks that the pod's containers that run sscli connect like the container of want. A pod may
+// have more volumes, and containers that run other programs.
 func (p podSpec) comparePod(t *testing.T, want podSpec) {
 	t.Helper()
 	if p.ServiceAccountName != want.ServiceAccountName {
@@ -238,7 +237,7 @@ func (p podSpec) comparePod(t *testing.T, want podSpec) {
 	if ours == 0 {
 		t.Errorf("no container has the image %s", want.Containers[0].Image)
 	}
-	// A container that runs something else may need the token that Kubernetes mounts.
+	// A container that runs another program may need the token that Kubernetes mounts.
 	if ours == len(all) && !reflect.DeepEqual(p.AutomountServiceAccountToken, want.AutomountServiceAccountToken) {
 		t.Error("automountServiceAccountToken is not as in the pod of sscli pod")
 	}
@@ -253,8 +252,7 @@ func containsEach(t *testing.T, what string, got, want []map[string]any) {
 	}
 }
 
-// container MANIFEST NAME FILE writes the command line of a manifest's container to FILE, as a
-// shell script.
+// container MANIFEST NAME FILE writes the command line of a manifest's container to FILE as a shell script.
 func container(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: container MANIFEST NAME FILE")

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// identifiers fit on a line of 80 columns, but not beside each other.
+// identifiers fit on a line of 80 columns, but not side by side.
 var identifiers = struct{ key, holder, token string }{
 	"plants/berlin/line-17/press-3/setpoint",
 	"deploy@build-agent-17.example.com:31337:9f3c1a2b4c5d6e7f",
@@ -24,8 +24,8 @@ func newVersion(t *testing.T, text string) Version {
 	return v
 }
 
-// TestIdentifiersStayWhole: rows of every kind show keys, versions, tokens and holders whole, and no line is wider
-// than the terminal. Only values are cut, and "wide" cuts nothing.
+// TestIdentifiersStayWhole: rows of every kind show keys, versions, tokens and holders in full, and no line
+// is wider than the terminal. Only values are cut, and "wide" cuts nothing.
 func TestIdentifiersStayWhole(t *testing.T) {
 	id, value := identifiers, []byte(strings.Repeat("0123456789", 20))
 	v := newVersion(t, id.token)
@@ -33,7 +33,7 @@ func TestIdentifiersStayWhole(t *testing.T) {
 		name  string
 		rows  []Result
 		want  []string
-		whole bool // nothing in the rows can be cut
+		whole bool // the rows have nothing that can be cut
 	}{
 		{"watch", []Result{
 			Event{Op: "set", Key: id.key, Version: v, Value: value, HasValue: true},
@@ -83,7 +83,7 @@ func TestIdentifiersStayWhole(t *testing.T) {
 	}
 }
 
-// TestWideShowsWholeValues: a value that takes more than the screen is whole.
+// TestWideShowsWholeValues: "wide" shows a value in full even if it is longer than the screen.
 func TestWideShowsWholeValues(t *testing.T) {
 	o := terminal(80, 24)
 	value := []byte(strings.Repeat("line\n", 100))
@@ -96,7 +96,7 @@ func TestWideShowsWholeValues(t *testing.T) {
 	}
 }
 
-// TestAlignedLocks: rows of lock list that continue on a second line are aligned, and the titles too.
+// TestAlignedLocks: rows of lock list that continue on a second line are aligned, and so are the headings.
 func TestAlignedLocks(t *testing.T) {
 	var rows []Row
 	var results []Result

@@ -23,7 +23,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// version is a minimal Version.
+// version is a Version with the fewest methods.
 type version struct {
 	wall    int64
 	counter uint64
@@ -59,7 +59,7 @@ func render(t testing.TB, o Options, results ...Result) string {
 	return out.String()
 }
 
-// samples has results of every type, by the name of their golden file.
+// samples returns results of every type, by the name of their golden file.
 func samples() map[string][]Result {
 	const rtt = 1840 * time.Microsecond
 	const hostile = "\x1b[2J\u202e\u200b\xff\"\\\n<&>"
@@ -412,14 +412,14 @@ func TestGolden(t *testing.T) {
 					line := strings.ReplaceAll(out.String(), "\x1b", "␛")
 					section.WriteString(line)
 					if !strings.HasSuffix(line, "\n") {
-						section.WriteString("␄\n") // nothing, or no newline at the end
+						section.WriteString("␄\n") // no output, or no newline at its end
 					}
 				}
 				switch {
 				case o.name == "human":
 					human = section.String()
 				case o.o.Size != nil && section.String() == human:
-					continue // on a terminal it is the same
+					continue // the same on a terminal
 				}
 				fmt.Fprintf(&got, "-- %s --\n%s", o.name, section.String())
 			}
@@ -588,8 +588,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// everything returns results with the same text in all places where text can come from
-// the network.
+// everything returns results with the same text wherever text can come from the network.
 func everything(key string, value []byte) []Result {
 	v := version{1696374425000, 0, key}
 	return []Result{
@@ -626,7 +625,7 @@ func everything(key string, value []byte) []Result {
 	}
 }
 
-// jsonOf returns a text as JSON with nothing escaped that need not be.
+// jsonOf returns a text as JSON, with no unnecessary escapes.
 func jsonOf(text string) string {
 	var out strings.Builder
 	e := json.NewEncoder(&out)
@@ -656,8 +655,7 @@ func FuzzTerminal(f *testing.F) {
 	})
 }
 
-// shows reports whether s is safe on a terminal: printable but for the characters in
-// extra.
+// shows reports whether s is safe on a terminal: printable except for the characters in extra.
 func shows(s, extra string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool {
 		return !unicode.IsPrint(r) && !strings.ContainsRune(extra, r)
@@ -709,7 +707,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// The lines of several keys have three columns, whatever they contain.
+// Raw lines of results with a key have three columns, whatever the keys contain.
 func FuzzRawLine(f *testing.F) {
 	f.Add("key", []byte("value"))
 	f.Add("\t\n\\", []byte("\xff\r\n"))

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// sameAsTree checks that a result and its tree of fields are printed in the same way.
+// sameAsTree checks that a result prints the same as its tree of fields.
 func sameAsTree(t *testing.T, r Result) {
 	t.Helper()
 	var out bytes.Buffer
@@ -32,7 +32,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// FuzzTree checks that JSON that is written field by field is the same as that of the tree.
+// FuzzTree checks that JSON written field by field equals the JSON of the tree.
 func FuzzTree(f *testing.F) {
 	f.Add("setpoint", []byte("21.5"), "1696374425000:1:StateStore", "set", int64(1), true)
 	f.Add("\xff", []byte("\"\\\n\xe2\x80\xae"), "-1:00002:\"\\", "gap", int64(-5_000_000), false)

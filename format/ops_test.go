@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// resultTypes returns the names of the types of this package that are results.
+// resultTypes returns the names of this package's result types.
 func resultTypes(t *testing.T) (names []string) {
 	t.Helper()
 	const path = "github.com/sscli/sscli/format"
@@ -24,7 +24,7 @@ func resultTypes(t *testing.T) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := make(map[string]string) // with the types of a package, by its path
+	files := make(map[string]string) // the files with types of a package, by its path
 	for line := range strings.Lines(string(out)) {
 		of, file, _ := strings.Cut(strings.TrimSpace(line), " ")
 		files[of] = file
@@ -44,16 +44,16 @@ func resultTypes(t *testing.T) (names []string) {
 	return names
 }
 
-// An opKey tells apart results that have the same op: those for standard error, and the events
-// of a watch, which are the ones with a time.
+// An opKey distinguishes results with the same op: those for standard error, and the events of a watch, which
+// have a time.
 type opKey struct {
 	name          string
 	stderr, event bool
 }
 
-// TestOps compares Ops with what the samples print: each op and each field, both ways.
+// TestOps compares Ops with the ops and fields of the samples, in both directions.
 func TestOps(t *testing.T) {
-	printed := make(map[opKey]map[string]bool) // by op, the fields that a sample has
+	printed := make(map[opKey]map[string]bool) // by op, the fields in a sample
 	given := make(map[string]map[string]bool)  // by type, whether a sample has the field
 	for _, results := range samples() {
 		for _, r := range results {

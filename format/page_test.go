@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOutputPage compares docs/output.md with what the output json prints: the table of every op,
-// which -update writes, and the fields of the table that explains them.
+// TestOutputPage compares docs/output.md with the output json: the table of every op, which -update writes,
+// and the fields in the table that explains them.
 func TestOutputPage(t *testing.T) {
 	const file = "../docs/output.md"
 	data, err := os.ReadFile(file)
@@ -24,7 +24,7 @@ func TestOutputPage(t *testing.T) {
 	if !ok || !more || !fields {
 		t.Fatalf("%s has no tables of ops and fields", file)
 	}
-	explained := make(map[string]bool) // whether an op has it, by the field
+	explained := make(map[string]bool) // by field, whether an op has it
 	for line := range strings.Lines(table) {
 		if names, _, ok := strings.Cut(strings.TrimPrefix(line, "| "), " | "); ok && strings.HasPrefix(names, "`") {
 			for name := range strings.SplitSeq(names, ", ") {

@@ -54,7 +54,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// TestPrintAfterQueue checks that results stay in order, even if the last one has an error.
+// TestPrintAfterQueue checks that results stay in order, even if the last one causes an error.
 func TestPrintAfterQueue(t *testing.T) {
 	var w writes
 	p, err := format.New(&w, format.Options{Output: `template={{if eq .key "bad"}}{{slice .key 9}}{{end}}{{.key}}`})

@@ -95,8 +95,7 @@ func FuzzEscape(f *testing.F) {
 		if word := Word(s); word != s && word != quoted || strings.HasPrefix(word, "#") || strings.HasPrefix(word, "-") {
 			t.Errorf("Word(%q) = %q", s, word)
 		}
-		// Users can type escapes that Escape does not write. What they decode to must
-		// survive.
+		// Users can type escapes that Escape does not write. Their decoded text must survive a round trip.
 		if decoded, err := Unescape(s); err == nil {
 			if again, err := Unescape(Escape(decoded)); again != decoded || err != nil {
 				t.Errorf("Unescape(%q) = %q, and that does not survive: %q, %v", s, decoded, again, err)
@@ -116,7 +115,7 @@ func TestShWord(t *testing.T) {
 	}
 }
 
-// FuzzShWord: bash takes the word for exactly these bytes.
+// FuzzShWord: bash reads the word as exactly these bytes.
 func FuzzShWord(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -127,7 +126,7 @@ func FuzzShWord(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, word string) {
 		if strings.Contains(word, "\x00") {
-			return // no argument of a program has such a byte
+			return // an argument cannot contain this byte
 		}
 		got, err := exec.Command(bash, "-c", "printf %s "+ShWord(word)).Output()
 		if err != nil || string(got) != word {

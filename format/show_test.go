@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// a terminal has a size.
+// terminal returns Options for a terminal of this size.
 func terminal(width, height int) Options {
 	return Options{Output: "human", Terminal: true, Size: func() (int, int) { return width, height }}
 }
@@ -109,7 +109,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Deep nesting must not make the output grow with its square.
+// The output must not grow with the square of the nesting depth.
 func TestShowDeepJSON(t *testing.T) {
 	const deep = 9000
 	value := strings.Repeat("[", deep) + "1" + strings.Repeat("]", deep)
@@ -118,8 +118,8 @@ func TestShowDeepJSON(t *testing.T) {
 	}
 }
 
-// Whatever is stored, a terminal gets printable characters and line ends, a screen at most.
-// JSON keeps its meaning, token by token, and a text in a line is either as it is or escaped.
+// Whatever the value, a terminal gets only printable characters and line ends, and at most a screenful. JSON
+// keeps its meaning, token by token, and a text on one line is either unchanged or escaped.
 func FuzzShow(f *testing.F) {
 	f.Add([]byte(`{"a":[1.10,"x\u202e",{}],"b":null}`), uint8(80), uint8(24), uint8(0))
 	f.Add([]byte("\x00\xff\x1b]0;\u202e"), uint8(20), uint8(3), uint8(1))
@@ -153,7 +153,7 @@ func FuzzShow(f *testing.F) {
 	})
 }
 
-// tokens lists the tokens of JSON: numbers as they are written, strings by what they mean.
+// tokens returns the tokens of JSON: numbers as written, strings decoded.
 func tokens(t *testing.T, text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -168,7 +168,7 @@ func tokens(t *testing.T, text string) string {
 	return all.String()
 }
 
-// A line of a row is as wide as the terminal at most, unless a key is wider. The version is whole. The
+// A row's line is at most as wide as the terminal, unless a key is wider. Versions are shown in full. The
 // cells of rows on one line begin in the same columns.
 func FuzzRows(f *testing.F) {
 	f.Add("key", []byte("value"), "a longer key", []byte(`{"a":1}`), uint8(80))

@@ -52,7 +52,7 @@ func FuzzCut(f *testing.F) {
 			t.Errorf("Cut(%q, %d) = %q has %d columns", text, columns, got, n)
 		case Columns(text) <= columns && got != text:
 			t.Errorf("Cut(%q, %d) = %q, but it fits", text, columns, got)
-		case n < columns-1 && got != text: // a wide character may leave one column
+		case n < columns-1 && got != text: // a wide character may leave one column empty
 			t.Errorf("Cut(%q, %d) = %q has only %d columns", text, columns, got, n)
 		}
 	})

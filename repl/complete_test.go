@@ -70,8 +70,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// FuzzComplete checks that a completed word reads back as the candidate, whatever its
-// bytes, and that the common prefix of two candidates is a prefix of both.
+// FuzzComplete checks that a completed word parses as the candidate, whatever its bytes, and that the common
+// prefix of two candidates is a prefix of both.
 func FuzzComplete(f *testing.F) {
 	f.Add("get ", "two words", "two\x00")
 	f.Add("set a \"", "-é", "\xff")
@@ -82,7 +82,7 @@ func FuzzComplete(f *testing.F) {
 		}
 		start, text, _ := complete(line, func([]Word, Word) []Candidate { return []Candidate{{Text: one}} })
 		completed, logical := line[:start]+text, ""
-		var words []Word // of the last logical line
+		var words []Word // words of the last logical line
 		for physical := range strings.SplitAfterSeq(completed, "\n") {
 			logical += physical
 			var err error

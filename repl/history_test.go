@@ -43,8 +43,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryFile has a line that was written by hand, an incomplete one, and permissions
-// that are too wide.
+// TestHistoryFile opens a file with a line written by hand, an incomplete line, and permissions that are too
+// wide.
 func TestHistoryFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	if err := os.WriteFile(path, []byte("get {a}\\b\nset a \"\\\\n\"\nget cut"), 0o644); err != nil {
@@ -58,7 +58,7 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
-// TestHistoryIsCutDown has a file with one line more than it may have.
+// TestHistoryIsCutDown opens a file with one line too many.
 func TestHistoryIsCutDown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history")
 	var text strings.Builder

@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 		{"\x1b\r", string(rune(byteBase + '\n'))},
 		{"\x1b[[Aa\x1b[15~b\x1b[<0;1;1Mc", "abc"},
 		{"\x1b\x1b[A", "\x1b[A"},
-		{"\x1b[1;\x03a", "\x03a"}, // cut off
+		{"\x1b[1;\x03a", "\x03a"}, // an incomplete sequence
 		{"\x1bO\x03\x1bOPa\x1bO\x1b[200~x\x1b[201~", "\x03a" + string(keyPaste)},
 		{"a\x00b", "ab"}, // Ctrl-Space
 		{"\xff\xc3(\xe2\x82", string([]rune{byteBase + 0xff, byteBase + 0xc3, '('})},
@@ -48,8 +48,8 @@ func TestKeysPaste(t *testing.T) {
 	}
 }
 
-// FuzzEdited checks that every text survives editing: it decodes to itself, and what
-// readline edits is valid UTF-8 without control characters.
+// FuzzEdited checks that every text survives editing: it decodes to itself, and the text that readline edits
+// is valid UTF-8 without control characters.
 func FuzzEdited(f *testing.F) {
 	f.Add("set a\t'\x00\xff\ufdd0\U0010ff41\U0010ffff\n\u202e日'")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -65,8 +65,7 @@ func FuzzEdited(f *testing.F) {
 	})
 }
 
-// FuzzKeys checks that text passes unchanged, whatever the terminal sent before, and
-// however it is divided into reads.
+// FuzzKeys checks that text passes unchanged, whatever the terminal sent before, and however reads divide it.
 func FuzzKeys(f *testing.F) {
 	f.Add("\x1b[1;5C", "abc")
 	f.Add("\x1b[200~x", "é")

@@ -107,7 +107,7 @@ func FuzzParseEntry(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var want map[string]json.RawMessage // keeps the cases of names apart
+		var want map[string]json.RawMessage // keeps names that differ in case apart
 		if err := json.Unmarshal([]byte(in), &want); err != nil {
 			t.Fatalf("%s is taken for %+v, encoding/json: %v", in, got, err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// all reads all lines, continuing after each LineError.
+// all reads all lines and continues after each LineError.
 func all(t testing.TB, r *Reader) (lines []Line, faults []string) {
 	t.Helper()
 	for {
@@ -138,7 +138,7 @@ func TestReaderFaultyLine(t *testing.T) {
 	}
 }
 
-// TestReaderLongWords has words that several reads bring, with quotes in the middle.
+// TestReaderLongWords reads words that span several reads, with quotes in the middle.
 func TestReaderLongWords(t *testing.T) {
 	for _, n := range []int{1000, 1023, 1024, 1025, 3000, readSize - 6, readSize, 3 * readSize} {
 		long := strings.Repeat("x", n)

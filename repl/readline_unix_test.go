@@ -27,16 +27,15 @@ import (
 	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
-// The tests in this file type the same keys into chzyer/readline, with its defaults, and
-// into our editor. They expect readline's mistakes: when a new version corrects one, the
-// test fails, and our piece for it can go.
+// These tests type the same keys into chzyer/readline with its defaults and into our editor. They expect
+// readline's faults: when a new version fixes one, the test fails, and our workaround can be removed.
 
-// Environment variables of a process that runs an editor.
+// Environment variables of an editor's process.
 const (
-	editorVar  = "REPL_TEST_EDITOR"  // which one
+	editorVar  = "REPL_TEST_EDITOR"  // name of the editor
 	historyVar = "REPL_TEST_HISTORY" // its history file
-	wordsVar   = "REPL_TEST_WORDS"   // what Tab completes, separated by commas
-	viVar      = "REPL_TEST_VI"      // vi mode, if not empty
+	wordsVar   = "REPL_TEST_WORDS"   // candidates for Tab, separated by commas
+	viVar      = "REPL_TEST_VI"      // vi mode unless empty
 )
 
 const (
@@ -44,7 +43,7 @@ const (
 	byOurs     = "ours"
 )
 
-// resized is the report of readline's process after a change of the terminal's width.
+// resized is what readline's process prints after the terminal's width has changed.
 const resized = "resized"
 
 func TestMain(m *testing.M) {
@@ -102,7 +101,9 @@ func (wordCompleter) Do(line []rune, pos int) (suffixes [][]rune, length int) {
 func readlineEntries(resized func()) iter.Seq2[string, error] {
 	rl, err := readline.NewEx(&readline.Config{
 		Prompt: "> ", HistoryFile: os.Getenv(historyVar), VimMode: os.Getenv(viVar) != "", AutoComplete: wordCompleter{},
-		// readline has no key for a line end within an entry: ¶ stands for one.
+		// readline has no key for a line end within an entry; the tests type
+		//
+		// for it.
 		Listener: readline.FuncListener(func(line []rune, pos int, _ rune) ([]rune, int, bool) {
 			return []rune(strings.ReplaceAll(string(line), "¶", "\n")), pos, strings.Contains(string(line), "¶")
 		}),
@@ -161,7 +162,7 @@ func ourEntries() iter.Seq2[string, error] {
 	}
 }
 
-// A typist types into an editor and looks at its screen.
+// A typist types into an editor and reads its screen.
 type typist struct {
 	t      *testing.T
 	editor string
@@ -188,7 +189,7 @@ func start(t *testing.T, editor string, width int, env ...string) *typist {
 	return s
 }
 
-// launch starts an editor; the test has to read its output.
+// launch starts an editor; the test must read its output.
 func launch(t *testing.T, editor string, width int, env ...string) *typist {
 	t.Helper()
 	report, w, err := os.Pipe()
@@ -228,8 +229,7 @@ func (s *typist) types(keys string) {
 	}
 }
 
-// leaves waits for the editor to end and returns its entries and, if there was one, the
-// panic that ended it.
+// leaves waits for the editor to end and returns its entries and, if it panicked, the panic.
 func (s *typist) leaves() (entries []string) {
 	late := time.AfterFunc(20*time.Second, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
@@ -262,8 +262,8 @@ func (s *typist) await(what string, holds func() bool) {
 	}
 }
 
-// TestReadlineEntries compares the entries for the same keys. If ours is nil, our editor
-// does not offer this.
+// TestReadlineEntries compares the entries for the same keys. If the editor's entries are nil, it does not
+// have the feature.
 func TestReadlineEntries(t *testing.T) {
 	t.Parallel()
 	const ctrlD = "\x04"
@@ -299,7 +299,7 @@ func TestReadlineEntries(t *testing.T) {
 		{name: "wide completions", keys: "get \t\t\x0e\r", env: []string{wordsVar + "=" + wide},
 			ours: []string{`"get "`}, readline: []string{"panic: runtime error: integer divide by zero"}},
 
-		// Why there is no vi mode.
+		// These show why there is no vi mode.
 		{name: "vi: cursor keys", keys: "a\rb\x1b[Ac\r", env: []string{viVar + "=1"}, readline: []string{`"a"`, `"bc"`}},
 		{name: "vi: r on an empty line", keys: "\x1brx\r", env: []string{viVar + "=1"},
 			readline: []string{"panic: runtime error: index out of range [0] with length 0"}},
@@ -340,7 +340,7 @@ func TestReadlineScreen(t *testing.T) {
 		name           string
 		keys           string
 		width          int
-		resize         int // the width then, if it changes
+		resize         int // new width, if it changes
 		last           string
 		env            []string
 		ours, readline view
@@ -383,7 +383,7 @@ func TestReadlineScreen(t *testing.T) {
 	}
 }
 
-// TestReadlineDumbTerminal has a terminal that can only print.
+// TestReadlineDumbTerminal uses a terminal that can only print.
 func TestReadlineDumbTerminal(t *testing.T) {
 	t.Parallel()
 	for editor, want := range map[string]bool{byReadline: true, byOurs: false} {
@@ -396,13 +396,12 @@ func TestReadlineDumbTerminal(t *testing.T) {
 	}
 }
 
-// TestReadlineHangup checks that a line is not an entry when the terminal goes away
-// before Enter.
+// TestReadlineHangup checks that a line is discarded when the terminal hangs up before Enter.
 func TestReadlineHangup(t *testing.T) {
 	t.Parallel()
 	for editor, want := range map[string][]string{byReadline: {`"del important"`}, byOurs: nil} {
 		s := launch(t, editor, 40)
-		// The last read has to be over before the terminal can be closed.
+		// The editor must have read the keys before the terminal is closed.
 		s.types("del important")
 		for !strings.HasSuffix(s.screen.String(), "> del important") {
 			if _, err := io.CopyN(s.screen, s.pty, 1); err != nil {
@@ -418,8 +417,8 @@ func TestReadlineHangup(t *testing.T) {
 	}
 }
 
-// TestReadlineSuspend checks that Ctrl-Z stops the process group, to which the parent
-// does not belong, and nothing else.
+// TestReadlineSuspend checks that Ctrl-Z stops only the editor's process group, which does not include the
+// parent.
 func TestReadlineSuspend(t *testing.T) {
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGTSTP)
@@ -447,9 +446,9 @@ func TestReadlineHistory(t *testing.T) {
 	for _, tt := range []struct {
 		editor    string
 		mode      os.FileMode
-		entry     string // read back for "get a " and, in the next line, "b "
-		most      int    // with more lines the file is cut down
-		keepsLate bool   // an entry of a shell that had the file open when another cut it down
+		entry     string // parsed as "get a " and, on the next line, "b "
+		most      int    // maximum number of lines; a longer file is cut
+		keepsLate bool   // whether an entry is kept if its shell had the file open while another shell cut it
 	}{
 		{editor: byReadline, mode: 0o644, entry: `"b"`, most: 500, keepsLate: false},
 		{editor: byOurs, mode: 0o600, entry: `"get a \nb "`, most: 2 * maxHistory, keepsLate: true},
@@ -472,7 +471,7 @@ func TestReadlineHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 		s = start(t, tt.editor, 40, env)
-		s.types("one\rtwo\r") // one is in the file when two has been read
+		s.types("one\rtwo\r") // the file has "one" once "two" has been read
 		s.reads(`"two"`)
 		start(t, tt.editor, 40, env)
 		s.types("late\rlast\r")
@@ -487,8 +486,8 @@ func TestReadlineHistory(t *testing.T) {
 	}
 }
 
-// TestReadlineReadsOn checks that, after a key without a meaning, the editor does not read
-// input that is for the command. readline does if FuncFilterInputRune refuses the key.
+// TestReadlineReadsOn checks that, after a key without a function, the editor does not read input meant for
+// the command. readline does if FuncFilterInputRune refuses the key.
 func TestReadlineReadsOn(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
@@ -555,8 +554,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// TestTerminalAnyKeys types random keys. After Ctrl-C, the next entry must be read as it
-// is typed.
+// TestTerminalAnyKeys types random keys. After Ctrl-C, the next entry must be read as typed.
 func TestTerminalAnyKeys(t *testing.T) {
 	t.Parallel()
 	history := filepath.Join(t.TempDir(), "history")
@@ -566,7 +564,7 @@ func TestTerminalAnyKeys(t *testing.T) {
 	keys := []string{"a", "b", " ", "'", "日", "😀", "\u0301", "\xff", "\x00", "\x7f", "\r", "\t", "\x12", "\x1bb", "\x1bf", "\x1bd", "\x1b\x7f",
 		"\x1b\r", "\x1b[A", "\x1b[B", "\x1b[C", "\x1b[D", "\x1b[H", "\x1b[F", "\x1b[3~", "\x1bOA", "\x1b[200~p\rq\x1b[201~"}
 	for c := '\x01'; c < ' '; c++ {
-		if !strings.ContainsRune("\x04\x1a\x1b", c) { // leave, stop, escape
+		if !strings.ContainsRune("\x04\x1a\x1b", c) { // keys that leave, stop or escape
 			keys = append(keys, string(c))
 		}
 	}
@@ -574,8 +572,8 @@ func TestTerminalAnyKeys(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		s := start(t, byOurs, 40+r.IntN(60), historyVar+"="+history, wordsVar+"=apple,apricot,b c")
 		for round := range 10 {
-			// The terminal must hold all of it: what arrives between two entries is
-			// edited by the line discipline, where Ctrl-C is a signal.
+			// Type no more than the terminal can hold: input that arrives between two entries is edited by
+			// the line discipline, where Ctrl-C is a signal.
 			var typed strings.Builder
 			for range 200 {
 				typed.WriteString(keys[r.IntN(len(keys))])

@@ -8,8 +8,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
-// TestScreen draws random lines and changes the terminal's size in between. The line
-// must be there once, below what was there before, with the cursor in its place.
+// TestScreen draws random lines and changes the terminal's size in between. The line must appear once, below
+// the earlier output, with the cursor in its place.
 func TestScreen(t *testing.T) {
 	alphabet := []rune("abc日😀é\u0301" + string(rune(byteBase+'\n')) + string(rune(byteBase+'\t')) + string(rune(byteBase+0xff)))
 	for seed := range uint64(300) {
@@ -63,7 +63,7 @@ func visible(line []rune, newline string) string {
 	return b.String()
 }
 
-// trimmed returns a text as a Screen returns it.
+// trimmed returns a text in the form of Screen's output.
 func trimmed(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {

@@ -74,7 +74,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestQuoteInsideWord: a quote inside a word is an error, whose hint is the line as it should be.
+// TestQuoteInsideWord: a quote inside a word is an error with a hint that shows the corrected line.
 func TestQuoteInsideWord(t *testing.T) {
 	for _, tt := range []struct{ line, err, whole string }{
 		{`set cfg {"a":1}`, `byte 9: a quote inside a word; to quote the whole word, write '{"a":1}'`, `set cfg '{"a":1}'`},
@@ -97,7 +97,7 @@ func TestQuoteInsideWord(t *testing.T) {
 	}
 }
 
-// FuzzQuoteError: a line that a QuoteError suggests can be split, and the rest of its words is as it was.
+// FuzzQuoteError: the line that a QuoteError suggests can be split, and its other words are unchanged.
 func FuzzQuoteError(f *testing.F) {
 	f.Add(`set cfg {"a": 1} "x"y --f="a b" it's # '`)
 	f.Add(`''"" "`)
@@ -114,7 +114,7 @@ func FuzzQuoteError(f *testing.F) {
 	})
 }
 
-// fuzzWords returns words of any bytes.
+// fuzzWords splits joined into words of any bytes.
 func fuzzWords(joined string) []string { return strings.Split(joined, "\x01") }
 
 func FuzzSplit(f *testing.F) {
