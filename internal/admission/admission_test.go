@@ -12,7 +12,7 @@ import (
 
 func from(ip string) string { return net.JoinHostPort(ip, "1") }
 
-// TestGate: an attacker that fills the gate evicts its own connections, and nobody who has
+// TestGate: an attacker that fills the gate evicts only its own connections, and never a client that has
 // logged in.
 func TestGate(t *testing.T) {
 	g := admission.Gate{MaxClients: 8, MaxPending: 3}
@@ -35,7 +35,7 @@ func TestGate(t *testing.T) {
 		t.Error("the reserved memory is not bounded by 16 MiB")
 	}
 	honest.LoggedIn()
-	// Those that were evicted count until they have ended.
+	// Evicted connections count until they have ended.
 	enter("e", "2001:db8::1")
 	last := enter("f", "2001:db8::2")
 	if last == nil || enter("g", "192.0.2.3") != nil {
@@ -73,7 +73,7 @@ func TestThrottle(t *testing.T) {
 		if took, err := try("::ffff:192.0.2.1", true); took == 0 || err != nil {
 			t.Errorf("a good login of the address: %s, %v", took, err)
 		}
-		// Parallel logins share the pause of their address, and few can wait.
+		// Parallel logins share their address's delay, and only a few may wait.
 		busy := make(chan error, 100)
 		for range 100 {
 			go func() { _, err := try("192.0.2.1", false); busy <- err }()

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// TestSessionsLeftBehind: a user who leaves many sessions behind cannot lock others out.
+// TestSessionsLeftBehind: a user who leaves many sessions behind cannot lock out others.
 func TestSessionsLeftBehind(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
@@ -28,18 +28,18 @@ func TestSessionsLeftBehind(t *testing.T) {
 	leave("1", "mallory")
 	leave("2", "mallory")
 	leave("3", "mallory")
-	leave("4", "mallory") // ends 1
+	leave("4", "mallory") // ends session 1
 	resume(t, s, "owner", lasting, as("ann"))
 	resume(t, s, "2", lasting, as("mallory"))
-	connect(t, s, "new", as("bob")) // ends 3
+	connect(t, s, "new", as("bob")) // ends session 3
 	resume(t, s, "4", lasting, as("mallory"))
 	d := dial(t, s, "late")
 	d.send(d.connection(as("bob")))
 	d.ended("CONNACK 0x97")
 }
 
-// TestSessionsOfConnectedClients: a user with very many connected clients cannot end the sessions that
-// others have left.
+// TestSessionsOfConnectedClients: a user with very many connected clients cannot end the sessions that other
+// users left.
 func TestSessionsOfConnectedClients(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSessions: 4}, Login: func(l *broker.Login) broker.Verdict {
@@ -58,7 +58,7 @@ func TestSessionsOfConnectedClients(t *testing.T) {
 	d := dial(t, s, "3")
 	d.send(d.connection(as("mallory")))
 	d.ended("CONNACK 0x97")
-	connect(t, s, "ann3", as("ann")) // ends ann1
+	connect(t, s, "ann3", as("ann")) // ends ann1's session
 	resume(t, s, "ann2", lasting, as("ann"))
 }
 
@@ -89,6 +89,6 @@ func TestSessionsAfterReauthentication(t *testing.T) {
 		connect(t, s, id, lasting, as("mallory")).conn.Close()
 		gone(i + 2)
 	}
-	connect(t, s, "new", as("cid")) // ends 1
+	connect(t, s, "new", as("cid")) // ends session 1
 	resume(t, s, "owner", lasting, as("ann"))
 }

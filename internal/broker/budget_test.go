@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// TestBudget: what all clients together make the broker keep is bounded. Who asks for more is
-// told with 0x97 (MQTT 5, 4.13), and what ends makes room.
+// TestBudget: the memory that all clients together can use is limited. A client that asks for more gets 0x97
+// (MQTT 5, 4.13), and sessions that end free memory.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
@@ -115,7 +115,7 @@ func TestBudget(t *testing.T) {
 		}
 		s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
 		pub := connect(t, s, "pub")
-		// All sessions share the message.
+		// All sessions share the memory of the message.
 		n := exhaust(t, func(int) bool {
 			p := pub.message("t", 1, block)
 			pub.send(p)
@@ -142,7 +142,7 @@ func TestBudget(t *testing.T) {
 		for _, c := range []*client{lazy, sub} {
 			c.subscribe("t", 0)
 		}
-		text, limit := block, 500 // most messages are in buffers of the kernel
+		text, limit := block, 500 // most messages are in kernel buffers
 		if runtime.GOOS == "windows" {
 			// Package socket does not write there, so each message passes through the outbox of sub. It
 			// must fit in the share of sub when lazy has exhausted the budget.
@@ -166,7 +166,7 @@ func TestBudget(t *testing.T) {
 		const (
 			most = 4 << 20
 			many = 20
-			step = 1 << 20 // how much is on its way to sockets that take it at once
+			step = 1 << 20 // bytes in transit to sockets that accept them at once
 		)
 		text := strings.Repeat("x", 30_000)
 		s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
@@ -248,8 +248,8 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// TestPublishToManyWithinBudget: a reply to a topic of many clients waits for its turn. The broker
-// copies it only if the budget has room for the copy.
+// TestPublishToManyWithinBudget: a reply to a topic of many clients waits for its turn. The broker copies it
+// only if the budget allows the copy.
 func TestPublishToManyWithinBudget(t *testing.T) {
 	t.Parallel()
 	const most, many = 16 << 20, 520
@@ -262,7 +262,7 @@ func TestPublishToManyWithinBudget(t *testing.T) {
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 })
 	payload := make([]byte, 1<<20)
 	s.Lock()
-	for i := range 100 { // the lock keeps all of them waiting
+	for i := range 100 { // the lock makes all of them wait
 		d := s.Publish([]byte("all"), broker.Message{Payload: payload})
 		if i == 0 && d.Sent != many || i == 99 && d != (broker.Delivered{Matched: many, Refused: many}) {
 			t.Errorf("reply %d: %+v", i, d)
@@ -275,7 +275,7 @@ func TestPublishToManyWithinBudget(t *testing.T) {
 	}
 }
 
-// TestUserNameMemory: the broker does not keep a user name that no login has proved.
+// TestUserNameMemory: the broker does not store a user name that no login has proved.
 func TestUserNameMemory(t *testing.T) {
 	const clients = 200
 	s := start(t, broker.Options{})

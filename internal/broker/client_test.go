@@ -18,17 +18,17 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for something that must happen.
 const patience = time.Minute
 
 // A server is a broker that tests connect to.
 type server struct {
 	*broker.Broker
 	addr    net.Addr
-	changed chan struct{} // what Stats returns may have; capacity 1
+	changed chan struct{} // receives when the result of Stats may have changed; capacity 1
 }
 
-// start runs a broker for a test. before is called with it before it listens.
+// start runs a broker for a test. It calls before with the broker before the broker listens.
 func start(t testing.TB, o broker.Options, before ...func(*broker.Broker)) *server {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,14 +60,14 @@ func newServer(o broker.Options, addr net.Addr) *server {
 	return s
 }
 
-// A client speaks MQTT by hand, so that a test sees every packet. Encoder and decoder
-// are paho's.
+// A client sends and receives single MQTT packets, so that a test sees every packet. It encodes and decodes
+// with paho.
 type client struct {
 	t         testing.TB
 	conn      net.Conn
 	id        string
 	next      uint16
-	releasing map[uint16]bool // exchanges with QoS 2 whose PUBREL is to come
+	releasing map[uint16]bool // identifiers of QoS 2 messages whose PUBREL has not arrived
 	ids       []int           // subscription identifiers of the last PUBLISH
 }
 
@@ -81,7 +81,7 @@ func dial(t testing.TB, s *server, id string) *client {
 	return &client{t: t, conn: conn, id: id, releasing: make(map[uint16]bool)}
 }
 
-// connection is the CONNECT of the client.
+// connection returns the client's CONNECT.
 func (c *client) connection(change ...func(*packets.Connect)) *packets.Connect {
 	p := &packets.Connect{ProtocolName: "MQTT", ProtocolVersion: 5, ClientID: c.id, CleanStart: true, KeepAlive: 60, Properties: &packets.Properties{}}
 	for _, f := range change {
@@ -101,7 +101,7 @@ func (c *client) hello(change ...func(*packets.Connect)) *packets.Connack {
 	return ack
 }
 
-// connect returns a client that is connected.
+// connect returns a client with a new session.
 func connect(t testing.TB, s *server, id string, change ...func(*packets.Connect)) *client {
 	t.Helper()
 	c := dial(t, s, id)
@@ -111,7 +111,7 @@ func connect(t testing.TB, s *server, id string, change ...func(*packets.Connect
 	return c
 }
 
-// resume connects to a session that is there.
+// resume connects to an existing session.
 func resume(t testing.TB, s *server, id string, change ...func(*packets.Connect)) *client {
 	t.Helper()
 	c := dial(t, s, id)
@@ -121,7 +121,7 @@ func resume(t testing.TB, s *server, id string, change ...func(*packets.Connect)
 	return c
 }
 
-// lasting asks for a session that outlives its connection.
+// lasting requests a session that outlives its connection.
 func lasting(c *packets.Connect) {
 	c.CleanStart = false
 	c.Properties.SessionExpiryInterval = pointer(uint32(3600))
@@ -145,8 +145,8 @@ func (c *client) raw(bytes string) {
 	}
 }
 
-// receive returns the next packet, but for the PUBREL of an exchange that acknowledge
-// has begun, which it answers.
+// receive returns the next packet. It answers the PUBREL of an exchange that acknowledge began, and does not
+// return it.
 func (c *client) receive() *packets.ControlPacket {
 	c.t.Helper()
 	for {
@@ -175,8 +175,7 @@ func (c *client) read() *packets.ControlPacket {
 	return p
 }
 
-// identifiers finds the subscription identifiers of a PUBLISH, of which paho tells only
-// the last.
+// identifiers returns all subscription identifiers of a PUBLISH; paho decodes only the last.
 func identifiers(raw []byte) (ids []int) {
 	varint := func() int {
 		n, size := binary.Uvarint(raw)
@@ -220,7 +219,7 @@ func (c *client) packetID() uint16 {
 	return c.next
 }
 
-// subscribe makes one subscription and wants it to be granted.
+// subscribe adds one subscription and expects it to be granted.
 func (c *client) subscribe(filter string, qos byte, change ...func(*packets.Subscribe)) {
 	c.t.Helper()
 	c.subscription(filter, qos, change...)
@@ -240,7 +239,7 @@ func identifier(n int) func(*packets.Subscribe) {
 	return func(p *packets.Subscribe) { p.Properties.SubscriptionIdentifier = &n }
 }
 
-// message is a PUBLISH in the making.
+// message returns a PUBLISH that change may modify.
 func (c *client) message(topic string, qos byte, payload string, change ...func(*packets.Publish)) *packets.Publish {
 	p := &packets.Publish{Topic: topic, QoS: qos, Payload: []byte(payload), Properties: &packets.Properties{}}
 	if qos > 0 {
@@ -252,8 +251,7 @@ func (c *client) message(topic string, qos byte, payload string, change ...func(
 	return p
 }
 
-// publish sends a message and completes the exchange that its QoS wants, which is to end
-// with that code.
+// publish sends a message, completes its QoS exchange and expects this reason code.
 func (c *client) publish(topic string, qos byte, payload string, code byte, change ...func(*packets.Publish)) {
 	c.t.Helper()
 	p := c.message(topic, qos, payload, change...)
@@ -276,7 +274,7 @@ func expiry(seconds uint32) func(*packets.Publish) {
 	return func(p *packets.Publish) { p.Properties.MessageExpiry = &seconds }
 }
 
-// expect reads packets and compares their descriptions. Messages are acknowledged.
+// expect reads packets and compares their descriptions with want. It acknowledges messages.
 func (c *client) expect(want ...string) {
 	c.t.Helper()
 	for i, w := range want {
@@ -288,7 +286,7 @@ func (c *client) expect(want ...string) {
 	}
 }
 
-// expectAll is expect in any order.
+// expectAll is expect for packets in any order.
 func (c *client) expectAll(want ...string) {
 	c.t.Helper()
 	var got []string
@@ -304,7 +302,7 @@ func (c *client) expectAll(want ...string) {
 	}
 }
 
-// acknowledge begins the exchange of a message that was received.
+// acknowledge begins the acknowledgement of a received message.
 func (c *client) acknowledge(p *packets.ControlPacket) {
 	c.t.Helper()
 	pub, ok := p.Content.(*packets.Publish)
@@ -320,14 +318,14 @@ func (c *client) acknowledge(p *packets.ControlPacket) {
 	}
 }
 
-// nothing wants no packet to be on its way: the answer to a PINGREQ comes first.
+// nothing expects no packet in transit: the next packet is the PINGRESP to its PINGREQ.
 func (c *client) nothing() {
 	c.t.Helper()
 	c.send(&packets.Pingreq{})
 	c.expect("PINGRESP")
 }
 
-// ended wants the connection to be closed, after these packets.
+// ended expects these packets, then the end of the connection.
 func (c *client) ended(want ...string) {
 	c.t.Helper()
 	c.expect(want...)
@@ -391,7 +389,7 @@ func codes(reasons []byte) string {
 
 func pointer[T any](v T) *T { return &v }
 
-// await waits until the broker's figures are as wanted.
+// await waits until reached returns true for the broker's statistics.
 func (s *server) await(t testing.TB, reached func(broker.Stats) bool) {
 	t.Helper()
 	for end := time.After(patience); ; {

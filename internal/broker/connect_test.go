@@ -60,8 +60,7 @@ func TestFirstPacket(t *testing.T) {
 	}
 }
 
-// TestProtocolErrors: packets that end a connection, with their reason code (MQTT 5,
-// 4.13).
+// TestProtocolErrors: packets that end a connection, with the reason codes (MQTT 5, 4.13).
 func TestProtocolErrors(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxPacketSize: 1000, ReceiveMaximum: 2, TopicAliasMaximum: 5}})
@@ -113,7 +112,8 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// TestConnack: what the broker says about itself (MQTT 5, 3.2.2.3), and what it changed.
+// TestConnack: the properties of CONNACK with the broker's capabilities (MQTT 5, 3.2.2.3) and with the values
+// that it replaced.
 func TestConnack(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 7, MaxPacketSize: 5000, TopicAliasMaximum: 3, KeepAlive: 100 * time.Second}})
@@ -135,8 +135,8 @@ func TestConnack(t *testing.T) {
 	c.nothing()
 }
 
-// TestConnackSize: a client that takes no CONNACK with what the broker has to say is refused,
-// if it takes that, and nothing larger is sent [MQTT-3.1.2-24], [MQTT-3.2.0-1].
+// TestConnackSize: a client whose maximum packet size does not allow the CONNACK is refused with a smaller
+// one if that fits, and gets no larger packet [MQTT-3.1.2-24], [MQTT-3.2.0-1].
 func TestConnackSize(t *testing.T) {
 	t.Parallel()
 	var connected []string
@@ -150,7 +150,7 @@ func TestConnackSize(t *testing.T) {
 		switch size++; {
 		case size < 5:
 			c.ended()
-		case size < 11: // a fixed header, two codes, and two properties of three bytes
+		case size < 11: // fixed header, two bytes of flags and code, and two properties of three bytes
 			c.ended("CONNACK 0x95")
 		default:
 			c.expect("CONNACK 0x00")
@@ -179,7 +179,7 @@ func TestTakeOver(t *testing.T) {
 	old.ended("DISCONNECT 0x8e")
 	c.publish("t", 0, "x", 0)
 	c.expect("t q0: x")
-	// A clean start takes the session away [MQTT-3.1.2-4].
+	// A clean start discards the session [MQTT-3.1.2-4].
 	d := connect(t, s, "c")
 	c.ended("DISCONNECT 0x8e")
 	d.publish("t", 1, "x", 0x10)
@@ -217,9 +217,9 @@ func TestSessionExpiry(t *testing.T) {
 	s.advance(99 * time.Second)
 	leave(present("c", true))
 	s.advance(99 * time.Second)
-	c := present("c", true) // a new interval has begun
+	c := present("c", true) // starts a new interval
 	s.advance(200 * time.Second)
-	leave(c) // none passes while it is there
+	leave(c) // no time of the interval passes while the client is connected
 	leave(present("c", true))
 	s.advance(100 * time.Second)
 	c = present("c", false)
@@ -239,8 +239,8 @@ func TestSessionExpiry(t *testing.T) {
 	present("never", false)
 }
 
-// TestReconnectAtOnce: what a client sent before it reconnected is handled first: no message is
-// lost, its DISCONNECT takes back the will, and the Session Expiry Interval in it counts.
+// TestReconnectAtOnce: what a client sent before it reconnected is handled first: no message is lost, its
+// DISCONNECT cancels the will, and the Session Expiry Interval in the DISCONNECT applies.
 func TestReconnectAtOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -267,7 +267,7 @@ func TestReconnectAtOnce(t *testing.T) {
 	sub.nothing()
 }
 
-// TestLogin: user names, and texts for people.
+// TestLogin: user names, and reason strings.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{
@@ -299,7 +299,7 @@ func TestLogin(t *testing.T) {
 	c.expect("SUBACK 1 135 0 2 143")
 	c.publish("read", 1, "", 0x87)
 	c.publish("read", 2, "", 0x87)
-	c.publish("read", 0, "", 0) // without a word
+	c.publish("read", 0, "", 0) // ignored silently
 	c.publish("write", 1, "", 0x10)
 	c.publish("$SYS/broker/version", 1, "", 0x87) // 4.7.2
 	c.nothing()
@@ -345,7 +345,7 @@ func TestEnhancedAuthentication(t *testing.T) {
 	}
 	auth(c, 0x19, "SUM", "again")
 	c.expect("AUTH 0x18 SUM challenge")
-	c.publish("t", 1, "x", 0x10) // the connection goes on meanwhile: 4.12.1
+	c.publish("t", 1, "x", 0x10) // 4.12.1: the connection continues meanwhile
 	auth(c, 0x18, "SUM", "againchallenge")
 	c.expect("AUTH 0x00 SUM welcome")
 	auth(c, 0x19, "SUM", "again")
@@ -398,7 +398,7 @@ func TestShutdown(t *testing.T) {
 	silent.ended()
 }
 
-// TestResumeFullOutbox: a client whose session holds more than its outbox may is told so after CONNACK
+// TestResumeFullOutbox: a client whose session holds more than the outbox limit learns so after CONNACK
 // [MQTT-3.2.0-1].
 func TestResumeFullOutbox(t *testing.T) {
 	t.Parallel()
@@ -417,8 +417,7 @@ func TestResumeFullOutbox(t *testing.T) {
 	}
 }
 
-// TestServerKeepAlive: the broker states its limit in whole seconds, from 1 to 65535 (MQTT 5,
-// 3.2.2.3.14).
+// TestServerKeepAlive: the broker sends its limit in whole seconds, from 1 to 65535 (MQTT 5, 3.2.2.3.14).
 func TestServerKeepAlive(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[time.Duration]uint16{24 * time.Hour: math.MaxUint16, 1500 * time.Millisecond: 1, time.Millisecond: 1} {

@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// heap returns the bytes of all objects that are in use.
+// heap returns the bytes of all live objects.
 func heap() int {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what the first one found in pools
+	runtime.GC() // frees what the first collection found in pools
 	runtime.ReadMemStats(&m)
 	return int(m.HeapAlloc)
 }
 
-// TestCosts compares what the broker charges for each kind of object, at its largest and in large
-// numbers, with the memory that the objects take. A new field of variable size that nobody charges fails
-// this test.
+// TestCosts compares the broker's charge for each kind of object, at its largest and in large numbers, with
+// the memory of the objects. It fails if a new field of variable size is not charged.
 func TestCosts(t *testing.T) {
 	text := func(i, n int) string { return strings.Clone(fmt.Sprintf("%06d", i) + strings.Repeat("x", n-6)) }
 	deep := func(i, levels int) string {
@@ -71,7 +70,7 @@ func TestCosts(t *testing.T) {
 			s.expiry = 1
 			online(b, s)
 			s.send(&delivery{msg: newMessage(i, 10, 0, 1), ids: &identifierList{ids: make([]uint32, 10_000)}, qos: 1})
-			s.client.out = nil // a real client reads it
+			s.client.out = nil // a real client would read it
 			s.client.chargeBuffers(-s.client.charged)
 			s.client.queued = 0
 		}},

@@ -7,7 +7,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// BenchmarkDecodePublish reads a request as our client and the SDKs send it.
+// BenchmarkDecodePublish decodes a request as sent by our client and the SDKs.
 func BenchmarkDecodePublish(b *testing.B) {
 	const topic, id = "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke", "bench-client"
 	var body bytes.Buffer

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// paho reads a packet with the decoder of paho.golang, which is the judge of ours: what
-// ours accepts it must accept too, and read the same from it. Ours is stricter.
+// paho reads a packet with the decoder of paho.golang, the reference for ours: it must accept every packet
+// that ours accepts, and decode it to the same. Ours is stricter.
 func paho(t *testing.T, packet []byte) packets.Packet {
 	t.Helper()
 	cp, err := packets.ReadPacket(bytes.NewReader(packet))
@@ -21,7 +21,7 @@ func paho(t *testing.T, packet []byte) packets.Packet {
 	return cp.Content
 }
 
-// packetOf puts a fixed header before a body.
+// packetOf adds a fixed header to a body.
 func packetOf(first byte, body []byte) []byte {
 	packet := []byte{first}
 	for n := len(body); ; n >>= 7 {
@@ -39,7 +39,7 @@ func same(t *testing.T, what string, paho, ours any) {
 	}
 }
 
-// wire is the encoding of a packet by paho, without its fixed header.
+// wire returns paho's encoding of a packet without its fixed header.
 func wire(f *testing.F, p interface {
 	packets.Packet
 }) []byte {
@@ -53,7 +53,7 @@ func wire(f *testing.F, p interface {
 
 func number[T any](v T) *T { return &v }
 
-// text is a string of ours as paho has it.
+// text converts a decoded string to paho's type.
 func text(b []byte) string { return string(b) }
 
 func value[T any](p *T) (v T) {
@@ -115,7 +115,7 @@ func FuzzPublish(f *testing.F) {
 		}
 		same(t, "user properties", q.User, user)
 
-		// What is passed on is the rest, in its order.
+		// The rest is passed on, in order.
 		passed := p.props.passedOn(nil)
 		d := decoder{body: packetOf(0, passed)[1:]}
 		var again properties
@@ -134,8 +134,8 @@ func FuzzPublish(f *testing.F) {
 	})
 }
 
-// FuzzPublishAgain decodes two PUBLISHes into the same memory. Nothing of the first may show in
-// the second.
+// FuzzPublishAgain decodes two PUBLISH packets into the same memory. The second result must have nothing of
+// the first.
 func FuzzPublishAgain(f *testing.F) {
 	request := &packets.Publish{Topic: "t", QoS: 1, PacketID: 7, Payload: []byte("x"), Properties: &packets.Properties{
 		MessageExpiry: number(uint32(9)), ResponseTopic: "r", CorrelationData: []byte("12"), User: []packets.User{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}},
@@ -145,7 +145,7 @@ func FuzzPublishAgain(f *testing.F) {
 		f.Add(body, uint(at), byte(1))
 		f.Add(body, uint(at), byte(0xFF))
 	}
-	f.Add([]byte("\x00\x01t\x00\x01\x02\x01\x00"), uint(0), byte(0)) // a number
+	f.Add([]byte("\x00\x01t\x00\x01\x02\x01\x00"), uint(0), byte(0)) // a property with a number
 	describe := func(p *Publish) string {
 		d := fmt.Sprintf("%+v", []any{p.ID, p.QoS, p.Retain, p.Topic, p.Payload, p.ResponseTopic, p.Correlation, p.Expiry, p.props.raw, p.props.seen})
 		for kind := range byte(maxProperty + 1) {
@@ -262,7 +262,7 @@ func FuzzDisconnectAndAuth(f *testing.F) {
 	})
 }
 
-// FuzzFilters: the tree finds what a comparison level by level finds.
+// FuzzFilters: the tree finds the same as a comparison level by level.
 func FuzzFilters(f *testing.F) {
 	f.Add("a/b/c", "a/+/#", "#", "$a/+")
 	f.Add("/", "/+", "+/", "+/+")
@@ -290,7 +290,7 @@ func FuzzFilters(f *testing.F) {
 		})
 		same(t, "filters of "+topic, want, got)
 
-		// And a filter finds the retained messages whose topics it matches.
+		// A filter finds the retained messages whose topics it matches.
 		var retained node
 		retained.find(topic, true).retained = &message{topic: topic}
 		for _, filter := range []string{first, second, third} {
@@ -311,7 +311,7 @@ func FuzzFilters(f *testing.F) {
 	})
 }
 
-// matches is MQTT 5, 4.7, as simply as it can be said.
+// matches implements MQTT 5, 4.7, as simply as possible.
 func matches(filter, topic string) bool {
 	if topic[0] == '$' && (filter[0] == '+' || filter[0] == '#') {
 		return false
@@ -335,8 +335,7 @@ func matches(filter, topic string) bool {
 	}
 }
 
-// FuzzInflight: packet identifiers are free, found, and forgotten, also when they start
-// again from 1.
+// FuzzInflight: packet identifiers are free, found and released correctly, even after the numbers wrap to 1.
 func FuzzInflight(f *testing.F) {
 	f.Add(uint16(0), []byte{0, 0, 1, 2, 0, 1})
 	f.Add(uint16(65530), bytes.Repeat([]byte{0, 0, 0, 9, 1, 3}, 30))
@@ -376,8 +375,7 @@ func FuzzInflight(f *testing.F) {
 	})
 }
 
-// TestInflightWithGaps: deliveries that are never acknowledged keep their identifiers, and
-// take no others away.
+// TestInflightWithGaps: deliveries that are never acknowledged keep their identifiers, and block no others.
 func TestInflightWithGaps(t *testing.T) {
 	t.Parallel()
 	var w inflight
@@ -418,7 +416,7 @@ func TestInflightWithGaps(t *testing.T) {
 	}
 }
 
-// TestRoutesBounded: what is remembered of topics that are published to has a limit.
+// TestRoutesBounded: the cache of published topics has a limit.
 func TestRoutesBounded(t *testing.T) {
 	t.Parallel()
 	b := New(Options{})

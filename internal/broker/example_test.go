@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// A broker that answers what is published to one topic in capital letters.
+// A broker that replies to the messages of one topic with their text in capital letters.
 func Example() {
 	var b *broker.Broker
 	b = broker.New(broker.Options{

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// The tests in this file are of work in one step, during which the broker is locked.
+// These tests are about work in one step, during which the broker is locked.
 
-// quickest returns the shortest time of several calls, which a busy machine delays least.
+// quickest returns the shortest duration of several calls: a busy machine delays it least.
 func quickest(f func()) time.Duration {
 	var times []time.Duration
 	for range 20 {
@@ -22,8 +22,8 @@ func quickest(f func()) time.Duration {
 	return slices.Min(times)
 }
 
-// TestManySysFilters: publishing the $SYS topics takes no longer if clients have subscribed to many
-// others below $SYS.
+// TestManySysFilters: publishing the $SYS topics takes no longer when clients have subscribed to many other
+// topics below $SYS.
 func TestManySysFilters(t *testing.T) {
 	b := New(Options{})
 	defer b.Close()

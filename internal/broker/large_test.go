@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// TestLargePayloads: large messages arrive whole and in order, however they are kept and sent.
+// TestLargePayloads: large messages arrive complete and in order, however they are stored and sent.
 func TestLargePayloads(t *testing.T) {
 	t.Parallel()
 	s, url := startWebSocket(t)

@@ -15,10 +15,10 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// A model is a broker as simply as it can be said: lists that are searched.
+// A model is a broker in its simplest form: lists that are searched.
 type model struct {
 	sessions map[string]*modelSession
-	retained []modelMessage // in the order of publication
+	retained []modelMessage // in order of publication
 }
 
 type modelSession struct {
@@ -26,7 +26,7 @@ type modelSession struct {
 	lazy             bool // the client acknowledges nothing
 	subs             []modelSubscription
 	unacked, kept    []modelMessage
-	expected         []string // to arrive at the client
+	expected         []string // what must arrive at the client
 }
 
 type modelSubscription struct {
@@ -65,7 +65,7 @@ func (s *modelSession) deliver(m modelMessage) {
 	}
 }
 
-// modelMatches is MQTT 5, 4.7, for the filters of the test.
+// modelMatches implements MQTT 5, 4.7, for the filters of the test.
 func modelMatches(filter, topic string) bool {
 	f, t := strings.Split(filter, "/"), strings.Split(topic, "/")
 	for i, level := range f {
@@ -144,8 +144,8 @@ func (m *model) leave(id string) {
 	}
 }
 
-// FuzzBroker: after any sequence of connections, subscriptions and messages each client
-// got what the model says, in its order.
+// FuzzBroker: after any sequence of connections, subscriptions and messages, each client has received what
+// the model expects, in its order.
 func FuzzBroker(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 3, 0, 8, 5, 1, 4, 0, 1, 0, 5, 1, 4, 5, 1, 0x28})
 	f.Add([]byte{0, 0, 2, 0, 1, 2, 3, 0, 17, 3, 1, 9, 6, 0, 0, 5, 1, 4, 5, 1, 8, 2, 0, 0, 5, 1, 5, 0, 0, 2, 5, 0, 0x24})
@@ -241,7 +241,8 @@ func FuzzBroker(f *testing.F) {
 			case 6:
 				ms.lazy = true
 			}
-			// The one that acted first: what it caused is queued for the others then.
+			// The acting client comes first: afterwards, the effects of its packets are queued for the
+			// others.
 			ids := slices.SortedFunc(mapsKeys(clients), func(a, b string) int { return strings.Compare(mark(a, id), mark(b, id)) })
 			for _, other := range ids {
 				settle(t, clients[other], m.sessions[other])
@@ -254,7 +255,7 @@ func FuzzBroker(f *testing.F) {
 		s.await(t, func(st broker.Stats) bool {
 			return st.Subscriptions == subscriptions && st.Retained == len(m.retained) && st.Sessions == len(m.sessions)
 		})
-		// Nothing is left of sessions that end and messages that are no longer retained.
+		// Sessions that ended and messages that are no longer retained leave nothing behind.
 		for id := range m.sessions {
 			next := dial(t, s, id)
 			next.hello()
@@ -292,8 +293,8 @@ func mapsKeys(m map[string]*client) func(func(string) bool) {
 	}
 }
 
-// settle reads all that is on its way to a client and compares it with the model. Answers
-// to packets of the client and messages of others may mix, so each is in its own order.
+// settle reads everything in transit to a client and compares it with the model. Replies to the client's
+// packets and other clients' messages may interleave, so it compares each kind in its own order.
 func settle(t *testing.T, c *client, ms *modelSession) {
 	t.Helper()
 	c.send(&packets.Pingreq{})
@@ -325,14 +326,13 @@ func settle(t *testing.T, c *client, ms *modelSession) {
 	if diff := cmp.Diff([][]string{wantAnswers, wantMessages}, [][]string{answers, messages}); diff != "" {
 		t.Fatalf("%s (-model +broker):\n%s", c.id, diff)
 	}
-	// What was acknowledged must be so before the connection is broken: PUBREC is answered
-	// with PUBREL, and that with PUBCOMP.
+	// Complete all acknowledgements before the connection breaks: PUBREC is answered with PUBREL, and PUBREL
+	// with PUBCOMP.
 	c.nothing()
 	c.nothing()
 }
 
-// FuzzStream: whatever bytes a client sends after CONNECT, the broker stays, and serves
-// others.
+// FuzzStream: whatever bytes a client sends after CONNECT, the broker survives and serves other clients.
 func FuzzStream(f *testing.F) {
 	s := start(f, broker.Options{Limits: broker.Limits{Outbox: 1000, OutboxBytes: 1 << 20, Queue: 100, MaxPacketSize: 1 << 16, MaxRetained: 10, MaxSessions: 10}, Topic: "ask",
 		Handle: func(c *broker.Client, p *broker.Publish) byte { return broker.Later }})
@@ -346,13 +346,13 @@ func FuzzStream(f *testing.F) {
 		if version%2 == 0 {
 			hello = []byte("\x10\x10\x00\x04MQTT\x04\x00\x00\x3c\x00\x04fuzz")
 		}
-		c.conn.Write(append(hello, stream...)) // which the broker may refuse in the middle
+		c.conn.Write(append(hello, stream...)) // the broker may close the connection in the middle
 		c.conn.(*net.TCPConn).CloseWrite()
 		other := connect(t, s, "other")
 		other.subscribe("own", 1)
 		other.send(other.message("own", 1, "x"))
 		got := []string{other.describe(other.receive()), other.describe(other.receive())}
-		// A session that the bytes have made may be full.
+		// The bytes may have created a session that is full.
 		if !slices.Contains(got, "own q1: x") || !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "PUBACK") }) {
 			t.Errorf("got %q", got)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// TestQoS: each QoS in both directions, and the lower of the two [MQTT-3.8.4-8].
+// TestQoS: each QoS in both directions; the lower of the two applies [MQTT-3.8.4-8].
 func TestQoS(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -31,8 +31,8 @@ func TestQoS(t *testing.T) {
 	}
 }
 
-// TestQoS2: a message is passed on once, however often it comes before PUBREL
-// [MQTT-4.3.3-10], and its id is free after that.
+// TestQoS2: a message is passed on once, however often it is sent before PUBREL [MQTT-4.3.3-10], and its
+// identifier is free afterwards.
 func TestQoS2(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -44,11 +44,11 @@ func TestQoS2(t *testing.T) {
 	p.Duplicate = true
 	pub.send(p)
 	pub.expect("PUBREC 1 0x00")
-	// Also in another connection of the session [MQTT-4.1.0-1].
+	// The same applies on the session's next connection [MQTT-4.1.0-1].
 	pub = resume(t, s, "pub")
 	pub.send(p)
 	pub.expect("PUBREC 1 0x00")
-	for _, code := range []string{"0x00", "0x92"} { // the second is for nothing
+	for _, code := range []string{"0x00", "0x92"} { // the second PUBREL has nothing to release
 		pub.send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
 		pub.expect("PUBCOMP 1 " + code)
 	}
@@ -61,7 +61,7 @@ func TestQoS2(t *testing.T) {
 	pub.send(&packets.Pubrel{PacketID: 1, Properties: &packets.Properties{}})
 	pub.expect("PUBCOMP 1 0x00")
 
-	// The other direction: a PUBREC that refuses ends the exchange [MQTT-4.3.3-4].
+	// The other direction: a PUBREC with an error code ends the exchange [MQTT-4.3.3-4].
 	sub.subscribe("u", 2)
 	pub.publish("u", 2, "y", 0)
 	got := sub.receive().Content.(*packets.Publish)
@@ -92,8 +92,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// TestTopicAliases: the client's (MQTT 5, 3.3.2.3.4), and the broker's,
-// which keeps to the client's maximum [MQTT-3.1.2-26], [MQTT-3.3.2-12].
+// TestTopicAliases: topic aliases of the client (MQTT 5, 3.3.2.3.4), and of the broker, which respects the
+// client's maximum [MQTT-3.1.2-26], [MQTT-3.3.2-12].
 func TestTopicAliases(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -130,8 +130,8 @@ func TestTopicAliases(t *testing.T) {
 	}
 }
 
-// TestReceiveMaximum: no more messages with QoS 1 and 2 than that are on their way
-// [MQTT-3.3.4-9], others go by [MQTT-3.3.4-10], and the order stays [MQTT-4.6.0-6].
+// TestReceiveMaximum: no more than Receive Maximum messages with QoS 1 and 2 are in flight [MQTT-3.3.4-9],
+// QoS 0 messages overtake them [MQTT-3.3.4-10], and the order is kept [MQTT-4.6.0-6].
 func TestReceiveMaximum(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -150,7 +150,7 @@ func TestReceiveMaximum(t *testing.T) {
 	sub.acknowledge(first)
 	third := sub.receive()
 	sub.nothing()
-	sub.acknowledge(second) // PUBREC does not make room, PUBCOMP does: 4.9
+	sub.acknowledge(second) // 4.9: PUBCOMP makes room, PUBREC does not
 	fourth := sub.receive()
 	sub.nothing()
 	if got := sub.describe(third) + sub.describe(fourth); got != "t/x q1: 2t/x q2: 3" {
@@ -163,8 +163,8 @@ func TestReceiveMaximum(t *testing.T) {
 	sub.nothing()
 }
 
-// TestReceiveMaximumOfBroker: the client's send quota begins anew with each connection, and
-// PUBCOMP for a message of an earlier one does not make it larger (4.9).
+// TestReceiveMaximumOfBroker: each connection begins with a new send quota, which a PUBCOMP for a message of
+// an earlier connection does not raise (4.9).
 func TestReceiveMaximumOfBroker(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{ReceiveMaximum: 2}})
@@ -189,7 +189,7 @@ func TestReceiveMaximumOfBroker(t *testing.T) {
 	release(c, 3)
 	send(c, 5)
 	c.expect("PUBREC 5 0x10")
-	release(c, 1) // the broker cannot tell that it is an old one, nor can the client
+	release(c, 1) // the broker cannot recognize it as an old exchange, nor can the client
 	release(c, 4)
 	release(c, 5)
 	release(c, 2)
@@ -201,15 +201,15 @@ func TestReceiveMaximumOfBroker(t *testing.T) {
 	c.ended("DISCONNECT 0x93")
 }
 
-// TestMaximumPacketSize: what is larger than the client takes is as if it had been
-// delivered [MQTT-3.1.2-24], [MQTT-3.1.2-25].
+// TestMaximumPacketSize: a message that exceeds the client's maximum is treated as delivered [MQTT-3.1.2-24],
+// [MQTT-3.1.2-25].
 func TestMaximumPacketSize(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
 	sub := connect(t, s, "sub", func(p *packets.Connect) { p.Properties.MaximumPacketSize = pointer(uint32(100)) }, receiveMaximum(1))
 	pub := connect(t, s, "pub")
 	sub.subscribe("t", 1)
-	fits := func(n int) bool { // a PUBLISH of n bytes of payload
+	fits := func(n int) bool { // reports whether a PUBLISH with a payload of n bytes fits
 		return 2+3+2+1+n <= 100
 	}
 	for n := 85; n < 100; n++ {
@@ -218,14 +218,15 @@ func TestMaximumPacketSize(t *testing.T) {
 			sub.expect("t q1: " + strings.Repeat("x", n))
 		}
 	}
-	// Those that wait for others are measured too.
+	// The limit also applies to messages that wait for others.
 	pub.publish("t", 1, "1", 0)
 	pub.publish("t", 1, strings.Repeat("x", 93), 0)
 	pub.publish("t", 1, strings.Repeat("x", 120), 0)
 	pub.publish("t", 1, "2", 0)
 	sub.expect("t q1: 1", "t q1: 2")
 	sub.nothing()
-	// What is sent again is measured by the new connection, and makes room if it is too large.
+	// Resent messages are measured by the new connection's limit; those that are too large are dropped and
+	// make room.
 	away := connect(t, s, "away", lasting)
 	away.subscribe("u", 2)
 	for qos := range byte(2) {
@@ -242,8 +243,8 @@ func TestMaximumPacketSize(t *testing.T) {
 	away.nothing()
 }
 
-// TestMessageExpiry: what is left of it is passed on [MQTT-3.3.2-6], and what is over is
-// not sent [MQTT-3.3.2-5].
+// TestMessageExpiry: the remaining interval is passed on [MQTT-3.3.2-6], and expired messages are not sent
+// [MQTT-3.3.2-5].
 func TestMessageExpiry(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -284,8 +285,8 @@ func TestMessageExpiry(t *testing.T) {
 	late.nothing()
 }
 
-// TestRedelivery: what was not acknowledged is sent again, with DUP [MQTT-3.3.1-1], in
-// the original order [MQTT-4.4.0-1], [MQTT-4.6.0-1]; PUBREL too.
+// TestRedelivery: unacknowledged messages are resent with DUP [MQTT-3.3.1-1], in the original order
+// [MQTT-4.4.0-1], [MQTT-4.6.0-1]; so is PUBREL.
 func TestRedelivery(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -337,8 +338,8 @@ func TestRedelivery(t *testing.T) {
 	sub.nothing()
 }
 
-// TestKeptMessages: messages kept for an absent client come in order [MQTT-4.6.0-5], and a
-// publisher is told when there is no room.
+// TestKeptMessages: messages kept for an absent client arrive in order [MQTT-4.6.0-5], and a publisher gets
+// an error if there is no room.
 func TestKeptMessages(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Queue: 200}})
@@ -360,7 +361,7 @@ func TestKeptMessages(t *testing.T) {
 	sub.nothing()
 	sub.conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
-	for i := range 200 { // those that expire make room
+	for i := range 200 { // expired messages make room
 		pub.publish("t", 1, "short", 0, expiry(uint32(5+i%2*10)))
 	}
 	pub.publish("t", 1, "too much", 0x97)
@@ -381,15 +382,15 @@ func TestKeptMessages(t *testing.T) {
 	sub.expect("t q1: there is room")
 }
 
-// TestSlowClient: the outbox of a client that does not acknowledge has a limit, and it is
-// told.
+// TestSlowClient: the outbox of a client that does not acknowledge has a limit, and the client gets a
+// DISCONNECT that says so.
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 10}})
 	sub, pub := connect(t, s, "sub", receiveMaximum(1)), connect(t, s, "pub")
 	sub.subscribe("t", 1)
 	pub.publish("t", 1, "0", 0)
-	sub.receive() // so it is not in the outbox any more
+	sub.receive() // removes the message from the outbox
 	for i := range 10 {
 		pub.publish("t", 1, fmt.Sprint(i+1), 0)
 	}
@@ -398,7 +399,7 @@ func TestSlowClient(t *testing.T) {
 	pub.publish("t", 1, "12", 0x10)
 }
 
-// TestClientThatDoesNotRead: nor does one that only writes fill the memory.
+// TestClientThatDoesNotRead: a client that only writes cannot fill the memory.
 func TestClientThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Outbox: 100, OutboxBytes: 1 << 20}})
@@ -414,7 +415,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Connections == 0 })
 }
 
-// TestHandler: what it takes reaches nobody else, in any form.
+// TestHandler: a message that the handler accepts reaches no other client, in any form.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	var b *broker.Broker
@@ -487,7 +488,7 @@ func TestHandler(t *testing.T) {
 	spy.nothing()
 }
 
-// TestSend: a message to one client, subscribed or not, is not kept for it.
+// TestSend: a message sent to one client, subscribed or not, is not kept for it.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	var client *broker.Client
@@ -518,7 +519,7 @@ func TestSend(t *testing.T) {
 }
 
 // TestPublishFromDisconnected: while Publish delivers a message, it may disconnect a client, whose
-// Disconnected may publish and send other messages. Each message arrives as it was.
+// Disconnected may publish and send other messages. All messages arrive unchanged.
 func TestPublishFromDisconnected(t *testing.T) {
 	t.Parallel()
 	var s *server
@@ -538,7 +539,7 @@ func TestPublishFromDisconnected(t *testing.T) {
 	slow.subscribe("t", 1)
 	reader := connect(t, s, "reader")
 	reader.subscribe("t", 1)
-	for i := 0; !gone; i++ { // slow acknowledges nothing: the first is sent, and the others wait
+	for i := 0; !gone; i++ { // slow acknowledges nothing: the first message is sent, and the others wait
 		payload := fmt.Sprint(i)
 		s.Lock()
 		s.Publish([]byte("t"), broker.Message{QoS: 1, Payload: []byte(payload)})
@@ -551,9 +552,8 @@ func TestPublishFromDisconnected(t *testing.T) {
 	}
 }
 
-// TestPublishWhileTakenOver: the broker remembers a message with QoS 2 that it was handling when the
-// connection ended, so that a resent copy is not published again [MQTT-4.3.3-10]. A refused message is
-// handled again.
+// TestPublishWhileTakenOver: the broker remembers a QoS 2 message that it was handling when the connection
+// ended, so that a resent copy is not published again [MQTT-4.3.3-10]. A refused message is handled again.
 func TestPublishWhileTakenOver(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[byte]int32{broker.Success: 1, broker.Later: 1, broker.QuotaExceeded: 2} {
@@ -568,7 +568,7 @@ func TestPublishWhileTakenOver(t *testing.T) {
 				entered <- struct{}{}
 				<-proceed
 				b.Lock()
-				left <- struct{}{} // with the lock held until the message is handled
+				left <- struct{}{} // the lock is held until the message is handled
 				return code
 			}}, func(made *broker.Broker) { b = made })
 			c := connect(t, s, "c", lasting)

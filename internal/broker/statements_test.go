@@ -9,8 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// TestStatements holds the broker to statements of MQTT 5 that the tests of larger subjects
-// leave out.
+// TestStatements checks statements of MQTT 5 that no other test covers.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -47,10 +46,10 @@ func TestStatements(t *testing.T) {
 		}},
 		{"user name and password are there if their flags are set, else not [MQTT-3.1.2-16] to [MQTT-3.1.2-19]", func(t *testing.T, s *server, _, _ *client) {
 			for _, bytes := range []string{
-				"\x10\x0e\x00\x04MQTT\x05\x82\x00\x3c\x00\x00\x01c",                   // user name set, not there
-				"\x10\x0e\x00\x04MQTT\x05\x42\x00\x3c\x00\x00\x01c",                   // password set, not there
-				"\x10\x11\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01c\x00\x01u",          // user name there, not set
-				"\x10\x14\x00\x04MQTT\x05\x82\x00\x3c\x00\x00\x01c\x00\x01u\x00\x01p", // password there, not set
+				"\x10\x0e\x00\x04MQTT\x05\x82\x00\x3c\x00\x00\x01c",                   // user name flag without a user name
+				"\x10\x0e\x00\x04MQTT\x05\x42\x00\x3c\x00\x00\x01c",                   // password flag without a password
+				"\x10\x11\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01c\x00\x01u",          // user name without its flag
+				"\x10\x14\x00\x04MQTT\x05\x82\x00\x3c\x00\x00\x01c\x00\x01u\x00\x01p", // password without its flag
 			} {
 				c := dial(t, s, "c")
 				c.raw(bytes)

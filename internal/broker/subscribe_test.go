@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// TestFilters: MQTT 5, 4.7, by the standard's own examples; [MQTT-4.7.1-1],
-// [MQTT-4.7.1-2], [MQTT-4.7.2-1], [MQTT-4.7.3-4].
+// TestFilters: MQTT 5, 4.7, with the standard's examples; [MQTT-4.7.1-1], [MQTT-4.7.1-2], [MQTT-4.7.2-1],
+// [MQTT-4.7.3-4].
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -82,7 +82,7 @@ func TestOverlappingSubscriptions(t *testing.T) {
 		c.expectAll(fmt.Sprintf("PUBREC %d 0x00", c.next), want)
 		c.send(&packets.Pubrel{PacketID: c.next, Properties: &packets.Properties{}})
 		c.expect(fmt.Sprintf("PUBCOMP %d 0x00", c.next))
-		// The same filter replaces [MQTT-3.8.4-3].
+		// A subscription with the same filter replaces the earlier one [MQTT-3.8.4-3].
 		c.subscribe("a/#", 2, identifier(7))
 		c.subscribe("a/b", 1)
 		c.subscribe("a/+", 0)
@@ -124,9 +124,9 @@ func TestNoLocal(t *testing.T) {
 	d.expect("t q0: c")
 	d.send(d.message("t", 0, "d"))
 	c.expect("t q0: d")
-	d.expect("t q0: d") // by the other subscription
+	d.expect("t q0: d") // matches the other subscription
 	d.nothing()
-	// Messages of the broker's owner are nobody's own.
+	// No Local does not apply to messages that the broker's owner publishes.
 	s.Lock()
 	s.Publish([]byte("t"), broker.Message{Payload: []byte("o")})
 	s.Unlock()
@@ -145,8 +145,8 @@ func TestRetained(t *testing.T) {
 	pub.publish("r/2", 0, "two", 0, retain)
 	pub.publish("r/1", 0, "not retained", 0) // [MQTT-3.3.1-8]
 	pub.publish("r", 2, "parent", 0, retain)
-	// Who is subscribed already sees that it is retained only if it asked for that
-	// [MQTT-3.3.1-12], [MQTT-3.3.1-13].
+	// Existing subscriptions get the RETAIN flag only with Retain As Published [MQTT-3.3.1-12],
+	// [MQTT-3.3.1-13].
 	live.expect("r/1 q2: old", "r/1 q1: one", "r/2 q0: two", "r/1 q0: not retained", "r q2: parent")
 
 	handling := func(n byte) func(*packets.Subscribe) {
@@ -155,13 +155,13 @@ func TestRetained(t *testing.T) {
 	c := connect(t, s, "c")
 	c.subscribe("r/+", 1, handling(2)) // [MQTT-3.3.1-11]
 	c.nothing()
-	c.subscribe("r/+", 1, handling(1)) // [MQTT-3.3.1-10]: there was a subscription
+	c.subscribe("r/+", 1, handling(1)) // [MQTT-3.3.1-10]: the subscription existed
 	c.nothing()
 	c.subscribe("r/+", 1, handling(0), identifier(5)) // [MQTT-3.3.1-9]
 	c.expect("r/1 q1 retained ids [5]: one", "r/2 q0 retained ids [5]: two")
 	c.subscribe("#", 2, handling(1), func(p *packets.Subscribe) { p.Subscriptions[0].RetainAsPublished = true })
 	c.expect("r/1 q1 retained: one", "r/2 q0 retained: two", "r q2 retained: parent")
-	c.subscribe("$share/g/r/+", 1) // none to a shared subscription: 4.8.2
+	c.subscribe("$share/g/r/+", 1) // 4.8.2: no retained messages for a shared subscription
 	c.nothing()
 	c.unsubscribe("$share/g/r/+")
 	pub.publish("r/1", 1, "", 0, retain) // removes [MQTT-3.3.1-6], [MQTT-3.3.1-7]
@@ -175,7 +175,7 @@ func TestRetained(t *testing.T) {
 	s.await(t, func(st broker.Stats) bool { return st.Retained == 3 })
 }
 
-// TestRetainedLimits: there is room for so many, and what expired makes room.
+// TestRetainedLimits: the number of retained messages is limited, and expired ones make room.
 func TestRetainedLimits(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxRetained: 2, MaxRetainedBytes: 2000}})
@@ -213,7 +213,7 @@ func TestWill(t *testing.T) {
 		c.conn.Close()
 		s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
 	}
-	// paho's encoder leaves properties of wills out: here are all of them.
+	// paho's encoder omits properties of wills, so this CONNECT is written by hand.
 	c := dial(t, s, "lost")
 	c.raw("\x10\x43\x00\x04MQTT\x05\x2e\x00\x3c\x00\x00\x04lost" +
 		"\x24\x18\x00\x00\x00\x00\x01\x01\x26\x00\x01k\x00\x01v\x02\x00\x00\x00\x09\x03\x00\x01c\x08\x00\x01r\x09\x00\x01d\x26\x00\x00\x00\x00" +
@@ -251,7 +251,7 @@ func TestWill(t *testing.T) {
 
 	gone(connect(t, s, "back", will("back", 10)))
 	s.advance(9 * time.Second)
-	c = resume(t, s, "back", will("not yet", 0)) // nor is the new will sent at the time of the old one
+	c = resume(t, s, "back", will("not yet", 0)) // the new will is not sent at the time of the old one either
 	s.advance(20 * time.Second)
 	watch.nothing()
 	gone(c)
@@ -265,7 +265,7 @@ func TestWill(t *testing.T) {
 	gone(connect(t, s, "short", will("short", 1000)))
 	s.advance(99 * time.Second)
 	watch.nothing()
-	s.advance(time.Second) // the end of the session
+	s.advance(time.Second) // ends the session
 	watch.expect("w/short q1: short")
 
 	connect(t, s, "taken", will("taken", 0))
@@ -289,7 +289,7 @@ func TestShared(t *testing.T) {
 		plain.expect(fmt.Sprintf("t/1 q1: %d", i))
 	}
 	a.expect("t/1 q1 ids [4]: 0", "t/1 q1 ids [4]: 2")
-	b.expect("t/1 q0: 1", "t/1 q0: 3") // with the QoS that each has [MQTT-4.8.2-3]
+	b.expect("t/1 q0: 1", "t/1 q0: 3") // with the QoS of each member's subscription [MQTT-4.8.2-3]
 	a.nothing()
 	b.nothing()
 	a.unsubscribe("$share/g/t/+")
@@ -301,7 +301,7 @@ func TestShared(t *testing.T) {
 	pub.publish("t/2", 1, "nobody", 0x10)
 }
 
-// TestSharedRoom: a member that has no room is passed over.
+// TestSharedRoom: a member without room is skipped.
 func TestSharedRoom(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{Queue: 1}})
@@ -323,7 +323,7 @@ func TestSharedRoom(t *testing.T) {
 	pub.publish("t", 1, "4", 0) // waits for busy
 	busy.conn.Close()
 	s.await(t, func(st broker.Stats) bool { return st.Clients == 1 })
-	// What busy had goes to the one that is left: "0" is kept, there is no room for "4".
+	// The messages of busy go to the remaining member: "0" is kept, but there is no room for "4".
 	pub.publish("t", 1, "5", 0x97)
 	away = resume(t, s, "away")
 	away.expect("t q1: 0")
@@ -332,8 +332,8 @@ func TestSharedRoom(t *testing.T) {
 	away.expect("t q1: 6")
 }
 
-// TestSharedMemberLeaves: what a member did not acknowledge goes to another when its
-// session ends, but what was sent with QoS 2 does not [MQTT-4.8.2-4], [MQTT-4.8.2-5].
+// TestSharedMemberLeaves: when a member's session ends, its unacknowledged messages go to another member,
+// except those already sent with QoS 2 [MQTT-4.8.2-4], [MQTT-4.8.2-5].
 func TestSharedMemberLeaves(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{})
@@ -369,7 +369,7 @@ func TestSharedMemberLeaves(t *testing.T) {
 	s.await(t, func(st broker.Stats) bool { return st.Subscriptions == 0 && st.Sessions == 1 })
 }
 
-// TestSubscriptionLimit: a client cannot subscribe without end.
+// TestSubscriptionLimit: the number of a client's subscriptions is limited.
 func TestSubscriptionLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Limits: broker.Limits{MaxSubscriptions: 2, MaxSessions: 1}})
@@ -386,7 +386,7 @@ func TestSubscriptionLimit(t *testing.T) {
 	d.ended("CONNACK 0x97")
 }
 
-// TestSys: the broker's own figures, every 10 s while somebody is subscribed.
+// TestSys: the broker publishes its statistics every 10 s while a client is subscribed.
 func TestSys(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Version: "1.2"})

@@ -26,7 +26,7 @@ func (p pipes) dial(t *testing.T, id string) *client {
 	return &client{t: t, conn: conn, id: id, releasing: make(map[uint16]bool)}
 }
 
-// inVirtualTime runs a test with a broker whose time passes when all wait.
+// inVirtualTime runs a test with a broker in virtual time.
 func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server, pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pipes{pipenet.Listen()}
@@ -39,8 +39,8 @@ func inVirtualTime(t *testing.T, o broker.Options, test func(*testing.T, *server
 	})
 }
 
-// TestKeepAlive: one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
-// and any packet counts.
+// TestKeepAlive: the connection ends one and a half times Keep Alive after the last packet [MQTT-3.1.2-22],
+// of any kind.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, broker.Options{Limits: broker.Limits{KeepAlive: 100 * time.Second}}, func(t *testing.T, s *server, p pipes) {
@@ -58,7 +58,8 @@ func TestKeepAlive(t *testing.T) {
 			t.Errorf("after %v: %v, %v", time.Since(start), packet, err)
 		}
 		c.conn.Close()
-		// Without one, the broker's own counts; a client of MQTT 3.1.1 cannot be told.
+		// Without a Keep Alive of the client, the broker's limit applies; a client of MQTT 3.1.1 cannot be
+		// told.
 		d, e := p.dial(t, "d"), p.dial(t, "e")
 		d.hello(func(p *packets.Connect) { p.KeepAlive = 0 })
 		e.raw("\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01e")
@@ -78,7 +79,7 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// TestKeepAliveOfPackets: bytes of a packet that does not end are no packet [MQTT-3.1.2-22].
+// TestKeepAliveOfPackets: bytes of an incomplete packet don't count as a packet [MQTT-3.1.2-22].
 func TestKeepAliveOfPackets(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
@@ -99,11 +100,11 @@ func TestKeepAliveOfPackets(t *testing.T) {
 	})
 }
 
-// halves is a connection whose two directions end separately, as in TCP.
+// halves is a connection whose two directions are closed separately, as in TCP.
 type halves struct {
-	net.Conn // to read
+	net.Conn // for reading
 	out      net.Conn
-	closed   *atomic.Value // the time
+	closed   *atomic.Value // time.Time of Close
 }
 
 func (h halves) Write(p []byte) (int, error)        { return h.out.Write(p) }
@@ -115,12 +116,12 @@ func (h halves) Close() error {
 	return errors.Join(h.out.Close(), h.Conn.Close())
 }
 
-// TestLinger: a client that is still sending when it is disconnected has time to find out
-// why (MQTT 5, 4.13), but not for ever.
+// TestLinger: a client that is still sending when it is disconnected has time to read the reason (MQTT 5,
+// 4.13), but not forever.
 func TestLinger(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		bytes int // one each 150 ms
+		bytes int // number of bytes that the client sends, one each 150 ms
 		want  time.Duration
 	}{
 		"silent":       {0, 200 * time.Millisecond},
@@ -157,7 +158,7 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// TestConnectTimeout: a connection that says nothing does not stay (MQTT 5, 3.1.4).
+// TestConnectTimeout: a connection without CONNECT is closed (MQTT 5, 3.1.4).
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, _ *server, p pipes) {
@@ -170,7 +171,7 @@ func TestConnectTimeout(t *testing.T) {
 	})
 }
 
-// TestTimers: what comes due does so by itself.
+// TestTimers: timed events happen without a packet from any client.
 func TestTimers(t *testing.T) {
 	t.Parallel()
 	inVirtualTime(t, broker.Options{}, func(t *testing.T, s *server, p pipes) {

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 )
 
-// bytes wants exactly these bytes to come.
+// bytes expects exactly these bytes.
 func (c *client) bytes(want string) {
 	c.t.Helper()
 	got := make([]byte, len(want))
@@ -19,7 +19,7 @@ func (c *client) bytes(want string) {
 	}
 }
 
-// over wants the connection to be closed without another byte.
+// over expects the connection to be closed without another byte.
 func (c *client) over() {
 	c.t.Helper()
 	c.conn.SetReadDeadline(time.Now().Add(patience))
@@ -49,13 +49,13 @@ func TestVersion4Connect(t *testing.T) {
 	}})
 	for bytes, want := range map[string]string{
 		hello4: "\x20\x02\x00\x00",
-		"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00":           "\x20\x02\x00\x00", // no id
+		"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00":           "\x20\x02\x00\x00", // no client id
 		"\x10\x0c\x00\x04MQTT\x04\x00\x00\x3c\x00\x00":           "\x20\x02\x00\x02", // [MQTT-3.1.3-8]
 		"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01x":          "\x20\x02\x00\x05",
 		"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01y":          "\x20\x02\x00\x04",
 		"\x10\x0d\x00\x04MQTT\x04\x02\x00\x3c\x00\x01z":          "\x20\x02\x00\x03",
 		"\x10\x0f\x00\x06MQIsdp\x03\x02\x00\x3c\x00\x01c":        "\x20\x02\x00\x01", // MQTT 3.1
-		"\x10\x0f\x00\x06MQIsdp\x83\x02\x00\x3c\x00\x01c":        "\x20\x02\x00\x01", // of a bridge
+		"\x10\x0f\x00\x06MQIsdp\x83\x02\x00\x3c\x00\x01c":        "\x20\x02\x00\x01", // MQTT 3.1 of a bridge
 		"\x10\x10\x00\x04MQTT\x04\x42\x00\x3c\x00\x01c\x00\x01p": "",                 // a password without a user name [MQTT-3.1.2-22]
 		"\x10\x0d\x00\x04MQTT\x04\x03\x00\x3c\x00\x01c":          "",                 // the reserved flag [MQTT-3.1.2-3]
 	} {
@@ -68,7 +68,7 @@ func TestVersion4Connect(t *testing.T) {
 	}
 }
 
-// TestVersion4: what differs from MQTT 5.
+// TestVersion4: the differences from MQTT 5.
 func TestVersion4(t *testing.T) {
 	t.Parallel()
 	s := start(t, broker.Options{Authorize: func(_ *broker.Client, topic string, _ bool) bool { return topic != "no" }})
@@ -79,9 +79,10 @@ func TestVersion4(t *testing.T) {
 	c.bytes("\x90\x05\x00\x09\x02\x80\x00")
 	c.raw("\xa2\x08\x00\x0a\x00\x01#\x00\x01x")
 	c.bytes("\xb0\x02\x00\x0a")
-	c.raw("\x32\x07\x00\x02no\x00\x05x") // without a word that it was not allowed
+	c.raw("\x32\x07\x00\x02no\x00\x05x") // not allowed, but acknowledged
 	c.bytes("\x40\x02\x00\x05")
-	// A message of MQTT 5 comes without its properties, and the other way round.
+	// Messages from MQTT 5 clients arrive without their properties, and MQTT 5 clients receive messages of
+	// MQTT 3.1.1.
 	v5 := connect(t, s, "v5")
 	v5.subscribe("t", 2)
 	v5.send(v5.message("t", 1, "x", expiry(100)))
@@ -92,7 +93,8 @@ func TestVersion4(t *testing.T) {
 	v5.expect("t q2: y")
 	c.raw("\x62\x02\x00\x07\xc0\x00")
 	c.bytes("\x70\x02\x00\x07\xd0\x00")
-	// It is away, not for ever, and gets what it did not acknowledge with DUP.
+	// The session outlives the connection for a limited time, and the unacknowledged message comes again with
+	// DUP.
 	c.raw("\x40\x02\x00\x01\xe0\x00")
 	c.over()
 	v5.publish("t", 0, "not kept", 0)
@@ -103,7 +105,7 @@ func TestVersion4(t *testing.T) {
 	c = dial(t, s, "c")
 	c.raw(lasting4)
 	c.bytes("\x20\x02\x01\x00" + "\x3c\x06\x00\x01t\x00\x02y" + "\x32\x06\x00\x01t\x00\x03z")
-	// There is no DISCONNECT from a server, for a take-over either.
+	// MQTT 3.1.1 servers send no DISCONNECT, not even when a connection is taken over.
 	d := dial(t, s, "d")
 	d.raw(hello4)
 	d.bytes("\x20\x02\x00\x00")

@@ -30,7 +30,7 @@ func startWebSocket(t testing.TB, origins ...string) (s *server, url string) {
 	return s, "ws://" + ln.Addr().String() + "/mqtt"
 }
 
-// A webConn has the bytes of binary messages.
+// A webConn reads and writes the bytes in binary messages.
 type webConn struct {
 	net.Conn
 	ws   *websocket.Conn
@@ -80,8 +80,7 @@ func dialWebSocket(t testing.TB, url, id string) *client {
 	return &client{t: t, conn: &webConn{Conn: ws.NetConn(), ws: ws}, id: id, releasing: make(map[uint16]bool)}
 }
 
-// TestWebSocket: MQTT 5, 6. The packets are where they please in messages and frames
-// [MQTT-6.0.0-2].
+// TestWebSocket: MQTT 5, 6. Packets may be divided among messages and frames in any way [MQTT-6.0.0-2].
 func TestWebSocket(t *testing.T) {
 	t.Parallel()
 	s, url := startWebSocket(t)
@@ -99,7 +98,7 @@ func TestWebSocket(t *testing.T) {
 		ponged <- data
 		return nil
 	})
-	// A message in parts, one of which is empty, with a ping between.
+	// A message in several frames, one of them empty, with a ping between them.
 	frame := func(first byte, payload string) {
 		t.Helper()
 		mask := [4]byte{1, 2, 3, byte(len(payload))}
@@ -190,7 +189,7 @@ func TestWebSocketRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.SetDeadline(time.Now().Add(patience))
-		io.WriteString(conn, request+"\r\n") // the broker may have closed before it has read all
+		io.WriteString(conn, request+"\r\n") // the broker may close the connection before it has read everything
 		got := 0
 		if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err == nil {
 			got = response.StatusCode
@@ -202,8 +201,8 @@ func TestWebSocketRequests(t *testing.T) {
 	}
 }
 
-// FuzzWebSocket: whatever comes after the upgrade, the broker stays, and what is sent in
-// frames of any size arrives.
+// FuzzWebSocket: whatever a client sends after the upgrade, the broker survives, and data arrives in frames
+// of any size.
 func FuzzWebSocket(f *testing.F) {
 	s, url := startWebSocket(f)
 	f.Add([]byte("\x82\x82\x00\x00\x00\x00\xc0\x00"), []byte{3, 1, 200})
@@ -214,7 +213,7 @@ func FuzzWebSocket(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bad.NetConn().Write(garbage) // which the broker may refuse in the middle
+		bad.NetConn().Write(garbage) // the broker may close the connection in the middle
 		bad.Close()
 
 		c := dialWebSocket(t, url, "good")
@@ -244,7 +243,7 @@ func FuzzWebSocket(f *testing.F) {
 	})
 }
 
-// TestWebSocketMessages: each packet is a message of its own, also when several are sent at once.
+// TestWebSocketMessages: each packet is a separate message, even when several are sent at once.
 func TestWebSocketMessages(t *testing.T) {
 	t.Parallel()
 	_, url := startWebSocket(t)
@@ -266,8 +265,8 @@ func TestWebSocketMessages(t *testing.T) {
 	}
 }
 
-// TestWebSocketPings: a client that pings the WebSocket and neither reads nor sends packets ends
-// with its Keep Alive.
+// TestWebSocketPings: a client that pings the WebSocket but neither reads nor sends packets is disconnected
+// after its Keep Alive.
 func TestWebSocketPings(t *testing.T) {
 	t.Parallel()
 	s, url := startWebSocket(t)
@@ -289,8 +288,8 @@ func TestWebSocketPings(t *testing.T) {
 	<-stopped
 }
 
-// TestWebSocketOrigins: a page of another site may not use the browser of somebody who can reach
-// the broker, not even under a name that the site has given to the broker's address.
+// TestWebSocketOrigins: a page of another site cannot reach the broker through the browser of a user who can,
+// not even under a name that the site maps to the broker's address.
 func TestWebSocketOrigins(t *testing.T) {
 	t.Parallel()
 	_, url := startWebSocket(t, "https://dashboard.example")
@@ -310,7 +309,7 @@ func TestWebSocketOrigins(t *testing.T) {
 		"http://127.0.0.1:1":              false,
 		"http://127.0.0.1.evil.example:1": false,
 		"null":                            false,
-		" ":                               false, // an Origin that is empty
+		" ":                               false, // an empty Origin
 		"http://%zz":                      false,
 	} {
 		header := http.Header{"Host": {"evil.example:" + port}}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestYield: on one processor, a goroutine that waits for the lock gets it at the next yield of a long
-// job. Without that, the job would go on until Go's scheduler preempts it.
+// TestYield: on one processor, a goroutine that waits for the lock gets it at the next yield of a long job.
+// Without the yield, the job would run until Go's scheduler preempts it.
 func TestYield(t *testing.T) {
 	t.Parallel()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -29,7 +29,7 @@ func TestYield(t *testing.T) {
 	defer done.Store(true)
 	const times = 50
 	for range times {
-		runtime.Gosched() // the job runs
+		runtime.Gosched() // lets the job run
 		b.Lock()
 		_ = b.Stats()
 		b.Unlock()

@@ -15,7 +15,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// own copies a record.
+// own returns a copy of a record with its own memory.
 func own(r Record) Record {
 	r.Key, r.Value, r.Version, r.Fence = bytes.Clone(r.Key), bytes.Clone(r.Value), bytes.Clone(r.Version), bytes.Clone(r.Fence)
 	return r
@@ -118,8 +118,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestDamage changes and cuts files: either the damage is found, and what is handed over is as
-// it was written, or nothing that matters was hit, and bbolt opens the file too.
+// TestDamage changes and truncates files: either the damage is found, and the records returned are those
+// written, or the change is harmless, and bbolt opens the file too.
 func TestDamage(t *testing.T) {
 	name, want := written(t, 400)
 	whole, err := os.ReadFile(name)
@@ -175,7 +175,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestEmptyRoot: a file whose root page has lost its buckets is damaged, and not a new file.
+// TestEmptyRoot: a file whose root page has lost its buckets is reported as damaged, and not treated as new.
 func TestEmptyRoot(t *testing.T) {
 	name, _ := written(t, 400)
 	data, err := os.ReadFile(name)
@@ -196,7 +196,7 @@ func TestEmptyRoot(t *testing.T) {
 	}
 }
 
-// TestEveryByte changes each byte of a file: what is handed over is as it was written.
+// TestEveryByte changes each byte of a file: all records returned are as written.
 func TestEveryByte(t *testing.T) {
 	name, want := written(t, 40)
 	data, err := os.ReadFile(name)
@@ -210,7 +210,7 @@ func TestEveryByte(t *testing.T) {
 	for at := range data {
 		flip := byte(1) << (at % 8)
 		data[at] ^= flip
-		// An error is a file that is not opened.
+		// An error means that the file is not opened, so it is fine here.
 		_, _ = readContents(bytes.NewReader(data), int64(len(data)), name, func(r Record) {
 			if want, known := byKey[string(r.Key)]; !known || !equal(want, r) {
 				t.Fatalf("byte %d: got %+v, want %+v", at, r, want)
@@ -220,8 +220,8 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
-// TestMetaPages: a file with one damaged meta page may lack its latest commit, and an empty file
-// all of them. Neither is opened, and what is left can be salvaged.
+// TestMetaPages: a file with one damaged meta page may lack its latest commit, and an empty file lacks all
+// commits. Neither is opened, and the remaining records can be salvaged.
 func TestMetaPages(t *testing.T) {
 	name, want := written(t, 40)
 	whole, err := os.ReadFile(name)
@@ -230,7 +230,7 @@ func TestMetaPages(t *testing.T) {
 	}
 	for page := range 2 {
 		data := bytes.Clone(whole)
-		data[page*os.Getpagesize()+pageHeader+50] ^= 1 // in the number of the transaction
+		data[page*os.Getpagesize()+pageHeader+50] ^= 1 // in the transaction number
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -356,7 +356,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzRecord wants what was written to be read back, and nothing else to be taken for it.
+// FuzzRecord: a written record is read back unchanged, and no other bytes are accepted.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte("key"), []byte("value"), []byte("1:0:s"), []byte("2:0:l"), int64(7), true, false, 9, byte(1))
 	f.Fuzz(func(t *testing.T, key, value, version, fence []byte, expires int64, persist, long bool, at int, flip byte) {
@@ -373,14 +373,14 @@ func FuzzRecord(f *testing.F) {
 		if flip == 0 {
 			return
 		}
-		data[uint(at)%uint(len(data))] ^= flip // at most 8 bits beside each other: CRC-32 finds them all
+		data[uint(at)%uint(len(data))] ^= flip // at most 8 adjacent bits: CRC-32 detects all such changes
 		if got, err := parseRecord(under, data, long); err == nil {
 			t.Fatalf("a changed record was taken: %+v", got)
 		}
 	})
 }
 
-// FuzzPages wants any file to be read to its end, and each record of it at most once.
+// FuzzPages: any file is read to its end, and each of its records at most once.
 func FuzzPages(f *testing.F) {
 	name := filepath.Join(f.TempDir(), "store.db")
 	file, err := Open(name, Options{}, func(Record) {})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReplaceOpenFile replaces a file that is open until shortly after Replace was called.
+// TestReplaceOpenFile replaces a file that another handle closes shortly after the call of Replace.
 func TestReplaceOpenFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
 	if err := os.WriteFile(name, []byte("old"), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// accessList returns the access list of a file in SDDL.
+// privateAccessList returns the access list of a file in SDDL.
 func privateAccessList(t *testing.T, name string) string {
 	t.Helper()
 	sd, err := windows.GetNamedSecurityInfo(name, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
@@ -21,7 +21,7 @@ func privateAccessList(t *testing.T, name string) string {
 	return sd.String()
 }
 
-// TestOpen: a file that is created for its owner names nobody but the user and the system.
+// TestOpenPrivate: a file created for its owner gives access only to the user and the system.
 func TestOpenPrivate(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "secret")
 	for range 2 { // the file is created, then opened

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// encode returns text as UTF-16 with a byte order mark.
+// encodeText returns text as UTF-16 with a byte order mark.
 func encodeText(order binary.AppendByteOrder, text string) []byte {
 	b := order.AppendUint16(nil, 0xfeff)
 	for _, unit := range utf16.Encode([]rune(text)) {
@@ -76,7 +76,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// TestReadError returns the error of the source, wherever it comes.
+// TestReadError: the source's error is returned wherever it occurs.
 func TestReadError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -87,7 +87,7 @@ func TestReadError(t *testing.T) {
 	}
 }
 
-// FuzzDecode: text in each encoding is read back, and text without a mark stays as it is.
+// FuzzDecode: text in each encoding is decoded, and text without a byte order mark stays unchanged.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{"", "set a 1\r\n", "\xff\xfea\x00", "\ufeff😀", "\xff\xfe\x3d\xd8", "\xed\xa0\x80"} {
 		f.Add([]byte(text))

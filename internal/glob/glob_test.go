@@ -30,7 +30,7 @@ func parse(text []byte) *glob.Pattern {
 	return p
 }
 
-// class appends an element that matches one byte of a class.
+// class adds an element that matches one byte of a class.
 func class(p *glob.Pattern, members []byte) {
 	rest, not := bytes.CutPrefix(members, []byte("^"))
 	var ranges []glob.Range
@@ -40,7 +40,7 @@ func class(p *glob.Pattern, members []byte) {
 	p.One(not, ranges...)
 }
 
-// matches is what Match must agree with. Its time grows exponentially with the stars.
+// matches is the reference for Match. Its time grows exponentially with the number of stars.
 func matches(pattern, text []byte) bool {
 	if len(pattern) == 0 {
 		return len(text) == 0
@@ -91,8 +91,8 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestCost: what makes a matcher with backtracking slow costs no more than any other pattern
-// of its length.
+// TestCost: a pattern that is slow in a backtracking matcher costs no more than any other pattern of its
+// length.
 func TestCost(t *testing.T) {
 	for _, pattern := range [][]byte{bytes.Repeat([]byte("*a"), 500), append(bytes.Repeat([]byte("a"), 999), 'b'), bytes.Repeat([]byte("?"), 1000)} {
 		if got := parse(pattern).Cost(65_535); got > 65_535*16 {
@@ -107,7 +107,7 @@ func FuzzMatch(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, text []byte) {
 		if bytes.Count(pattern, []byte("*")) > 3 || len(text) > 30 {
-			return // too slow for the judge
+			return // too slow for the reference
 		}
 		p := parse(pattern)
 		if got, want := p.Match(text), matches(pattern, text); got != want {
@@ -122,7 +122,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// BenchmarkMatch is the longest pattern that the servers accept on the longest key.
+// BenchmarkMatch matches the longest key with the longest pattern that the servers accept.
 func BenchmarkMatch(b *testing.B) {
 	p := parse(append([]byte("*"), bytes.Repeat([]byte("a"), 1023)...))
 	text := append(bytes.Repeat([]byte("a"), 65_534), 'b')

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// parseText reads a pattern of a small dialect: * and ?, > for a Path, ^x for any character but x,
-// and a-c for a range.
+// parseText reads a pattern of a small dialect: * and ?, > for a Path, ^x for any character except x, and a-c
+// for a range.
 func parseText(text []rune) *glob.Pattern {
 	p := new(glob.Pattern)
 	for ; len(text) > 0; text = text[1:] {
@@ -35,7 +35,7 @@ func parseText(text []rune) *glob.Pattern {
 	return p
 }
 
-// matchesText is what Match must agree with. Its time grows exponentially with the stars.
+// matchesText is the reference for Match. Its time grows exponentially with the number of stars.
 func matchesText(pattern, text []rune) bool {
 	if len(pattern) == 0 {
 		return len(text) == 0
@@ -69,8 +69,8 @@ func matchesText(pattern, text []rune) bool {
 	return c == text[0] && matchesText(rest, text[1:])
 }
 
-// TestTextCost: what makes a matcher with backtracking slow costs about what any pattern of its
-// length does.
+// TestTextCost: a pattern that is slow in a backtracking matcher costs about as much as any other pattern of
+// its length.
 func TestTextCost(t *testing.T) {
 	for _, pattern := range []string{strings.Repeat("*a", 512), strings.Repeat("?", 1024), strings.Repeat(">", 1024), strings.Repeat("é", 512)} {
 		p := parseText([]rune(pattern))
@@ -90,7 +90,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, text string) {
 		pattern = strings.ReplaceAll(pattern, "*>", "*")
 		if !utf8.ValidString(pattern) || strings.Contains(pattern, "*>") || strings.Count(pattern, "*")+strings.Count(pattern, ">") > 2 || len(pattern) > 200 || len(text) > 80 {
-			return // too slow for the judge
+			return // too slow for the reference
 		}
 		p := parseText([]rune(pattern))
 		got := p.Match([]byte(text))

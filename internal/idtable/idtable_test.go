@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/idtable"
 )
 
-// FuzzTable compares a table with a map, and holds that numbers ascend.
+// FuzzTable compares a table with a map, and checks that numbers ascend.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 129, 0, 0, 0, 0, 0, 0, 0, 0, 2})
 	f.Fuzz(func(t *testing.T, script []byte) {
@@ -42,7 +42,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Numbers of 16 bits begin again after the largest, and pass over those that are in use.
+// Numbers of 16 bits wrap after the largest, and skip those in use.
 func TestNumbersBeginAgain(t *testing.T) {
 	var table idtable.Table[uint16, string]
 	first := table.Add("stays")
@@ -58,7 +58,7 @@ func TestNumbersBeginAgain(t *testing.T) {
 	}
 }
 
-// All numbers but 0 can be in use at once.
+// All numbers except 0 can be in use at once.
 func TestEveryNumber(t *testing.T) {
 	var table idtable.Table[uint16, uint16]
 	for n := range uint16(math.MaxUint16) {

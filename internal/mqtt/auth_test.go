@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// tokens is an authentication whose data a test changes.
+// tokens returns an Auth whose data a test can change.
 func tokens(current *atomic.Value) mqtt.Auth {
 	return mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return []byte(current.Load().(string)), nil }}
 }
@@ -101,7 +101,7 @@ func TestAuthRefused(t *testing.T) {
 	}
 }
 
-// TestAuthWithoutData does not get as far as the network.
+// TestAuthWithoutData: without authentication data, Dial fails before it opens a connection.
 func TestAuthWithoutData(t *testing.T) {
 	missing := errors.New("no such file")
 	for _, auth := range []mqtt.Auth{
@@ -123,8 +123,7 @@ func TestAuthWithoutData(t *testing.T) {
 
 func auth(code byte) string { return string([]byte{0xF0, 2, code, 0}) }
 
-// TestAuthHeldBack has a broker look at what comes before its CONNACK: CONNECT alone
-// (MQTT 5, 3.1.2-30).
+// TestAuthHeldBack: before CONNACK, the broker gets only CONNECT (MQTT 5, 3.1.2-30).
 func TestAuthHeldBack(t *testing.T) {
 	one := mqtt.Auth{Method: "m", Data: func() ([]byte, error) { return []byte("d"), nil }}
 	address := hostile(t, func(p *peer) {

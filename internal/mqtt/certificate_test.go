@@ -15,13 +15,13 @@ import (
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
-// client is a certificate that a client may log in with.
+// client returns a certificate for a client's login.
 func (c *ca) client() tls.Certificate {
 	cert, key := c.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "device"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
 }
 
-// listenerTLS is the configuration of a Mosquitto listener with a certificate.
+// listenerTLS returns the configuration of a Mosquitto listener with a certificate.
 func listenerTLS(t *testing.T, authority *ca) string {
 	t.Helper()
 	cert := authority.server().Certificates[0]
@@ -32,8 +32,8 @@ func listenerTLS(t *testing.T, authority *ca) string {
 	return "certfile " + writePEM(t, "CERTIFICATE", cert.Certificate[0]) + "\nkeyfile " + writePEM(t, "PRIVATE KEY", key) + "\n"
 }
 
-// mutualTLS runs a test against brokers that want a client certificate of that
-// authority, with each version of TLS.
+// mutualTLS runs a test against brokers that require a client certificate of this authority, with each
+// version of TLS.
 func mutualTLS(t *testing.T, authority *ca, test func(t *testing.T, address string, namesAuthorities bool, config *tls.Config)) {
 	t.Helper()
 	versions := func(t *testing.T, address string, namesAuthorities bool) {
@@ -62,13 +62,13 @@ func TestClientCertificate(t *testing.T) {
 	authority, foreign := newCA(t), newCA(t)
 	good := authority.client()
 	mutualTLS(t, authority, func(t *testing.T, address string, namesAuthorities bool, config *tls.Config) {
-		stage := mqtt.StageConnect // TLS 1.3 tells the client only after the handshake
+		stage := mqtt.StageConnect // with TLS 1.3 the client learns of the refusal only after the handshake
 		if config.MaxVersion == tls.VersionTLS12 {
 			stage = mqtt.StageTLS
 		}
 		fails := func(config *tls.Config, given bool) {
 			t.Helper()
-			for range 20 { // the alert and the reset race
+			for range 20 { // because the alert races with the reset
 				_, err := mqtt.Dial(within(t), mqtt.Options{Address: address, TLS: config, ClientID: "c", Subscribe: []string{"t"}})
 				dialError, ok := errors.AsType[*mqtt.DialError](err)
 				refused, typed := errors.AsType[*mqtt.ClientCertificateError](err)
@@ -89,8 +89,8 @@ func TestClientCertificate(t *testing.T) {
 		}
 		fails(config, false)
 
-		// One of a foreign authority is sent to a broker that does not name its own,
-		// and by a client that insists.
+		// A certificate of another authority is sent to a broker that does not name its authorities, and by a
+		// client that insists.
 		foreigner := foreign.client()
 		insists := config.Clone()
 		insists.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &foreigner, nil }
@@ -114,7 +114,7 @@ func TestClientCertificate(t *testing.T) {
 	})
 }
 
-// TestClientCertificateIsNotBlamed: what a broker says itself is the reason.
+// TestClientCertificateIsNotBlamed: if the broker gives a reason itself, that is the error.
 func TestClientCertificateIsNotBlamed(t *testing.T) {
 	authority := newCA(t)
 	config := authority.server()
@@ -129,7 +129,7 @@ func TestClientCertificateIsNotBlamed(t *testing.T) {
 	}
 }
 
-// TestClientCertificateWebSocket: the refusal comes with the upgrade then.
+// TestClientCertificateWebSocket: with WebSockets, the refusal comes with the upgrade.
 func TestClientCertificateWebSocket(t *testing.T) {
 	authority := newCA(t)
 	config := authority.server()

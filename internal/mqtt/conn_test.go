@@ -22,12 +22,12 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// request is a message that the emulator hands to its store, and to Intercept.
+// request returns a message that the emulator passes to its store, and to Intercept.
 func request(payload string) mqtt.Message {
 	return mqtt.Message{Topic: wire.RequestTopic, ResponseTopic: "answers", Correlation: []byte("1"), Payload: []byte(payload)}
 }
 
-// granted takes off that nobody subscribed, which most tests need not know.
+// granted discards ErrNoSubscribers, which most tests don't care about.
 func granted(err error) error {
 	if errors.Is(err, mqtt.ErrNoSubscribers) {
 		return nil
@@ -35,8 +35,8 @@ func granted(err error) error {
 	return err
 }
 
-// ack returns a callback for Publish and where its outcome comes. A second one
-// would block, and then the test.
+// ack returns a callback for Publish and the channel that receives its outcome. A second outcome would block
+// the callback and the test.
 func ack() (func(error), <-chan error) {
 	ch := make(chan error, 1)
 	return func(err error) { ch <- err }, ch
@@ -76,7 +76,7 @@ func TestPublishOutcome(t *testing.T) {
 		t.Errorf("granted: %v", err)
 	}
 
-	// However the broker ends the connection, each outstanding publish hears of it.
+	// However the broker ends the connection, each outstanding publish gets an outcome.
 	for payload, is := range map[string]func(error) bool{
 		"cut": is(mqtt.ErrBrokerClosed),
 		"end": func(err error) bool {
@@ -109,8 +109,8 @@ func TestPublishOutcome(t *testing.T) {
 	}
 }
 
-// TestReceiveMaximum has many goroutines publish to a broker that wants one
-// message at a time and ends the connection of a client that sends two.
+// TestReceiveMaximum: many goroutines publish to a broker that allows one message at a time and disconnects a
+// client that sends two.
 func TestReceiveMaximum(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})
 	var outstanding, most atomic.Int32
@@ -149,7 +149,7 @@ func TestReceiveMaximum(t *testing.T) {
 	}
 }
 
-// TestNoRoom has Publish wait for room that does not come.
+// TestNoRoom: Publish waits for room that never comes.
 func TestNoRoom(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})
 	server.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{NoPuback: true} })
@@ -188,8 +188,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestMaxPacketSize has a message that is too large leave no trace: neither on the
-// wire nor in the quota.
+// TestMaxPacketSize: a message that is too large has no effect, neither on the wire nor on the quota.
 func TestMaxPacketSize(t *testing.T) {
 	const limit = 64
 	got := make(chan string, 1)
@@ -223,8 +222,8 @@ func TestMaxPacketSize(t *testing.T) {
 	}
 }
 
-// TestKeepAlive has brokers that say little or nothing. A peer that reads at all
-// sees a PINGREQ for each PINGRESP.
+// TestKeepAlive uses brokers that send little or nothing. A peer that reads gets a PINGREQ after each
+// PINGRESP.
 func TestKeepAlive(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -276,7 +275,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestNoKeepAlive has a broker switch keep-alive off.
+// TestNoKeepAlive: a broker can disable keep-alive.
 func TestNoKeepAlive(t *testing.T) {
 	address := hostile(t, func(p *peer) {
 		if cp := p.read(packets.CONNECT); cp.Content.(*packets.Connect).KeepAlive != 65535 {
@@ -322,8 +321,8 @@ func TestConnectOptions(t *testing.T) {
 	}
 }
 
-// TestOrder has messages handed over in the order of the wire, each acknowledged
-// after it, but for those with QoS 0.
+// TestOrder: messages are delivered in the order of the wire, and those with QoS above 0 are acknowledged
+// afterwards, in the same order.
 func TestOrder(t *testing.T) {
 	const n = 300
 	answered := make(chan []uint16, 1)
@@ -331,7 +330,7 @@ func TestOrder(t *testing.T) {
 		p.accept()
 		var wire strings.Builder
 		for i := range n {
-			wire.WriteString(publish("t", fmt.Sprint(i), uint16(i%3))) // 0 is QoS 0
+			wire.WriteString(publish("t", fmt.Sprint(i), uint16(i%3))) // identifier 0 stands for QoS 0
 		}
 		p.send(wire.String())
 		var ids []uint16
@@ -358,8 +357,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestClose has what was published before DISCONNECT arrive, although the broker
-// acknowledges and reads slowly.
+// TestClose: everything published before DISCONNECT arrives, even if the broker acknowledges and reads
+// slowly.
 func TestClose(t *testing.T) {
 	const n, size = 4, 2 << 20
 	closing := make(chan struct{})
@@ -412,7 +411,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestCloseAtOnce has Close and the broker's answer to it meet in every order.
+// TestCloseAtOnce: Close races with the broker's close of the connection.
 func TestCloseAtOnce(t *testing.T) {
 	server := emulator.Start(t)
 	for i := range 50 {
@@ -428,7 +427,7 @@ func TestCloseAtOnce(t *testing.T) {
 	}
 }
 
-// TestCloseUnread has Close return although the broker reads nothing, of TLS too.
+// TestCloseUnread: Close returns even if the broker reads nothing, also over TLS.
 func TestCloseUnread(t *testing.T) {
 	authority := newCA(t)
 	for name, config := range map[string]*tls.Config{"plain": nil, "TLS": authority.server()} {
@@ -465,7 +464,7 @@ func TestCloseUnread(t *testing.T) {
 	}
 }
 
-// TestCloseUnanswered has a broker neither acknowledge nor close after DISCONNECT.
+// TestCloseUnanswered: after DISCONNECT, the broker neither acknowledges nor closes.
 func TestCloseUnanswered(t *testing.T) {
 	address := hostile(t, func(p *peer) {
 		p.accept()
@@ -490,14 +489,14 @@ func TestCloseUnanswered(t *testing.T) {
 	}
 }
 
-// TestLastWord has a broker refuse and hang up while the client writes: what it
-// said is the reason, not the write that did not go through.
+// TestLastWord: the broker refuses and closes while the client writes. The error is the broker's reason, not
+// the failed write.
 func TestLastWord(t *testing.T) {
 	reading, reset := make(chan struct{}), make(chan struct{})
 	address := hostile(t, func(p *peer) {
 		p.accept()
 		p.send(publish("t", "", 0), "\xE0\x01\x95")
-		<-reading // and so the client has the DISCONNECT in its buffer
+		<-reading // the client now has the DISCONNECT in its buffer
 		p.Conn.(*net.TCPConn).SetLinger(0)
 		p.Close()
 		close(reset)
@@ -524,8 +523,8 @@ func TestLastWord(t *testing.T) {
 	}
 }
 
-// TestTap holds that the trace is complete: its sizes add up to the bytes on the
-// wire. And that it tells no password.
+// TestTap: the trace is complete, because its sizes add up to the bytes on the wire, and it contains no
+// password.
 func TestTap(t *testing.T) {
 	const password = "correct horse"
 	server := emulator.Start(t, emulator.Options{Users: map[string]string{"ann": password}})
@@ -599,8 +598,7 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestBothBusy has both sides send 5 MiB, and the peer read only after it has sent
-// its own.
+// TestBothBusy: both sides send 5 MiB, and the peer reads only after it has sent everything.
 func TestBothBusy(t *testing.T) {
 	const size = 5 << 20
 	payload := strings.Repeat("0123456789abcdef", size/16)
@@ -619,7 +617,7 @@ func TestBothBusy(t *testing.T) {
 	published := make(chan struct{})
 	conn := dial(t, address, mqtt.Options{OnMessage: func(m mqtt.Message) { messages <- m }, Tap: func(e mqtt.Event) {
 		if e.Type == "PUBLISH" && !e.Sent {
-			<-published // so that the PUBLISH is before the PUBACK
+			<-published // so that the PUBLISH comes before the PUBACK
 		}
 	}})
 	acked, outcome := ack()
@@ -635,8 +633,8 @@ func TestBothBusy(t *testing.T) {
 	}
 }
 
-// TestBigEcho has 5 MiB go to the emulator and come back several times at once, to
-// a client that is slow to take them.
+// TestBigEcho sends 5 MiB to the emulator and receives them several times at once, with a client that reads
+// slowly.
 func TestBigEcho(t *testing.T) {
 	const n, size = 4, 5 << 20
 	server := emulator.Start(t)
@@ -686,8 +684,8 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-// TestOutcomesAtClose checks that publishes of several goroutines and Close
-// do not lose an outcome: each has exactly one, or Publish returned an error.
+// TestOutcomesAtClose: when several goroutines publish while Close runs, each publish has exactly one
+// outcome, or Publish returned an error.
 func TestOutcomesAtClose(t *testing.T) {
 	server := emulator.Start(t)
 	for range 10 {
@@ -723,8 +721,8 @@ func TestOutcomesAtClose(t *testing.T) {
 	}
 }
 
-// TestQueue checks that queued messages share a write, that Queue does not wait, and that
-// OnDrained comes once after the messages of one read.
+// TestQueue: queued messages share a write, Queue does not wait, and OnDrained is called once after the
+// messages of one read.
 func TestQueue(t *testing.T) {
 	address := hostile(t, func(p *peer) {
 		p.accept("\x21\x00\x02") // Receive Maximum

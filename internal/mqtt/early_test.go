@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// early is an EarlyMessage of so many bytes, whose outcome goes to a channel.
+// early returns a function for an EarlyMessage of this size, and a channel that receives its outcome.
 func early(size int, answered <-chan struct{}) (func() (mqtt.EarlyMessage, error), chan error) {
 	acked := make(chan error, 1)
 	return func() (mqtt.EarlyMessage, error) {
@@ -24,7 +24,7 @@ func early(size int, answered <-chan struct{}) (func() (mqtt.EarlyMessage, error
 	}, acked
 }
 
-// TestEarly holds what is sent when, and what becomes of the message.
+// TestEarly checks when packets are sent, and the outcome of the message.
 func TestEarly(t *testing.T) {
 	suback := "\x90\x04\x00\x01\x00\x01"
 	token := mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return []byte("token"), nil }}
@@ -33,8 +33,8 @@ func TestEarly(t *testing.T) {
 		o      mqtt.Options
 		size   int
 		script func(*peer)
-		want   string // what Acked gets
-		dial   string // what Dial returns
+		want   string // error passed to Acked
+		dial   string // error returned by Dial
 	}{
 		{"with CONNECT", mqtt.Options{}, 1, func(p *peer) {
 			p.read(packets.CONNECT)
@@ -118,7 +118,7 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyReceiveMaximum holds that the message counts.
+// TestEarlyReceiveMaximum: the early message counts towards Receive Maximum.
 func TestEarlyReceiveMaximum(t *testing.T) {
 	t.Parallel()
 	acknowledge := make(chan struct{})
@@ -149,7 +149,7 @@ func TestEarlyReceiveMaximum(t *testing.T) {
 	}
 }
 
-// TestAnswered has Dial return although SUBACK does not come.
+// TestAnswered: Dial returns once the message is answered, even without SUBACK.
 func TestAnswered(t *testing.T) {
 	t.Parallel()
 	address := hostile(t, func(p *peer) {
@@ -165,12 +165,12 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// TestAwaitConnack has nothing follow CONNECT.
+// TestAwaitConnack: with AwaitConnack, nothing follows CONNECT before CONNACK.
 func TestAwaitConnack(t *testing.T) {
 	t.Parallel()
 	address := hostile(t, func(p *peer) {
 		p.read(packets.CONNECT)
-		// What had been sent along would be there by now, or is there all the same.
+		// Packets sent with CONNECT would arrive within this time, or be in the buffer already.
 		p.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		if n, _ := p.Read(make([]byte, 1)); n > 0 {
 			t.Error("something was sent before CONNACK")
@@ -184,7 +184,7 @@ func TestAwaitConnack(t *testing.T) {
 	dial(t, address, mqtt.Options{AwaitConnack: true, Subscribe: []string{"s"}})
 }
 
-// TestSlowBroker bounds what waits for a broker that does not read.
+// TestSlowBroker: requests that wait for a broker that does not read are limited.
 func TestSlowBroker(t *testing.T) {
 	t.Parallel()
 	read := make(chan struct{})
@@ -204,7 +204,7 @@ func TestSlowBroker(t *testing.T) {
 			sent++
 		}
 	}
-	// The kernel's buffers hold some megabytes, the connection two.
+	// The kernel buffers some megabytes, the connection two.
 	if !errors.Is(err, context.DeadlineExceeded) || sent > 100 {
 		t.Errorf("%d messages of 256 KiB, %v", sent, err)
 	}
@@ -214,7 +214,7 @@ func TestSlowBroker(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsAreBounded has a broker send more than it may while it takes no
+// TestAcknowledgementsAreBounded: a broker sends more messages than allowed while it reads no
 // acknowledgement.
 func TestAcknowledgementsAreBounded(t *testing.T) {
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestAcknowledgementsAreBounded(t *testing.T) {
 			}
 		}
 	})
-	// One that reads nothing fills the kernel's buffers first.
+	// A broker that reads nothing would fill the kernel's buffers first.
 	conn := dial(t, address, mqtt.Options{ReceiveMaximum: 10})
 	malformed, ok := errors.AsType[*mqtt.MalformedError](lost(t, conn))
 	if !ok || malformed.Why != "more than 10 messages without PUBACK" {
@@ -238,14 +238,14 @@ func TestAcknowledgementsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPingGoesFirst has a PINGREQ overtake the messages that wait for a slow broker.
+// TestPingGoesFirst: a PINGREQ overtakes the messages that wait for a slow broker.
 func TestPingGoesFirst(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
 	after := make(chan int, 1)
 	address := hostile(t, func(p *peer) {
 		p.accept()
-		<-asked // and only then read
+		<-asked // the peer begins to read only now
 		for pinged, n := false, 0; ; {
 			cp, err := packets.ReadPacket(p)
 			switch {
@@ -266,7 +266,7 @@ func TestPingGoesFirst(t *testing.T) {
 		}
 	}}
 	conn := dial(t, address, o)
-	publish := func() error { // until the buffers of the kernel, and ours, are full
+	publish := func() error { // until the buffers of the kernel and of the connection are full
 		stuck, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		return conn.Publish(stuck, mqtt.Message{Topic: "t", Payload: make([]byte, 300<<10)}, func(error) {})

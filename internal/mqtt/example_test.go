@@ -27,7 +27,7 @@ func Example() {
 		OnMessage: func(m mqtt.Message) { messages <- m },
 	})
 	if err != nil {
-		log.Fatal(err) // such as: connect to 127.0.0.1:1883: …: connection refused
+		log.Fatal(err) // for example: connect to 127.0.0.1:1883: …: connection refused
 	}
 	defer conn.Close()
 
@@ -36,14 +36,14 @@ func Example() {
 		log.Fatal(err)
 	}
 	if err := <-acked; err != nil {
-		log.Fatal(err) // such as: PUBACK 0x87 not authorized for "rooms/kitchen"
+		log.Fatal(err) // for example: PUBACK 0x87 not authorized for "rooms/kitchen"
 	}
 	m := <-messages
 	fmt.Printf("%s: %s\n", m.Topic, m.Payload)
 	// Output: rooms/kitchen: 21.5
 }
 
-// A refusal is a ReasonError, wherever it is in the chain.
+// A refusal is a ReasonError anywhere in the error chain.
 func ExampleReasonCode() {
 	err := fmt.Errorf("set %q: %w", "k", &mqtt.ReasonError{Packet: "PUBACK", Code: mqtt.ReasonQuotaExceeded, Topic: "t"})
 	code, ok := mqtt.ReasonCode(err)

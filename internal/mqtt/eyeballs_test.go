@@ -31,10 +31,10 @@ func TestAlternate(t *testing.T) {
 	}
 }
 
-// closedConn counts in closed how often it is closed.
+// closedConn counts its closes in closed.
 type closedConn struct {
 	net.Conn
-	of     int // the address
+	of     int // number of its address
 	closed *int
 }
 
@@ -43,18 +43,18 @@ func (c closedConn) Close() error {
 	return nil
 }
 
-// TestDialFirst: the address that answers first is used, 250 ms after each silent one and at once after
-// each that refuses.
+// TestDialFirst: the address that connects first is used. The next address is tried 250 ms after a silent one
+// and at once after one that refuses.
 func TestDialFirst(t *testing.T) {
 	const silent, refused = -1, -2
 	const none, either = -1, -2
 	errRefused := errors.New("refused")
 	for _, test := range []struct {
 		name    string
-		answers []time.Duration // of each address, from the start of its attempt
-		used    int             // the address, none or either
+		answers []time.Duration // of each address: time from the start of its attempt to the answer
+		used    int             // number of the address, none or either
 		after   time.Duration
-		closed  int // late connections
+		closed  int // number of late connections that are closed
 	}{
 		{"one", []time.Duration{10 * time.Millisecond}, 0, 10 * time.Millisecond, 0},
 		{"the second of the same family", []time.Duration{silent, 0}, 1, attemptDelay, 0},
@@ -83,7 +83,7 @@ func TestDialFirst(t *testing.T) {
 						<-ctx.Done()
 						return nil, ctx.Err()
 					default:
-						time.Sleep(d) // an answer is not undone by the end of ctx
+						time.Sleep(d) // the answer comes even if ctx ends
 					}
 					return closedConn{of: int(i), closed: &closed}, nil
 				})

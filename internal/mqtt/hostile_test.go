@@ -15,15 +15,15 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// TestHostileLogin holds what Dial makes of brokers that do not grant what it asked
-// for. All of them see CONNECT and SUBSCRIBE first.
+// TestHostileLogin checks the errors of Dial with brokers that don't grant what it requests. All of them read
+// CONNECT and SUBSCRIBE first.
 func TestHostileLogin(t *testing.T) {
 	granted := connack(0)
 	for _, test := range []struct {
 		name  string
 		wire  string
 		stage mqtt.Stage
-		want  string // of the error, after stage and address
+		want  string // part of the error after stage and address
 	}{
 		{"closes at once", "", mqtt.StageConnect, "connection lost: the broker closed the connection"},
 		{"closes within CONNACK", granted[:3], mqtt.StageConnect, "connection lost: the broker closed the connection"},
@@ -70,7 +70,7 @@ func TestHostileLogin(t *testing.T) {
 	}
 }
 
-// TestRefusedLogin has a broker refuse CONNECT while SUBSCRIBE is on its way.
+// TestRefusedLogin: a broker refuses CONNECT while SUBSCRIBE is in transit.
 func TestRefusedLogin(t *testing.T) {
 	for code := byte(0x80); code <= 0x9F; code++ {
 		address := hostile(t, func(p *peer) {
@@ -90,7 +90,7 @@ func TestRefusedLogin(t *testing.T) {
 	}
 }
 
-// TestHostileBroker holds how a connection ends that a broker granted first.
+// TestHostileBroker checks how connections end that a broker accepted at first.
 func TestHostileBroker(t *testing.T) {
 	for _, test := range []struct{ name, wire, want string }{
 		{"closes", "", "the broker closed the connection"},
@@ -139,7 +139,7 @@ func TestHostileBroker(t *testing.T) {
 	}
 }
 
-// TestUnknownAcknowledgements are ignored: brokers repeat themselves.
+// TestUnknownAcknowledgements: unknown acknowledgements are ignored, because brokers repeat themselves.
 func TestUnknownAcknowledgements(t *testing.T) {
 	address := hostile(t, func(p *peer) {
 		p.accept()
@@ -164,8 +164,8 @@ func TestUnknownAcknowledgements(t *testing.T) {
 	}
 }
 
-// TestAnnouncedLength has a broker announce the largest packet and send nothing of
-// it, so that Dial waits as long as it may.
+// TestAnnouncedLength: a broker announces the largest packet and sends nothing of it, so Dial waits until its
+// deadline.
 func TestAnnouncedLength(t *testing.T) {
 	address := hostile(t, func(p *peer) {
 		p.read(packets.CONNECT)
@@ -187,9 +187,9 @@ func TestAnnouncedLength(t *testing.T) {
 	}
 }
 
-// TestSilence has Dial wait at each stage for a broker that never answers.
+// TestSilence: at each stage, Dial waits for a broker that never answers.
 func TestSilence(t *testing.T) {
-	// A listener that accepts nothing: the kernel connects all the same.
+	// A listener that accepts nothing: the kernel establishes connections nevertheless.
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +208,7 @@ func TestSilence(t *testing.T) {
 	} {
 		for _, cause := range []error{context.DeadlineExceeded, context.Canceled} {
 			if cause == context.Canceled && test.stage == mqtt.StageSubscribe {
-				continue // its peer serves once
+				continue // its peer serves only one connection
 			}
 			t.Run(fmt.Sprint(test.stage, " ", cause), func(t *testing.T) {
 				t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
-// userFile is a password file of Mosquitto.
+// userFile returns the path of a Mosquitto password file with one user.
 func userFile(t *testing.T, user, password string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "users")
@@ -56,12 +56,12 @@ func TestMosquittoPassword(t *testing.T) {
 	}
 }
 
-// dynamicSecurity is where Debian and Fedora have Mosquitto's plugin, the only one of
-// its means that refuses a SUBSCRIBE.
+// dynamicSecurity returns the path of Mosquitto's plugin on Debian and Fedora: Mosquitto has no other way to
+// refuse a SUBSCRIBE.
 func dynamicSecurity(t *testing.T) string {
 	t.Helper()
 	for _, pattern := range []string{"/usr/lib/*/mosquitto_dynamic_security.so", "/usr/lib*/mosquitto_dynamic_security.so"} {
-		if found, _ := filepath.Glob(pattern); len(found) > 0 { // the patterns are good
+		if found, _ := filepath.Glob(pattern); len(found) > 0 { // the patterns are valid
 			return found[0]
 		}
 	}
@@ -131,8 +131,8 @@ func TestMosquittoTLSVersions(t *testing.T) {
 	}
 }
 
-// TestMosquittoNagle has the broker collect small packets, or not: round trips work
-// either way, one at a time and many.
+// TestMosquittoNagle: requests work with and without Nagle's algorithm in the broker, one at a time and many
+// at once.
 func TestMosquittoNagle(t *testing.T) {
 	for _, noDelay := range []bool{true, false} {
 		t.Run(fmt.Sprint(noDelay), func(t *testing.T) {
@@ -160,11 +160,11 @@ func TestMosquittoNagle(t *testing.T) {
 }
 
 func TestMosquittoWebSocket(t *testing.T) {
-	// 2.0.11 does not start with WebSockets alone.
+	// Version 2.0.11 does not start with only a WebSocket listener.
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous+"\nprotocol websockets", mosquitto.Anonymous)
 	messages := make(chan mqtt.Message, 1)
 	conn := dial(t, broker.Addresses[0], mqtt.Options{WebSocket: "/mqtt", Subscribe: []string{"t"}, OnMessage: func(m mqtt.Message) { messages <- m }})
-	sent := bytes.Repeat([]byte{0, 0xFF}, 5000) // mosquitto reads 4 KiB of a WebSocket each 100 ms
+	sent := bytes.Repeat([]byte{0, 0xFF}, 5000) // Mosquitto reads 4 KiB of a WebSocket every 100 ms
 	acked, outcome := ack()
 	if err := conn.Publish(within(t), mqtt.Message{Topic: "t", Payload: sent}, acked); err != nil {
 		t.Fatal(err)
@@ -180,7 +180,7 @@ func TestMosquittoWebSocket(t *testing.T) {
 	}
 }
 
-// TestMosquittoWithoutAuthMethods: it knows no enhanced authentication.
+// TestMosquittoWithoutAuthMethods: Mosquitto without a plugin supports no enhanced authentication.
 func TestMosquittoWithoutAuthMethods(t *testing.T) {
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
 	_, err := mqtt.Dial(within(t), mqtt.Options{Address: broker.Addresses[0], ClientID: "c", Subscribe: []string{"t"}, Auth: mqtt.Auth{

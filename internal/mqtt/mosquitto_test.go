@@ -110,7 +110,7 @@ func TestMosquitto(t *testing.T) {
 	t.Run("taken over", func(t *testing.T) {
 		first := dial(t, open, mqtt.Options{ClientID: "same"})
 		dial(t, open, mqtt.Options{ClientID: "same"})
-		err := lost(t, first) // versions before 2.1 close without a word
+		err := lost(t, first) // versions before 2.1 close the connection without a reason
 		if code, ok := mqtt.ReasonCode(err); !hungUp(err) && (!ok || code != mqtt.ReasonTakenOver) {
 			t.Errorf("%v", err)
 		}
@@ -139,7 +139,7 @@ func TestMosquitto(t *testing.T) {
 			return ok && code == mqtt.ReasonNotAuthorized
 		}},
 		{"plain to a TLS port", mqtt.Options{Address: secure}, mqtt.StageConnect, func(err error) bool {
-			// OpenSSL's alert may be overtaken by the reset that follows it.
+			// The reset that follows OpenSSL's alert may overtake it.
 			malformed, ok := errors.AsType[*mqtt.MalformedError](err)
 			return hungUp(err) || ok && strings.Contains(malformed.Why, "TLS")
 		}},
@@ -157,8 +157,8 @@ func TestMosquitto(t *testing.T) {
 	}
 }
 
-// hungUp is true for the end of a connection that the broker did not explain. A
-// socket that is closed with bytes unread resets the connection.
+// hungUp reports whether the broker closed the connection without a reason. Closing a socket with unread
+// bytes resets the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, mqtt.ErrBrokerClosed) || errors.Is(err, syscall.ECONNRESET)
 }

@@ -20,9 +20,9 @@ func newReader(r io.Reader) *packetReader {
 	return &packetReader{r: bufio.NewReader(r), limit: maxRemaining}
 }
 
-// FuzzReader reads whatever a hostile broker may send. The law: reading ends with
-// the end of the stream or a MalformedError, the sizes of the packets add up to
-// the bytes that were taken, and memory grows with the bytes that came.
+// FuzzReader reads whatever a hostile broker may send. Law: reading ends with the end of the stream or a
+// MalformedError, the sizes of the packets add up to the bytes consumed, and memory grows only with the bytes
+// received.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{
 		"\x20\x03\x00\x00\x00",
@@ -67,7 +67,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzMessage states that what is written is read, however the bytes are cut.
+// FuzzMessage: a written message is read back, however the bytes are divided.
 func FuzzMessage(f *testing.F) {
 	f.Add("t", []byte("hello"), "answers/1", []byte{1, 2}, "text/plain", int64(time.Second), "name", "value", uint16(1), uint8(0))
 	f.Add("statestore/é", []byte{}, "", []byte{}, "", int64(0), "", "", uint16(65535), uint8(3))
@@ -85,7 +85,7 @@ func FuzzMessage(f *testing.F) {
 			t.Fatal(err)
 		}
 		wire = wire[len("before"):]
-		// Expiry is rounded up to what the wire can say.
+		// Expiry is rounded up to whole seconds and capped at the largest value on the wire.
 		if m.Expiry = min(m.Expiry, math.MaxUint32*time.Second); m.Expiry%time.Second != 0 {
 			m.Expiry = m.Expiry.Truncate(time.Second) + time.Second
 		}
@@ -106,15 +106,14 @@ func FuzzMessage(f *testing.F) {
 				t.Errorf("%s:\ngot  %.100q\nwant %.100q", how, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", m))
 			}
 		}
-		// Nothing of it stands without its end.
+		// A message without its last byte is not returned.
 		if _, err := newReader(bytes.NewReader(wire[:len(wire)-1])).next(); err != io.ErrUnexpectedEOF {
 			t.Errorf("without its last byte: %v, want io.ErrUnexpectedEOF", err)
 		}
 	})
 }
 
-// equal is true for messages that are the same on the wire, which does not tell
-// nil from empty.
+// equal reports whether messages are the same on the wire, which does not distinguish nil from empty.
 func equal(a, b Message) bool {
 	same := bytes.Equal(a.Payload, b.Payload) && bytes.Equal(a.Correlation, b.Correlation)
 	a.Payload, b.Payload, a.Correlation, b.Correlation = nil, nil, nil, nil
@@ -148,8 +147,7 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderAccepts holds the short forms that MQTT 5 allows and paho does not all
-// know.
+// TestReaderAccepts checks the short forms that MQTT 5 allows; paho does not support all of them.
 func TestReaderAccepts(t *testing.T) {
 	for _, test := range []struct {
 		wire, packet string
@@ -216,8 +214,8 @@ func TestMessageCheck(t *testing.T) {
 	}
 }
 
-// TestTooLarge checks the largest packet that MQTT can write, one byte more, and
-// properties that no packet can hold.
+// TestTooLarge checks the largest packet that MQTT can encode, one byte more, and properties that fit into no
+// packet.
 func TestTooLarge(t *testing.T) {
 	long := strings.Repeat("x", math.MaxUint16)
 	m := Message{Topic: "t", User: make([]Property, 2100)}
@@ -235,7 +233,7 @@ func TestTooLarge(t *testing.T) {
 		{100, 99, 101},
 		{1000, 997, 0},
 		{1000, 998, 1001},
-		{maxPacket, maxRemaining + 1, maxPacket + 2}, // its length takes five digits
+		{maxPacket, maxRemaining + 1, maxPacket + 2}, // its length would take five digits
 	} {
 		m.Payload = make([]byte, test.remaining-overhead)
 		wire, err := appendPublish(nil, &m, 1, test.limit)

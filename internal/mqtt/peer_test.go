@@ -18,8 +18,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
-// TestMain checks after all tests that no connection left a goroutine behind,
-// neither closed, nor lost, nor never come about.
+// TestMain checks after all tests that no connection left a goroutine behind, whether it was closed, lost or
+// never established.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if left := goroutines(); code == 0 && left != "" {
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// goroutines returns the stacks of the connections' goroutines. One that has told
-// the WaitGroup that it ends is given the time to.
+// goroutines returns the stacks of the connections' goroutines. It gives a goroutine that has called Done on
+// its WaitGroup time to end.
 func goroutines() string {
 	stacks := make([]byte, 1<<20)
 	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
@@ -46,15 +46,15 @@ func goroutines() string {
 	}
 }
 
-// A peer is a hostile, or merely odd, broker: it sends the bytes that a test gives
-// it. What a decent broker does is tested with the emulator.
+// A peer is a hostile, or merely odd, broker: it sends the bytes that a test gives it. Tests of normal
+// behavior use the emulator.
 type peer struct {
 	net.Conn
 	t *testing.T
 }
 
-// hostile runs script for the first connection to the address that it returns, and
-// hangs up after it.
+// hostile returns an address, runs script for the first connection to it, and closes the connection
+// afterwards.
 func hostile(t *testing.T, script func(*peer)) string {
 	t.Helper()
 	return testpeer.Serve(t, func(n int, nc net.Conn) {
@@ -66,8 +66,7 @@ func hostile(t *testing.T, script func(*peer)) string {
 	})
 }
 
-// read returns the next packet, which must be of that type. Otherwise the script
-// ends.
+// read returns the next packet, which must have this type. Otherwise the script ends.
 func (p *peer) read(packet byte) *packets.ControlPacket {
 	cp, err := packets.ReadPacket(p)
 	if err != nil {
@@ -83,17 +82,17 @@ func (p *peer) read(packet byte) *packets.ControlPacket {
 	return cp
 }
 
-// send writes bytes, in one write. That the other side has hung up is no surprise.
+// send writes bytes in one write. It ignores errors, because the client may have closed the connection.
 func (p *peer) send(wire ...string) {
 	io.WriteString(p, strings.Join(wire, ""))
 }
 
-// silence reads until the other side has hung up.
+// silence reads until the client closes the connection.
 func (p *peer) silence() {
 	io.Copy(io.Discard, p)
 }
 
-// accept grants the login; the properties are of CONNACK.
+// accept grants the login. properties are those of CONNACK.
 func (p *peer) accept(properties ...string) {
 	p.read(packets.CONNECT)
 	p.send(connack(0, properties...))
@@ -115,13 +114,13 @@ func publish(topic, payload string, id uint16) string {
 		cp.Content.(*packets.Publish).QoS = 0
 	}
 	cp.WriteTo(&b)
-	// paho writes the type into the flags, too.
+	// paho also writes the packet type into the flags.
 	wire := b.Bytes()
 	wire[0] = 0x30 | wire[0]&0x0F
 	return string(wire)
 }
 
-// within is the context of what has to come soon.
+// within returns a context for something that must happen soon.
 func within(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -143,7 +142,7 @@ func dial(t *testing.T, address string, o mqtt.Options) *mqtt.Conn {
 	return conn
 }
 
-// wait returns what comes on a channel, or fails.
+// wait returns the next value of a channel, or fails.
 func wait[T any](t *testing.T, what string, ch <-chan T) T {
 	t.Helper()
 	select {

@@ -21,8 +21,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
-// tunnels listens and has open answer the request for a tunnel: it returns where to,
-// or nothing.
+// tunnels starts a proxy. open answers a client's request for a tunnel and returns the destination, or "".
 func tunnels(t *testing.T, config *tls.Config, open func(net.Conn, *bufio.Reader) (to string)) string {
 	t.Helper()
 	return testpeer.Serve(t, func(_ int, nc net.Conn) {
@@ -36,7 +35,7 @@ func tunnels(t *testing.T, config *tls.Config, open func(net.Conn, *bufio.Reader
 	})
 }
 
-// connectProxy is an HTTP proxy that knows one login and how to get to one name.
+// connectProxy starts an HTTP proxy with one login that connects one name to an address.
 func connectProxy(t *testing.T, config *tls.Config, login, name, to string) string {
 	return tunnels(t, config, func(nc net.Conn, r *bufio.Reader) string {
 		request, err := http.ReadRequest(r)
@@ -60,7 +59,7 @@ func connectProxy(t *testing.T, config *tls.Config, login, name, to string) stri
 	})
 }
 
-// socksProxy is the same with SOCKS 5 (RFC 1928, 1929).
+// socksProxy starts the same proxy for SOCKS 5 (RFC 1928, 1929).
 func socksProxy(t *testing.T, login, name, to string) string {
 	return tunnels(t, nil, func(nc net.Conn, r *bufio.Reader) string {
 		read := func(n int) []byte {
@@ -94,7 +93,7 @@ func socksProxy(t *testing.T, login, name, to string) string {
 		}
 		port := binary.BigEndian.Uint16(read(2))
 		if _, want, _ := net.SplitHostPort(name); !strings.HasPrefix(name, host+":") || want == "" || port == 0 {
-			nc.Write([]byte{5, 2, 0, 1, 0, 0, 0, 0, 0, 0}) // not allowed by ruleset
+			nc.Write([]byte{5, 2, 0, 1, 0, 0, 0, 0, 0, 0}) // connection not allowed by ruleset
 			return ""
 		}
 		nc.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})

@@ -14,8 +14,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// FuzzPublish has paho judge what is made of the body of a PUBLISH: both accept it
-// and read the same, or neither does. See publish.go for the differences.
+// FuzzPublish compares the decoding of a PUBLISH body with paho: both accept it and read the same, or neither
+// does. See publish.go for the differences.
 func FuzzPublish(f *testing.F) {
 	long := strings.Repeat("x", 300)
 	for _, seed := range []struct {
@@ -41,7 +41,7 @@ func FuzzPublish(f *testing.F) {
 	f.Fuzz(func(t *testing.T, flags byte, body []byte) {
 		flags &= 0xF
 		if flags>>1&3 == 3 {
-			return // refused by its first byte
+			return // paho refuses its first byte
 		}
 		lent := bytes.Clone(body)
 		got, err := decodePublish(flags, lent)
@@ -67,14 +67,14 @@ func FuzzPublish(f *testing.F) {
 			}
 		}
 		copied := got.Message()
-		clear(lent) // the copy shares nothing with it
+		clear(lent) // the copy shares no memory with it
 		if !equal(copied, m) || got.id != want.PacketID || got.duplicate != want.Duplicate {
 			t.Errorf("got  %+v\nwant %+v, id %d, duplicate %t", copied, m, want.PacketID, want.Duplicate)
 		}
 	})
 }
 
-// asMessage is what paho has read.
+// asMessage converts a packet that paho decoded.
 func asMessage(p *packets.Publish) Message {
 	m := Message{
 		Topic: p.Topic, Payload: p.Payload, QoS: p.QoS, Retained: p.Retain,
@@ -90,8 +90,7 @@ func asMessage(p *packets.Publish) Message {
 	return m
 }
 
-// propertiesOf returns the length that the properties of a PUBLISH announce and what
-// follows it.
+// propertiesOf returns the property length that a PUBLISH announces, and the rest of the body.
 func propertiesOf(flags byte, body []byte) (n int, rest []byte, ok bool) {
 	at := 2 + int(binary.BigEndian.Uint16(body))
 	if flags&6 != 0 {
@@ -110,8 +109,7 @@ func reachesBeyond(t *testing.T, flags byte, body []byte) bool {
 	return !ok || n > len(rest)
 }
 
-// badSubscriptionID walks to the first Subscription Identifier that is no Variable
-// Byte Integer.
+// badSubscriptionID looks for the first Subscription Identifier that is not a valid Variable Byte Integer.
 func badSubscriptionID(flags byte, body []byte) bool {
 	n, rest, ok := propertiesOf(flags, body)
 	if !ok || n > len(rest) {
@@ -159,7 +157,7 @@ func FuzzPuback(f *testing.F) {
 		if pahoErr == nil && err != nil {
 			n, digits, bad := readLength(bytes.NewReader(body[3:]))
 			if bad != nil || n > len(body)-3-digits {
-				return // properties that reach beyond the packet
+				return // the properties exceed the packet
 			}
 			t.Fatalf("paho accepts %x, refused with %v", body, err)
 		}
@@ -172,8 +170,8 @@ func FuzzPuback(f *testing.F) {
 	})
 }
 
-// FuzzAppendPublish has paho judge what is written: its own encoder writes the same
-// bytes, also of what is not read back.
+// FuzzAppendPublish compares the encoding with paho: both write the same bytes, even of messages that would
+// not be read back.
 func FuzzAppendPublish(f *testing.F) {
 	f.Add("t", []byte("hello"), "answers/1", []byte{1, 2}, "text/plain", int64(time.Second), "name", "value", uint16(1))
 	f.Add("statestore/é", []byte{}, "", []byte{}, "", int64(0), "", "", uint16(65535))
@@ -184,7 +182,7 @@ func FuzzAppendPublish(f *testing.F) {
 			Expiry: time.Duration(max(expiry, 0)), User: []Property{{name, value}, {"second", name}},
 		}
 		if m.check() != nil {
-			return // not a message
+			return // not a valid message
 		}
 		got, err := appendPublish(nil, &m, id, maxPacket)
 		if err != nil {
@@ -234,7 +232,7 @@ func TestAppendPuback(t *testing.T) {
 	}
 }
 
-// reply is a message of the ordinary shape.
+// reply returns a message like those that the store sends.
 func reply() Message {
 	return Message{
 		Topic: "clients/example-1/services/statestore/_any_/command/invoke/response", Payload: bytes.Repeat([]byte("x"), 100), Correlation: make([]byte, 16),

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestQuickAck asks the kernel: after a request and its answer a connection is in the
-// mode that delays acknowledgements, unless it was put into the other.
+// TestQuickAck reads the kernel's state: after a request and its reply, a connection delays acknowledgements
+// unless it was set not to.
 func TestQuickAck(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestQuickAck(t *testing.T) {
 			t.Fatal(err)
 		}
 		quick := newQuickConn(nc, &inFlight)
-		// The kernel begins with quick acknowledgements and has to get used to others.
+		// The kernel begins with quick acknowledgements and needs some exchanges to change.
 		for range 40 {
 			if _, err := quick.Write([]byte("x")); err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func TestQuickAck(t *testing.T) {
 	<-echoed
 }
 
-// TestQuickAckBeneath holds that what lies beneath TLS is a quickConn.
+// TestQuickAckBeneath: the connection beneath TLS is a quickConn.
 func TestQuickAckBeneath(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

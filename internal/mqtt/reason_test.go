@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestReasonName holds the names as MQTT 5, 2.4 has them, and that no other code
-// has one.
+// TestReasonName checks the names of MQTT 5, 2.4, and that no other code has a name.
 func TestReasonName(t *testing.T) {
 	names := map[byte]string{
 		0x00: "success", 0x01: "granted QoS 1", 0x02: "granted QoS 2", 0x04: "disconnect with will message",

@@ -36,7 +36,7 @@ func newCA(t *testing.T) *ca {
 	return c
 }
 
-// sign issues a certificate, the first one for itself.
+// sign issues a certificate; the first one is the authority's own.
 func (c *ca) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	c.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -60,7 +60,7 @@ func (c *ca) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.Private
 	return cert, key
 }
 
-// server is the configuration of a broker on the loopback address.
+// server returns the configuration of a broker on the loopback address.
 func (c *ca) server() *tls.Config {
 	cert, key := c.sign(&x509.Certificate{
 		Subject: pkix.Name{CommonName: "broker"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"broker.test"},
@@ -69,7 +69,7 @@ func (c *ca) server() *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}
 }
 
-// trust is the configuration of a client that trusts that authority only, or none.
+// trust returns the configuration of a client that trusts only this authority, or none.
 func trust(t *testing.T, c *ca) *tls.Config {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
@@ -101,8 +101,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestNoConnection holds the stage and the cause of connections that do not get as
-// far as MQTT.
+// TestNoConnection checks the stage and the cause of connections that fail before MQTT.
 func TestNoConnection(t *testing.T) {
 	authority := newCA(t)
 	secure := emulator.Start(t, emulator.Options{TLS: authority.server()}).Addr().String()
@@ -132,9 +131,9 @@ func TestNoConnection(t *testing.T) {
 			p.send("HTTP/1.1 400 Bad Request\r\n\r\n")
 			p.silence()
 		}), TLS: trust(t, authority)}, mqtt.StageTLS, has[tls.RecordHeaderError]},
-		// Go's servers answer with nothing, OpenSSL's with an alert, which is a MalformedError.
+		// Go's servers send nothing; OpenSSL's send an alert, which causes a MalformedError.
 		{"plain to a TLS port", mqtt.Options{Address: secure}, mqtt.StageConnect, is(mqtt.ErrBrokerClosed)},
-		// TLS 1.3 tells the client only after the handshake.
+		// With TLS 1.3 the client learns of the refusal only after the handshake.
 		{"without a client certificate", mqtt.Options{Address: mutual, TLS: trust(t, authority)}, mqtt.StageConnect, has[*mqtt.ClientCertificateError]},
 		{"no such name", mqtt.Options{Address: "broker.invalid:1883"}, mqtt.StageLookup, has[*net.DNSError]},
 		{"refused", mqtt.Options{Address: closed.Addr().String()}, mqtt.StageTCP, is(neterr.Refused)},

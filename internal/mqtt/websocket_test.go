@@ -67,7 +67,7 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// TestWebSocketOutcomes: what was published before Close is sent.
+// TestWebSocketOutcomes: everything published before Close is sent.
 func TestWebSocketOutcomes(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
 	conn := dial(t, server.WebSocketAddr().String(), mqtt.Options{WebSocket: "/mqtt"})
@@ -127,7 +127,7 @@ func TestNoWebSocket(t *testing.T) {
 	}
 }
 
-// TestWebSocketHostile has the other end break the rules of WebSockets.
+// TestWebSocketHostile: the peer breaks the rules of WebSockets.
 func TestWebSocketHostile(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -19,12 +19,12 @@ func parse(t testing.TB, text string) *policy.Policy {
 	return p
 }
 
-// resource returns a resource with rules in flow form, one a line.
+// resource returns a resource with rules in flow form, one per line.
 func resource(rules string) string {
 	return "apiVersion: mqttbroker.iotoperations.azure.com/v1\nkind: BrokerAuthorization\nmetadata: {name: a}\nspec:\n  authorizationPolicies:\n    rules:\n" + rules
 }
 
-// TestForms: one rule in each form that a file may have.
+// TestForms: the same rule in each form that a file may have.
 func TestForms(t *testing.T) {
 	const rule = `{"principals": {"usernames": ["ann"], "clientIds": [], "attributes": []}, "brokerResources": [{"method": "Connect", "topics": [], "clientIds": []}], "stateStoreResources": [{"method": "Read", "keyType": "Pattern", "keys": ["k*"]}]}`
 	const policies = `{"authorizationPolicies": {"cache": "Enabled", "rules": [` + rule + `]}}`
@@ -63,7 +63,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestCovers holds which topics and filters a topic of a rule allows.
+// TestCovers checks which topics and filters a rule's topic allows.
 func TestCovers(t *testing.T) {
 	for _, c := range []struct{ topic, publish, subscribe, not string }{
 		{"a/b", "a/b", "a/b $share/g/a/b", "a a/b/c a/+ a/# + # $share/g/a a/B"},
@@ -99,7 +99,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// A world makes random rules, principals and actions from few words, so that they often meet.
+// A world generates random rules, principals and actions from few words, so that they often match.
 type world struct{ *rand.Rand }
 
 func pick[T any](w world, from ...T) T { return from[w.IntN(len(from))] }
@@ -218,7 +218,7 @@ func (w world) rules() (all []rule, text string) {
 	return all, resource(text)
 }
 
-// The judge says the same as the engine, in few lines and slowly.
+// The judge is a slow reference for the engine in a few lines.
 
 func fill(text string, p policy.Principal) (parts []string, ok bool) {
 	for i, piece := range strings.Split(strings.NewReplacer("{principal.username}", "\x00U\x00", "{principal.clientId}", "\x00C\x00", "{principal.attributes.x}", "\x00X\x00").Replace(text), "\x00") {
@@ -295,7 +295,7 @@ func judge(rules []rule, p policy.Principal, a policy.Action) bool {
 		for _, b := range r.Broker {
 			allowed := b.Method == a.Method.String() && (len(b.ClientIDs) == 0 || key(b.ClientIDs, p.ClientID))
 			if named && allowed && (a.Method == policy.Connect || slices.ContainsFunc(b.Topics, func(t string) bool {
-				bad := strings.Contains(t, "a{") // a token that is not a whole level
+				bad := strings.Contains(t, "a{") // a placeholder that is not a whole level
 				return !bad && matchTopic(strings.Split(t, "/"), strings.Split(a.On, "/"), p, true)
 			})) {
 				return true
@@ -311,7 +311,7 @@ func judge(rules []rule, p policy.Principal, a policy.Action) bool {
 	return false
 }
 
-// FuzzDecide: the engine says what the judge says, a decision says what a client does, and gives a
+// FuzzDecide: the engine agrees with the judge, and a decision predicts what a client experiences and has a
 // reason.
 func FuzzDecide(f *testing.F) {
 	for i := range uint64(500) {
@@ -333,8 +333,8 @@ func FuzzDecide(f *testing.F) {
 	})
 }
 
-// FuzzCompare: nothing differs from itself; what is lost one way is new the other way; and both policies
-// decide each change as it says.
+// FuzzCompare: a policy does not differ from itself; what is lost in one direction is gained in the other;
+// and both policies decide each change as stated.
 func FuzzCompare(f *testing.F) {
 	for i := range uint64(200) {
 		f.Add(i)
@@ -359,8 +359,8 @@ func FuzzCompare(f *testing.F) {
 	})
 }
 
-// FuzzSuggest: the suggestion for a log allows the log, and denies each action that is taken out of
-// it, unless an action that is left includes it.
+// FuzzSuggest: the suggestion for a log allows the log, and denies each action removed from the log, unless a
+// remaining action includes it.
 func FuzzSuggest(f *testing.F) {
 	for i := range uint64(200) {
 		f.Add(i, "key")
@@ -370,7 +370,7 @@ func FuzzSuggest(f *testing.F) {
 		var log []policy.Deed
 		for range 1 + w.IntN(8) {
 			d := policy.Deed{Principal: policy.Principal{ClientID: w.name()}, Action: w.action()}
-			if w.IntN(2) == 0 { // a client id belongs to one user, and a user to one client
+			if w.IntN(2) == 0 { // each client id belongs to one user, and each user to one client id
 				d.Username, d.ClientID = "user "+d.ClientID, "of "+d.ClientID
 			}
 			if d.Method >= policy.Read && w.IntN(3) == 0 {
@@ -407,7 +407,7 @@ func FuzzSuggest(f *testing.F) {
 			if e := less.For(out.Principal).Allowed(out.Action); e != nil && (out.Method != policy.Subscribe && out.Method != policy.Publish || !strings.ContainsAny(e.Text, "+#")) {
 				t.Fatalf("%d: %+v is allowed by %v", i, out, e)
 			}
-			if d := less.Decide(out.Principal, out.Action); !d.Allowed { // the rule to ask for allows it
+			if d := less.Decide(out.Principal, out.Action); !d.Allowed { // with the suggested rule, the action is allowed
 				rules, err := policy.Suggest([]policy.Deed{out})
 				if err != nil {
 					t.Fatal(err)
@@ -469,7 +469,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkAllowed asks about a key, and logs in.
+// BenchmarkAllowed decides about a key and about a login.
 func BenchmarkAllowed(b *testing.B) {
 	p := parse(b, string(manyRules(1000)))
 	who := policy.Principal{ClientID: "u7-1", Username: "u7"}

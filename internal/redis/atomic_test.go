@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestLongTransactions: what a transaction, and an MSET, may do in one step is bounded, because
-// other clients wait.
+// TestLongTransactions: the work of a transaction or an MSET in one step is limited, because other clients
+// wait.
 func TestLongTransactions(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
@@ -39,7 +39,7 @@ func TestLongTransactions(t *testing.T) {
 	c.Expect(t, "*6\r\n*0\r\n:65532\r\n"+refused+refused+refused+"+OK\r\n", "EXEC")
 	c.Expect(t, ":65533\r\n", "DBSIZE")
 
-	// go-redis sends as many.
+	// go-redis sends as many commands.
 	const commands = 20_000
 	replies := strings.Repeat("+QUEUED\r\n", commands)
 	all := "+OK\r\n" + replies + fmt.Sprintf("*%d\r\n", commands)
@@ -69,8 +69,8 @@ func TestLongTransactions(t *testing.T) {
 	c.Expect(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 }
 
-// TestLargeTransactions: the bytes that a transaction writes are bounded, because other clients wait
-// until it ends.
+// TestLargeTransactions: the bytes that a transaction may write are limited, because other clients wait until
+// it ends.
 func TestLargeTransactions(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
@@ -92,8 +92,8 @@ func TestLargeTransactions(t *testing.T) {
 	}
 }
 
-// TestManyForeignPatterns: patterns that cannot match cost time too, so a client with more of them than
-// may delay others is disconnected.
+// TestManyForeignPatterns: patterns that cannot match cost time too, so a client is disconnected if it has
+// more of them than would be fair to other clients.
 func TestManyForeignPatterns(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, emulator.Options{})

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// BenchmarkPipeline is the time of a request in pipelines of 64.
+// BenchmarkPipeline measures a request in pipelines of 64.
 func BenchmarkPipeline(b *testing.B) {
 	const pipeline = 64
 	for _, verb := range []string{"SET", "GET"} {

@@ -72,7 +72,7 @@ func TestCLI(t *testing.T) {
 	}
 }
 
-// TestRecipe is the recipe of the documentation of keyspace notifications.
+// TestRecipe follows the example in the documentation of keyspace notifications.
 func TestRecipe(t *testing.T) {
 	t.Parallel()
 	full.Program(t, "redis-cli")
@@ -92,7 +92,7 @@ func TestRecipe(t *testing.T) {
 	}
 	defer func() {
 		cancel()
-		_ = cmd.Wait() // killed
+		_ = cmd.Wait() // Wait reports only the kill
 	}()
 	lines := bufio.NewScanner(out)
 	next := func() string {
@@ -120,7 +120,7 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// TestInfoCPU: INFO cpu tells the processor time of the process.
+// TestInfoCPU: INFO cpu shows the processor time of the process.
 func TestInfoCPU(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
@@ -132,7 +132,7 @@ func TestInfoCPU(t *testing.T) {
 	}
 }
 
-// TestLoginTexts: what an unauthenticated client gets is what a redis-server replies with.
+// TestLoginTexts: an unauthenticated client gets the same replies as from a redis-server.
 func TestLoginTexts(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, emulator.Options{Users: map[string]string{"default": "secret"}})
@@ -216,14 +216,14 @@ print("done")
 
 func TestPython(t *testing.T) {
 	t.Parallel()
-	const python = "/usr/bin/python3" // which has Debian's packages
+	const python = "/usr/bin/python3" // has Debian's packages
 	full.Program(t, python)
 	s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
 	if err := exec.Command(python, "-c", "import redis.client").Run(); err != nil {
 		full.Missing(t, "python3-redis is not installed")
 	}
 	cmd := exec.Command(python, "-c", pythonScript)
-	cmd.Dir = t.TempDir() // where no directory is called redis
+	cmd.Dir = t.TempDir() // a directory without a subdirectory named redis
 	cmd.Env = append(os.Environ(), "REDIS_URL="+s.RedisURL())
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "done\n" {
 		t.Errorf("%v: %s", err, out)
@@ -289,7 +289,7 @@ func TestGoRedis(t *testing.T) {
 			if got, err := r.Do(ctx, "SS.GET", "n").Slice(); err != nil || len(got) != 2 || got[0] != "42" {
 				t.Errorf("%v, %v", got, err)
 			}
-			// Connections that are gone are made again.
+			// Closed connections are opened again.
 			if err := r.Do(ctx, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no").Err(); err != nil {
 				t.Error(err)
 			}

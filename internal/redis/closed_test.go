@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// overflow sends requests whose replies the client does not read, and then one more.
+// overflow sends requests whose replies the client does not read, then last.
 func overflow(t *testing.T, c *redistest.Client, last ...string) {
 	t.Helper()
 	var b []byte
@@ -31,7 +31,7 @@ func awaitGone(t *testing.T, c *redistest.Client) {
 	}
 }
 
-// TestClosedStops: the pipeline of a connection that has ended does not run on.
+// TestClosedStops: the pipeline of a closed connection stops.
 func TestClosedStops(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(c, other *redistest.Client){
@@ -91,8 +91,7 @@ func TestLargeReply(t *testing.T) {
 	}
 }
 
-// TestLastReplies: a client that quits gets all replies, also while another goroutine writes
-// messages to it.
+// TestLastReplies: a client that quits gets all replies, even while another goroutine writes messages to it.
 func TestLastReplies(t *testing.T) {
 	t.Parallel()
 	s, other := start(t, emulator.Options{})
@@ -102,14 +101,14 @@ func TestLastReplies(t *testing.T) {
 	if _, err := c.Conn.Write(bytes.Join([][]byte{redistest.Request("PING"), redistest.Request("QUIT")}, nil)); err != nil {
 		t.Fatal(err)
 	}
-	for !strings.Contains(other.Do(t, "CLIENT", "LIST"), "cmd=ping") { // it is answered
+	for !strings.Contains(other.Do(t, "CLIENT", "LIST"), "cmd=ping") { // until the PING is answered
 	}
 	if got := c.Closed(t); !bytes.HasSuffix(got, []byte("*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n")) {
 		t.Errorf("at the end: %.100q", got[max(0, len(got)-100):])
 	}
 }
 
-// TestTransactionMemory: what a transaction queues and replies with is bounded.
+// TestTransactionMemory: the memory for a transaction's queue and replies is limited.
 func TestTransactionMemory(t *testing.T) {
 	t.Parallel()
 	o := emulator.Options{Limits: emulator.Limits{MaxBytes: 8 << 20}}

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// eventRows are all events that strings can cause: commands that set the scene, one command, and
-// what it tells, in order. ' is a space in a word.
+// eventRows are all events that strings can cause: commands that prepare the keys, one command, and the
+// events that it sends, in order. ' stands for a space in a word.
 var eventRows = []struct{ scene, command, events string }{
 	{"", "SET k v", "new k, set k"},
 	{"SET k v", "SET k v", "set k"},
@@ -88,8 +88,8 @@ var eventRows = []struct{ scene, command, events string }{
 	{"", "SET 2: v", "new 2:, set 2:"},
 }
 
-// TestEvents compares the events of each row, in the order and as both channels tell
-// them, with what is written above: from the emulator, and from a redis-server.
+// TestEvents checks the events of each row, in order and on both channels: those of the emulator, and those of
+// a redis-server.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	t.Run("emulator", func(t *testing.T) {

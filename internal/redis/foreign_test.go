@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestForeignProtocols: a line that hides in another protocol is not run.
+// TestForeignProtocols: a command line hidden in another protocol is not run.
 func TestForeignProtocols(t *testing.T) {
 	s, other := start(t, emulator.Options{})
 	const hidden = "\nSET hidden v\r\n"
@@ -27,7 +27,7 @@ func TestForeignProtocols(t *testing.T) {
 		"MQTT":                "\x10\x10\x00\x04MQTT",
 	} {
 		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
-		_, _ = io.WriteString(c.Conn, begin+hidden) // may be closed by now
+		_, _ = io.WriteString(c.Conn, begin+hidden) // the connection may be closed by now
 		if got := string(c.Closed(t)); strings.Count(got, "\r\n") > 1 {
 			t.Errorf("%s: got %q", name, got)
 		}
@@ -35,7 +35,7 @@ func TestForeignProtocols(t *testing.T) {
 	}
 }
 
-// oneSession is a cache of TLS sessions that uses one session for every server.
+// oneSession is a cache of TLS sessions that returns the same session for every server.
 type oneSession struct{ *tls.ClientSessionState }
 
 func (s *oneSession) Get(string) (*tls.ClientSessionState, bool) {
@@ -43,8 +43,8 @@ func (s *oneSession) Get(string) (*tls.ClientSessionState, bool) {
 }
 func (s *oneSession) Put(_ string, state *tls.ClientSessionState) { s.ClientSessionState = state }
 
-// TestForgedTicket: a TLS client that was given a ticket with a command in it by a malicious server does
-// not run the command on the Redis port.
+// TestForgedTicket: a malicious server gives a TLS client a session ticket that contains a command. When the
+// client connects to the Redis port, the command is not run.
 func TestForgedTicket(t *testing.T) {
 	s, other := start(t, emulator.Options{})
 	malicious := httptest.NewUnstartedServer(nil)

@@ -25,7 +25,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestManyStars: a pattern of many * takes no time.
+// TestManyStars: matching a pattern with many * is fast.
 func TestManyStars(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("a"), 10_000)
@@ -40,7 +40,7 @@ func TestManyStars(t *testing.T) {
 	}
 }
 
-// FuzzMatch compares with a judge: the pattern as a regular expression.
+// FuzzMatch compares Match with a reference: the pattern as a regular expression.
 func FuzzMatch(f *testing.F) {
 	f.Add("a*b?[c-d]*", "axxbyd")
 	f.Add("*[^a-c]\\x[\\]z]", "foox]")
@@ -56,7 +56,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// latin makes a rune of each byte.
+// latin converts each byte to a rune.
 func latin(text string) string {
 	runes := make([]rune, len(text))
 	for i := range len(text) {
@@ -65,8 +65,8 @@ func latin(text string) string {
 	return string(runes)
 }
 
-// expression translates a pattern; false for what the judge does not know: classes that are not
-// closed, and ranges of bytes that are not ASCII.
+// expression translates a pattern to a regular expression. It returns false for patterns that it does not
+// support: unclosed classes, and ranges of non-ASCII bytes.
 func expression(pattern string) (string, bool) {
 	quote := func(c byte) string { return regexp.QuoteMeta(latin(string([]byte{c}))) }
 	var b strings.Builder
@@ -129,7 +129,7 @@ func expression(pattern string) (string, bool) {
 	return b.String(), true
 }
 
-// escapeClass makes literals ones that may stand in a class.
+// escapeClass escapes literals for use in a class.
 func escapeClass(literals []string) []string {
 	var all []string
 	for _, l := range literals {

@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestIdleMemory: clients that are idle after a large request keep no memory for it, and the store
-// keeps no values that were overwritten.
+// TestIdleMemory: clients that are idle after a large request keep no memory for it, and the store keeps no
+// overwritten values.
 func TestIdleMemory(t *testing.T) {
 	const clients, size = 8, 16 << 20
 	s, err := emulator.New(emulator.Options{Redis: "127.0.0.1:0"})

@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestLargeValues: commands do to large values what they do to small ones.
+// TestLargeValues: commands treat large values like small ones.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
@@ -50,7 +50,7 @@ func TestLargeValues(t *testing.T) {
 	expect("+OK\r\n", "SET", "a", "small")
 	expect(":5\r\n", "STRLEN", "a")
 
-	// A new value does not change the one that is being read.
+	// A new value does not change the one being read.
 	slow := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	if err := slow.Send("GET", "k"); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// TestRefusedEdits: an edit that the store refuses says so.
+// TestRefusedEdits: an edit that the store refuses returns an error.
 func TestRefusedEdits(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{MaxStored: 4 << 20})
@@ -72,7 +72,7 @@ func TestRefusedEdits(t *testing.T) {
 	c.Expect(t, ":0\r\n", "EXISTS", "k")
 }
 
-// TestLongestValues: no value is stored that MQTT could not deliver.
+// TestLongestValues: a value that is too long for MQTT is not stored.
 func TestLongestValues(t *testing.T) {
 	_, c := start(t, emulator.Options{})
 	const tooLong = "-ERR string exceeds maximum allowed size (proto-max-bulk-len)\r\n"

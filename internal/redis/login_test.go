@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// A piped is a client on a pipe, in a bubble.
+// A piped is a client on a pipe, in a synctest bubble.
 type piped struct {
 	net.Conn
 	t *testing.T
@@ -23,7 +23,7 @@ func pipeTo(t *testing.T, s *Server) piped {
 	return piped{client, t}
 }
 
-// do demands a reply to a line.
+// do sends a line and expects this reply.
 func (c piped) do(line, reply string) {
 	c.t.Helper()
 	if _, err := c.Write([]byte(line + "\r\n")); err != nil {
@@ -70,8 +70,8 @@ func TestLoginTimeout(t *testing.T) {
 	})
 }
 
-// TestFailedLogins: guessing passwords takes more time with each failure, and does not delay
-// another client that is logged in.
+// TestFailedLogins: guessing passwords takes longer with each failure, and does not delay a client that is
+// logged in.
 func TestFailedLogins(t *testing.T) {
 	t.Parallel()
 	inBubble(t, Options{Login: onlyAnn}, func(t *testing.T, s *Server) {
@@ -95,8 +95,8 @@ func TestFailedLogins(t *testing.T) {
 	})
 }
 
-// TestMaxClients: a connection is refused beyond maxclients, or if there is no memory for it. Connections
-// without a login make room for each other.
+// TestMaxClients: a connection beyond maxclients, or without memory for it, is refused. Connections without a
+// login make room for each other.
 func TestMaxClients(t *testing.T) {
 	t.Parallel()
 	inBubble(t, Options{}, func(t *testing.T, s *Server) {
@@ -135,8 +135,7 @@ func TestMaxClients(t *testing.T) {
 	})
 }
 
-// TestMemory: half a request and subscriptions take no more memory than there
-// is, and give it back.
+// TestMemory: incomplete requests and subscriptions stay within the memory limit, and release their memory.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -188,7 +187,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestContradictedCertificate: a client whose certificate names a user cannot log in as another one.
+// TestContradictedCertificate: a client whose certificate names a user cannot log in as another user.
 func TestContradictedCertificate(t *testing.T) {
 	t.Parallel()
 	const refused = "-WRONGPASS invalid username-password pair or user is disabled."

@@ -12,9 +12,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// TestProtocolTwin sends the same bytes to a redis-server and to the emulator, each on a
-// connection of its own: what comes back must be the same, and the connection must be closed or
-// stay open on both sides.
+// TestProtocolTwin sends the same bytes to a redis-server and to the emulator, each on a separate connection:
+// the replies must be the same, and the connection must be closed or stay open on both sides.
 func TestProtocolTwin(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0"})
@@ -32,7 +31,7 @@ func TestProtocolTwin(t *testing.T) {
 		"*1\r\n$\r\n", "*1\r\n$0\r\n\r\n", "*1\r\n$-1\r\n", "*1\r\n$04\r\nPING\r\n", "*1\r\n$+4\r\nPING\r\n", "*1\r\n$blabla\r\n", "*1\r\n$536870913\r\n", "*1\r\n$2000000000\r\n",
 		"*1\r\nfoo\r\n", "*1\r\n\xff\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nx\r\nfooz\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nx\r\n$-10\r\n", "*1\r\n$4\r\nPINGxx*1\r\n$4\r\nPING\r\n", "$1\r\na\r\n",
 
-		// What an error says of the request.
+		// Requests whose words errors quote.
 		"*1\r\n$5\r\np\x00ing\r\n", "*2\r\n$4\r\nfoo\n\r\n$3\r\na\nb\r\n", "*2\r\n$0\r\n\r\n$3\r\na\nb\r\n",
 		"*3\r\n$3\r\nfoo\r\n$200\r\n" + strings.Repeat("x", 200) + "\r\n$1\r\na\r\n", "*1\r\n$200\r\n" + strings.Repeat("y", 200) + "\r\n",
 		"*4\r\n$3\r\nfoo\r\n$100\r\n" + strings.Repeat("x", 100) + "\r\n$100\r\n" + strings.Repeat("z", 100) + "\r\n$3\r\nabc\r\n", "*2\r\n$6\r\nconfig\r\n$200\r\n" + strings.Repeat("x", 200) + "\r\n",
@@ -80,12 +79,12 @@ func TestProtocolTwin(t *testing.T) {
 	}
 }
 
-// exchange sends bytes and a PING, and returns what comes before its answer or the end of the
-// connection.
+// exchange sends bytes and a PING, and returns the output before the reply to the PING or before the end of
+// the connection.
 func exchange(t *testing.T, c *redistest.Client, input string) string {
 	t.Helper()
 	const last = "nothing more"
-	_, _ = io.WriteString(c.Conn, input+"\r\n*2\r\n$4\r\nping\r\n$12\r\n"+last+"\r\n") // may be closed by now
+	_, _ = io.WriteString(c.Conn, input+"\r\n*2\r\n$4\r\nping\r\n$12\r\n"+last+"\r\n") // the connection may be closed by now
 	if err := c.Conn.SetReadDeadline(time.Now().Add(redistest.Patience)); err != nil {
 		t.Fatal(err)
 	}

@@ -17,16 +17,15 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A far is a remote backend in front of an emulator: it can do only what the store's protocol
-// can.
+// A far is a remote backend in front of an emulator, limited to the operations of the store's protocol.
 type far struct {
 	store *emulator.Server
 
 	mu       sync.Mutex
-	fail     error // of each operation
+	fail     error // error of each operation
 	watching []string
-	held     chan struct{} // Watch waits for it; see hold
-	slow     chan struct{} // operations wait until it is closed; nil: they do not wait
+	held     chan struct{} // makes Watch wait; see hold
+	slow     chan struct{} // operations wait until it is closed; nil = they do not wait
 }
 
 func (f *far) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
@@ -109,8 +108,8 @@ func (f *far) Watch(_ context.Context, key []byte) error {
 	return err
 }
 
-// hold makes the next Watch wait. It returns a channel that receives when Watch has begun, and
-// that lets Watch return when it is closed.
+// hold makes the next Watch wait. It returns a channel that receives when Watch has begun; closing the
+// channel lets Watch return.
 func (f *far) hold() chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +189,7 @@ func startFar(t *testing.T, o redis.Options) (f *far, srv *redis.Server, dial fu
 	}
 }
 
-// TestRemote goes through what a remote store can do, and how the rest is refused.
+// TestRemote checks what a remote store supports, and how the rest is refused.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	f, _, dial := startFar(t, redis.Options{})
@@ -249,7 +248,7 @@ func TestRemote(t *testing.T) {
 	}
 }
 
-// TestRemoteWatches: keys are watched while somebody has subscribed, and a gap ends subscriptions.
+// TestRemoteWatches: keys are watched while a client is subscribed, and a gap ends subscriptions.
 func TestRemoteWatches(t *testing.T) {
 	t.Parallel()
 	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
@@ -290,7 +289,7 @@ func TestRemoteWatches(t *testing.T) {
 	other.Closed(t)
 }
 
-// TestWatchBesideUnsubscribe: one client subscribes while the last other one leaves.
+// TestWatchBesideUnsubscribe: one client subscribes while the last other subscriber leaves.
 func TestWatchBesideUnsubscribe(t *testing.T) {
 	t.Parallel()
 	f, srv, dial := startFar(t, redis.Options{Notify: "KEA"})
@@ -313,7 +312,7 @@ func TestWatchBesideUnsubscribe(t *testing.T) {
 	}
 }
 
-// TestLostBesideSubscribe: a watch that a subscription counts on ends before that begins.
+// TestLostBesideSubscribe: a watch ends while a new subscription is about to use it.
 func TestLostBesideSubscribe(t *testing.T) {
 	t.Parallel()
 	for _, key := range [][]byte{[]byte("k"), nil} {
@@ -338,7 +337,7 @@ func TestLostBesideSubscribe(t *testing.T) {
 	p.expect("UNSUBSCRIBE", "*3 $11 unsubscribe $16 __keyspace@0__:k :0")
 }
 
-// TestRemotePatterns: a gateway that was told which keys to watch serves patterns.
+// TestRemotePatterns: a gateway that was told which keys to watch supports patterns.
 func TestRemotePatterns(t *testing.T) {
 	t.Parallel()
 	_, srv, dial := startFar(t, redis.Options{Notify: "KEA", Patterns: true})
@@ -354,8 +353,8 @@ func TestRemotePatterns(t *testing.T) {
 	p.Closed(t)
 }
 
-// TestGoneSubscriber: a subscriber whose connection has ended is not counted, even while one of its
-// commands has no answer yet.
+// TestGoneSubscriber: a subscriber whose connection has ended is not counted, even while one of its commands
+// has no reply yet.
 func TestGoneSubscriber(t *testing.T) {
 	t.Parallel()
 	f, _, dial := startFar(t, redis.Options{})

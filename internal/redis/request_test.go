@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// readAll returns the requests in what r yields, with their arguments copied.
+// readAll returns the requests that it reads from r, with their arguments copied.
 func readAll(r io.Reader, unauthenticated bool) (requests [][][]byte, largest int, err error) {
 	in := newRequestReader(defaultMemory)
 	in.unauthenticated = unauthenticated
@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 		{in: "set \"a\r\n", err: "unbalanced quotes in request"},
 		{in: "*x\r\n", err: "invalid multibulk length"},
 		{in: "*3000000000\r\n", err: "invalid multibulk length"},
-		{in: "*180000000\r\n", err: "invalid multibulk length"}, // longer than maxUnread even if all are empty
+		{in: "*180000000\r\n", err: "invalid multibulk length"}, // longer than maxUnread even if all arguments are empty
 		{in: "*1\r\n:1\r\n", err: "expected '$', got ':'"},
 		{in: "*1\r\n$-1\r\n", err: "invalid bulk length"},
 		{in: "*1\r\n$01\r\n", err: "invalid bulk length"},
@@ -95,8 +95,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// FuzzRequest: a request that was written is read back, however it is cut, and the buffer never
-// holds more than twice what came.
+// FuzzRequest: a written request is read back, however it is divided, and the buffer never holds more than
+// twice the bytes received.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING \"x\"\r\n"), []byte("SET\x00k\x00v"), byte(3))
 	f.Add([]byte("*1048576\r\n$536870912\r\n"), []byte{}, byte(0))
@@ -116,7 +116,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// TestAnnouncedLengths: nothing is allocated for what is only announced.
+// TestAnnouncedLengths: an announced length alone allocates no memory.
 func TestAnnouncedLengths(t *testing.T) {
 	for _, in := range []string{"*1048576\r\n$3\r\nGET\r\n", "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$267386880\r\nx"} {
 		const times = 100
@@ -135,7 +135,7 @@ func TestAnnouncedLengths(t *testing.T) {
 	}
 }
 
-// TestRequestsFitMemory: what cannot fit the memory for clients is refused at its header.
+// TestRequestsFitMemory: a request that cannot fit into the memory for clients is refused at its header.
 func TestRequestsFitMemory(t *testing.T) {
 	t.Parallel()
 	for request, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// start runs an emulator with a Redis port, and connects to it.
+// start runs an emulator with a Redis port and connects to it.
 func start(t testing.TB, o emulator.Options) (*emulator.Server, *redistest.Client) {
 	t.Helper()
 	o.Redis = "127.0.0.1:0"
@@ -20,7 +20,7 @@ func start(t testing.TB, o emulator.Options) (*emulator.Server, *redistest.Clien
 	return s, redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 }
 
-// TestLongPatterns: no pattern is accepted that would hold up other clients.
+// TestLongPatterns: a pattern that would delay other clients is refused.
 func TestLongPatterns(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
@@ -33,8 +33,8 @@ func TestLongPatterns(t *testing.T) {
 	c.Expect(t, "*0\r\n", "KEYS", long[:1024])
 }
 
-// TestManyPatterns: patterns that take long to match a large key do not delay other clients; their
-// subscribers are disconnected, and one with a simple pattern gets the message.
+// TestManyPatterns: patterns that are slow to match a large key do not delay other clients: their subscribers
+// are disconnected, and a subscriber with a simple pattern gets the message.
 func TestManyPatterns(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, emulator.Options{RedisNotify: "KE$"})
@@ -110,7 +110,7 @@ func TestStoreCommands(t *testing.T) {
 	c.Expect(t, "-ERR malformed timestamp\r\n", "SS.SET", "k", "v", "FT", "x")
 }
 
-// TestRefusals: the texts for what is not here.
+// TestRefusals: the error texts for unsupported commands.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{MaxKeys: 2})
@@ -148,7 +148,7 @@ func TestRefusals(t *testing.T) {
 	c.Expect(t, "+OK\r\n", "RENAME", "a", "c")
 }
 
-// TestProtocol: what a connection may and may not do.
+// TestProtocol: requests that a connection may make, and those that are refused.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
@@ -244,7 +244,7 @@ func TestProtocol(t *testing.T) {
 		c := dial()
 		c.Do(t, "HELLO", "3")
 		c.Expect(t, ">3\r\n$9\r\nsubscribe\r\n$16\r\n__keyspace@0__:p\r\n:1\r\n", "SUBSCRIBE", "__keyspace@0__:p")
-		// The message of one's own command comes before its reply.
+		// The message about a client's own command comes before its reply.
 		c.Expect(t, ">3\r\n$7\r\nmessage\r\n$16\r\n__keyspace@0__:p\r\n$3\r\nset\r\n", "SET", "p", "v")
 		if f, err := c.Frame(); err != nil || string(f) != "+OK\r\n" {
 			t.Errorf("%q, %v", f, err)
@@ -276,7 +276,7 @@ func TestProtocol(t *testing.T) {
 	})
 }
 
-// TestSlowSubscriber: who does not read is cut off, and nobody waits.
+// TestSlowSubscriber: a subscriber that does not read is disconnected, and delays nobody.
 func TestSlowSubscriber(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -300,8 +300,8 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 }
 
-// TestScan: what was there from the beginning to the end is found, once, whatever
-// comes and goes meanwhile.
+// TestScan: a key that exists during the whole scan is found once, whatever keys are added and removed
+// meanwhile.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	_, c := start(t, emulator.Options{})
@@ -316,7 +316,7 @@ func TestScan(t *testing.T) {
 			if strings.HasPrefix(word, "stays:") {
 				found[word]++
 				if c.Do(t, "DEL", strings.Replace(word, "stays", "came", 1)); round%2 == 0 {
-					c.Expect(t, "+OK\r\n", "SET", word+"x", "v") // right after
+					c.Expect(t, "+OK\r\n", "SET", word+"x", "v") // directly after word
 					c.Expect(t, ":1\r\n", "DEL", word+"x")
 				}
 				c.Expect(t, "+OK\r\n", "SET", strings.Replace(word, "stays", "came", 1), "v")

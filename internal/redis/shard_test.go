@@ -21,7 +21,7 @@ func TestShardChannels(t *testing.T) {
 			for _, step := range []struct {
 				c       *redistest.Client
 				command string
-				more    int // further frames of sub
+				more    int // number of further frames to sub
 			}{
 				{sub, "ssubscribe", 0}, {sub, "ssubscribe a b", 1}, {sub, "subscribe c", 0}, {sub, "psubscribe d*", 0}, {sub, "ping", 0}, {sub, "get x", 0},
 				{pub, "spublish a 1", 1}, {pub, "publish a 1", 0}, {pub, "spublish c 1", 0}, {pub, "spublish none 1", 0}, {pub, "spublish", 0},
@@ -51,8 +51,8 @@ func TestShardChannels(t *testing.T) {
 	}
 }
 
-// TestEffectsBeforeReplies: when a client has the reply to UNSUBSCRIBE, QUIT or CLIENT KILL, other
-// clients see the effect.
+// TestEffectsBeforeReplies: once a client has the reply to UNSUBSCRIBE, QUIT or CLIENT KILL, other clients
+// see the effect.
 func TestEffectsBeforeReplies(t *testing.T) {
 	t.Parallel()
 	s, other := start(t, emulator.Options{})

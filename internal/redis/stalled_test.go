@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestStalledClient: a client that does not read its reply is waited for, and then dropped.
+// TestStalledClient: the server waits for a client that does not read its reply, then closes the connection.
 func TestStalledClient(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestStalledClient(t *testing.T) {
 			if _, err := client.Write([]byte("PING\r\n")); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(c.after) // of the bubble
+			time.Sleep(c.after) // in virtual time
 			synctest.Wait()
 			reply := make([]byte, len(c.want))
 			if _, err := io.ReadFull(client, reply); err != nil || string(reply) != c.want {

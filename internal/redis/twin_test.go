@@ -21,23 +21,23 @@ var (
 )
 
 // TestTwin sends the same random commands to a redis-server and to the emulator. Replies and
-// messages must be the same to the byte, but for these differences:
+// messages must be the same to the byte, with these exceptions:
 //
-//   - times that were taken from two clocks (TTL, PTTL, EXPIRETIME, PEXPIRETIME) may differ by what a
-//     test may be held up;
+//   - times that depend on the clock (TTL, PTTL, EXPIRETIME, PEXPIRETIME) may differ by the longest
+//     delay of a test;
 //   - an expiry after the year 292,277 becomes that year;
-//   - the emulator notifies of a SET whose expiry (EXAT, PXAT) has passed with `expired` immediately,
-//     not when the key is next accessed;
-//   - KEYS and SCAN are in the order of the keys, RANDOMKEY is random;
-//   - of several patterns that match a message, Redis tells in the order of its hash table;
-//   - ids of connections;
-//   - a SETBIT that changes no bit leaves the encoding as it is, and OBJECT REFCOUNT counts no
-//     references of queued commands;
-//   - HELP leaves out the subcommands that are not here, see TestHelp.
+//   - after a SET whose expiry (EXAT, PXAT) has passed, the emulator sends `expired` at once, and
+//     Redis when the key is next accessed;
+//   - KEYS and SCAN return keys in their order, RANDOMKEY a random key;
+//   - if several patterns match a message, Redis sends its copies in the order of a hash table;
+//   - connection ids differ;
+//   - a SETBIT that changes no bit does not change the encoding, and OBJECT REFCOUNT does not count
+//     references in queued commands;
+//   - HELP omits unsupported subcommands, see TestHelp.
 //
-// Not compared, because the store is none of Redis's: other types, scripts, databases, empty
-// keys, INFO, COMMAND. For CLIENT INFO and LIST see TestClientList, for what is not a
-// well-formed request and for CLIENT REPLY see TestProtocolTwin.
+// Not compared, because the store does not have them as Redis does: other types, scripts, databases, empty
+// keys, INFO, COMMAND. See TestClientList for CLIENT INFO and LIST, and TestProtocolTwin for malformed
+// requests and CLIENT REPLY.
 func TestTwin(t *testing.T) {
 	t.Parallel()
 	seed := *twinSeed
@@ -60,8 +60,7 @@ func TestTwin(t *testing.T) {
 	}
 }
 
-// TestHelp: what HELP replies with is what a redis-server replies with, but for the lines
-// of subcommands that are not here.
+// TestHelp: the replies to HELP are those of a redis-server, without the lines of unsupported subcommands.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	_, ours := start(t, emulator.Options{})
@@ -91,7 +90,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestClientList: what CLIENT LIST says of a client is what a redis-server says.
+// TestClientList: CLIENT LIST shows the same about a client as a redis-server.
 func TestClientList(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, emulator.Options{})
@@ -112,7 +111,7 @@ func TestClientList(t *testing.T) {
 			if !strings.Contains(requests, "multi") && !strings.Contains(requests, "subscribe") {
 				lines += c.Do(t, "client", "info")
 			}
-			lines = strings.NewReplacer("flags=U db", "flags=N db", "flags=U", "flags=", "U db=", " db=").Replace(lines) // a client on a socket has U
+			lines = strings.NewReplacer("flags=U db", "flags=N db", "flags=U", "flags=", "U db=", " db=").Replace(lines) // a client on a Unix socket has U
 			got[i] = wanted.FindAllString(lines, -1)
 		}
 		if !slices.Equal(got[0], got[1]) || len(got[0]) < 10 {
@@ -131,7 +130,7 @@ type twin struct {
 	log       []string // the last commands
 }
 
-// A twinClient is a client of both servers, and what is known of its state.
+// A twinClient is a client of both servers, with its known state.
 type twinClient struct {
 	sides    [2]*redistest.Client
 	resp3    bool
@@ -180,7 +179,7 @@ func (tw *twin) number() string {
 	return tw.pick("0", "1", "-1", "2", "5", "-3", "100", "-100", "9223372036854775807", "-9223372036854775808", "x", "1.5", "", "01", "999999999999999999999")
 }
 
-// times are in seconds: none of them comes while the test runs, or all are over.
+// seconds returns a time in seconds: either none is reached during the test, or all have passed.
 func (tw *twin) seconds() string {
 	return tw.pick("10000", "20000", "30000", "-1", "0", "x", "9223372036854775807", "9223372036854775", "9223372036854776", "-9223372036854775808", "-9223372036854775", "-9223372036854776", "9223370399119966", "")
 }
@@ -216,7 +215,7 @@ func (tw *twin) flags() string {
 	if tw.rand.IntN(15) == 0 {
 		b = append(b, 'q')
 	}
-	// A CONFIG SET that fails makes Redis forget n beside A.
+	// After a CONFIG SET that fails, Redis drops n when A is set.
 	if bytes.IndexByte(b, 'A') >= 0 {
 		b = bytes.ReplaceAll(b, []byte("n"), nil)
 	}
@@ -264,7 +263,7 @@ func (tw *twin) setOptions(past bool) []string {
 	return o
 }
 
-// command makes a random one.
+// command returns a random command.
 func (tw *twin) command() []string {
 	cmd := func(name string, args ...string) []string { return append([]string{tw.cases(name)}, args...) }
 	key, value := tw.key, tw.value
@@ -364,8 +363,8 @@ func (tw *twin) command() []string {
 	return kinds[tw.rand.IntN(len(kinds))]()
 }
 
-// bits makes a command for bits. It has keys of its own, as a SETBIT that changes nothing changes the
-// encoding in Redis.
+// bits returns a bit command. It uses separate keys, because in Redis a SETBIT that changes no bit changes
+// the encoding.
 func (tw *twin) bits() []string {
 	key := tw.pick("b0", "b1")
 	offset := tw.pick("0", "1", "7", "8", "100", "-1", "x", "4294967296")
@@ -380,7 +379,7 @@ func (tw *twin) bits() []string {
 	)
 }
 
-// harness makes a command that test suites and clients send besides those that they are about.
+// harness returns an auxiliary command that test suites and clients send.
 func (tw *twin) harness() []string {
 	return tw.pick2(
 		[]string{"function", tw.cases("flush")},
@@ -407,14 +406,14 @@ func (tw *twin) harness() []string {
 
 func (tw *twin) pick2(from ...[]string) []string { return from[tw.rand.IntN(len(from))] }
 
-// step has one client do one thing.
+// step makes one client do one thing.
 func (tw *twin) step() {
 	c := tw.clients[tw.rand.IntN(len(tw.clients))]
 	switch n := tw.rand.IntN(100); {
 	case n < 70 || c.multi && n < 85:
 		args := tw.command()
 		if c.multi && len(args) > 1 && strings.EqualFold(args[1], "refcount") {
-			args[1] = "encoding" // Redis counts the reference of a queued command
+			args[1] = "encoding" // Redis also counts the reference in a queued command
 		}
 		tw.ask(c, args)
 	case n < 76:
@@ -466,7 +465,7 @@ func (tw *twin) subscribe(c *twinClient) {
 	}
 }
 
-// unsubscribe ends some subscriptions, or all: those have no order.
+// unsubscribe ends some subscriptions, or all of them; the replies for all have no fixed order.
 func (tw *twin) unsubscribe(c *twinClient) {
 	if c.multi {
 		return
@@ -495,7 +494,7 @@ func (tw *twin) unsubscribe(c *twinClient) {
 	}
 }
 
-// expire has a key expire on both sides, and waits until it has.
+// expire lets a key expire on both sides, and waits until it has.
 func (tw *twin) expire(c *twinClient) {
 	if c.multi || c.subscribed() {
 		return
@@ -513,7 +512,7 @@ func (tw *twin) expire(c *twinClient) {
 	tw.ask(c, []string{"get", key})
 }
 
-// ask sends a command to both sides and compares what comes. It returns the first frame.
+// ask sends a command to both sides and compares the replies. It returns the first frame.
 func (tw *twin) ask(c *twinClient, args []string) []byte {
 	tw.sent++
 	tw.log = append(tw.log, fmt.Sprintf("client %d: %q", slices.Index(tw.clients, c), args))
@@ -528,7 +527,7 @@ func (tw *twin) ask(c *twinClient, args []string) []byte {
 			tw.t.Fatal(err)
 		}
 		if c.multi && !ends {
-			f, err := side.Frame() // a PING would be queued
+			f, err := side.Frame() // a PING after it would be queued
 			if err != nil {
 				tw.t.Fatal(err)
 			}
@@ -566,7 +565,7 @@ func (tw *twin) ask(c *twinClient, args []string) []byte {
 	return got[1][0]
 }
 
-// settle compares the messages that have come to all clients.
+// settle compares the messages that all clients have received.
 func (tw *twin) settle() {
 	for _, c := range tw.clients {
 		if c.multi || !c.subscribed() {
@@ -597,10 +596,10 @@ var (
 
 const (
 	timeSlack = 5000              // milliseconds
-	lastTime  = 9_000_000_000_000 // seconds or milliseconds; later than the store can hold
+	lastTime  = 9_000_000_000_000 // seconds or milliseconds; later than the store can represent
 )
 
-// compare compares what came from both sides.
+// compare compares the replies of both sides.
 func (tw *twin) compare(c *twinClient, args []string, got [2][][]byte) {
 	word := strings.ToLower(args[0])
 	for i := range got {
@@ -628,14 +627,14 @@ func (tw *twin) compare(c *twinClient, args []string, got [2][][]byte) {
 			return
 		}
 	}
-	// Messages may stand between the parts of an array.
+	// Messages may interleave with the parts of an array.
 	if whole := bytes.Join(got[0], nil); bytes.Contains(whole, []byte("pmessage")) && nearTimes(whole, bytes.Join(got[1], nil)) {
 		return
 	}
 	tw.t.Errorf("after %d commands: %q (resp3 %t)\nredis-server %q\nemulator     %q\n%s", tw.sent, args, c.resp3, got[0], got[1], strings.Join(tw.log, "\n"))
 }
 
-// nearTimes tells whether two replies differ in nothing but times that are near each other, or in the order of
+// nearTimes reports whether two replies differ only in times that are near each other, or in the order of
 // keys or patterns.
 func nearTimes(a, b []byte) bool {
 	as, bs := bytes.SplitAfter(a, []byte("\r\n")), bytes.SplitAfter(b, []byte("\r\n"))
@@ -681,7 +680,7 @@ func sortedArray(f []byte) []byte {
 	return []byte(strings.Join(lines, "\r\n$"))
 }
 
-// sortPatterns sorts the messages that one message became for several patterns.
+// sortPatterns sorts the copies of one message for several patterns.
 func sortPatterns(frames [][]byte) [][]byte {
 	rest := func(f []byte) []byte {
 		parts := bytes.SplitN(f, []byte("\r\n"), 6)

@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/internal/shrinkmap"
 )
 
-// FuzzMap: a Map holds what a map holds.
+// FuzzMap compares a Map with a map.
 func FuzzMap(f *testing.F) {
 	f.Add([]byte("abcABC"))
 	f.Fuzz(func(t *testing.T, steps []byte) {
@@ -33,7 +33,7 @@ func FuzzMap(f *testing.F) {
 	})
 }
 
-// TestShrinks: an emptied Map has little memory left, also if some entries remain.
+// TestShrinks: an emptied Map keeps little memory, even if some entries remain.
 func TestShrinks(t *testing.T) {
 	heap := func() uint64 {
 		var m runtime.MemStats

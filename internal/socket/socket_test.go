@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/internal/socket"
 )
 
-// pair returns both ends of a TCP connection, and one as a Conn.
+// pair returns both ends of a TCP connection, and a Conn for nc.
 func pair(t testing.TB) (peer, nc *net.TCPConn, c *socket.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,8 +35,7 @@ func pair(t testing.TB) (peer, nc *net.TCPConn, c *socket.Conn) {
 	return dialed.(*net.TCPConn), accepted.(*net.TCPConn), c
 }
 
-// TestRead: what the peer writes arrives in order, whether or not the reader has to wait, and then
-// EOF.
+// TestRead: the peer's bytes arrive in order, whether or not the reader has to wait, followed by EOF.
 func TestRead(t *testing.T) {
 	peer, _, c := pair(t)
 	var want, got bytes.Buffer
@@ -55,7 +54,7 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := bytes.Repeat([]byte("0123456789"), 1000) // and many in a row
+	all := bytes.Repeat([]byte("0123456789"), 1000) // many at once
 	want.Write(all)
 	go func() {
 		peer.Write(all)
@@ -70,7 +69,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadEnds: a read that waits ends with its deadline, and with Close.
+// TestReadEnds: a waiting read ends at its deadline, and with Close.
 func TestReadEnds(t *testing.T) {
 	_, nc, c := pair(t)
 	if err := nc.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {
@@ -96,7 +95,7 @@ func TestReadEnds(t *testing.T) {
 	}
 }
 
-// TestTryWrite: a peer that reads nothing does not hold up a write, and gets what was written.
+// TestTryWrite: a peer that does not read does not delay a write, and gets the bytes that were written.
 func TestTryWrite(t *testing.T) {
 	peer, nc, c := pair(t)
 	block := bytes.Repeat([]byte("x"), 1<<16)

@@ -25,7 +25,7 @@ func TestSlotSizes(t *testing.T) {
 	}
 }
 
-// The memory of records that all grow, again and again, is used again.
+// The memory of records that all grow, again and again, is reused.
 func TestArenaIsUsedAgain(t *testing.T) {
 	const records = 10_000
 	a := newArena()
@@ -73,7 +73,7 @@ func TestArenaExhausted(t *testing.T) {
 	}
 }
 
-// An exhausted store refuses writes and does the rest.
+// An exhausted store refuses writes but executes other requests.
 func TestExhaustedStore(t *testing.T) {
 	s := New(Options{})
 	do := func(words, want string) {
@@ -96,8 +96,8 @@ func TestExhaustedStore(t *testing.T) {
 	do("DEL k", ":1\r\n")
 }
 
-// FuzzIndex: after any puts and removals, in any sizes, the index holds what a map holds, in the
-// order of the keys and in the order of expiry. All keys share a few hashes.
+// FuzzIndex: after any puts and removals, of any sizes, the index holds the same as a map, in the order of
+// the keys and in the order of expiry. All keys share a few hashes.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte{0, 10, 1, 20, 0, 200, 2, 0, 1, 10})
 	f.Add(bytes.Repeat([]byte{3, 255, 4, 254, 5, 253, 3, 0, 4, 0, 9, 31}, 20))
@@ -165,7 +165,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// checkArena looks at an arena that holds no record any more.
+// checkArena checks an arena that holds no records any more.
 func checkArena(t *testing.T, a *arena) {
 	t.Helper()
 	for i, b := range a.blocks {
@@ -182,7 +182,8 @@ func checkArena(t *testing.T, a *arena) {
 	}
 }
 
-// TestCompact: a store that shrinks gives memory back, also if the records that remain are in all blocks.
+// TestCompact: a store that shrinks releases memory, even if the remaining records are spread over all
+// blocks.
 func TestCompact(t *testing.T) {
 	s := New(Options{})
 	const keys, part = 200_000, 10

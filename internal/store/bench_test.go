@@ -14,12 +14,12 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// stampNow is the `__ts` of a client whose clock is right.
+// stampNow returns the `__ts` of a client with a correct clock.
 func stampNow() []byte {
 	return []byte(wire.Version{Wall: time.Now().UnixMilli(), Node: "bench"}.String())
 }
 
-// BenchmarkDo is one request, with the notifications taken, on a store of 10,000 keys.
+// BenchmarkDo measures one request, with its notifications, on a store of 10,000 keys.
 func BenchmarkDo(b *testing.B) {
 	const keys = 10_000
 	value := strings.Repeat("v", 100)
@@ -57,7 +57,7 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-// BenchmarkSetNew sets keys that are not there yet.
+// BenchmarkSetNew sets keys that do not exist.
 func BenchmarkSetNew(b *testing.B) {
 	for _, order := range []string{"ascending", "random"} {
 		b.Run(order, func(b *testing.B) {
@@ -82,7 +82,7 @@ func BenchmarkSetNew(b *testing.B) {
 	}
 }
 
-// BenchmarkExpire removes 20,000 keys that expire at once and have a watcher each.
+// BenchmarkExpire removes 20,000 keys that expire at once, each with a watcher.
 func BenchmarkExpire(b *testing.B) {
 	const keys = 20_000
 	now := time.UnixMilli(base)
@@ -106,8 +106,8 @@ func BenchmarkExpire(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/keys, "ns/key")
 }
 
-// BenchmarkMemory fills a store with 1,000,000 keys of 100 bytes and reports what that takes,
-// per key: of the heap in use, and of the process.
+// BenchmarkMemory fills a store with 1,000,000 keys of 100 bytes and reports the memory per key: of the heap
+// in use, and of the process.
 func BenchmarkMemory(b *testing.B) {
 	const keys = 1_000_000
 	for b.Loop() {
@@ -138,8 +138,7 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// residentBytes returns the resident memory of this process, or 0 where the system does not
-// tell.
+// residentBytes returns the resident memory of this process, or 0 where the system does not report it.
 func residentBytes() int {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// FuzzRequest: whatever is asked, there is an answer that a client can read, and
-// what is told to watchers is readable too.
+// FuzzRequest: every request gets a reply that a client can parse, and notifications can be parsed too.
 func FuzzRequest(f *testing.F) {
 	f.Add(request("SET", "k", "v", "NEX", "PX", "10"), "1696374425000:0:c", "")
 	f.Add(request("VDEL", "k", "v"), "", "1696374425000:0:c")
@@ -51,7 +50,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// version reads a version that the store gave.
+// version parses a version from the store.
 func version(t *testing.T, text []byte) wire.Version {
 	t.Helper()
 	v, err := wire.ParseVersion(string(text))
@@ -61,17 +60,16 @@ func version(t *testing.T, text []byte) wire.Version {
 	return v
 }
 
-// modelKey is what the plain model remembers of a key.
+// modelKey is the model's state of a key.
 type modelKey struct {
 	value   string
 	version string
 	dies    time.Time
-	fence   int // 0: none
+	fence   int // 0 = none
 }
 
-// FuzzModel: after any sequence of operations each answer, and each GET, is
-// what a plain map says; versions only grow, and a deletion has the version of the deleted
-// value; watchers hear of every change.
+// FuzzModel: after any sequence of operations, each reply and each GET agrees with a plain map; versions only
+// grow, and a deletion has the version of the deleted value; watchers are notified of every change.
 func FuzzModel(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 4, 0, 0, 1, 0, 0})
 	f.Add([]byte{0x10, 0, 3, 0x20, 1, 9, 5, 0, 40, 3, 1, 2})
@@ -86,10 +84,10 @@ func FuzzModel(f *testing.F) {
 		ops = ops[:min(len(ops), 300)]
 		for ; len(ops) >= 3; ops = ops[3:] {
 			verb, key, value := ops[0]%6, fmt.Sprintf("k%d", ops[1]%3), fmt.Sprintf("v%d", ops[1]/3%2)
-			fence := int(ops[0] >> 4 % 4) // 0: none
+			fence := int(ops[0] >> 4 % 4) // 0 = none
 			l.now = l.now.Add(time.Duration(ops[2]%16) * time.Millisecond)
 			changes := 0
-			deleted := make(map[string]string) // key to version
+			deleted := make(map[string]string) // from key to version
 			for k, m := range model {
 				if !m.dies.IsZero() && !l.now.Before(m.dies) {
 					delete(model, k)

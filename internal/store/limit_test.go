@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-// TestLongestValue: a value that MQTT could not deliver is refused, whoever writes it.
+// TestLongestValue: a value that is too long for MQTT is refused, whoever writes it.
 func TestLongestValue(t *testing.T) {
 	s := New(Options{})
 	value := make([]byte, maxValue+1)

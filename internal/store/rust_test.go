@@ -14,8 +14,7 @@ import (
 	"github.com/sscli/sscli/internal/glob"
 )
 
-// rustJudge says what the crate `glob` makes of pairs of lines, a pattern and a key: error, true or
-// false.
+// rustJudge prints how the crate `glob` matches pairs of lines, a pattern and a key: error, true or false.
 const rustJudge = `
 use std::io::BufRead;
 fn main() {
@@ -31,11 +30,11 @@ fn main() {
 }
 `
 
-// debianCrates is where Debian's librust-glob-dev has the crate.
+// debianCrates is the path of the crate in Debian's librust-glob-dev.
 const debianCrates = "/usr/share/cargo/registry/glob-*/src/lib.rs"
 
-// TestScanLikeRust compares the patterns of SCAN with the crate that, by a draft of Microsoft's, the
-// real store uses.
+// TestScanLikeRust compares the patterns of SCAN with the crate that the real store uses according to a draft
+// of Microsoft's.
 func TestScanLikeRust(t *testing.T) {
 	rustc, err := exec.LookPath("rustc")
 	if err != nil {

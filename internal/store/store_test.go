@@ -14,11 +14,11 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// base is the moment at which the store's clock starts in these tests, the time of the
-// published examples: 1696374425000 ms.
+// base is the time at which the store's clock starts in these tests, as in the published examples:
+// 1696374425000 ms.
 const base = 1696374425000
 
-// lab is a store on a clock that the test moves.
+// A lab is a store with a clock that the test advances.
 type lab struct {
 	*store.Store
 	now     time.Time
@@ -35,16 +35,16 @@ func newLab(opts store.Options) *lab {
 	return l
 }
 
-// step is one request and what has to come back.
+// A step is one request and its expected results.
 type step struct {
-	after time.Duration // the clock moves first
-	do    string        // words, or a payload as it stands when it begins with '*'
-	as    string        // client id; "" is c
-	ts    string        // `__ts`; "" is an old one on SET, "none" leaves it out
+	after time.Duration // the clock advances first
+	do    string        // words, or a complete payload if it begins with '*'
+	as    string        // client id; "" = c
+	ts    string        // `__ts`; "" = an old one on SET; "none" omits it
 	ft    string        // `__ft`
 
-	want   string   // reply bytes
-	wantTS string   // `__ts` of the reply; "" is none
+	want   string   // bytes of the reply
+	wantTS string   // `__ts` of the reply; "" = none
 	notes  []string // "client payload __ts"
 }
 
@@ -67,7 +67,7 @@ func (l *lab) do(s step) (store.Response, []store.Notification) {
 	return l.Do(&req, nil), l.TakeNotifications()
 }
 
-// request writes RESP3 without package wire, so that a mistake there shows.
+// request writes RESP3 without package wire, so that a fault in that package shows.
 func request(words ...string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -107,14 +107,14 @@ func property(properties []store.Property, name string) string {
 	return ""
 }
 
-// The reply bytes that recur.
+// Recurring bytes of replies.
 const (
 	ok    = "+OK\r\n"
 	no    = ":-1\r\n"
 	one   = ":1\r\n"
 	zero  = ":0\r\n"
 	null  = "$-1\r\n"
-	first = "1696374425000:0:StateStore" // the version of a first write
+	first = "1696374425000:0:StateStore" // version of a first write
 	later = "1696374425000:1:StateStore"
 	third = "1696374425000:2:StateStore"
 
@@ -139,14 +139,14 @@ func setNote(value string) string {
 	return fmt.Sprintf("*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$%d\r\n%s\r\n", len(value), value)
 }
 
-// Tokens in ascending order, all of the past.
+// Tokens in ascending order, all in the past.
 const (
 	token1 = "1696374420000:0:lock"
 	token2 = "1696374421000:0:lock"
 	token3 = "1696374422000:0:lock"
 )
 
-// denySecrets is an authorization rule: nobody touches secret, nobody writes config.
+// denySecrets is an authorization rule: no client may use secret, and no client may write config.
 func denySecrets(_, _, key string, write bool) bool {
 	return key != "secret" && !(write && key == "config")
 }
@@ -321,7 +321,7 @@ func TestRequests(t *testing.T) {
 			{after: 10 * time.Millisecond, do: "SET k w NX", want: ok, wantTS: "1696374425010:0:StateStore"},
 		}},
 
-		// protocol.md 3.2: what `__ts` does to the version
+		// protocol.md 3.2: effect of `__ts` on the version
 		{name: "3.2 the published example", steps: []step{
 			{do: "SET k v", ts: "1696374425000:0:CLIENT", want: ok, wantTS: "1696374425000:1:StateStore"},
 		}},
@@ -421,7 +421,7 @@ func TestRequests(t *testing.T) {
 			{do: "VDEL k w", ft: token2, want: no},
 			{do: "VDEL k w", ft: token3, want: no},
 			{do: "GET k", want: "$1\r\nv\r\n", wantTS: first},
-			{do: "SET k v", ft: token2, want: ok, wantTS: later}, // the fence has not moved
+			{do: "SET k v", ft: token2, want: ok, wantTS: later}, // the fence has not changed
 		}},
 		{name: "4 row 11", steps: []step{
 			fenced,
@@ -458,7 +458,7 @@ func TestRequests(t *testing.T) {
 			{do: "SET k w NX", want: errRequired},
 			{do: "SET k w NEX", ft: token1, want: errLower},
 			{do: "SET k w NX", ft: token3, want: no, wantTS: first},
-			{do: "SET k v", ft: token2, want: ok, wantTS: later}, // the fence has not moved
+			{do: "SET k v", ft: token2, want: ok, wantTS: later}, // the fence has not changed
 		}},
 		{name: "4 row 17", steps: []step{
 			{do: "SET k v PX 1000", ft: token2, want: ok, wantTS: first},
@@ -554,8 +554,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// malformed is a SET, DEL and VDEL with each text that is not an HLC in a request, though
-// clients take it in a reply (protocol.md 3.3).
+// malformed returns a SET, DEL and VDEL with each text that is not a valid HLC in a request, although clients
+// accept it in a reply (protocol.md 3.3).
 func malformed() (steps []step) {
 	for _, hlc := range []string{
 		"-1:0:n", "+1:0:n", "-0:0:n", "1:-1:n", "1:+1:n", "1:0:", "1::n", ":0:n", "::", " 1:0:n", "1:0 :n", "1e3:0:n",
@@ -692,7 +692,7 @@ func TestReplyProperties(t *testing.T) {
 	}
 }
 
-// The buffer that Do is given keeps what is in it.
+// Do keeps the contents of the buffer that it is given.
 func TestDoAppends(t *testing.T) {
 	l := newLab(store.Options{})
 	resp := l.Do(&store.Request{Payload: request("GET", "k")}, []byte("before "))
@@ -717,12 +717,12 @@ func TestDisconnect(t *testing.T) {
 	l.check(t, 1, step{do: "SET j v", want: ok, wantTS: later})
 }
 
-// MQTT has topics of at most 65,535 bytes. The topic of a notification has two bytes for each
-// byte of the key and of the client id, and 75 others (protocol.md 1.1).
+// MQTT topics have at most 65,535 bytes. The topic of a notification has two bytes for each byte of the key
+// and of the client id, and 75 others (protocol.md 1.1).
 func TestKeyNotifyLongKeys(t *testing.T) {
 	const most = (65535 - 75) / 2
 	for _, tt := range []struct {
-		client, key int // lengths
+		client, key int // lengths in bytes
 		want        string
 	}{
 		{1, most - 1, ok},
@@ -779,7 +779,7 @@ func TestExpiryOrder(t *testing.T) {
 	}
 }
 
-// Keys that expire in the same instant are removed in the order of their names.
+// Keys that expire at the same instant are removed in the order of their names.
 func TestExpiryTogether(t *testing.T) {
 	l := newLab(store.Options{})
 	for _, key := range []string{"b", "c", "a"} {
@@ -846,8 +846,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// What several changes of one step have to tell is taken together, and the changes that come
-// later do not change it.
+// The notifications of several changes in one step are taken together, and later changes do not alter them.
 func TestNotificationsTogether(t *testing.T) {
 	l := newLab(store.Options{})
 	l.do(step{do: "KEYNOTIFY k"})
@@ -888,7 +887,7 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// entry returns the entry of a key that is there.
+// entry returns the entry of an existing key.
 func (l *lab) entry(t *testing.T, key []byte) store.Entry {
 	t.Helper()
 	e, found := l.Lookup(key)
@@ -898,7 +897,7 @@ func (l *lab) entry(t *testing.T, key []byte) store.Entry {
 	return e
 }
 
-// keys returns the keys from one on.
+// keys returns the keys starting at from.
 func (l *lab) keys(from string) (keys []string) {
 	for e := range l.From([]byte(from)) {
 		keys = append(keys, string(e.Key()))
@@ -929,7 +928,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// A page of SCAN that finds little ends all the same, and the next goes on after it.
+// A page of SCAN that finds little ends nevertheless, and the next page continues after it.
 func TestScanIsBounded(t *testing.T) {
 	secret := func(_, _, key string, _ bool) bool { return !strings.HasPrefix(key, "secret") }
 	l := newLab(store.Options{Authorize: secret})
@@ -958,7 +957,7 @@ func TestScanIsBounded(t *testing.T) {
 	if pages < 3 || pages > 20 || len(found) != 1 || found[0] != "last" {
 		t.Errorf("%d pages with %q", pages, found)
 	}
-	// With a prefix only its keys are looked at.
+	// With a prefix, only the keys with that prefix are examined.
 	l.check(t, 0, step{do: "SCAN l*", want: "*1\r\n*1\r\n$4\r\nlast\r\n"})
 }
 
@@ -977,7 +976,7 @@ func TestScanOfLongKeys(t *testing.T) {
 	l.check(t, 0, step{do: "SCAN " + pattern + strings.Repeat("a", 100), want: "-ERR syntax error\r\n"})
 }
 
-// scanPage returns the keys and the token of a page.
+// scanPage returns the keys of a page and its token.
 func scanPage(t *testing.T, l *lab, words ...string) (keys []string, token string) {
 	t.Helper()
 	payload := request(append([]string{"SCAN"}, words...)...)
@@ -994,7 +993,7 @@ func scanPage(t *testing.T, l *lab, words ...string) (keys []string, token strin
 	return keys, token
 }
 
-// A page counts the keys that the client may not read, too. A token does not show them.
+// A page also counts keys that the client may not read. A token does not reveal them.
 func TestScanTokenHidesKeys(t *testing.T) {
 	l := newLab(store.Options{Authorize: func(client, _, key string, _ bool) bool { return client == "root" || key == "a" || key == "z" }})
 	for _, key := range []string{"a", "z"} {
@@ -1018,7 +1017,8 @@ func TestScanTokenHidesKeys(t *testing.T) {
 	}
 }
 
-// TestScanChains: keys come chain by chain, each once, whatever the page.
+// TestScanChains: with ScanChains, keys come in the order of the hash chains, each once, whatever the page
+// size.
 func TestScanChains(t *testing.T) {
 	l := newLab(store.Options{ScanPage: 4, Variants: store.Variants{ScanChains: true}})
 	for i := range 50 {
@@ -1042,7 +1042,7 @@ func TestScanChains(t *testing.T) {
 	}
 }
 
-// TestScanTokens: a token that the store did not make is an error.
+// TestScanTokens: a token that does not come from the store is an error.
 func TestScanTokens(t *testing.T) {
 	l := newLab(store.Options{})
 	for _, token := range []string{"", "1", "1;", "1;1", "0;1;", "2;1;", "1;2;", "1;1;x", "1;1;#x", "a;1;", "-1;1;", "99999999999999999999;1;"} {
@@ -1079,8 +1079,7 @@ func TestScanHidesBinaryKeys(t *testing.T) {
 	}
 }
 
-// A key that holds what the store was given must not change with the caller's
-// buffer.
+// The caller may reuse its buffers: stored values don't change.
 func TestStoreOwnsValues(t *testing.T) {
 	l := newLab(store.Options{})
 	payload, fence := request("SET", "k", "value"), []byte(token2)
@@ -1109,7 +1108,7 @@ func TestRewrite(t *testing.T) {
 func TestGlob(t *testing.T) {
 	for _, tt := range []struct {
 		pattern string
-		match   string // separated by spaces
+		match   string // matching keys, separated by spaces
 		differ  string
 	}{
 		{"*", "a abc *", ""},

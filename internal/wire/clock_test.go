@@ -19,7 +19,7 @@ type hand struct{ ms atomic.Int64 }
 
 func (h *hand) now() time.Time { return time.UnixMilli(h.ms.Load()) }
 
-// clockAt returns a clock of node A that stands at wall:counter, and its hand.
+// clockAt returns a clock of node A at wall:counter, and its hand.
 func clockAt(t testing.TB, wall int64, counter uint64) (*wire.Clock, *hand) {
 	t.Helper()
 	h := &hand{}
@@ -31,7 +31,7 @@ func clockAt(t testing.TB, wall int64, counter uint64) (*wire.Clock, *hand) {
 	return c, h
 }
 
-// stands checks where a clock stands by the tick that comes next.
+// stands checks the time of a clock by its next tick.
 func stands(t testing.TB, c *wire.Clock, h *hand, wall int64, counter uint64) {
 	t.Helper()
 	h.ms.Store(wall)
@@ -218,8 +218,8 @@ func TestTicksOfSeveralGoroutinesAreUniqueAndAscending(t *testing.T) {
 	}
 }
 
-// Whatever the wall clock does and whatever is received: ticks ascend, pass all
-// that was observed, and are never more than MaxDrift ahead of the wall clock.
+// Whatever the wall clock does and whatever is received: ticks ascend, exceed everything observed, and are
+// never more than MaxDrift ahead of the wall clock.
 func FuzzClock(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 1, 200, 255, 1, 0, 0, 0, 0, 2, 0, 100, 9, 0, 0, 0, 0})
 	f.Add([]byte{3, 255, 255, 255, 0, 0, 0, 0, 4, 9, 9, 9, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0})

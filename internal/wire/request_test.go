@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// equateEmpty is for slices of which nil and empty mean the same.
+// equateEmpty treats nil and empty slices as equal.
 var equateEmpty = cmpopts.EquateEmpty()
 
 func TestRequestsAreArraysOfBlobsOnly(t *testing.T) {
@@ -71,8 +71,8 @@ func TestLargeKeysAndValuesTravel(t *testing.T) {
 	}
 }
 
-// words cuts bytes into words: a length of one byte or, where that is 255, of
-// three, and as many bytes as there are.
+// words divides bytes into words: a length of one byte or, if that is 255, of three, then that many bytes, or
+// as many as remain.
 func words(data []byte) [][]byte {
 	var w [][]byte
 	for len(data) > 0 {
@@ -89,7 +89,7 @@ func words(data []byte) [][]byte {
 	return w
 }
 
-// Every list of words that is not empty survives the way.
+// Every non-empty list of words survives a round trip.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("\x03GET\x07SETKEY2"))
 	f.Add([]byte("\x03SET\x01k\x00"))
@@ -119,7 +119,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// AppendWords keeps what is in the slice, and takes no memory when there is room.
+// AppendWords keeps the contents of the slice, and does not allocate if it has room.
 func TestAppendWords(t *testing.T) {
 	payload := wire.AppendRequest(nil, "SET", "key", "value")
 	words, err := wire.AppendWords([][]byte{[]byte("before")}, payload)

@@ -94,7 +94,7 @@ func TestHostileValuesAreSyntaxErrorsThatCostLittle(t *testing.T) {
 	}
 }
 
-// costs is the memory in bytes that one call takes.
+// costs returns the memory in bytes that one call allocates.
 func costs(payload []byte, parse func([]byte) error) uint64 {
 	const runs = 20
 	var before, after runtime.MemStats
@@ -183,7 +183,7 @@ func render(v wire.Value) string {
 	}
 }
 
-// grow builds a value out of bytes, and returns the bytes it did not need.
+// grow builds a value from bytes, and returns the unused bytes.
 func grow(data []byte, depth int) (wire.Value, []byte) {
 	if len(data) < 2 {
 		return wire.Value{Kind: wire.Null}, nil
@@ -218,8 +218,7 @@ func grow(data []byte, depth int) (wire.Value, []byte) {
 	}
 }
 
-// What can be parsed is encoded to something that means the same, and what is
-// canonical already to itself.
+// Every parsed value is encoded to bytes with the same meaning, and canonical bytes to themselves.
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{
 		"+OK\r\n", "-ERR syntax error\r\n", ":-1\r\n", "$4\r\n1234\r\n", "$-1\r\n", "_\r\n", "$0\r\n\r\n",

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// vectorChecks holds one check for each kind of line in testdata/vectors.txt.
-// Kinds that take a VALUE get it as the rest of the line, the others as fields.
+// vectorChecks has a check for each kind of line in testdata/vectors.txt. Kinds with a VALUE get it as the
+// rest of the line, the others as fields.
 var vectorChecks = map[string]func(v *vector) error{
 	"request":          checkRequest,
 	"badrequest":       func(v *vector) error { return v.refused(parseRequestErr) },
@@ -102,14 +102,13 @@ func TestHandWrittenVectorsHoldInBothDirections(t *testing.T) {
 	t.Logf("%d vectors: %v", total, ran)
 }
 
-// A vector is what is left of a line. The first field that cannot be read ends
-// in err.
+// A vector is the unread rest of a line. err is the first error in reading a field.
 type vector struct {
 	rest string
 	err  error
 }
 
-// text takes a quoted field.
+// text reads a quoted field.
 func (v *vector) text() string {
 	quoted, err := strconv.QuotedPrefix(v.rest)
 	if err != nil || quoted[0] != '"' {
@@ -124,7 +123,7 @@ func (v *vector) text() string {
 	return s
 }
 
-// word takes a field without quotes.
+// word reads an unquoted field.
 func (v *vector) word() string {
 	w, rest, _ := strings.Cut(v.rest, " ")
 	if w == "" || w[0] == '"' {
@@ -134,7 +133,7 @@ func (v *vector) word() string {
 	return w
 }
 
-// all takes what is left.
+// all reads the rest of the line.
 func (v *vector) all() string {
 	s := v.rest
 	v.rest = ""
@@ -199,8 +198,7 @@ func checkForm(r wire.Reply, loose bool) error {
 	return nil
 }
 
-// encodes checks that our encoder writes exactly these bytes, or that it does
-// not where the line says so.
+// encodes checks that our encoder writes exactly these bytes, or different ones if the line says so.
 func encodes(got, payload string, canonical bool) error {
 	if canonical {
 		return same(got, payload)

@@ -162,7 +162,7 @@ func TestVersionJSONIsDecidedByTheHLC(t *testing.T) {
 	}
 }
 
-// A version survives JSON, with its text, alone, behind a pointer, in a slice and in a map.
+// A version survives JSON with its text: alone, behind a pointer, in a slice and in a map.
 func TestVersionJSONRoundTrip(t *testing.T) {
 	type held struct {
 		V     wire.Version
@@ -210,7 +210,7 @@ func TestBadVersionJSONLeavesTheVersion(t *testing.T) {
 	}
 }
 
-// A version keeps its text, and its order is total and that of the padded texts.
+// A version keeps its text, and its total order is that of the padded texts.
 func FuzzVersion(f *testing.F) {
 	f.Add("001696374425000:00001:StateStore", "1696374425000:1:StateStore")
 	f.Add("1000:5:A", "1000:10:A")
@@ -264,12 +264,12 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// pad forgets the text of a version.
+// pad returns the padded text of a version, whatever its original text.
 func pad(v wire.Version) string {
 	return wire.Version{Wall: v.Wall, Counter: v.Counter, Node: v.Node}.String()
 }
 
-// fits tells whether the padding is wide enough for the order of texts.
+// fits reports whether the padding is wide enough for the order of texts.
 func fits(v wire.Version) bool {
 	return v.Wall >= 0 && v.Wall < int64(math.Pow10(15)) && v.Counter < 100_000
 }

@@ -70,7 +70,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseCanceled: the end of the context ends the parser.
+// TestParseCanceled: the parser stops when its context ends.
 func TestParseCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -79,7 +79,7 @@ func TestParseCanceled(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that what the library writes is read back, and that an error is one line.
+// FuzzParse checks that the library's output parses, and that an error is a single line.
 func FuzzParse(f *testing.F) {
 	f.Add("a", "b\n", "a: &a {b: *a}")
 	f.Add("<<", "~", "a: |+2\n   x\n \n")
