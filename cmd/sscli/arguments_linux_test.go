@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestManyArguments: as many keys as `scan | xargs sscli del` passes at once.
+// TestManyArguments passes as many keys as `scan | xargs sscli del` does in one call.
 func TestManyArguments(t *testing.T) {
 	for _, n := range []int{13_000, 100_000} {
 		args := []string{"sscli", "--embedded", "get"}

@@ -13,15 +13,15 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// TestAttachRefused: a broker that refuses the replies of an attached store is reported,
-// at most once a second, and the count of all refusals at the end.
+// TestAttachRefused: when a broker refuses the replies of an attached store, serve reports it at most once a second,
+// and reports the total at the end.
 func TestAttachRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
 	}
 	t.Parallel()
 	acl := filepath.Join(t.TempDir(), "acl")
-	// Everybody may send requests and wait for replies, nobody may send replies.
+	// Everybody may send requests and receive replies, but nobody may send replies.
 	if err := os.WriteFile(acl, []byte("topic readwrite "+wire.RequestTopic+"\ntopic read clients/#\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestAttachRefused(t *testing.T) {
 			t.Errorf("get: exit code %d, want 124: %s", code, s.screen())
 		}
 	}
-	// Requests that come before the store has subscribed are not answered either.
+	// Requests that arrive before the store has subscribed are not answered either.
 	for !strings.Contains(store.screen(), "refused") {
 		ask()
 	}

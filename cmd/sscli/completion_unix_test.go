@@ -21,13 +21,13 @@ import (
 	"github.com/sscli/sscli/internal/testkit/full"
 )
 
-// A shellKind is a shell that completes. What its start-up file ends with makes it print
-// ready when it takes input, and write the line to the pipe at the key ^X^P.
+// A shellKind is a shell with completion. The end of its start-up file makes the shell print ready when it accepts
+// input, and write the current line to the pipe on ^X^P.
 type shellKind struct {
 	name    string
-	without string // a package that the start-up file does not load; empty if it loads all
+	without string // a package that the start-up file does not load; "" = none
 	args    func(dir string) []string
-	file    string // of start-up
+	file    string // the start-up file
 	startup string
 }
 
@@ -76,7 +76,7 @@ function fish_greeting; end
 	}
 }
 
-// words returns the words that the shell makes of a line of sscli.
+// words returns the words into which the shell splits a line of sscli.
 func (k shellKind) words(t *testing.T, line string) []string {
 	t.Helper()
 	echo := "sscli() { printf '%s\\n' \"$@\"; }\n"
@@ -90,7 +90,7 @@ func (k shellKind) words(t *testing.T, line string) []string {
 	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 }
 
-// A completer is a shell in a terminal.
+// A completer is a shell that runs in a terminal.
 type completer struct {
 	t    *testing.T
 	tty  *os.File
@@ -101,7 +101,7 @@ type completer struct {
 	news   chan struct{}
 }
 
-// startShell runs a shell in a terminal, with these variables and a home of its own.
+// startShell starts a shell in a terminal, with the variables of env and its own home directory.
 func startShell(t *testing.T, kind shellKind, dir string, env ...string) *completer {
 	t.Helper()
 	program, err := exec.LookPath(kind.name)
@@ -144,7 +144,7 @@ func startShell(t *testing.T, kind shellKind, dir string, env ...string) *comple
 		}
 	}()
 	t.Cleanup(func() {
-		// Nothing in the shell is worth asking.
+		// Kill the shell: it has no state worth saving.
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = c.tty.Close()
@@ -160,7 +160,7 @@ func (c *completer) shown() string {
 	return c.screen.String()
 }
 
-// await waits until a text is on the screen.
+// await waits until text is on the screen.
 func (c *completer) await(text string) {
 	c.t.Helper()
 	late := time.After(time.Minute)
@@ -173,7 +173,7 @@ func (c *completer) await(text string) {
 	}
 }
 
-// tab types a line and the key, and returns what has become of the line.
+// tab types line and the Tab key, and returns the completed line.
 func (c *completer) tab(line string) string {
 	c.t.Helper()
 	if _, err := c.tty.WriteString(line + "\t\x18\x10"); err != nil {
@@ -181,7 +181,7 @@ func (c *completer) tab(line string) string {
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
-	// To open a pipe waits for the other end.
+	// Opening a pipe blocks until the other end is open.
 	text, err := exec.CommandContext(ctx, "cat", c.pipe).Output()
 	if err != nil {
 		c.t.Fatalf("%q: %v; on the screen:\n%q", line, err, c.shown())
@@ -189,7 +189,7 @@ func (c *completer) tab(line string) string {
 	return strings.TrimSuffix(string(text), "\n")
 }
 
-// TestCompletion completes in real shells, in a terminal.
+// TestCompletion completes lines in real shells, each in a terminal.
 func TestCompletion(t *testing.T) {
 	full.Slow(t)
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestCompletion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// More keys than a shell can list.
+	// More keys than a shell lists without asking.
 	for i := range 700 {
 		for _, line := range []string{"east", "west"} {
 			if _, err := store.Set(fmt.Sprintf("plant/%s/m%04d", line, i), "1"); err != nil {
@@ -209,7 +209,7 @@ func TestCompletion(t *testing.T) {
 			}
 		}
 	}
-	// One that never answers, and one that knows no SCAN.
+	// One store never answers, and the other does not know SCAN.
 	silent := emulator.Start(t)
 	silent.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{Drop: true} })
 	noScan := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
@@ -234,7 +234,7 @@ func TestCompletion(t *testing.T) {
 				{"sscli hlc par", "sscli hlc parse "},
 				{"sscli set a b --tt", "sscli set a b --ttl "},
 				{"sscli get a --vers", "sscli get a --version-only "},
-				// Keys of the store.
+				// Keys of the store are completed.
 				{"sscli get thermostat/se", "sscli get thermostat/setpoint "},
 				{"sscli get thermostat/setpoint therm", "sscli get thermostat/setpoint thermostat/fan "},
 				{"sscli set thermostat/f", "sscli set thermostat/fan "},
@@ -248,18 +248,18 @@ func TestCompletion(t *testing.T) {
 				{"sscli get plant/e", "sscli get plant/east/"},
 				{"sscli get plant/east/m069", "sscli get plant/east/m069"},
 				{"sscli get plant/east/m0699", "sscli get plant/east/m0699 "},
-				// Where they cannot be found nothing happens.
+				// If the store cannot be reached, the line stays as it is.
 				{"sscli -u mqtt://127.0.0.1:1 get therm", "sscli -u mqtt://127.0.0.1:1 get therm"},
 				{"sscli -u nonsense get therm", "sscli -u nonsense get therm"},
 				{"sscli -u $SILENT get therm", "sscli -u $SILENT get therm"},
 				{"sscli -u $NOSCAN get therm", "sscli -u $NOSCAN get therm"},
-				// Formats, after the flag and in one word with it.
+				// Output formats are completed, as a separate word and as part of the flag.
 				{"sscli get a -o js", "sscli get a -o json "},
 				{"sscli get a --output=js", "sscli get a --output=json "},
 				{"sscli get a -o temp", "sscli get a -o template="},
 				{"sscli get a --color ne", "sscli get a --color never "},
 				{"sscli watch a --until del", "sscli watch a --until delete "},
-				// Files where a file is wanted, and nowhere else.
+				// Files are completed only where the command expects a file.
 				{"sscli get a -f some", "sscli get a -f some-file "},
 				{"sscli batch some", "sscli batch some-file "},
 				{"sscli get a --timeout some", "sscli get a --timeout some"},
@@ -273,7 +273,7 @@ func TestCompletion(t *testing.T) {
 					t.Errorf("%q became %q, want %q", test[0], got, test[1])
 				}
 			}
-			// What is inserted is one word: the key, or what several keys begin with.
+			// The shell inserts one word: the only matching key, or the common prefix of all matching keys.
 			for _, test := range [][2]string{
 				{"quoted", "quoted key"},
 				{`quoted\ k`, "quoted key"},
@@ -299,7 +299,7 @@ func TestCompletion(t *testing.T) {
 					t.Errorf("%q became %q, which are the words %q, want get and %q", test[0], line, got, test[1])
 				}
 			}
-			// A second word is completed with the first one on the line, which must not run.
+			// A second word is completed while the first one is on the line. The first word must not be executed.
 			for _, first := range []string{"'run $(touch ran) 1", "semi", "$H", "it"} {
 				line := c.tab("sscli get " + first)
 				if got := c.tab(strings.TrimSpace(line) + " thermostat/f"); !strings.HasSuffix(got, " thermostat/fan ") {

@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestFirstProcess: as the first process of a container, each command that waits ends by a signal with
-// 128 plus its number.
+// TestFirstProcess: as the first process of a container, each command that waits exits after a signal with 128 plus the
+// signal's number.
 func TestFirstProcess(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "keys.jsonl")
 	if err := os.WriteFile(source, []byte(`{"op":"get","key":"k","found":true,"value":"v"}`+"\n"), 0o600); err != nil {
@@ -78,7 +78,7 @@ func testFirstProcess(t *testing.T, line string, sig syscall.Signal) {
 	}
 }
 
-// TestOrphans: the first process of a container waits for the orphans in it.
+// TestOrphans: sscli reaps orphans when it is the first process of a container.
 func TestOrphans(t *testing.T) {
 	const script = `(sh -c 'exit 0' & ) ; (setsid sh -c 'exit 0' & )
 until [ "$(ps -eo ppid,stat | awk '$1 == 1 && $2 ~ /^Z/' | wc -l)" = 0 ]; do sleep 0.01; done; exit 3`
@@ -103,8 +103,8 @@ until [ "$(ps -eo ppid,stat | awk '$1 == 1 && $2 ~ /^Z/' | wc -l)" = 0 ]; do sle
 	}
 }
 
-// TestReadOnly: lock run works without a temporary directory and without /proc, and if there is no place
-// for its file, it says so before it acquires the lock.
+// TestReadOnly: lock run works without a temporary directory and without /proc. If it has no place for its file, it
+// says so before it acquires the lock.
 func TestReadOnly(t *testing.T) {
 	const readOnly = "mount -t tmpfs -o ro none "
 	for mount, want := range map[string]int{"true": 3, readOnly + "/dev/shm": 125} {

@@ -13,8 +13,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// editorScript writes an editor: a shell script that gets the file as $1 and, at its n-th run,
-// n as $n.
+// editorScript writes an editor: a shell script that gets the file as $1 and the number of the current run as $n.
 func editorScript(t *testing.T, body string) (env []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +25,7 @@ func editorScript(t *testing.T, body string) (env []string) {
 	return []string{"VISUAL=" + file, "TMPDIR=" + dir}
 }
 
-// keptText returns the text of the file that an error names, or of none.
+// keptText returns the text of the file that the error names. kept is false if it names none.
 func keptText(t *testing.T, screen string) (text string, kept bool) {
 	t.Helper()
 	name := regexp.MustCompile(`your text is in (\S+)`).FindStringSubmatch(screen)
@@ -40,7 +39,7 @@ func keptText(t *testing.T, screen string) (text string, kept bool) {
 	return string(data), true
 }
 
-// TestEditAsks types answers to the question what to do with a text that is no JSON.
+// TestEditAsks answers the question what to do with a text that is not JSON.
 func TestEditAsks(t *testing.T) {
 	t.Parallel()
 	const question = "not JSON: line 2, column 8: invalid character 'x' looking for beginning of value. Edit again, write it as it is, or quit? [e/w/q] "
@@ -48,8 +47,8 @@ func TestEditAsks(t *testing.T) {
 		name   string
 		answer string
 		code   int
-		value  string // in the end
-		kept   string // the text in a file; empty: none
+		value  string // the value in the store at the end
+		kept   string // the text in the kept file; "" = no file
 	}{
 		{"edit", "e\n", 0, `{"a":2}`, ""},
 		{"write", "w\n", 0, "{\n  \"a\": x\n}", ""},
@@ -79,7 +78,7 @@ func TestEditAsks(t *testing.T) {
 	}
 }
 
-// TestEditHasTheTerminal: the editor reads what is typed, and its Ctrl-C is its own.
+// TestEditHasTheTerminal: the editor reads from the terminal, and Ctrl-C interrupts only the editor.
 func TestEditHasTheTerminal(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -100,7 +99,7 @@ func TestEditHasTheTerminal(t *testing.T) {
 	}
 }
 
-// TestEditWaitsForALock says what it waits for, and begins when the lock is free.
+// TestEditWaitsForALock: edit says which lock it waits for, and starts the editor when the lock is free.
 func TestEditWaitsForALock(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -121,7 +120,7 @@ func TestEditWaitsForALock(t *testing.T) {
 	}
 }
 
-// TestEditInProtectedContext asks before anything is sent.
+// TestEditInProtectedContext: edit asks before it sends anything.
 func TestEditInProtectedContext(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "n\n": 2} {
@@ -142,7 +141,7 @@ func TestEditInProtectedContext(t *testing.T) {
 	}
 }
 
-// TestEditInTheShell edits on a line of a shell, which then goes on.
+// TestEditInTheShell: edit runs from a line of the shell, which then continues.
 func TestEditInTheShell(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// failures are the ways in which a connection goes wrong: what of it stands in the
-// error, and what kind that is. Each must be shown by a script, with its hint and
-// exit code.
+// failures lists the ways in which a connection fails: a part of each error message, and the kind of the error. A
+// script must show each one with its hint and its exit code.
 var failures = []struct{ what, kind, message string }{
 	{"nothing configured", "no_broker", "no broker is configured"},
 	{"name not found", "lookup", "look up broker.invalid:1883: no such host"},
@@ -73,21 +72,21 @@ var failures = []struct{ what, kind, message string }{
 	{"connection lost", "lost", "connection lost: the broker closed the connection"},
 }
 
-// loginHints are the hints of refused logins, by kind, which depend on what was sent.
+// loginHints are the hints for refused logins, by kind. They depend on the credentials that were sent.
 var loginHints = map[string]string{
 	"login":         "--username with --password-file, or --sat-file, as the broker's port requires",
 	"auth_method":   "--username with --password-file, or --sat-file, as the broker's port requires",
 	"token_expired": "write a token that the broker accepts to expired, with the broker's audience: kubectl create token prints one",
 }
 
-// unscripted are kinds of connection failures that no script brings about.
+// unscripted are the kinds of connection failures that no script causes.
 var unscripted = map[string]bool{
-	// The session connects again with the new token, so a command seldom sees it. In package client,
-	// TestRefusedReauthenticationMeansANewConnection does.
+	// The session reconnects with the new token, so a command seldom sees this failure.
+	// TestRefusedReauthenticationMeansANewConnection in package client tests it.
 	"reauth": true,
 }
 
-// TestFailuresHaveScripts looks for each failure in what the scripts expect.
+// TestFailuresHaveScripts looks for each failure in the expected output of the scripts.
 func TestFailuresHaveScripts(t *testing.T) {
 	t.Parallel()
 	type shown struct{ message, hint, code string }

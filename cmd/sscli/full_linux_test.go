@@ -10,8 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptFullListener listens with a queue that is full: what connects waits for
-// ever, as behind a firewall.
+// scriptFullListener listens with a full accept queue: clients wait forever to connect, as they do behind a firewall.
 func scriptFullListener(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: full-listener")

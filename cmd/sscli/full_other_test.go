@@ -4,7 +4,7 @@ package main
 
 import "github.com/rogpeppe/go-internal/testscript"
 
-// scriptFullListener needs Linux's way with a full queue.
+// scriptFullListener relies on how Linux handles a full accept queue.
 func scriptFullListener(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Fatalf("full-listener: want the condition [linux]")
 }

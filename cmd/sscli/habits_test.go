@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// otherTools has the commands of other tools, by the path of the command below which users of
-// those tools type them here.
+// otherTools returns commands of other tools. Each comes with the path of the sscli command below which users of those
+// tools would type it.
 func otherTools() [][2]string {
 	return [][2]string{
 		{"", // redis-cli
@@ -55,8 +55,8 @@ func otherTools() [][2]string {
 	}
 }
 
-// TestHabits shows what each command of other tools leads to. A suggestion must exist; that it is
-// related is for the reader of testdata/habits.golden.
+// TestHabits shows the reply of sscli to each command of other tools. The test checks that each suggestion exists;
+// whether it is related, the reader of testdata/habits.golden decides.
 func TestHabits(t *testing.T) {
 	t.Parallel()
 	root := cmdline.NewRoot(newApp())
@@ -71,7 +71,7 @@ func TestHabits(t *testing.T) {
 			seen[line] = true
 			words := strings.Fields(line)
 			if cmd, rest, err := root.Find(words); err == nil && len(rest) == 0 && cmd != root {
-				continue // sscli has it
+				continue // sscli has this command
 			}
 			a := newApp()
 			usage, ok := errors.AsType[*fault.UsageError](cmdline.Run(t.Context(), a, append(words, "a")))

@@ -13,7 +13,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// TestHelpTerminal: on a terminal of 80 columns no line of help is wider.
+// TestHelpTerminal: on a terminal of 80 columns, no line of help is wider than the terminal.
 func TestHelpTerminal(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -33,7 +33,7 @@ func TestHelpTerminal(t *testing.T) {
 		}
 		var text strings.Builder
 		buf := make([]byte, 4096)
-		for err == nil { // until the program has closed its side
+		for err == nil { // until the program closes its side
 			var n int
 			n, err = terminal.Read(buf)
 			text.Write(buf[:n])

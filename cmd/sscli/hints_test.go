@@ -19,10 +19,10 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
-// hintsFile is the variable with the file to which hintingMain appends hints.
+// hintsFile is the variable that names the file to which hintingMain appends hints.
 const hintsFile = "SSCLI_TEST_HINTS"
 
-// hintingMain is main with hintingApp.
+// hintingMain is main, but with hintingApp.
 func hintingMain() {
 	if os.Getenv(hintsFile) == "" || process.GuardMain() {
 		main()
@@ -31,7 +31,7 @@ func hintingMain() {
 	os.Exit(runApp(hintingApp(), os.Args[0], os.Args[1:]))
 }
 
-// hintingApp returns an App that also writes the hints that it prints, as data.
+// hintingApp returns an App that also writes the hints it prints to a file, as data.
 func hintingApp() *app.App {
 	a := newApp()
 	if file := os.Getenv(hintsFile); file != "" {
@@ -48,7 +48,7 @@ func hintingApp() *app.App {
 	return a
 }
 
-// readHints reads what hintingMain wrote.
+// readHints returns the hints that hintingMain wrote to file.
 func readHints(file string) (hints []suggest.Hint) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -64,7 +64,7 @@ func readHints(file string) (hints []suggest.Hint) {
 	return hints
 }
 
-// badHint returns what a hint recommends that sscli does not have; empty if it has everything.
+// badHint returns the part of a hint that sscli does not have; "" = it has all of it.
 func badHint(root *cobra.Command, hint suggest.Hint) string {
 	for _, step := range hint {
 		for _, p := range step {
@@ -76,7 +76,7 @@ func badHint(root *cobra.Command, hint suggest.Hint) string {
 	return ""
 }
 
-// badWords returns what sscli does not have. Flags belong to cmd, or to any command if that is nil.
+// badWords returns the words that sscli does not have. Flags belong to cmd, or to any command if cmd is nil.
 func badWords(root, cmd *cobra.Command, words []suggest.Word) string {
 	for i, w := range words {
 		switch word := w.Typed(); {
@@ -101,7 +101,7 @@ func badWords(root, cmd *cobra.Command, words []suggest.Word) string {
 	return ""
 }
 
-// below returns the command or topic with a name below a command; nil if there is none.
+// below returns the subcommand or help topic of cmd with this name; nil = none.
 func below(cmd *cobra.Command, name string) *cobra.Command {
 	if cmd.Name() == "help" {
 		cmd = cmd.Root()
@@ -114,7 +114,7 @@ func below(cmd *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// hasFlag reports whether a command has a flag; with nil, whether any command has.
+// hasFlag reports whether cmd has a flag; with cmd nil, whether any command has it.
 func hasFlag(root, cmd *cobra.Command, flag string) bool {
 	name, _, _ := strings.Cut(flag, "=")
 	in := []*cobra.Command{cmd}
@@ -131,12 +131,12 @@ func hasFlag(root, cmd *cobra.Command, flag string) bool {
 	})
 }
 
-// TestHints demands that each command and each flag in the table of errors exist. Scripts check the
-// hints that they show.
+// TestHints checks that each command and each flag in the table of errors exists. Scripts check the hints that they
+// show.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	root := cmdline.NewRoot(newApp())
-	for _, test := range [][2]string{ // the test sees what it looks for
+	for _, test := range [][2]string{ // badHint finds what it looks for
 		{"`sscli lock stat NAME`", ""}, {"`sscli lok status`", "sscli lok"}, {"use `--nonsense`", "--nonsense"}, {"`--nonsense in place of --fence`", "--nonsense"},
 		{"`sscli get KEY --wait 1m`", "--wait"}, {"`sscli lock run NAME --wait 1m`; `--version-only`", ""}, {"`sscli lock run NAME -- sscli get KEY --wait 1m`", "--wait"},
 	} {

@@ -26,27 +26,27 @@ import (
 type walk struct {
 	t      *testing.T
 	env    []string
-	hints  string                     // the file of the hints
+	hints  string                     // the file with the hints
 	root   *cobra.Command             // all commands
-	places map[suggest.Place][]string // what a user must know
+	places map[suggest.Place][]string // values that a user must know
 	flags  map[string]string          // values of flags
-	later  []string                   // flags that help only after a while, or only show more
+	later  []string                   // flags that only help later, or only show more
 }
 
-// A failed command is what a user sees of one.
+// A failure is a failed command as a user sees it.
 type failure struct {
 	Kind, Message string
 	hint          suggest.Hint
 	code          int
-	line          []string // the command
+	line          []string // the command line
 }
 
-// place identifies where a user is. Versions and times differ each time.
+// place identifies where the user is, without versions and times, which differ between runs.
 func (f failure) place() string {
 	return regexp.MustCompile(`\d{13,15}:\d+:\S+|\d{4}-\d\d-\d\dT[\d:.]+Z|\((in )?[\dhms.]+( ago)?\)|waited \S+`).ReplaceAllString(fmt.Sprint(f.Kind, " ", f.Message, " ", f.hint), "#")
 }
 
-// run runs a command line. ok is false if it did not end with an error.
+// run runs a command line. ok is false if the command succeeded.
 func (w *walk) run(line []string) (f failure, ok bool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
@@ -81,10 +81,10 @@ func (w *walk) run(line []string) (f failure, ok bool) {
 	return f, ok && err != nil
 }
 
-// next returns the command lines that a hint proposes after a failed one.
+// next returns the command lines that the hint of f proposes.
 func (w *walk) next(f failure) (lines [][]string) {
 	for _, step := range f.hint {
-		about := f.line // what flags belong to
+		about := f.line // the command line that flags apply to
 		for _, p := range step {
 			argv := w.typed(p.Argv, f.line)
 			switch {
@@ -105,8 +105,7 @@ func (w *walk) next(f failure) (lines [][]string) {
 	return lines
 }
 
-// inner returns the index of the last sscli in a line, which is the command that failed if it runs under
-// another.
+// inner returns the index of the last sscli in line. If one command runs under another, the inner one failed.
 func inner(line []string) int {
 	i := len(line) - 1
 	for line[i] != "sscli" {
@@ -115,13 +114,13 @@ func inner(line []string) int {
 	return i
 }
 
-// has reports whether the innermost command of a line has a flag.
+// has reports whether the innermost command of line has a flag.
 func (w *walk) has(line []string, flag string) bool {
 	cmd, _, err := w.root.Find(line[inner(line)+1:])
 	return err == nil && hasFlag(w.root, cmd, flag)
 }
 
-// with returns a line with flags for its innermost command that has them.
+// with returns line with those flags that its innermost command has.
 func (w *walk) with(line, flags []string) []string {
 	end := len(line)
 	if i := slices.Index(line, "--"); i >= 0 && len(flags) > 0 && !w.has(line, flags[0]) {
@@ -130,8 +129,8 @@ func (w *walk) with(line, flags []string) []string {
 	return slices.Insert(slices.Clone(line), end, flags...)
 }
 
-// without returns a line without these words of its innermost command, and without the value of the last if
-// that is a flag.
+// without returns line without these words of its innermost command. If the last word is a flag, its value is removed
+// too.
 func (w *walk) without(line, words []string) []string {
 	if len(words) == 0 {
 		return line
@@ -147,7 +146,7 @@ func (w *walk) without(line, words []string) []string {
 	return slices.Delete(slices.Clone(line), i, end)
 }
 
-// typed returns what a user types for the words of a hint after a failed command.
+// typed returns the words that a user types to follow a hint after a failed command.
 func (w *walk) typed(words []suggest.Word, failed []string) (argv []string) {
 	for i, word := range words {
 		text := word.Typed()
@@ -174,7 +173,7 @@ func (w *walk) typed(words []suggest.Word, failed []string) (argv []string) {
 	return argv
 }
 
-// follow follows the hints of a failure. path has the places where the user has been.
+// follow follows the hints of a failure. path lists the places that the user has already visited.
 func (w *walk) follow(f failure, path []string) (steps int) {
 	w.t.Helper()
 	path = append(path, f.place())
@@ -201,8 +200,8 @@ func (w *walk) follow(f failure, path []string) (steps int) {
 	return steps
 }
 
-// TestHintsLeadOn follows the hints of real failures: no hint leads back to a failure with the same hint,
-// and none names a command that is refused.
+// TestHintsLeadOn follows the hints of real failures. No hint may lead back to a failure with the same hint, or name a
+// command that is refused.
 func TestHintsLeadOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -216,11 +215,11 @@ func TestHintsLeadOn(t *testing.T) {
 	future := func() string { return fmt.Sprintf("%d:0:somebody", time.Now().Add(50*time.Second).UnixMilli()) }
 	tests := []struct {
 		name    string
-		prepare []string // lines that must succeed
+		prepare []string // commands that must succeed
 		line    string
 		users   bool // the broker requires a login
 		kind    string
-		least   int // the number of steps
+		least   int // the minimum number of steps
 	}{
 		{"no token", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli set door shut", false, "fencing_required", 3},
 		{"a lower token", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli set door shut --fence 1:0:a", false, "fencing_lower", 1},

@@ -23,9 +23,9 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// BenchmarkBatch is the whole path of a line of a batch, from the input to the printed
-// result. The other end answers without looking at the request, so that nearly all of the
-// time is sscli's. On a busy machine only cpu-ns/op means something.
+// BenchmarkBatch measures the whole path of a batch line, from the input to the printed result. The other end answers
+// without looking at the request, so nearly all of the time is spent in sscli. On a busy machine only cpu-ns/op is
+// meaningful.
 //
 //	go test ./cmd/sscli -run '^$' -bench 'Batch|Watch' -benchmem -cpuprofile cpu.out
 func BenchmarkBatch(b *testing.B) {
@@ -48,7 +48,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// BenchmarkWatch is the whole path of a notification, from the network to the printed event.
+// BenchmarkWatch measures the whole path of a notification, from the network to the printed event.
 func BenchmarkWatch(b *testing.B) {
 	for _, output := range []string{"json", "raw"} {
 		b.Run(output, func(b *testing.B) {
@@ -99,8 +99,8 @@ func cpuTime(b *testing.B) int64 {
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
-// canned listens for one client. It answers every request with OK, a GET with a value, and
-// sends so many notifications once it has answered a GET.
+// canned listens for one client. It answers every request with OK, and a GET with a value. After the first GET it sends
+// the given number of notifications.
 func canned(b *testing.B, notifications int) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -130,8 +130,8 @@ type cannedClient struct {
 	out           *bufio.Writer
 	notifications int
 	id            string
-	ok, value     []byte // the replies
-	body          []byte // of a packet; reused
+	ok, value     []byte // the prepared replies
+	body          []byte // of the current packet; reused
 }
 
 // answer answers one packet.
@@ -156,7 +156,7 @@ func (c *cannedClient) answer() error {
 	body := c.body
 	switch kind >> 4 {
 	case packets.CONNECT:
-		// Protocol name, level, flags, keep-alive, properties, client id.
+		// The fields are: protocol name, level, flags, keep-alive, properties, client ID.
 		id := body[11+int(body[10]):]
 		c.id = string(id[2 : 2+int(id[1])])
 		c.ok = publication(wire.ResponseTopic(c.id), make([]byte, 16), "+OK\r\n")
@@ -192,7 +192,7 @@ func (c *cannedClient) request(body []byte) {
 	}
 }
 
-// notify sends the notifications, at most two flocks of them without PUBACK.
+// notify sends the notifications in batches. At most two batches are without a PUBACK at any time.
 func (c *cannedClient) notify() {
 	const flock = 256
 	acks := flock * len("\x40\x02\x00\x01")
@@ -212,7 +212,7 @@ func (c *cannedClient) notify() {
 	}
 }
 
-// publication returns a message of the store.
+// publication returns a PUBLISH packet from the store.
 func publication(topic string, correlation []byte, payload string) []byte {
 	var props []byte
 	if correlation != nil {

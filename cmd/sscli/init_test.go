@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// TestInit bounds what packages do before main, because each start pays for it. A package of
-// ours may set variables that the compiler cannot lay out, but allocates nothing. A
-// dependency stays below a bound of allocations and bytes, which are the same in each run;
-// the time is not, so only the best of some runs counts, and only for our own packages.
+// TestInit bounds the work that packages do before main, because each start pays for it. Our own packages may set
+// variables that the compiler cannot initialize statically, but must not allocate. A dependency must stay below a bound
+// of allocations and bytes, which are the same in each run. Its time is not checked: clock time varies, so only the
+// best of several runs counts, and only for our own packages.
 func TestInit(t *testing.T) {
 	t.Parallel()
 	const (
-		maxClock  = 0.05 // ms, by the wall clock: far above what setting a variable takes
+		maxClock  = 0.05 // ms of wall-clock time: far above the cost of setting a variable
 		maxAllocs = 300  // yaml/v3 has the most, see docs/decisions.md
 		maxBytes  = 26 << 10
 	)
 	program := buildProgram(t)
 	line := regexp.MustCompile(`^init (\S+) @.* ms, (\S+) ms clock, (\d+) bytes, (\d+) allocs$`)
 	ours := regexp.MustCompile(`^(main|github\.com/sscli/sscli\S*)$`)
-	bad := make(map[string]bool) // in the last run
-	// The clock may be unlucky on a busy machine, but not each time.
+	bad := make(map[string]bool) // packages over a bound in the last run
+	// On a busy machine some runs are too slow, but not all of them.
 	const runs = 20
 	for n := range runs {
 		if len(bad) == 0 && n > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestTokenRenewal: whenever somebody reads the file, its token is good.
+// TestTokenRenewal: the token in the file is valid whenever a client reads it.
 func TestTokenRenewal(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "token")
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestTokenRenewal(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := make(map[string]bool)
-		for range 12 { // of 20 minutes
+		for range 12 { // one every 20 minutes
 			text, err := os.ReadFile(name)
 			if err != nil {
 				t.Fatal(err)
@@ -41,7 +41,7 @@ func TestTokenRenewal(t *testing.T) {
 			time.Sleep(20 * time.Minute)
 			synctest.Wait()
 		}
-		if len(seen) != 5 { // at 0, 48, 96, 144, 192 minutes
+		if len(seen) != 5 { // at 0, 48, 96, 144 and 192 minutes
 			t.Errorf("%d tokens in four hours, want 5", len(seen))
 		}
 		if err := acc.Close(); err != nil {

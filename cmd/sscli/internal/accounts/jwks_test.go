@@ -26,7 +26,7 @@ import (
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// keySet returns a JSON Web Key Set of public keys by id.
+// keySet returns a JSON Web Key Set of public keys by key ID.
 func keySet(t *testing.T, keys map[string]crypto.Signer) string {
 	t.Helper()
 	var list []map[string]string
@@ -137,7 +137,7 @@ func TestClusterKeys(t *testing.T) {
 	}
 }
 
-// A key that the cluster has added since is found.
+// TestClusterKeyRotation: a key that the cluster added after the first read is found.
 func TestClusterKeyRotation(t *testing.T) {
 	keys := signers(t)
 	file := filepath.Join(t.TempDir(), "jwks.json")
@@ -161,8 +161,8 @@ func TestClusterKeyRotation(t *testing.T) {
 	}
 }
 
-// TestSlowKeyServer: while the keys are read again, a token with a known key does not wait, and one
-// with an unknown key not for long.
+// TestSlowKeyServer: while the keys are read again, a token with a known key does not wait, and a token with an unknown
+// key waits only briefly.
 func TestSlowKeyServer(t *testing.T) {
 	t.Parallel()
 	set := keySet(t, signers(t))
@@ -236,7 +236,7 @@ func TestKeySetErrors(t *testing.T) {
 	}
 }
 
-// FuzzKeySet: every key of a set can be used to verify, whatever the set holds.
+// FuzzKeySet: every key that is read from a set can verify signatures, whatever the set contains.
 func FuzzKeySet(f *testing.F) {
 	f.Add([]byte(`{"keys":[{"kid":"a","kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`))
 	f.Add([]byte(`{"keys":[{"kid":"a","kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`))

@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestUnknownUser: the time of an answer does not tell whether a user exists.
+// TestUnknownUser: the response time does not reveal whether a user exists.
 func TestUnknownUser(t *testing.T) {
 	hash, err := bcrypt.GenerateFromPassword([]byte("secret"), 8)
 	if err != nil {
@@ -73,7 +73,7 @@ func TestUnknownUser(t *testing.T) {
 		least := time.Hour
 		for range 2 {
 			begin := time.Now()
-			for range 3 { // a clock of Windows may advance by 16 ms at once
+			for range 3 { // a Windows clock may advance in steps of 16 ms
 				users.Check(name, []byte("wrong"))
 			}
 			least = min(least, time.Since(begin))

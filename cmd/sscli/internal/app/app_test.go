@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// TestAskPassKept: the lines of a run that has asked do not ask again.
+// TestAskPassKept: a password is asked for once, and later lines of the run reuse it.
 func TestAskPassKept(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(fs)

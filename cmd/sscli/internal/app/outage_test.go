@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// TestOutage: one line when the broker goes, at most one every ten seconds however often
-// something goes wrong, and one when it answers again. Each has its time.
+// TestOutage: one line when the broker goes away, at most one line every ten seconds while requests fail, and one when
+// the broker answers again. Each line shows the time.
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -21,7 +21,7 @@ func TestOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := Outage{Notify: func(n format.Note) { _ = faults.Print(n) }}
-		o.Over(", all is well") // it was not away
+		o.Over(", all is well") // there was no outage
 		o.Still("waiting")
 		for range 25 { // seconds
 			o.Trouble(errors.New("connection refused"), "trying again")
@@ -47,7 +47,7 @@ func TestOutage(t *testing.T) {
 		if got := strings.ReplaceAll(out.String(), "sscli: ", ""); got != strings.Join(want, "\n")+"\n" {
 			t.Errorf("got\n%swant\n%s", got, strings.Join(want, "\n"))
 		}
-		o = Outage{} // reports to nobody
+		o = Outage{} // the zero value reports nothing
 		o.Trouble(errors.New("connection refused"), "trying again")
 		o.Over("")
 	})

@@ -18,8 +18,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Run runs a command line of sscli, and returns its exit code and what it printed. The command line can
-// use only the given commands, and sees only the variables in env.
+// Run runs a command line of sscli and returns its exit code and output. The command line can use only the given
+// commands, and sees only the variables in env.
 func Run(t *testing.T, commands []app.Command, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,18 +46,18 @@ func Run(t *testing.T, commands []app.Command, env map[string]string, args ...st
 	return code, texts[0], texts[1]
 }
 
-// NewApp returns an App as [Run] uses it, with empty standard input and no help topics.
+// NewApp returns an App like the one that [Run] uses, with empty standard input and no help topics.
 func NewApp(commands []app.Command, env map[string]string, stdout, stderr *os.File) *app.App {
 	return &app.App{Commands: commands, Topics: func() []*cobra.Command { return nil },
 		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr,
 		Env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }}
 }
 
-// A Command is a running command line. The test must read Stdout to its end.
+// A Command is a running command. The test must read Stdout to its end.
 type Command struct {
 	Stdout *bufio.Reader
 	code   chan int
-	stderr string // name of the file
+	stderr string // name of the file with standard error
 }
 
 // Start is like [Run], but does not wait for the command to end.
@@ -83,8 +83,7 @@ func Start(t *testing.T, commands []app.Command, env map[string]string, args ...
 	return c
 }
 
-// Wait waits for the command to end. It returns the exit code, and what the command printed on standard
-// error.
+// Wait waits for the command to end. It returns the exit code and what the command printed on standard error.
 func (c *Command) Wait(t *testing.T) (code int, stderr string) {
 	t.Helper()
 	code = <-c.code

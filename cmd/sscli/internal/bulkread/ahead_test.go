@@ -13,7 +13,7 @@ import (
 
 var errLast = errors.New("last")
 
-// counting returns a sequence of the numbers below n, and then n with an error.
+// counting returns a sequence of the numbers below n, followed by n with an error.
 func counting(n int) func(context.Context) iter.Seq2[int, error] {
 	return func(context.Context) iter.Seq2[int, error] {
 		return func(yield func(int, error) bool) {
@@ -51,7 +51,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestAhead handles an element until the sequence has prepared the next.
+// TestAhead handles each element only after the sequence has prepared the next one.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	prepared := make(chan int)
@@ -86,7 +86,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestLeave leaves the loop, which ends the context of a sequence that waits for it.
+// TestLeave: leaving the loop ends the context that the sequence waits for.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	ended := false

@@ -27,7 +27,7 @@ func dial(t *testing.T, store *emulator.Server) *client.Session {
 	return s
 }
 
-// fill stores keys whose value is their name.
+// fill stores n keys. The value of each key is its name.
 func fill(t *testing.T, store *emulator.Server, n int) (keys []string) {
 	t.Helper()
 	for i := range n {
@@ -40,7 +40,7 @@ func fill(t *testing.T, store *emulator.Server, n int) (keys []string) {
 	return keys
 }
 
-// all reads to the end and returns the keys that were found.
+// all reads all entries and returns the keys that were found.
 func all(t *testing.T, s *Store, keys Keys) (found []string, err error) {
 	t.Helper()
 	err = s.Each(t.Context(), keys, noFlush, func(e Entry) error {
@@ -61,7 +61,7 @@ func all(t *testing.T, s *Store, keys Keys) (found []string, err error) {
 
 func noFlush() error { return nil }
 
-// list returns keys that are known.
+// list returns a source of the given keys.
 func list(keys ...string) Keys {
 	return func(_ context.Context, _ *Store, add func(Entry) error) error {
 		for _, key := range keys {
@@ -73,7 +73,7 @@ func list(keys ...string) Keys {
 	}
 }
 
-// join returns the keys of one source after the other.
+// join concatenates the keys of several sources.
 func join(sources ...Keys) Keys {
 	return func(ctx context.Context, s *Store, add func(Entry) error) error {
 		for _, keys := range sources {
@@ -85,7 +85,7 @@ func join(sources ...Keys) Keys {
 	}
 }
 
-// TestOrder: entries come in the order of the keys, whatever order the answers have.
+// TestOrder: entries come in the order of the keys, whatever the order of the replies.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 7, Authorize: func(_, _, key string, _ bool) bool { return key != "forbidden" }})
@@ -128,7 +128,7 @@ func TestWindow(t *testing.T) {
 		handled := 0
 		err := (&Store{Session: dial(t, store)}).Each(t.Context(), counted, noFlush, func(e Entry) error {
 			handled++
-			// The first window is sent before the size of a value is known.
+			// The first window is sent before the size of any value is known.
 			if ahead := int(asked.Load()) - handled; handled > firstWindow && ahead > tt.most {
 				t.Errorf("values of %d bytes: %d keys ahead of number %d, want at most %d", tt.size, ahead, handled, tt.most)
 			}
@@ -140,7 +140,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestBreaks: each key is read once, in order, over connections that break.
+// TestBreaks: each key is read once and in order, even if the connection breaks several times.
 func TestBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 10})
@@ -173,13 +173,13 @@ func TestBreaks(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) || troubles == 0 {
 		t.Errorf("%v after %d breaks: got %d keys, want %d", err, troubles, len(got), len(want))
 	}
-	// Requests that were in flight when the connection broke do not make another outage of it.
+	// Requests that were in flight when the connection broke do not count as another outage.
 	if ends == 0 || ends > cuts.Load() {
 		t.Errorf("%d outages ended, of %d breaks", ends, cuts.Load())
 	}
 }
 
-// newApp returns an App, and what it prints on standard error.
+// newApp returns an App and its standard error.
 func newApp(t *testing.T) (*app.App, *strings.Builder) {
 	t.Helper()
 	var messages strings.Builder
@@ -190,7 +190,7 @@ func newApp(t *testing.T) (*app.App, *strings.Builder) {
 	return &app.App{Faults: faults}, &messages
 }
 
-// TestStaysAway: a connection that stays away ends the reading, with an error that is about it.
+// TestStaysAway: if the connection stays lost, reading ends with an error about the connection.
 func TestStaysAway(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{wire.VerbGet, wire.VerbScan} {
@@ -212,8 +212,8 @@ func TestStaysAway(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a read whose answer was lost is asked for again, and standard error says for how
-// long. A key whose answers are all lost ends the reading when that time is over.
+// TestLostAnswers: a read is repeated if its reply was lost, and standard error says for how long. If every reply for a
+// key is lost, reading ends after that time.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	const retryFor = 400 * time.Millisecond
@@ -242,8 +242,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestEnds: an error of the keys comes after the keys before it; an error of the caller, an error of
-// flush and the end of the context end the reading.
+// TestEnds: an error of the key source comes after the keys before it. An error of the caller, an error of flush, or
+// the end of the context ends the reading.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

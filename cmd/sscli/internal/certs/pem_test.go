@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// testPassword opens the encrypted keys.
+// testPassword decrypts the encrypted keys.
 const testPassword = "open sesame"
 
-// opensslKeys makes keys, and a certificate, with a program that is not ours.
+// opensslKeys creates keys and a certificate with OpenSSL, an implementation that is not ours.
 func opensslKeys(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
@@ -56,7 +56,7 @@ func TestReadKey(t *testing.T) {
 		{"rsa-pkcs8.pem", "*rsa.PrivateKey", true},
 		{"rsa-scrypt.pem", "*rsa.PrivateKey", true},
 		{"ed25519-pkcs8.pem", "ed25519.PrivateKey", true},
-		{"ec-sec1.pem", "*ecdsa.PrivateKey", false}, // after a block of parameters
+		{"ec-sec1.pem", "*ecdsa.PrivateKey", false}, // the file begins with EC parameters
 	} {
 		text, err := os.ReadFile(filepath.Join(dir, c.file))
 		if err != nil {
@@ -83,7 +83,7 @@ func TestReadKey(t *testing.T) {
 	}
 }
 
-// TestReadLegacyKey: the padding of one wrong password in 256 looks right.
+// TestReadLegacyKey tries many wrong passwords: one in 256 yields valid padding.
 func TestReadLegacyKey(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(opensslKeys(t), "rsa-legacy.pem"))
 	if err != nil {
@@ -101,7 +101,7 @@ func TestReadKeyUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A cipher that is not known is no wrong password.
+	// An unknown cipher is not reported as a wrong password.
 	if _, err := ReadKey(text, []byte(testPassword)); err == nil || errors.Is(err, errKeyPassword) {
 		t.Errorf("PBES1: %v", err)
 	}

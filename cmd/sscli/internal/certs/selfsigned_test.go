@@ -22,8 +22,8 @@ func leaf(t *testing.T, dir, name string) *x509.Certificate {
 	return chain.Leaf
 }
 
-// TestSelfSigned: valid certificates stay; expired ones, and ones that lack a name, are made again
-// by the same CA and verify.
+// TestSelfSigned: valid certificates stay. Expired ones, and ones that lack a name, are reissued by the same CA and
+// verify.
 func TestSelfSigned(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
 	s := SelfSigned{Dir: dir, Names: ServerNames("127.0.0.1:0"), Now: time.Now()}

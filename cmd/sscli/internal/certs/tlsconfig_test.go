@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// TestUTF16 reads files that the operator > of Windows PowerShell 5 wrote.
+// TestUTF16 reads files written by the > operator of Windows PowerShell 5.
 func TestUTF16(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := (SelfSigned{Dir: dir, Names: []string{"localhost"}, Now: time.Now()}).Prepare(); err != nil {

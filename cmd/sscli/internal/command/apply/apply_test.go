@@ -33,7 +33,7 @@ func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout
 	return apptest.Run(t, commands(), nil, append(args, "-u", store.URL())...)
 }
 
-// writeSource writes keys to a file as export does.
+// writeSource writes keys to a file in the format of export, and returns its name.
 func writeSource(t *testing.T, keys map[string]string) string {
 	t.Helper()
 	var text []byte
@@ -51,7 +51,7 @@ func writeSource(t *testing.T, keys map[string]string) string {
 	return name
 }
 
-// actions counts the first words of the lines that apply printed.
+// actions counts the actions in the output of apply: the first word of each line.
 func actions(stdout string) map[string]int {
 	n := make(map[string]int)
 	for line := range strings.Lines(stdout) {
@@ -61,8 +61,8 @@ func actions(stdout string) map[string]int {
 	return n
 }
 
-// TestApplyTwiceChangesNothing applies random keys to random stores. Afterwards the store holds
-// them, and beside them only what is not pruned; diff finds nothing; and a second apply writes nothing.
+// TestApplyTwiceChangesNothing applies random keys to random stores. Afterwards the store holds those keys, and others
+// only if they are not pruned. Then diff finds no difference, and a second apply writes nothing.
 func TestApplyTwiceChangesNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -129,8 +129,8 @@ func TestApplyTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-// TestMeanwhile: a key that another client creates, changes or deletes right before the write is
-// left alone, unless it is as it should be then.
+// TestMeanwhile: apply leaves a key alone that another client creates, changes or deletes right before the write,
+// unless the key then has the wanted value.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -170,8 +170,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a broker loses a tenth of the replies. Every claim is true, and a second run
-// completes what the first one left.
+// TestLostAnswers: a broker loses a tenth of the replies. Every reported action is true, and a second run completes the
+// first.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -215,8 +215,8 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestPruneByNothing: a source that holds no key deletes nothing, also next to a source with keys,
-// unless --prune-all says so.
+// TestPruneByNothing: a source without keys deletes nothing, even next to a source with keys, unless --prune-all is
+// given.
 func TestPruneByNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -255,14 +255,14 @@ func TestPruneByNothing(t *testing.T) {
 	}
 }
 
-// TestSourceGone: when a source is removed after the first write, the exit code says that writes were
-// made; before the first write nothing is sent.
+// TestSourceGone: if a source is removed after the first write, the exit code says that apply wrote some keys. If it is
+// removed before the first write, apply sends nothing.
 func TestSourceGone(t *testing.T) {
 	t.Parallel()
 	for _, dryRun := range []string{"--dry-run=false", "--dry-run"} {
 		dir := t.TempDir()
 		var last string
-		for i := range 3000 { // more than are in flight
+		for i := range 3000 { // more than the number of requests in flight
 			last = filepath.Join(dir, fmt.Sprintf("key%04d", i))
 			if err := os.WriteFile(last, []byte("1"), 0o600); err != nil {
 				t.Fatal(err)

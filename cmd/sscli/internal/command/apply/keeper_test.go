@@ -33,7 +33,7 @@ func restart(t *testing.T, address string) *emulator.Server {
 		select {
 		case <-t.Context().Done():
 			t.Fatal(err)
-		case <-time.After(10 * time.Millisecond): // the port is still taken
+		case <-time.After(10 * time.Millisecond): // the port is still in use
 		}
 	}
 }
@@ -58,14 +58,14 @@ func await(t *testing.T, server *emulator.Server, want map[string]string) {
 	}
 }
 
-// TestEvery keeps keys as they should be through restarts of an emulator that forgets everything,
-// with a broker that loses answers and breaks connections, and other clients that write the same
-// keys. At the end the state is right, and every line that was printed is about a write that was made.
+// TestEvery: apply --every restores the keys after an emulator restarts with an empty store, although the broker loses
+// replies and breaks connections, and other clients write the same keys. At the end the store is right, and every
+// printed line is about a write that was made.
 func TestEvery(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(26, 2))
 	want := make(map[string]string)
-	for i := range 300 { // more than are watched
+	for i := range 300 { // more keys than apply watches
 		want[fmt.Sprintf("key%03d", i)] = fmt.Sprintf("value %d", i)
 	}
 	source := writeSource(t, want)
@@ -80,7 +80,7 @@ func TestEvery(t *testing.T) {
 	await(t, server, want)
 
 	var mu sync.Mutex
-	written := make(map[string]bool) // key, tab, version of what a store was asked to hold
+	written := make(map[string]bool) // key, tab, and version of each write that reached a store
 	collect := func(server *emulator.Server) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -109,7 +109,7 @@ func TestEvery(t *testing.T) {
 			}
 		}
 		if round%2 == 0 {
-			await(t, server, want) // although answers are lost
+			await(t, server, want) // although replies are lost
 		}
 		collect(server)
 		if err := server.Close(); err != nil {
@@ -154,7 +154,7 @@ func TestEvery(t *testing.T) {
 	}
 }
 
-// stderrOf starts a command that runs until the end of the test, and returns the lines of its stderr.
+// stderrOf starts a command that runs until the end of the test, and returns a scanner of its standard error.
 func stderrOf(t *testing.T, args ...string) *bufio.Scanner {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -180,8 +180,8 @@ func stderrOf(t *testing.T, args ...string) *bufio.Scanner {
 	return bufio.NewScanner(r)
 }
 
-// TestEveryEmptySource: a source that becomes empty or unreadable, as a volume that is unmounted, changes
-// nothing, and each round says so. When its keys are back, so are the rounds.
+// TestEveryEmptySource: a source that becomes empty or unreadable, like an unmounted volume, changes nothing, and each
+// round reports it. The rounds resume when the keys are back.
 func TestEveryEmptySource(t *testing.T) {
 	t.Parallel()
 	for _, prune := range []bool{true, false} {
@@ -211,7 +211,7 @@ func TestEveryEmptySource(t *testing.T) {
 			args = append(args, "--prune", "*", "--yes")
 		}
 		lines := stderrOf(t, args...)
-		says := func(text string) { // twice, because each round says it
+		says := func(text string) { // seen twice, because each round reports it
 			t.Helper()
 			for n := 0; n < 2; {
 				if !lines.Scan() {

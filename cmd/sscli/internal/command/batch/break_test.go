@@ -31,21 +31,21 @@ func commands() []app.Command {
 	return []app.Command{{Name: "batch", New: New}, {Name: "scan", New: verb.Command(verbs.Scan)}}
 }
 
-// newApp returns an App with these commands, for a test that reads standard input or needs a batch.
+// newApp returns an App with these commands, for a test that provides standard input or creates a batch directly.
 func newApp(stdin io.Reader, stdout, stderr *os.File) *app.App {
 	a := apptest.NewApp(commands(), nil, stdout, stderr)
 	a.Stdin = stdin
 	return a
 }
 
-// batchLines is how many keys a breaking batch sets: key N on line N.
+// batchLines is the number of keys that a batch sets: line N sets key N.
 const batchLines = 300
 
-// A batchReport is what a batch said of its lines.
+// A batchReport is what a batch reported about its lines.
 type batchReport struct {
 	code    int
 	resume  int
-	counts  map[string]int  // of the summary
+	counts  map[string]int  // counts in the summary
 	applied map[int]bool    // lines with a result or "the key holds this value"
 	failed  map[int]float64 // lines with an error, and its code
 	ahead   map[int]bool    // lines that the summary names
@@ -104,8 +104,7 @@ func (r *batchReport) read(t *testing.T, text string) {
 	}
 }
 
-// check compares what was said with what the store holds: new values, of those lines
-// that were applied.
+// check compares the report with the store: exactly the keys of applied lines have new values.
 func (r batchReport) check(t *testing.T, holds func(key string) string) {
 	t.Helper()
 	unknown, refused := 0, 0
@@ -140,7 +139,7 @@ func (r batchReport) check(t *testing.T, holds func(key string) string) {
 
 func newValue(n int) string { return fmt.Sprintf("new %d", n) }
 
-// writeBatch writes the lines into a file.
+// writeBatch writes the lines of a batch into a file and returns its name.
 func writeBatch(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
@@ -154,8 +153,8 @@ func writeBatch(t *testing.T) string {
 	return name
 }
 
-// Of a batch whose connection breaks each line is reported as what it is, and another
-// one completes it.
+// TestBatchBreaks: after the connection breaks, a batch reports the true outcome of each line, and another batch
+// completes it.
 func TestBatchBreaks(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -176,7 +175,7 @@ func TestBatchBreaks(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			store := emulator.Start(t)
-			for n := 1; n <= batchLines; n += 2 { // of the others a lost write leaves no trace
+			for n := 1; n <= batchLines; n += 2 { // the other keys are missing: a lost write to one of them leaves no trace
 				if _, err := store.Set(strconv.Itoa(n), "old"); err != nil {
 					t.Fatal(err)
 				}
@@ -224,8 +223,8 @@ func TestBatchBreaks(t *testing.T) {
 	}
 }
 
-// TestBatchSendsNothingAfterLoss has two answers lost while a third line waits for its turn.
-// That is not sent: the batch ends with the first line.
+// TestBatchSendsNothingAfterLoss: two replies are lost while a third line waits for its turn. The third line is not
+// sent, because the batch ends with the error of the first.
 func TestBatchSendsNothingAfterLoss(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -240,8 +239,7 @@ func TestBatchSendsNothingAfterLoss(t *testing.T) {
 	}
 }
 
-// TestBatchShowsResults checks that results are written before a batch waits, whatever it
-// waits for.
+// TestBatchShowsResults checks that a batch writes its results before it waits, whatever it waits for.
 func TestBatchShowsResults(t *testing.T) {
 	t.Parallel()
 	for _, then := range []string{"sleep 1h", "get slow", "set a 2\nget slow", "get slow\nget slow", "get slow\ncall GET b", ""} {
@@ -285,7 +283,7 @@ func TestBatchShowsResults(t *testing.T) {
 	}
 }
 
-// Lines behind an error that were under way have had their results.
+// TestBatchErrorWithLinesUnderWay: results are printed for lines after a failed one that were already in flight.
 func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -300,7 +298,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	go func() { ended <- runBatch(t, store.Addr().String(), file, "--inflight", "8", "-t", "2h") }()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// Eight at a time, and the results of what is under way wait for line 3.
+	// Eight lines are in flight, and their results wait for line 3.
 	if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 && s.Requests >= 10 }); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +314,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	}
 }
 
-// The same when a broker that nobody here wrote dies, while the store lives.
+// TestBatchMosquittoDies is the same with an independent broker, which dies while the store lives.
 func TestBatchMosquittoDies(t *testing.T) {
 	broker := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous)
 	address := broker.Addresses[0]
@@ -367,8 +365,8 @@ func TestBatchMosquittoDies(t *testing.T) {
 	}
 }
 
-// TestResumeAfterLostOutput: if the result of a write cannot be printed, the batch ends, and
-// continues after that write: each line is applied once.
+// TestResumeAfterLostOutput: if the result of a write cannot be printed, the batch ends, and can be resumed after that
+// write, so that each line is applied once.
 func TestResumeAfterLostOutput(t *testing.T) {
 	t.Parallel()
 	for _, inflight := range []string{"1", "4"} {

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Keys and values of any bytes survive: a line of a batch, the store, the list of keys
-// as lines of a batch, the values as JSON, the load into another store.
+// TestBytesSurviveSavingAndLoading: arbitrary bytes in keys and values survive the round trip: batch lines into the
+// store, the list of keys as batch lines, the values as JSON, and loading into another store.
 func TestBytesSurviveSavingAndLoading(t *testing.T) {
 	t.Parallel()
 	const keys = 200

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// TestWrites: a batch asks before the lines that write, also after directives and with flags.
+// TestWrites: a batch recognizes lines that write, even after directives and with flags, and asks before them.
 func TestWrites(t *testing.T) {
 	b := newBatch(newApp(strings.NewReader(""), os.Stdout, os.Stderr), batchFlags{})
 	for line, want := range map[string]bool{
@@ -18,7 +18,7 @@ func TestWrites(t *testing.T) {
 		"SET a 1":                              true,
 		"rm a":                                 true,
 		"set a -5 --nx":                        true,
-		"set a --frob":                         false, // is refused
+		"set a --frob":                         false, // is refused when it runs
 		"call GET a":                           false,
 		"call --fence 1696374425000:0:n DEL a": true,
 		"expect 1 set a 1":                     true,
@@ -37,7 +37,7 @@ func TestWrites(t *testing.T) {
 	}
 }
 
-// TestParse: what a line sends, and what it may not be under way with.
+// TestParse checks the keys that a line uses, and whether its request may be in flight with others.
 func TestParse(t *testing.T) {
 	b := newBatch(newApp(strings.NewReader(""), os.Stdout, os.Stderr), batchFlags{})
 	for line, want := range map[string]struct {

@@ -34,8 +34,7 @@ func TestParseMix(t *testing.T) {
 	}
 }
 
-// FuzzParseMix: what is made of a mix, counted and written as a mix again, is the
-// same mix.
+// FuzzParseMix: writing a parsed mix and parsing it again gives the same mix.
 func FuzzParseMix(f *testing.F) {
 	for _, text := range []string{"get=80,set=20", "del", "set=3,get=7,del=10"} {
 		f.Add(text)
@@ -60,8 +59,8 @@ func FuzzParseMix(f *testing.F) {
 	})
 }
 
-// TestBenchRateCountsWhatWasDue: a store that stops delays every request that is due meanwhile, and
-// with a rate each of them counts as slow.
+// TestBenchRateCountsWhatWasDue: a stalled store delays every request that is due during the stall. With a rate, each
+// of them counts as slow.
 func TestBenchRateCountsWhatWasDue(t *testing.T) {
 	const still, rate, count = 500 * time.Millisecond, 100, 50
 	slow := func(f benchFlags) (over int64) {
@@ -93,7 +92,7 @@ func TestBenchRateCountsWhatWasDue(t *testing.T) {
 		}
 		return over
 	}
-	// Due every 10 ms: at least the first 40 waited for 100 ms or more.
+	// One request is due every 10 ms: at least the first 40 wait for 100 ms or more.
 	if n := slow(benchFlags{rate: rate}); n < 40 {
 		t.Errorf("%d requests that were due waited", n)
 	}
@@ -102,7 +101,7 @@ func TestBenchRateCountsWhatWasDue(t *testing.T) {
 	}
 }
 
-// TestLifetime: the keys outlive a measurement, also one that ends only after a number of requests.
+// TestLifetime: the keys outlive the measurement, even if it ends only after a number of requests.
 func TestLifetime(t *testing.T) {
 	for _, tt := range []struct {
 		f    benchFlags

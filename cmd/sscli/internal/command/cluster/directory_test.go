@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// newTemp makes a directory for temporary files.
+// newTemp creates a directory and makes it the one for temporary files.
 func newTemp(t *testing.T) string {
 	t.Helper()
 	temp := t.TempDir()
@@ -35,8 +35,8 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// The system closes the lock of a killed forward. The next forward removes that directory, and none
-// that is locked.
+// TestAbandonedDirectory: the system releases the lock of a killed forward. The next forward removes that directory,
+// and none that is locked.
 func TestAbandonedDirectory(t *testing.T) {
 	newTemp(t)
 	running, killed := mustMake(t), mustMake(t)
@@ -54,7 +54,7 @@ func TestAbandonedDirectory(t *testing.T) {
 	}
 }
 
-// A forward removes no file, no link, and no directory of another user or another name.
+// TestOtherDirectories: a forward never removes a file, a link, or a directory with another owner or another name.
 func TestOtherDirectories(t *testing.T) {
 	temp := newTemp(t)
 	target := t.TempDir()
@@ -69,13 +69,13 @@ func TestOtherDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(target, filepath.Join(temp, keep[2])); err != nil {
-		t.Skip(err) // needs a right on Windows
+		t.Skip(err) // symbolic links need a privilege on Windows
 	}
 	if info, err := os.Lstat(filepath.Join(temp, keep[2])); err != nil || info.IsDir() {
 		t.Skip("a link is a directory here, as with Wine")
 	}
 	foreign := filepath.Join(temp, "sscli-forward-foreign")
-	if runtime.GOOS != "windows" && os.Geteuid() == 0 { // only root can give a directory away
+	if runtime.GOOS != "windows" && os.Geteuid() == 0 { // only root can change the owner of a directory
 		if err := os.Mkdir(foreign, 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func TestOtherDirectories(t *testing.T) {
 	}
 }
 
-// No forward takes the directory that another one is just making for abandoned.
+// TestDirectoriesAtOnce: a forward does not mistake a directory for abandoned while another forward creates it.
 func TestDirectoriesAtOnce(t *testing.T) {
 	newTemp(t)
 	var all sync.WaitGroup

@@ -30,8 +30,8 @@ func newDesk(t *testing.T) *desk {
 	return &desk{t, file, map[string]string{"SSCLI_CONFIG": file}}
 }
 
-// runs runs a command line and checks its exit code, what it prints, and a part of standard error. In
-// want, FILE stands for the context file.
+// runs runs a command line and checks its exit code, its output, and that standard error contains a text. In want, FILE
+// stands for the context file.
 func (d *desk) runs(line string, code int, want, stderr string) {
 	d.t.Helper()
 	commands := []app.Command{{Name: "context", New: contextcmd.New}, {Name: "get", New: verb.Command(verbs.Get)}}
@@ -42,7 +42,7 @@ func (d *desk) runs(line string, code int, want, stderr string) {
 	}
 }
 
-// contents returns the context file, and "" before there is one.
+// contents returns the text of the context file; "" = the file does not exist.
 func (d *desk) contents() string {
 	d.t.Helper()
 	text, err := os.ReadFile(d.file)
@@ -52,7 +52,7 @@ func (d *desk) contents() string {
 	return string(text)
 }
 
-// A context is created, changed, chosen, listed and removed.
+// TestContexts creates, changes, chooses, lists and removes a context.
 func TestContexts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -75,7 +75,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// A command connects to the broker of the chosen context, or of -c.
+// TestUse: a command connects to the broker of the chosen context, or of the context in -c.
 func TestUse(t *testing.T) {
 	t.Parallel()
 	one, two := emulator.Start(t), emulator.Start(t)
@@ -91,7 +91,7 @@ func TestUse(t *testing.T) {
 	d.runs("get a -c one", 0, "1", "")
 }
 
-// A mistake leaves the context file as it was.
+// TestMistakes: an invalid command leaves the context file unchanged.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -127,7 +127,8 @@ func TestMistakes(t *testing.T) {
 	d.runs("context list", 2, "", "no file for contexts: set HOME or XDG_CONFIG_HOME, or use --config FILE")
 }
 
-// show prints the settings of a command with the same flags and variables, and the source of each.
+// TestShow: show prints the settings that a command with the same flags and variables would use, and the source of each
+// setting.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
