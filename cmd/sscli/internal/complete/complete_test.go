@@ -12,7 +12,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 )
 
-// What a shell inserts is what all candidates begin with. It must be true of every key of the store.
+// TestOffer: a shell inserts the common prefix of all candidates. It must be a prefix of every matching key in the
+// store.
 func TestOffer(t *testing.T) {
 	many := func(prefix string, n int) (keys []string) {
 		for i := range n {
@@ -53,7 +54,7 @@ func TestOffer(t *testing.T) {
 
 func first(candidates []string, _ bool) []string { return candidates }
 
-// A description is not Markdown.
+// TestDescriptions: a description does not contain Markdown.
 func TestDescriptions(t *testing.T) {
 	root := &cobra.Command{Use: "sscli"}
 	sub := &cobra.Command{Use: "get KEY", RunE: func(*cobra.Command, []string) error { return nil }}

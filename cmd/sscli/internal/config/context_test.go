@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
-// contexts is the file that the tests resolve with.
+// contexts is the context file that the tests resolve with.
 const contexts = `
 current: lab
 contexts:
@@ -46,7 +46,7 @@ func TestResolveContext(t *testing.T) {
 		args, env string
 		context   string
 		url       string
-		from      string // of the url
+		from      string // source of the URL
 		override  string
 	}{
 		{"", "", "lab", "mqtts://lab.example:8883", "context lab: url", ""},
@@ -56,7 +56,7 @@ func TestResolveContext(t *testing.T) {
 		{"-c none", "SSCLI_CONTEXT=plain", "", "", "", ""},
 		{"", "SSCLI_CONTEXT=none AIO_BROKER_HOSTNAME=h", "", "mqtts://h:8883", "AIO_BROKER_HOSTNAME", ""},
 
-		// Another broker hides a chosen context as a whole, but not one that a flag names.
+		// Another broker hides a chosen context completely, but not a context that a flag names.
 		{"-u mqtt://h", "", "", "mqtt://h:1883", "--url", ""},
 		{"-H h", "SSCLI_CONTEXT=plain", "", "mqtts://h:8883", "--host", ""},
 		{"", "SSCLI_URL=mqtt://h", "", "mqtt://h:1883", "SSCLI_URL", "lab: SSCLI_URL"},
@@ -66,7 +66,7 @@ func TestResolveContext(t *testing.T) {
 		{"-c login", "SSCLI_URL=mqtt://h", "login", "mqtt://h:1883", "SSCLI_URL", ""},
 		{"", "AIO_BROKER_HOSTNAME=h AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=false", "lab", "mqtts://lab.example:8883", "context lab: url", ""},
 
-		// A variable overrides a part of a context.
+		// A variable overrides one setting of a context.
 		{"-p 5", "", "lab", "mqtts://lab.example:5", "context lab: url", ""},
 		{"", "SSCLI_PORT=5", "lab", "mqtts://lab.example:5", "context lab: url", "lab: SSCLI_PORT"},
 		{"-p 6", "SSCLI_PORT=5", "lab", "mqtts://lab.example:6", "context lab: url", ""},
@@ -159,7 +159,7 @@ func TestResolveContextErrors(t *testing.T) {
 			t.Errorf("%s %s: the output is %q, want json in spite of the error", c.args, c.env, s.Output)
 		}
 	}
-	// The file is not read where it cannot matter.
+	// The context file is not read if it cannot matter.
 	for _, c := range []struct{ args, env string }{
 		{"-u mqtt://h", ""},
 		{"-u mqtt://h", "SSCLI_CONTEXT=gone"},
@@ -212,7 +212,7 @@ func TestChange(t *testing.T) {
 		before map[string]string
 		args   string
 		unset  string
-		want   map[string]string // nil = an error
+		want   map[string]string // nil = expect an error
 		none   bool
 	}{
 		{nil, "-u mqtt://h", "", map[string]string{"url": "mqtt://h"}, false},
@@ -297,7 +297,7 @@ func TestEffective(t *testing.T) {
 	}
 	for _, s := range settings() {
 		switch s.flag {
-		case "host", "port", "tls", "no-tls": // the URL
+		case "host", "port", "tls", "no-tls": // part of the URL
 		case "context", "config", "yes":
 		default:
 			if !shown[s.flag] {

@@ -100,7 +100,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// nestedMerges returns a file that merges 2 to the power of n mappings.
+// nestedMerges returns a file with merges that expand to 2^n mappings.
 func nestedMerges(n int) string {
 	text := "contexts:\n  m0: &m0 {host: h}\n"
 	for i := range n {
@@ -109,7 +109,7 @@ func nestedMerges(n int) string {
 	return text
 }
 
-// TestNarrow: the context that is used is read without the others, in the forms that people write.
+// TestNarrow: the selected context is read without the others, in the forms that people write.
 func TestNarrow(t *testing.T) {
 	const simple = "# ours\ncurrent: b # now\ncontexts:\n  # the lab\n  a:\n    host: h\n\n  b:\n    url: \"mqtt://x\"\n    client-id: >-\n      c\n      d\n  c:\n    host: k\n"
 	for _, tt := range []struct {
@@ -129,8 +129,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// FuzzContexts: parse reads back what render writes, and a context that was read can be
-// resolved without a panic.
+// FuzzContexts: parse reads back what render writes, and a context that was read can be resolved without a panic.
 func FuzzContexts(f *testing.F) {
 	f.Add(contexts)
 	f.Add("current: 1.5\ncontexts: {1.5: {port: 0x10, host: 'true', client-id: \" x\"}}")
@@ -233,7 +232,7 @@ func setHost(name, host string) func(*Contexts) error {
 	}
 }
 
-// TestEditTogether: concurrent edits lose nothing, and a concurrent reader sees a whole file.
+// TestEditTogether: concurrent edits lose nothing, and a concurrent reader always sees a complete file.
 func TestEditTogether(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a", "config.yaml")
 	const writers, each = 8, 8
@@ -261,7 +260,7 @@ func TestEditTogether(t *testing.T) {
 	}
 }
 
-// TestEditWaits: waiting for a lock ends with the context.
+// TestEditWaits: the end of the context ends the wait for the file lock.
 func TestEditWaits(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.yaml")
 	err := Edit(t.Context(), file, func(*Contexts) error {
@@ -315,7 +314,7 @@ func wantMode(t *testing.T, file string, want os.FileMode) {
 	}
 }
 
-// TestEditLinks: a symbolic link stays a link, also if its target does not exist yet.
+// TestEditLinks: a symbolic link stays a link, even if its target does not exist yet.
 func TestEditLinks(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "dotfiles", "sscli.yaml")

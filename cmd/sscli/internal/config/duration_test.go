@@ -33,8 +33,8 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// FuzzParseDuration: what is read is what Go reads, and no number is taken without a unit but 0.
-// What an error proposes can be read.
+// FuzzParseDuration: every accepted text means the same to Go, and only 0 needs no unit. The duration that an error
+// suggests is accepted.
 func FuzzParseDuration(f *testing.F) {
 	for _, text := range []string{"", "0", "+0", "-0", "0.0", "5", "-5", "15000", "1.5", "1h30", "10s", "1e3", "0x10", "5 s", "9223372036854775807", "9233720307", "\x00-5"} {
 		f.Add(text)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// resolve resolves a command line and an environment, given as words NAME=VALUE.
+// resolve resolves a command line with an environment, given as words NAME=VALUE.
 func resolve(t *testing.T, args, env string) (Settings, error) {
 	t.Helper()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
@@ -35,7 +35,7 @@ func TestResolveEndpoint(t *testing.T) {
 	for _, c := range []struct {
 		args, env string
 		want      Settings
-		source    string // of what decides
+		source    string // the source that decides the address
 	}{
 		{"", "", Settings{}, ""},
 		{"-u mqtt://h", "", Settings{Address: "h:1883"}, "--url"},
@@ -65,8 +65,8 @@ func TestResolveEndpoint(t *testing.T) {
 		{"", "AIO_BROKER_HOSTNAME=h AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=False", Settings{Address: "h:5"}, "AIO_BROKER_HOSTNAME"},
 		{"", "AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=false", Settings{}, ""},
 
-		// The source that names the host hides port and TLS of later sources; port and TLS
-		// of earlier sources still count.
+		// The source that names the host hides port and TLS of sources with lower precedence. Port and TLS of sources
+		// with higher precedence still apply.
 		{"-H h", "SSCLI_PORT=5 SSCLI_TLS=false", Settings{Address: "h:8883", TLS: true}, "--host"},
 		{"-u mqtt://h", "SSCLI_PORT=5 AIO_MQTT_USE_TLS=true", Settings{Address: "h:1883"}, "--url"},
 		{"", "SSCLI_URL=mqtt://h AIO_BROKER_HOSTNAME=i AIO_BROKER_TCP_PORT=5 AIO_MQTT_USE_TLS=true", Settings{Address: "h:1883"}, "SSCLI_URL"},
@@ -241,7 +241,7 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// FuzzProxy: no password of a proxy gets into an error.
+// FuzzProxy: an error never contains the password of a proxy.
 func FuzzProxy(f *testing.F) {
 	f.Add("http://ann:", "@h")
 	f.Add("ann:", "@h:5")
@@ -281,8 +281,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// FuzzResolve: a resolved address splits into a host and a port that can be dialed, and no
-// password gets into the settings or the error.
+// FuzzResolve: a resolved address splits into a host and a port that can be dialed. Neither the settings nor the error
+// contain a password.
 func FuzzResolve(f *testing.F) {
 	f.Add("mqtt://h:5", "", "", "")
 	f.Add("mqtt://ann:hunter2@h", "", "", "")

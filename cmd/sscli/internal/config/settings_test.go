@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTable holds the rows of the table of settings together.
+// TestTable checks that the rows of the settings table are consistent.
 func TestTable(t *testing.T) {
 	flags, shorts, variables := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	unique := func(seen map[string]bool, what, name string) {

@@ -16,7 +16,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// FuzzParseSize: a size is the number times its unit, and what it prints reads the same.
+// FuzzParseSize: a size is its number times its unit, and the printed form of a size parses to the same size.
 func FuzzParseSize(f *testing.F) {
 	f.Add("64MiB")
 	f.Add("7")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestTold: a warning is given once a day, another one at once.
+// TestTold: the same warning is shown only once a day, and a different warning is shown at once.
 func TestTold(t *testing.T) {
 	dir := t.TempDir()
 	env := func(name string) (string, bool) { return dir, name == "XDG_STATE_HOME" }

@@ -37,7 +37,7 @@ func TestParseVia(t *testing.T) {
 	}
 }
 
-// FuzzVia: what String prints means the same, and no part can be taken for a flag of kubectl.
+// FuzzVia: the String form parses to the same value, and kubectl cannot mistake any part for a flag.
 func FuzzVia(f *testing.F) {
 	for _, text := range []string{"kubectl", "kubectl:a/b/c:1", "kubectl:a/b/pod/c", "kubectl:a:b/c/svc/d:65535", "kubectl://"} {
 		f.Add(text)
@@ -59,7 +59,7 @@ func FuzzVia(f *testing.F) {
 func TestResolveVia(t *testing.T) {
 	for _, c := range []struct {
 		args, env string
-		want      string // via, address, TLS, CA, account
+		want      string // via, address, TLS, CA, service account
 	}{
 		{"--via kubectl", "", "kubectl:azure-iot-operations/aio-broker:18883 aio-broker:18883 tls azure-iot-operations-aio-ca-trust-bundle default"},
 		{"", "SSCLI_VIA=kubectl:lab/iot/b:1", "kubectl:lab/iot/b:1 b:1 tls azure-iot-operations-aio-ca-trust-bundle default"},
@@ -104,7 +104,7 @@ func TestResolveVia(t *testing.T) {
 	}
 }
 
-// A child gets the way, and not the address, which only the way leads to.
+// TestViaEnviron: a child process gets the setting of --via, but not the address, which is reachable only that way.
 func TestViaEnviron(t *testing.T) {
 	s, err := resolve(t, "--via kubectl:lab/iot/b --no-tls --via-service-account a", "")
 	if err != nil {

@@ -41,7 +41,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that a path is read as it is written.
+// FuzzPath checks that a path survives writing and parsing.
 func FuzzPath(f *testing.F) {
 	for _, text := range []string{"a.b", `"a.b".c`, `'a"b.c'`, "a.b c", `a"."b`} {
 		f.Add(text)
@@ -96,8 +96,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// judge is another way to say what is equal: two texts or two booleans with the same content, and two
-// whole or two broken numbers of the same size.
+// judge is a second implementation of equality. Two texts or two booleans are equal if their contents are. Two numbers
+// are equal if their values are, and if both or neither have a fraction or an exponent.
 func judge(a, b []byte) bool {
 	if isDigit := "-0123456789"; bytes.ContainsAny(a[:1], isDigit) && bytes.ContainsAny(b[:1], isDigit) {
 		whole := func(number []byte) bool { return !bytes.ContainsAny(number, ".eE") }
@@ -117,7 +117,7 @@ func judge(a, b []byte) bool {
 	return fmt.Sprintf("%T %[1]v", x) == fmt.Sprintf("%T %[1]v", y) && !bytes.ContainsAny(a[:1], "[{")
 }
 
-// FuzzMatch checks Match against the judge, and that a record is never both a match and nearly one.
+// FuzzMatch checks Match against judge, and that a record is never both a match and a near miss.
 func FuzzMatch(f *testing.F) {
 	for _, pair := range [][2]string{{`7`, `"7"`}, {`7`, `7.0`}, {`1e1`, `10.0`}, {`"a"`, `"A "`}, {`true`, `true`}, {`null`, `null`}, {`"\u00e9"`, `"é"`}, {`[1]`, `[1]`}, {`9007199254740993`, `9007199254740992`}} {
 		f.Add([]byte(pair[0]), []byte(pair[1]))
@@ -191,8 +191,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// FuzzDiff checks that the old records and the changes give the new records: an edit script. Each byte
-// of an input is a record.
+// FuzzDiff checks that applying the changes to the old records gives the new records. Each byte of an input is one
+// record.
 func FuzzDiff(f *testing.F) {
 	f.Add([]byte("abc"), []byte("acd"), true)
 	f.Add([]byte("aabB"), []byte("bAaa"), true)
@@ -225,7 +225,7 @@ func FuzzDiff(f *testing.F) {
 			old[c.Old.Line-1] = ""
 		}
 		old = slices.DeleteFunc(old, func(line string) bool { return line == "" })
-		if moved { // only the order of the records that both have is not known
+		if moved { // the order of the records that both have is unknown
 			slices.Sort(old)
 			rest := slices.Clone(now)
 			for i, line := range got {
@@ -284,8 +284,7 @@ func TestSurvey(t *testing.T) {
 	}
 }
 
-// TestNumbers compares numbers as decimals of any length, in Query, in the identities of --on, and in
-// near misses.
+// TestNumbers compares numbers as decimals of any length: in Query, in the identities of --on, and in near misses.
 func TestNumbers(t *testing.T) {
 	h := newHasher()
 	for _, tt := range []struct {
@@ -322,7 +321,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestFieldTwice: a field that occurs twice is found after a hundred others, and in an object.
+// TestFieldTwice: a duplicate field is found after a hundred others, and inside an object.
 func TestFieldTwice(t *testing.T) {
 	var many strings.Builder
 	for i := range 150 {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// summary returns what Read found, one line each.
+// summary returns the findings of Read, one per line.
 func summary(t *testing.T, text string) string {
 	t.Helper()
 	f, err := ReadDefinition(t.Context(), []byte(text))
@@ -99,8 +99,8 @@ func TestDefinition(t *testing.T) {
 	}
 }
 
-// FuzzDefinition checks that whatever is read has lines of the file, and that comments above the definition
-// only move them.
+// FuzzDefinition checks that all findings are on lines of the file, and that comments above the definition only shift
+// the line numbers.
 func FuzzDefinition(f *testing.F) {
 	f.Add(good + "map:\n- inputs:\n  - $context(position).WorkingHours\n")
 	f.Add("a:\n- key: rules\n  value: |\n    {\"datasets\":[{\"key\":\"k as x\",\"inputs\":[\"$source.x\",\"$context.x\"],\n    \"expression\":\"$1 == $2\"}], \"map\":[{\"inputs\":[\"$context(n).a\"]}]}\n")
@@ -120,7 +120,7 @@ func FuzzDefinition(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// In YAML a CR ends a line, too.
+		// In YAML, CR also ends a line.
 		last := strings.Count(text, "\n") + strings.Count(text, "\r") - strings.Count(text, "\r\n") + 1
 		for _, finding := range append(file.Findings, file.Notes...) {
 			if finding.Line < 1 || finding.Line > last+1 || finding.Message == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read returns the records of a text as lines, and the error as the last one.
+// read returns the records of a text as lines. If there is an error, it is the last line.
 func read(text string, o Options) string {
 	var out strings.Builder
 	for r, err := range Read(strings.NewReader(text), o) {
@@ -172,8 +172,7 @@ func TestReaderError(t *testing.T) {
 // of returns the records of a text.
 func of(text []byte, o Options) iter.Seq2[Record, error] { return Read(bytes.NewReader(text), o) }
 
-// FuzzRead checks that a canonical value is read as a stored value without a change, whatever its
-// source was.
+// FuzzRead checks that a canonical value can be read again as a stored value without a change, whatever its source was.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"{ \"a\" : 1.0 }\n{\"b\":[1, {}]}", "[{\"a\":1},\n{\"a\":2}]", "a,b\n1,x\n", "{\"a\":1},{}", "[{\"a\":1}", "a;b\n\"1\n\";2",
@@ -198,8 +197,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzCSV checks that records from CSV are written as CSV that has the same records, also if the first
-// records leave out fields.
+// FuzzCSV checks that records from CSV survive writing and reading as CSV, even if the first records lack some fields.
 func FuzzCSV(f *testing.F) {
 	for _, text := range []string{
 		"id,n,ok,z\n007,1.50,true,\n\"a, b\",-3,TRUE,\"say \"\"x\"\"\"\n", "a,b\r1,\"\r\n\r\"\r", "a\n\n\"\"\n1\n", "a,b\n\"x\r\ny\",\n", "a\r\n\" \"\r\n", "é\n1e5\n",
@@ -216,7 +214,7 @@ func FuzzCSV(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, end := range []string{"\r", "\r\n"} { // other line ends, the same records
+		for _, end := range []string{"\r", "\r\n"} { // other line ends give the same records
 			if bytes.ContainsAny(text, "\"\r") {
 				break
 			}
@@ -230,7 +228,7 @@ func FuzzCSV(f *testing.F) {
 			t.Fatal(err)
 		}
 		if len(columns) == 0 {
-			return // nothing but empty cells
+			return // only empty cells
 		}
 		var out bytes.Buffer
 		if err := WriteCSV(&out, columns, of(value, Options{Stored: true})); err != nil {
@@ -243,11 +241,11 @@ func FuzzCSV(f *testing.F) {
 	})
 }
 
-// TestColumns: the columns agree with the order of the fields in each record, if the records agree.
+// TestColumns: the columns are in the order of the fields of each record, if the records agree on an order.
 func TestColumns(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b,c\n1,,3\n1,2,3\n":                         "a b c",
-		"a,b,c,d\n,,,4\n,2,,4\n1,2,,\n,2,3,\n":         "a b d c", // no record has c beside d
+		"a,b,c,d\n,,,4\n,2,,4\n1,2,,\n,2,3,\n":         "a b d c", // no record has both c and d
 		"{\"a\":1,\"b\":2}\n{\"b\":1,\"a\":2,\"c\":3}": "a b c",
 	} {
 		columns, err := Columns(of([]byte(text), Options{}))

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/troubleshooting.md")
 
-// TestTroubleshooting compares the table of docs/troubleshooting.md with the one
-// that errors are explained by; -update rewrites it.
+// TestTroubleshooting compares the table in docs/troubleshooting.md with the one that explains errors; -update rewrites
+// it.
 func TestTroubleshooting(t *testing.T) {
 	const file, heading = "../../../../docs/troubleshooting.md", "## Every kind of error\n"
 	data, err := os.ReadFile(file)
@@ -55,7 +55,7 @@ func TestTroubleshooting(t *testing.T) {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// codeWords writes the codes of the kinds that have several.
+// codeWords returns the exit codes for the table. Some kinds have several.
 func codeWords(e Row) string {
 	switch e.Kind {
 	case "interrupted":

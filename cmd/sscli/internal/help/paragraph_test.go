@@ -2,7 +2,7 @@ package help
 
 import "testing"
 
-// TestFill: text that is too wide is broken between words, and examples are not.
+// TestFill: text that is too wide is broken between words, but examples are not.
 func TestFill(t *testing.T) {
 	const text = `A paragraph of two lines, of which
 the second one is short.

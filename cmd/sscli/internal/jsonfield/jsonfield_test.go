@@ -94,7 +94,7 @@ func TestParsePathErrors(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that a path is read as it is written.
+// FuzzPath checks that a path survives writing and parsing.
 func FuzzPath(f *testing.F) {
 	for _, text := range []string{".", ".config.mode", ".list[2]", `.["odd name"]`, `.a["\u0000\"]"][0]`, ".[0][1].é"} {
 		f.Add(text)
@@ -116,8 +116,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzDiff checks that the changes lead from one value to the other, and that a value does not
-// differ from itself.
+// FuzzDiff checks that applying the changes to one value gives the other, and that a value does not differ from itself.
 func FuzzDiff(f *testing.F) {
 	f.Add(`{"config":{"mode":"auto","n":[1,2]},"x":1.0}`, `{"config":{"mode":"manual","n":[1]},"y":1e0}`)
 	f.Add(`[1,{"a":[]},null]`, `[1,{"a":[[]]},"null",{}]`)
@@ -157,7 +156,7 @@ func FuzzDiff(f *testing.F) {
 // removed marks an element that patch has removed from an array.
 type removed struct{}
 
-// patch returns v with another field. Elements that go leave a mark for trim.
+// patch returns v with the field at p replaced. Removed elements leave a mark for trim.
 func patch(v Value, p Path, field Value) Value {
 	if len(p) == 0 {
 		return field
@@ -189,7 +188,7 @@ func patch(v Value, p Path, field Value) Value {
 	return v
 }
 
-// trim removes the marks of patch.
+// trim removes the marks that patch left.
 func trim(v Value) Value {
 	switch parent := v.v.(type) {
 	case map[string]any:

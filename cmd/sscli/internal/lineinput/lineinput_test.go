@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 )
 
-// entries reads JSON lines, and returns them as LINE:KEY=VALUE, and the error that ended them.
+// entries reads JSON lines. It returns them as LINE:KEY=VALUE, and the error that ended the input.
 func entries(ctx context.Context, source io.Reader, first int) (got []string, err error) {
 	for e, err := range lineinput.Entries(ctx, source, first) {
 		if err != nil {
@@ -67,8 +67,7 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestInterrupt: the end of a context ends the reading of a pipe into which nobody writes, and of a
-// file.
+// TestInterrupt: the end of the context ends reading from a file, and from a pipe that nobody writes to.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	why := errors.New("that is enough")

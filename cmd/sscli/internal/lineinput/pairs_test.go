@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPairs reads the form of statestore.json, and names the line of what is wrong in it.
+// TestPairs reads the format of statestore.json, and checks that errors name the line.
 func TestPairs(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"[\n  {\n    \"factoryId\": \"factoryA\"\n  },\n  {\n    \"machineId\": \"machineA\"\n  }\n]\n", "2 factoryId=factoryA 5 machineId=machineA"},
@@ -37,7 +37,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// read returns the entries of a text, and the error at its end.
+// read returns the entries of a text, followed by the error if there is one.
 func read(t *testing.T, text string) (got []string) {
 	for e, err := range Entries(t.Context(), strings.NewReader(text), 1) {
 		if err != nil {
@@ -48,8 +48,8 @@ func read(t *testing.T, text string) (got []string) {
 	return got
 }
 
-// FuzzPairs checks that an array of pairs and the JSON lines of the same pairs are one input, and
-// that any other text ends with at most one error.
+// FuzzPairs checks that an array of pairs and the JSON lines of the same pairs give the same entries, and that any
+// other text ends with at most one error.
 func FuzzPairs(f *testing.F) {
 	f.Add("factoryId", "factoryA", `[{"a":"1"},`)
 	f.Add("\u2028", "\"", "[ {\n\"a\"\n:\"\\ud83d\\ude00\"} ] ")

@@ -60,7 +60,7 @@ func TestBackgroundStartErrors(t *testing.T) {
 	}
 }
 
-// Stop ends the command and what it started, also if both are deaf to TERM.
+// TestBackgroundStop: Stop ends the command and its descendants, even if both ignore TERM.
 func TestBackgroundStop(t *testing.T) {
 	for name, script := range map[string]string{
 		"child": `exec 9>$LIFE; (echo up >&9; exec sleep 1000) & wait`,
@@ -84,7 +84,7 @@ func TestBackgroundStop(t *testing.T) {
 	}
 }
 
-// A command whose guard was killed is killed.
+// TestBackgroundGuardKilled: when its guard is killed, the command is killed too.
 func TestBackgroundGuardKilled(t *testing.T) {
 	l := newLife(t)
 	var stdout, stderr bytes.Buffer
@@ -102,7 +102,7 @@ func TestBackgroundGuardKilled(t *testing.T) {
 	l.end(t)
 }
 
-// backgroundForever is sscli that starts a background command and waits for its end.
+// backgroundForever is an sscli that starts a background command and waits for its end.
 func backgroundForever() (int, error) {
 	b, err := StartBackground(BackgroundOptions{Args: []string{"sh", "-c", os.Getenv("PROCESS_TEST_SCRIPT")}, Stdout: os.Stdout, Stderr: os.Stderr, Temp: os.Getenv("PROCESS_TEST_TEMP")})
 	if err != nil {
@@ -111,7 +111,7 @@ func backgroundForever() (int, error) {
 	return b.Wait()
 }
 
-// When sscli is killed, so are its background commands, and their directory is removed.
+// TestBackgroundParentKilled: when sscli is killed, its background commands are killed and their directory is removed.
 func TestBackgroundParentKilled(t *testing.T) {
 	l := newLife(t)
 	temp := filepath.Join(t.TempDir(), "secrets")
@@ -135,7 +135,7 @@ func TestBackgroundParentKilled(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // the parent was killed
 	l.end(t)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(temp); errors.Is(err, os.ErrNotExist) {

@@ -24,11 +24,11 @@ func TestBackgroundExitCode(t *testing.T) {
 	if code, err := b.Wait(); code != 3 || err != nil {
 		t.Errorf("%d, %v, want 3", code, err)
 	}
-	b.Stop() // the command has ended
+	b.Stop() // the command has already ended
 }
 
-// The output is complete once the command has ended, and a process that the command left behind ends
-// with it.
+// TestBackgroundOutput: the output is complete once the command has ended, and a process that the command left behind
+// ends with it.
 func TestBackgroundOutput(t *testing.T) {
 	addr, up, ended := lives(t, 1)
 	var stdout bytes.Buffer
@@ -40,7 +40,7 @@ func TestBackgroundOutput(t *testing.T) {
 	ended()
 }
 
-// Stop ends the command and what it started.
+// TestBackgroundStop: Stop ends the command and its descendants.
 func TestBackgroundStop(t *testing.T) {
 	addr, up, ended := lives(t, 2)
 	b := startBackground(t, "tree", addr, new(bytes.Buffer))
@@ -52,7 +52,7 @@ func TestBackgroundStop(t *testing.T) {
 	ended()
 }
 
-// When sscli is killed, so is its background command.
+// TestBackgroundParentKilled: when sscli is killed, its background command is killed too.
 func TestBackgroundParentKilled(t *testing.T) {
 	addr, up, ended := lives(t, 2)
 	parent := exec.Command(os.Args[0])
@@ -64,11 +64,11 @@ func TestBackgroundParentKilled(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = parent.Wait() // it was killed
+	_ = parent.Wait() // the parent was killed
 	ended()
 }
 
-// background is sscli that runs a background command until it ends.
+// background is an sscli that runs a background command until it ends.
 func background() {
 	_ = os.Setenv("PROCESS_TEST_ROLE", "tree")
 	b, err := StartBackground(BackgroundOptions{Args: []string{os.Args[0]}, Stdout: os.Stdout, Stderr: os.Stderr})

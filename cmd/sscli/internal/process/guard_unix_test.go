@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// slow is how long reading the process table and removing a file take on a slow system. promptly is
-// the time within which a signal must be sent even there.
+// slow is how long it takes to read the process table or to remove a file on a slow system. promptly is the time within
+// which a signal must be sent even there.
 const (
 	slow     = time.Second
 	promptly = slow * 3 / 4

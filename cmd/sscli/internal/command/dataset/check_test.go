@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// flow uses the data set pumps by the alias pump, and the field location of its records.
+// flow refers to the data set pumps by its alias pump, and uses the field location of its records.
 const flow = `datasets:
 - key: pumps as pump
   inputs: [$source.deviceId, $context.id]
@@ -24,7 +24,7 @@ map:
   output: location
 `
 
-// runCheck writes the files into a new working directory, and runs check there.
+// runCheck writes files into a new working directory, and runs dataset check there.
 func runCheck(t *testing.T, url string, files map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -39,11 +39,11 @@ func runCheck(t *testing.T, url string, files map[string]string, args ...string)
 	return apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, nil, append([]string{"dataset", "check", "-u", url}, args...)...)
 }
 
-// Each value of the data set has the findings that it should, and no others.
+// TestRecordsInTheStore: check reports exactly the expected findings for each value of the data set.
 func TestRecordsInTheStore(t *testing.T) {
 	for _, tt := range []struct {
 		name, value string
-		missing     bool // there is no key
+		missing     bool // the key does not exist
 		findings    string
 		note        string
 	}{
@@ -79,8 +79,8 @@ func TestRecordsInTheStore(t *testing.T) {
 	}
 }
 
-// An alias that is not defined is a finding. Each of several uses of a key is checked, and the
-// findings are in the order of the files and lines.
+// TestReferences: an alias that is not defined is a finding. Each use of a key is checked, and findings are in the
+// order of the files and lines.
 func TestReferences(t *testing.T) {
 	store := emulator.Start(t)
 	apptest.Put(t, store, "pumps", `{"id":7,"location":"hall 1"}`)
@@ -100,7 +100,7 @@ c.yaml:1: not YAML: did not find expected node content
 	}
 }
 
-// With --data, the records come from files, and no broker is needed.
+// TestRecordsInFiles: with --data the records come from files, and check needs no broker.
 func TestRecordsInFiles(t *testing.T) {
 	nowhere := "mqtt://127.0.0.1:1"
 	for _, tt := range []struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// The same records as CSV, and as they are stored. No message finds the last one.
+// The same records as CSV and as stored JSON lines. No message finds the last record, because an earlier one has the
+// same id.
 const (
 	pumpsCSV = "id,name,floor\npump-7,Pump 7,1\npump-8,Pump 8,2\nPump-9,,007\npump-8,Spare,2\n"
 	pumps    = `{"id":"pump-7","name":"Pump 7","floor":1}
@@ -25,7 +26,7 @@ const (
 `
 )
 
-// run runs a subcommand of dataset on a store.
+// run runs a subcommand of dataset against a store.
 func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"dataset"}, args...)...)
@@ -41,7 +42,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-// load writes a value only if it differs from the value of the key, and not with --dry-run.
+// TestLoad: load writes the value only if it differs from the stored one, and never with --dry-run.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -76,7 +77,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// After an error in the file or in a flag, the key keeps its value.
+// TestLoadRefuses: after an error in the file or in a flag, the key keeps its value.
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -104,7 +105,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// load does not overwrite what another client wrote after load compared the records.
+// TestLoadAfterAnotherWrite: load does not overwrite a value that another client wrote after load compared the records.
 func TestLoadAfterAnotherWrite(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -135,7 +136,7 @@ func TestShow(t *testing.T) {
 	for _, tt := range []struct {
 		args string
 		code int
-		want string // a part of what is printed
+		want string // a part of the output
 	}{
 		{"pumps", 0, pumps},
 		{"pumps -o jsonl", 0, pumps},
@@ -155,7 +156,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// The exit code of diff is 1 for any difference, also for one of the order.
+// TestDiff: the exit code of diff is 1 for any difference, including the order of the records.
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -172,7 +173,7 @@ func TestDiff(t *testing.T) {
 		{[]string{"pumps", reordered, "--on", "id"}, 1, "", "4 equal; the order differs"},
 		{[]string{"pumps", edited, "--on", "id"}, 1, "added -:1\nchanged 1:2\nremoved 3:-\n", "1 added, 1 removed, 1 changed by id, 2 equal"},
 		{[]string{"pumps", edited}, 1, "added -:1\nadded -:2\nremoved 1:-\nremoved 3:-\n", "2 added, 2 removed, 0 changed, 2 equal"},
-		{[]string{"missing", same, "-q"}, 1, "added -:2\nadded -:3\nadded -:4\nadded -:5\n", ""}, // line 1 of CSV is the header
+		{[]string{"missing", same, "-q"}, 1, "added -:2\nadded -:3\nadded -:4\nadded -:5\n", ""}, // line 1 of the CSV file is the header
 	} {
 		code, stdout, stderr := run(t, store, append([]string{"diff"}, tt.args...)...)
 		var changes strings.Builder
@@ -186,7 +187,7 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// match prints the first of several records, and names near misses if there is none.
+// TestMatch: match prints the first of several matching records, and lists near misses if no record matches.
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -197,7 +198,7 @@ func TestMatch(t *testing.T) {
 	for _, tt := range []struct {
 		args           []string
 		code           int
-		stdout, stderr string // stderr: a part
+		stdout, stderr string // stderr must contain this text
 	}{
 		{[]string{"pumps", "id=pump-7"}, 0, lines[0], ""},
 		{[]string{"pumps", "id=pump-8", "floor=2"}, 0, lines[1], "1 record below match too; the first one wins"},

@@ -24,13 +24,13 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return apptest.Run(t, []app.Command{{Name: "diff", New: diff.New}, {Name: "export", New: export.New}, {Name: "import", New: importcmd.New}}, nil, args...)
 }
 
-// TestDiffFindsAnEditScript changes a store at random, and has diff find the changes and no
-// others: between a file and the store, and between the store before and after.
+// TestDiffFindsAnEditScript changes a store at random. diff must find exactly these changes, both between a file and
+// the store, and between the old and the new store.
 func TestDiffFindsAnEditScript(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
 		rnd := rand.New(rand.NewPCG(seed, 9))
-		allKeys := emulator.Variants{ScanGlobBytes: true} // SCAN lists keys of any bytes
+		allKeys := emulator.Variants{ScanGlobBytes: true} // SCAN also lists keys that are not text
 		before, after := emulator.Start(t, emulator.Options{ScanPage: 7, Variants: allKeys}), emulator.Start(t, emulator.Options{ScanPage: 5, Variants: allKeys})
 		value := func() string {
 			if rnd.IntN(2) == 0 {
@@ -110,7 +110,7 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 				t.Errorf("seed %d, %s (-want +got):\n%s", seed, name, diff)
 			}
 		}
-		// An import of the file leaves no difference but what was added.
+		// After an import of the file, the only differences are the keys that were added.
 		if code, _, stderr := run(t, "import", file, "-u", after.URL()); code != 0 {
 			t.Fatalf("import: exit code %d: %s", code, stderr)
 		}
@@ -122,7 +122,7 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 	}
 }
 
-// A difference is a line of diff -o json.
+// A difference is one line of `diff -o json`.
 type difference struct {
 	Change, Key, Old, New string
 	KeyB64                []byte `json:"key_b64"`
@@ -130,7 +130,7 @@ type difference struct {
 	NewB64                []byte `json:"new_b64"`
 }
 
-// text returns a member that is text, or else base64.
+// text returns b64 as a string if it is present, and text otherwise.
 func (difference) text(text string, b64 []byte) string {
 	if b64 != nil {
 		return string(b64)

@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// runDoctor runs doctor on a store; nil = none.
+// runDoctor runs doctor against a store; nil = none.
 func runDoctor(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	env := make(map[string]string)
@@ -27,7 +27,7 @@ func runDoctor(t *testing.T, store *emulator.Server, args ...string) (code int, 
 	return apptest.Run(t, []app.Command{{Name: "doctor", New: New}}, env, append([]string{"doctor"}, args...)...)
 }
 
-// With --write every check runs, and no key is left. The checks end with the first that fails.
+// TestChecks: with --write every check runs, and no key is left behind. The first failing check is the last to run.
 func TestChecks(t *testing.T) {
 	store := emulator.Start(t)
 	code, stdout, stderr := runDoctor(t, store, "--write")
@@ -46,7 +46,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A certificate of either side that expires soon is a warning.
+// TestCertificates: a certificate of the broker or of the client that expires soon is a warning.
 func TestCertificates(t *testing.T) {
 	now := time.Now()
 	certificate := func(name string, left time.Duration) *x509.Certificate {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDocument has what an editor shows of a value, and what becomes of an edited text.
+// TestDocument: what the editor shows of a value, and what is stored for an edited text.
 func TestDocument(t *testing.T) {
 	for _, tt := range []struct{ stored, shown, edited, want, err string }{
 		{"21.5", "21.5\n", "22\n", "22", ""},
@@ -38,8 +38,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// FuzzDocument checks that a text that was not edited stands for the value, also if the editor
-// drops the newline that was added, and that what is stored in place of JSON is JSON.
+// FuzzDocument checks that an unedited text still stands for the original value, even if the editor drops the newline
+// that edit added, and that what replaces JSON is JSON.
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"a":[1.0,"\u2028<é"]}`), []byte(" [1, 2]\n"))
 	f.Add([]byte("text\n\n"), []byte(""))

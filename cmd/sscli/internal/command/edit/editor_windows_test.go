@@ -36,7 +36,7 @@ func TestSplitCommand(t *testing.T) {
 	}
 }
 
-// TestRemoveOpenFile removes a file that a virus scanner holds open for a moment.
+// TestRemoveOpenFile removes a file that a virus scanner keeps open for a moment.
 func TestRemoveOpenFile(t *testing.T) {
 	e := &editRun{key: "a", doc: document{text: []byte("secret")}}
 	if err := e.writeFile(); err != nil {

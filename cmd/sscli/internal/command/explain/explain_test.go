@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A stage is a store with a key and the lock that protects it.
+// A stage is a store with a key and the lock that protects the key.
 type stage struct {
 	t      *testing.T
 	server *emulator.Server
@@ -38,7 +38,7 @@ func newStage(t *testing.T) *stage {
 	return &stage{t, server, s}
 }
 
-// write writes the key with a token, if it is not zero, and returns its version.
+// write writes the key, with a token unless the token is zero, and returns the key's version.
 func (st *stage) write(token client.Version) client.Version {
 	st.t.Helper()
 	r, err := st.s.Set(st.t.Context(), key, []byte("1"), client.SetOptions{WriteOptions: client.WriteOptions{Fence: token}})
@@ -65,12 +65,12 @@ func (st *stage) release(holder string) {
 	}
 }
 
-// later returns a token that nobody issued.
+// later returns a token that nobody issued, with the time in d from now.
 func later(d time.Duration) client.Version {
 	return client.Version{Wall: time.Now().Add(d).UnixMilli(), Node: "someone"}
 }
 
-// answer sends a write and returns "accepted", or the store's refusal.
+// answer sends a write and returns "accepted" or the reason for the store's refusal.
 func (st *stage) answer(verb string, token client.Version) string {
 	st.t.Helper()
 	o := client.WriteOptions{Fence: token}
@@ -94,7 +94,7 @@ func (st *stage) answer(verb string, token client.Version) string {
 
 const accepted = "accepted"
 
-// ask returns the verdict of explain --ask, which must leave the key as it is.
+// ask returns the verdict of explain --ask, which must not change the key.
 func (st *stage) ask(f facts) format.Explanation {
 	st.t.Helper()
 	before, err := st.s.Get(st.t.Context(), key)
@@ -118,8 +118,8 @@ func (st *stage) ask(f facts) format.Explanation {
 	return f.verdict()
 }
 
-// TestFutureToken: explain --ask says that the key's token is from the future, until when, and is right: a token
-// that the lock has after that passes.
+// TestFutureToken: explain --ask says that the key's token is from the future, and until when. A token that the lock
+// issues after that time passes.
 func TestFutureToken(t *testing.T) {
 	st := newStage(t)
 	written := st.write(later(50 * time.Second))
@@ -139,18 +139,18 @@ func TestFutureToken(t *testing.T) {
 	}
 }
 
-// For each rule of fencing (protocol.md 4), the verdict of explain and the answer of the store to
-// the write.
+// TestEveryRule compares the verdict of explain with the store's reply to the write, for each rule of fencing
+// (protocol.md 4).
 func TestEveryRule(t *testing.T) {
 	none := client.Version{}
 	tests := []struct {
 		row     int
 		what    string
-		prepare func(st *stage) client.Version // returns the token of the write
+		prepare func(st *stage) client.Version // returns the token for the write
 		lock    bool                           // --lock is given
 		verdict string
 		rule    string
-		store   string // what it answers to each of SET, DEL and VDEL of another value
+		store   string // the store's reply to SET, DEL, and VDEL with another value
 	}{
 		{1, "a missing key, no token", func(*stage) client.Version { return none }, false, passes, ruleUnfenced, accepted},
 		{1, "a key that was never fenced, no token", func(st *stage) client.Version { st.write(none); return none }, false, unknown, "", accepted},
@@ -236,7 +236,7 @@ func TestEveryRule(t *testing.T) {
 		}, true, passes, ruleUnfenced, accepted},
 	}
 	for _, test := range tests {
-		// DEL and VDEL: rows 8, 9, 10 and 15.
+		// DEL and VDEL are rows 8, 9, 10 and 15.
 		for _, verb := range []string{wire.VerbSet, wire.VerbDel, wire.VerbVDel} {
 			t.Run(fmt.Sprintf("%d %s %s", test.row, test.what, verb), func(t *testing.T) {
 				t.Parallel()
@@ -263,8 +263,8 @@ func TestEveryRule(t *testing.T) {
 	}
 }
 
-// TestStoreClock: with a store's clock that is wrong, a verdict that does not say that it assumes a clock is
-// the store's reply, unless the store refuses the time of the request, whatever the token.
+// TestStoreClock: if the store's clock is wrong, every verdict that does not say that it assumes a clock matches the
+// store's reply, unless the store refuses the request for its timestamp, whatever the token.
 func TestStoreClock(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-time.Hour, -50 * time.Second, -20 * time.Second, 0, 5 * time.Minute} {
@@ -295,7 +295,7 @@ func TestStoreClock(t *testing.T) {
 	}
 }
 
-// A token that is no HLC is a usage error, and the store would refuse it (row 13).
+// TestMalformedToken: a token that is not an HLC is a usage error, and the store would refuse it (row 13).
 func TestMalformedToken(t *testing.T) {
 	const text = "1696374425000-0-a"
 	if _, err := wire.ParseToken(text); err == nil {
@@ -310,9 +310,9 @@ func TestMalformedToken(t *testing.T) {
 	}
 }
 
-// In random histories of a lock and the key that it protects, the store never contradicts explain
-// if every write carries the newest token of the lock. If some do not, only a verdict that says
-// that it assumes this may be wrong.
+// TestStoreNeverContradicts: in random histories of a lock and the key that it protects, the store agrees with explain
+// if every write carries the newest token of the lock. Otherwise only a verdict that states this assumption may be
+// wrong.
 func TestStoreNeverContradicts(t *testing.T) {
 	st := newStage(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -23,8 +23,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// TestExportLargeValue: what export writes of a value whose line is six times as long, apply, diff and
-// import read.
+// TestExportLargeValue: apply, diff and import read the export of a large value, although its JSON line is six times as
+// long as the value.
 func TestExportLargeValue(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -51,8 +51,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return apptest.Run(t, []app.Command{{Name: "export", New: export.New}, {Name: "import", New: importcmd.New}, {Name: "diff", New: diff.New}, {Name: "apply", New: apply.New}}, nil, args...)
 }
 
-// TestExportSurvivesABrokenConnection cuts the connection at pages and at GETs. The file is
-// whole all the same.
+// TestExportSurvivesABrokenConnection cuts the connection at pages and at GETs. The exported file is complete.
 func TestExportSurvivesABrokenConnection(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -85,7 +84,7 @@ func TestExportSurvivesABrokenConnection(t *testing.T) {
 	}
 }
 
-// TestExportSaysWhatChanged writes and deletes keys between the scan and the reading.
+// TestExportSaysWhatChanged writes and deletes keys between the scan and the reads.
 func TestExportSaysWhatChanged(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

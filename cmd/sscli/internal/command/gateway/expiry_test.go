@@ -14,7 +14,7 @@ func version(wall int64) client.Version {
 	return client.Version{Wall: wall, Counter: 1, Node: "StateStore"}
 }
 
-// TestExpired goes through what may be known of a deletion.
+// TestExpired covers all that may be known about a deletion.
 func TestExpired(t *testing.T) {
 	const px = time.Second
 	written, none := version(5000), client.Version{}
@@ -51,7 +51,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestLateAnswer: the notification comes before the reply that says whose write it was.
+// TestLateAnswer: the notification arrives before the reply that says whose write it was.
 func TestLateAnswer(t *testing.T) {
 	store := emulator.Start(t)
 	f := start(t, store.Addr().String(), 3*time.Second, "KA")
@@ -63,14 +63,14 @@ func TestLateAnswer(t *testing.T) {
 
 	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: true} })
 	c.send("SET", "k", "v", "PX", "60000")
-	sub.messages("k", "set") // it is not held back for ever
+	sub.messages("k", "set") // the notification is not held back forever
 	store.Intercept(nil)
 	c.want(`-UNKNOWN SET "k" got no answer within 3s; it may have been applied`)
 	c.do(":1", "DEL", "k")
 	sub.messages("k", "del")
 }
 
-// TestExpiriesAreBounded: what has expired makes room, and no more is kept than fits.
+// TestExpiriesAreBounded: expired entries make room for new ones, and the number of entries is limited.
 func TestExpiriesAreBounded(t *testing.T) {
 	now := time.Now()
 	x := newExpiries()

@@ -16,7 +16,7 @@ import (
 
 const timeout = 10 * time.Second
 
-// TestCommands goes through the table of docs/redis.md.
+// TestCommands runs the commands in the table of docs/redis.md.
 func TestCommands(t *testing.T) {
 	const (
 		atomically = "-ERR unsupported: %s cannot be done atomically on a remote state store"
@@ -115,7 +115,7 @@ func TestVersions(t *testing.T) {
 	})
 }
 
-// TestBytes: keys and values are any bytes.
+// TestBytes: keys and values may be any bytes.
 func TestBytes(t *testing.T) {
 	onBoth(t, emulator.Options{Variants: emulator.Variants{ScanGlobBytes: true}}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "")
@@ -127,7 +127,7 @@ func TestBytes(t *testing.T) {
 	})
 }
 
-// TestScanPages walks over a store that answers in pages, and one that knows no SCAN.
+// TestScanPages scans a store that answers in pages, and one that does not know SCAN.
 func TestScanPages(t *testing.T) {
 	onBoth(t, emulator.Options{ScanPage: 3}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "")
@@ -167,7 +167,7 @@ func TestScanPages(t *testing.T) {
 	})
 }
 
-// TestRefusals passes on what the store says.
+// TestRefusals: the gateway passes on the store's error messages.
 func TestRefusals(t *testing.T) {
 	o := emulator.Options{MaxKeys: 1, Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }}
 	onBoth(t, o, func(t *testing.T, address string) {
@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestPipeline answers in the order of the requests.
+// TestPipeline: replies come in the order of the requests.
 func TestPipeline(t *testing.T) {
 	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "")
@@ -202,8 +202,7 @@ func TestPipeline(t *testing.T) {
 	})
 }
 
-// TestNoAnswer: the outcome of a write without an answer is unknown, and the connection
-// stays.
+// TestNoAnswer: if a write gets no reply, its outcome is reported as unknown, and the connection stays open.
 func TestNoAnswer(t *testing.T) {
 	store := emulator.Start(t)
 	const timeout = 200 * time.Millisecond
@@ -228,7 +227,7 @@ func TestNoAnswer(t *testing.T) {
 		c.do("+PONG", "PING")
 		c.do("nil", "GET", "other")
 	}
-	// An invalid reply tells no more.
+	// An invalid reply says no more about the outcome than no reply.
 	store.Intercept(func(emulator.Request) emulator.Action {
 		return emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("$1\r\n") }}
 	})
@@ -236,7 +235,7 @@ func TestNoAnswer(t *testing.T) {
 	if reply, err := c.reply(); err != nil || !strings.HasPrefix(reply, `-UNKNOWN SET "k": the reply is invalid`) {
 		t.Errorf("%q, %v", reply, err)
 	}
-	// The connection that the reply should come on is lost.
+	// The connection is lost before the reply arrives.
 	store.Intercept(func(emulator.Request) emulator.Action { return emulator.Action{CutAfter: true} })
 	c.send("SET", "k", "w")
 	c.want(`-UNKNOWN SET "k": the connection to the broker was lost before an answer came; it may have been applied`)
@@ -245,8 +244,7 @@ func TestNoAnswer(t *testing.T) {
 	c.do("w", "GET", "k")
 }
 
-// TestBrokerAway: what was not sent may be repeated, and is answered once the broker is
-// there again.
+// TestBrokerAway: a request that was not sent may be repeated, and succeeds once the broker is back.
 func TestBrokerAway(t *testing.T) {
 	store := emulator.Start(t)
 	f := start(t, store.Addr().String(), timeout, "KA")
@@ -265,7 +263,7 @@ func TestBrokerAway(t *testing.T) {
 		t.Errorf("%d requests came, want only the first SET", n)
 	}
 	store.RefuseConnect(nil)
-	await(t, store, func(s emulator.State) bool { return s.Clients == 1 }) // by itself
+	await(t, store, func(s emulator.State) bool { return s.Clients == 1 }) // the gateway reconnects by itself
 	c.do("v", "GET", "k")
 	for _, change := range store.Changes() {
 		if change.Key != "k" || string(change.Value) != "v" {
@@ -276,7 +274,7 @@ func TestBrokerAway(t *testing.T) {
 	f.log.await(t, "connected to the broker again")
 }
 
-// TestRefusedForGood ends the gateway when the broker accepts no further connection.
+// TestRefusedForGood: the gateway ends when the broker permanently refuses to let it connect.
 func TestRefusedForGood(t *testing.T) {
 	store := emulator.Start(t)
 	f := start(t, store.Addr().String(), timeout, "")
@@ -292,7 +290,7 @@ func TestRefusedForGood(t *testing.T) {
 	}
 }
 
-// TestNoStore: a broker without a store takes no request, so clients may repeat them.
+// TestNoStore: a broker without a store processes no request, so clients may repeat requests.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
 	f := start(t, mosquitto.Start(t, "", mosquitto.Anonymous).Addresses[0], timeout, "KA")

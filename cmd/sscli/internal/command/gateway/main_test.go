@@ -21,19 +21,19 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// patience is how long a test waits for what must come.
+// patience is how long a test waits for an expected event.
 const patience = time.Minute
 
 // A front is a gateway under test.
 type front struct {
 	*backend
-	address string       // for Redis clients
-	direct  string       // of the broker
+	address string       // address for Redis clients
+	direct  string       // address of the broker
 	log     *logBuffer   // what the gateway has logged
-	ended   <-chan error // what keepConnected returns
+	ended   <-chan error // result of keepConnected
 }
 
-// A logBuffer keeps a log.
+// A logBuffer collects a log.
 type logBuffer struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -59,7 +59,7 @@ func (l *logBuffer) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
-// await waits until the log has a text.
+// await waits until the log contains text.
 func (l *logBuffer) await(t *testing.T, text string) {
 	t.Helper()
 	late := false
@@ -79,7 +79,7 @@ func (l *logBuffer) await(t *testing.T, text string) {
 	}
 }
 
-// onBoth runs a test with a store of the emulator, and with one attached to a Mosquitto.
+// onBoth runs a test against a store in the emulator, and against one attached to a Mosquitto broker.
 func onBoth(t *testing.T, o emulator.Options, test func(t *testing.T, address string)) {
 	t.Run("emulator", func(t *testing.T) {
 		t.Parallel()
@@ -102,7 +102,7 @@ func onBoth(t *testing.T, o emulator.Options, test func(t *testing.T, address st
 	})
 }
 
-// dial opens a session beside the gateway.
+// dial opens a session that does not go through the gateway.
 func dial(t *testing.T, o client.Options) *client.Session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -111,11 +111,11 @@ func dial(t *testing.T, o client.Options) *client.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // some tests close its broker before
+	t.Cleanup(func() { _ = s.Close() }) // some tests close the broker first
 	return s
 }
 
-// start runs a gateway in front of the broker at an address.
+// start starts a gateway in front of the broker at address.
 func start(t *testing.T, address string, timeout time.Duration, notify string, watch ...string) *front {
 	t.Helper()
 	return startWith(t, address, timeout, redis.Options{Notify: notify}, watch...)
@@ -147,7 +147,7 @@ func startWith(t *testing.T, address string, timeout time.Duration, o redis.Opti
 	return f
 }
 
-// A redisClient speaks RESP2.
+// A redisClient is a client that speaks RESP2.
 type redisClient struct {
 	*redistest.Client
 	t *testing.T
@@ -158,7 +158,7 @@ func (f *front) connect(t *testing.T) *redisClient {
 	return &redisClient{redistest.Dial(t, "tcp", f.address), t}
 }
 
-// send sends a command of words.
+// send sends a command, given as words.
 func (c *redisClient) send(words ...string) {
 	c.t.Helper()
 	if err := c.Send(words...); err != nil {
@@ -175,7 +175,7 @@ func (c *redisClient) reply() (string, error) {
 	return redistest.Text(f), nil
 }
 
-// want demands a reply.
+// want fails the test unless the next reply is reply.
 func (c *redisClient) want(reply string) {
 	c.t.Helper()
 	if got, err := c.reply(); err != nil || got != reply {
@@ -183,7 +183,7 @@ func (c *redisClient) want(reply string) {
 	}
 }
 
-// do demands a reply to a command.
+// do sends a command and fails the test unless it gets this reply.
 func (c *redisClient) do(reply string, words ...string) {
 	c.t.Helper()
 	c.send(words...)
@@ -201,7 +201,7 @@ func (c *redisClient) subscribe(word string, names ...string) {
 	}
 }
 
-// messages demands messages on the channel of a key.
+// messages fails the test unless these events arrive on the channel of the key.
 func (c *redisClient) messages(key string, events ...string) {
 	c.t.Helper()
 	for _, e := range events {
@@ -209,7 +209,7 @@ func (c *redisClient) messages(key string, events ...string) {
 	}
 }
 
-// closed demands that the gateway closes the connection, and returns what came before.
+// closed fails the test unless the gateway closes the connection. It returns the replies that came before.
 func (c *redisClient) closed() (before []string) {
 	c.t.Helper()
 	for {

@@ -21,7 +21,7 @@ func limited(size int) redis.Options {
 	}}
 }
 
-// TestMemoryOfWatches: a client can have only as many keys watched as the memory for clients allows.
+// TestMemoryOfWatches: the memory for clients limits the number of keys that a client can watch.
 func TestMemoryOfWatches(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -44,8 +44,7 @@ func TestMemoryOfWatches(t *testing.T) {
 	f.connect(t).do("+PONG", "PING")
 }
 
-// TestMemoryOfReplies: replies that wait for earlier replies of their pipeline count towards the memory for
-// clients.
+// TestMemoryOfReplies: replies that wait for earlier replies of their pipeline count towards the memory for clients.
 func TestMemoryOfReplies(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestPipelineOfAClient sends a pipeline to a slow store with a client that repeats it after three
-// seconds without all replies. The store carries out each command once.
+// TestPipelineOfAClient sends a pipeline to a slow store. The client repeats the pipeline if not all replies arrive
+// within three seconds, but the store executes each command only once.
 func TestPipelineOfAClient(t *testing.T) {
 	t.Parallel()
 	const sets = 300
@@ -36,7 +36,7 @@ func TestPipelineOfAClient(t *testing.T) {
 	}
 }
 
-// pipelined sends commands of words at once.
+// pipelined sends several commands at once, each given as a line of words.
 func (c *redisClient) pipelined(commands ...string) {
 	c.t.Helper()
 	if _, err := c.Conn.Write([]byte(strings.Join(commands, "\r\n") + "\r\n")); err != nil {
@@ -44,7 +44,7 @@ func (c *redisClient) pipelined(commands ...string) {
 	}
 }
 
-// TestIndependentKeys: a reply does not wait for later commands, nor a command for earlier ones on
+// TestIndependentKeys: a reply does not wait for later commands, and a command does not wait for earlier commands on
 // other keys.
 func TestIndependentKeys(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestIndependentKeys(t *testing.T) {
 	}
 }
 
-// TestUnknownTogether: writes of a pipeline that get no answer wait for it at the same time.
+// TestUnknownTogether: writes of a pipeline that get no reply wait for it concurrently.
 func TestUnknownTogether(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -92,7 +92,7 @@ func TestUnknownTogether(t *testing.T) {
 	}
 }
 
-// TestLargeValues: a pipeline of large values has all replies, in the order of the commands.
+// TestLargeValues: a pipeline of large values gets all replies, in the order of the commands.
 func TestLargeValues(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

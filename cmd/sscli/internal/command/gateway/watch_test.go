@@ -26,10 +26,10 @@ func del(t *testing.T, s *client.Session, key string) {
 	}
 }
 
-const short = 50 * time.Millisecond // a lifetime of keys
+const short = 50 * time.Millisecond // TTL of the keys
 
-// TestNotifications: changes over either side reach a subscriber in their order, and
-// expired is what only this gateway's own writes can be.
+// TestNotifications: a subscriber receives changes made through either side in order. Only a write through this gateway
+// can lead to an expired event.
 func TestNotifications(t *testing.T) {
 	for name, v := range map[string]emulator.Variants{"deleted version": {}, "new version": {DeleteNewVersion: true}, "no version": {DeleteNoVersion: true}, "EXPIRED": {NotifyEXPIRED: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestNotifications(t *testing.T) {
 	}
 }
 
-// TestExpiryOfEarlierWrite: a subscriber who came after the write hears of its expiry.
+// TestExpiryOfEarlierWrite: a client that subscribes after a write is notified of the key's expiry.
 func TestExpiryOfEarlierWrite(t *testing.T) {
 	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "Kx")
@@ -83,8 +83,7 @@ func TestExpiryOfEarlierWrite(t *testing.T) {
 	})
 }
 
-// TestListedKeys: with --watch there are patterns and channels of events, in one order for
-// all keys.
+// TestListedKeys: with --watch, patterns and event channels work, and all keys share one order.
 func TestListedKeys(t *testing.T) {
 	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "KEA", "a", "b")
@@ -109,7 +108,7 @@ func TestListedKeys(t *testing.T) {
 		one.messages("other", "set")
 		all.send("PING")
 		reply, err := all.reply()
-		for strings.Contains(reply, "other") && err == nil { // it is watched for the other client
+		for strings.Contains(reply, "other") && err == nil { // the key is watched for the other client
 			reply, err = all.reply()
 		}
 		if err != nil || reply != "[pong ]" {
@@ -118,7 +117,7 @@ func TestListedKeys(t *testing.T) {
 	})
 }
 
-// TestUnwatch takes back the watch of a key that nobody subscribes to.
+// TestUnwatch: the watch of a key ends when nobody is subscribed to it any more.
 func TestUnwatch(t *testing.T) {
 	store := emulator.Start(t)
 	f := start(t, store.Addr().String(), timeout, "KA")
@@ -140,8 +139,8 @@ func TestUnwatch(t *testing.T) {
 	}
 }
 
-// TestGap: a subscriber who may have missed a change is disconnected, and one of a key that
-// proves to be unchanged is not.
+// TestGap: a subscriber that may have missed a change is disconnected. A subscriber of a key that turns out to be
+// unchanged is not.
 func TestGap(t *testing.T) {
 	store := emulator.Start(t)
 	f := start(t, store.Addr().String(), timeout, "KEA", "listed")
@@ -175,18 +174,19 @@ func TestGap(t *testing.T) {
 	pattern.closed()
 	c.do(":1", "PUBLISH", "channel", "x")
 	other.want("[message channel x]")
-	<-resynced // the store has read it for the watch
+	<-resynced // the store has read the key for the watch
 	c.do("+OK", "SET", "same", "2")
 	same.messages("same", "set")
 	f.log.await(t, "changes were missed from ")
-	// They may come back.
+	// The disconnected client may come back.
 	changed = f.connect(t)
 	changed.subscribe("SUBSCRIBE", "__keyspace@0__:changed")
 	c.do("+OK", "SET", "changed", "3")
 	changed.messages("changed", "set")
 }
 
-// TestWatchEnds: a watch that the store refuses after a break ends its subscribers.
+// TestWatchEnds: if the store refuses a watch after the connection broke, the subscribers of the watch are
+// disconnected.
 func TestWatchEnds(t *testing.T) {
 	var denied atomic.Bool
 	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, _ bool) bool { return !denied.Load() }})
@@ -208,7 +208,7 @@ func TestWatchEnds(t *testing.T) {
 		again := f.connect(t)
 		again.send("PSUBSCRIBE", "__keyspace*")
 		if reply, err := again.reply(); err != nil || !strings.HasPrefix(reply, "[psubscribe ") {
-			continue // what was missed ends those who came early, too
+			continue // the gap disconnects early subscribers too
 		}
 		c.do("+OK", "SET", "listed", "v")
 		if reply, err := again.reply(); err == nil {
@@ -220,10 +220,10 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
-// TestSlowSubscriber disconnects a client that does not read its messages, and no other.
+// TestSlowSubscriber: a client that does not read its messages is disconnected, and no other client is.
 func TestSlowSubscriber(t *testing.T) {
 	store := emulator.Start(t)
-	key := strings.Repeat("k", 30000) // its channel is in each message
+	key := strings.Repeat("k", 30000) // each message contains the channel name, and so the key
 	f := start(t, store.Addr().String(), timeout, "KA", key)
 	c, slow := f.connect(t), f.connect(t)
 	slow.subscribe("PSUBSCRIBE", "__keyspace*")

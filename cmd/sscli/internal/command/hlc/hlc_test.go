@@ -14,7 +14,7 @@ func runHlc(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return apptest.Run(t, []app.Command{{Name: "hlc", New: hlc.New}}, nil, append([]string{"hlc"}, args...)...)
 }
 
-// The order is by wall clock, then counter, then node.
+// TestCompare: versions are ordered by wall clock, then counter, then node.
 func TestCompare(t *testing.T) {
 	for _, tt := range []struct{ a, b, want string }{
 		{"1696374425000:0:node-1", "1696374427500:0:node-0", "-1\n"},

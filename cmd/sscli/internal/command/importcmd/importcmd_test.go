@@ -33,8 +33,7 @@ func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return apptest.Run(t, []app.Command{{Name: "import", New: importcmd.New}}, nil, args...)
 }
 
-// TestImportResumes cuts the connection of an import. Another one goes on from the line that
-// the first one names.
+// TestImportResumes cuts the connection of an import. A second import resumes at the line that the first one names.
 func TestImportResumes(t *testing.T) {
 	t.Parallel()
 	const keys = 300
@@ -99,7 +98,7 @@ func TestImportResumes(t *testing.T) {
 	}
 }
 
-// exported returns lines as sscli export writes them, with versions.
+// exported returns n lines as sscli export writes them, with versions.
 func exported(n int) string {
 	var lines strings.Builder
 	for i := range n {
@@ -156,8 +155,8 @@ func TestImportInterrupted(t *testing.T) {
 	}
 }
 
-// TestImportMistakeAtTheEnd: a mistake in the last line of a file is found before the first write. On
-// standard input it is found after the writes, and the exit code says so.
+// TestImportMistakeAtTheEnd: a mistake in the last line of a file is found before the first write. On standard input it
+// is found after the writes, and the exit code says so.
 func TestImportMistakeAtTheEnd(t *testing.T) {
 	t.Parallel()
 	text := exported(3000) + "no JSON\n"

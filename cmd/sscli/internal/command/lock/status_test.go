@@ -15,13 +15,13 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// runLock runs a subcommand of lock on a store.
+// runLock runs a subcommand of lock against a store.
 func runLock(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return apptest.Run(t, []app.Command{{Name: "lock", New: lock.New}}, map[string]string{"SSCLI_URL": store.URL()}, append([]string{"lock"}, args...)...)
 }
 
-// hold makes holder acquire or renew a lock for a minute.
+// hold acquires or renews a lock for a minute, as holder.
 func hold(t *testing.T, store *emulator.Server, name, holder string) {
 	t.Helper()
 	now := wire.Version{Wall: store.Now().UnixMilli(), Node: "test"}
@@ -42,7 +42,7 @@ func version(t *testing.T, store *emulator.Server, key string) string {
 	return e.Version.String()
 }
 
-// The exit code is 0 only while the lock is held. Its token is the newest version of its key.
+// TestStatus: the exit code is 0 only while the lock is held. The token of the lock is the newest version of its key.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})
@@ -82,8 +82,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// observe runs a lock command with --observe, which watches the lock name. Once the command has read the
-// lock for its watch, observe calls change. The watch does not end before change has returned.
+// observe runs a lock command with --observe, which watches the lock name. Once the command has read the lock for its
+// watch, observe calls change. The watch does not end before change has returned.
 func observe(t *testing.T, store *emulator.Server, name string, change func(), args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	requests, registrations := 0, 0
@@ -94,7 +94,7 @@ func observe(t *testing.T, store *emulator.Server, name string, change func(), a
 		switch {
 		case r.Key() != name:
 		case r.Verb() == wire.VerbKeyNotify:
-			if registrations++; registrations == 2 { // the watch ends
+			if registrations++; registrations == 2 { // the command ends its watch
 				<-changed
 			}
 		case registrations == 1 && r.Verb() == wire.VerbGet:
@@ -123,8 +123,8 @@ func observe(t *testing.T, store *emulator.Server, name string, change func(), a
 	return runLock(t, store, args...)
 }
 
-// --observe counts a renewal of the holder. It counts none if nobody renews the lock, or if another
-// holder acquires it.
+// TestObserve: --observe counts renewals by the holder. It counts none if nobody renews the lock, or if another holder
+// acquires it.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	const form = "template={{.holder}} {{.renewals}}"
@@ -161,8 +161,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// list prints each lock once. Only a free NAME, and not a pattern without locks, makes the exit code
-// 1. A lock that cannot be read does not hide the others.
+// TestList: list prints each lock once. The exit code is 1 only if a NAME is free, not if a pattern finds no locks. A
+// lock that cannot be read does not hide the others.
 func TestList(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})

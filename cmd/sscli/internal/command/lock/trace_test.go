@@ -23,7 +23,7 @@ const recording = `{"op":"initial","key":"deploy","found":false,"time":"2023-10-
 {"op":"end","reason":"interrupted","events":4,"time":"2023-10-03T23:08:00.000Z"}
 `
 
-// runTrace runs lock trace; store nil = without a broker.
+// traceLocks runs lock trace; store nil = without a broker.
 func traceLocks(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	env := make(map[string]string)
@@ -33,7 +33,7 @@ func traceLocks(t *testing.T, store *emulator.Server, args ...string) (code int,
 	return apptest.Run(t, []app.Command{{Name: "trace", New: newTrace}}, env, append([]string{"trace"}, args...)...)
 }
 
-// write writes a file in a new directory.
+// write writes a file in a new directory and returns its path.
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -63,7 +63,7 @@ func TestRecording(t *testing.T) {
 			for line := range strings.Lines(stdout) {
 				words := strings.Fields(line)
 				if strings.HasSuffix(tt.args, "human") {
-					words = words[1:] // the time
+					words = words[1:] // drop the time
 				}
 				got = append(got, words[0]+" "+words[1])
 			}
@@ -74,7 +74,7 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestPicture: --svg draws all that was printed, also if -n ends the trace.
+// TestPicture: --svg draws everything that was printed, even if -n ends the trace.
 func TestPicture(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "deploy.svg")
 	code, _, stderr := traceLocks(t, nil, "deploy", "-n", "1", "--from", write(t, "watch.jsonl", recording), "--svg", svg)

@@ -15,7 +15,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// runPing runs ping on a store; nil = none.
+// runPing runs ping against a store; nil = none.
 func runPing(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	env := make(map[string]string)
@@ -46,7 +46,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// A refusal is a reply of the store too.
+// TestRefusal: a refusal by the store counts as a reply.
 func TestRefusal(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != ping.Key }})
 	code, stdout, stderr := runPing(t, server, "-n", "2", "--interval", "0")

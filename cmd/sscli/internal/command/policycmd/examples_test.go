@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/policycmd"
 )
 
-// TestExamples asks each question of the examples of `policy can`. The emulator's TestPolicyExamples asks
-// them of a server.
+// TestExamples asks each question in the examples of `policy can`. The emulator's TestPolicyExamples asks a server the
+// same questions.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../../../../internal/policy/testdata/examples/*.yaml")
 	if err != nil || len(files) < 5 {

@@ -38,8 +38,7 @@ template=TEXT
 	}
 }
 
-// FuzzRoffText: a text in a page is printed as it is, whatever is in it; here is what
-// a formatter does with it.
+// FuzzRoffText: a page shows any text unchanged. This test imitates what a formatter does with the page.
 func FuzzRoffText(f *testing.F) {
 	for _, seed := range []string{".TH", "'quoted'", `C:\new`, "a-b--c", "…", `"`, "`^~", "\x01\x7f\xff"} {
 		f.Add(seed)

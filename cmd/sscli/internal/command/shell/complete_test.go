@@ -16,8 +16,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// inBubble calls test in virtual time, because completion waits for the store only for a moment. The
-// shell connects to a store with these options.
+// inBubble calls test in virtual time, because completion waits only briefly for the store. The shell connects to a
+// store with these options.
 func inBubble(t *testing.T, u *user, o emulator.Options, test func(*testing.T, *shell, *emulator.Server)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,8 +30,7 @@ func inBubble(t *testing.T, u *user, o emulator.Options, test func(*testing.T, *
 	})
 }
 
-// candidates completes part after the words of a line. A candidate after which the word may continue
-// ends with an ellipsis.
+// candidates completes part after the words of line. A candidate ends with an ellipsis if the word may continue.
 func candidates(t *testing.T, s *shell, line, part string) (texts []string) {
 	t.Helper()
 	words, err := repl.Split(line)
@@ -65,14 +64,14 @@ func testComplete(t *testing.T, s *shell, store *emulator.Server) {
 		line, part string
 		want       string // separated by |
 	}{
-		// Words of the shell, directives and commands.
+		// Shell words, directives and commands are completed.
 		{"", "", "exit|expect|get|help|lock|quit|repeat|say|set|sleep|time"}, // no dot-commands
 		{"", "s", "say|set|sleep"},
 		{"", "e", "exit|expect"},
 		{"", ".t", ".timeout|.trace"},
 		{"sscli", "ge", "get"},
 		{"time expect 1", "ge", "get"},
-		{"time", ".t", ""}, // a dot-command begins a line
+		{"time", ".t", ""}, // a dot-command is only valid at the beginning of a line
 		{"expect", "1", ""},
 		{"exit", "", ""},
 		{".trace", "o", "on|off"},
@@ -82,28 +81,28 @@ func testComplete(t *testing.T, s *shell, store *emulator.Server) {
 		{"lock", "stat", "status"},
 		{"set", "--tt", "--ttl"},
 		{"get -o", "ra", "raw"},
-		// Keys of the store, and keys and locks that lines have named.
+		// Keys of the store are completed, and keys and locks that earlier lines named.
 		{"get", "th", "thermostat/fan|thermostat/gone|thermostat/setpoint"},
 		{"repeat 2 get thermostat/fan", "thermostat/f", ""},
 		{"get", "two", "two words"},
 		{"get", "xyz", ""},
 		{"lock status", "lo", "locks/build"},
 		{"lock status", "", "locks/build"},
-		{"lock status", "two", "two words"}, // no lock begins so
+		{"lock status", "two", "two words"}, // no lock begins like this
 		{"set thermostat/fan", "th", ""},
 	} {
 		if diff := cmp.Diff(tt.want, strings.Join(candidates(t, s, tt.line, tt.part), "|")); diff != "" {
 			t.Errorf("%q after %q (-want +got):\n%s", tt.part, tt.line, diff)
 		}
 	}
-	// A word in quotes is not a flag.
+	// A quoted word is not a flag.
 	quoted := s.complete([]repl.Word{{Text: "get"}}, repl.Word{Text: "-m", Quoted: true})
 	if diff := cmp.Diff([]repl.Candidate{{Text: "-minus"}}, quoted); diff != "" {
 		t.Errorf("-m in quotes (-want +got):\n%s", diff)
 	}
 }
 
-// The file of a flag is completed, with a separator after a directory.
+// TestCompleteFiles: the file of a flag is completed, with a separator after a directory.
 func TestCompleteFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir() + string(filepath.Separator)
@@ -128,7 +127,8 @@ func TestCompleteFiles(t *testing.T) {
 	}
 }
 
-// The keys and locks of lines are remembered for completion. A store without SCAN is asked only once.
+// TestCompleteWithoutScan: the keys and locks that lines name are remembered for completion. A store without SCAN is
+// asked only once.
 func TestCompleteWithoutScan(t *testing.T) {
 	t.Parallel()
 	entries := []string{"set key 1", "get keys", "get " + strings.Repeat("k", maxKept+1), "lock status key/lock", "lock status --observe soon key/bad"}

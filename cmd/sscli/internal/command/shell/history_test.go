@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestKeep: what may be secret, or is too long to be of use, is not kept in the history.
+// TestKeep: the history does not keep an entry that may be secret, or that is too long to be useful.
 func TestKeep(t *testing.T) {
 	for entry, want := range map[string]bool{
 		"get a":                             true,
@@ -17,7 +17,7 @@ func TestKeep(t *testing.T) {
 		"get a -u mqtt://host":              true,
 		"get a -u mqtt://ann@host":          true,
 		"get a -u mqtt://ann:secret@host":   false,
-		`get "a -u mqtt://ann:secret@host`:  false, // also if it has an error
+		`get "a -u mqtt://ann:secret@host`:  false, // even if it is invalid
 		"get a\nget b":                      true,
 	} {
 		if got := keep(entry); got != want {

@@ -25,11 +25,11 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A user enters entries, and leaves after the last one. A user is the editor of a shell.
+// A user types entries into a shell, and leaves after the last one. It stands in for the line editor of the shell.
 type user struct {
 	entries []string
 	before  map[string]func() // called while the shell waits for this entry
-	prompts []string          // what the shell printed for each entry
+	prompts []string          // the prompt that the shell printed for each entry
 	lost    chan struct{}     // receives a value when the shell reports a lost connection during an entry
 }
 
@@ -54,7 +54,7 @@ func (u *user) Above(write func()) {
 	u.lost <- struct{}{}
 }
 
-// newShell returns a shell of a user in front of a store. It prints in the human form.
+// newShell returns a shell that reads from u and is connected to a store. It prints in human form.
 func newShell(t *testing.T, store *emulator.Server, u *user) *shell {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +95,7 @@ func newShell(t *testing.T, store *emulator.Server, u *user) *shell {
 	return &shell{app: a, conn: c, editor: u, history: history}
 }
 
-// printed returns what a shell has printed, without the greeting.
+// printed returns the output of a shell without the greeting.
 func printed(t *testing.T, s *shell) (stdout, stderr string) {
 	t.Helper()
 	var texts [2]string
@@ -112,14 +112,14 @@ func printed(t *testing.T, s *shell) (stdout, stderr string) {
 	return texts[0], texts[1]
 }
 
-// Lines that set something for the lines after them, or for themselves, and lines that may not.
+// TestLines: lines with settings for later lines or for themselves, and lines that are refused.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	apptest.Put(t, store, "a", "1")
 	for _, tt := range []struct {
 		lines          string // separated by |
-		stdout, stderr string // stderr: a part; "" = nothing
+		stdout, stderr string // stderr: a substring; "" = nothing
 	}{
 		{".timeout|.timeout 2s|.timeout", "10s\n2s\n", ""},
 		{".timeout 2s|.timeout 5|.TIMEOUT", "2s\n", `sscli: .timeout: "5" has no unit: 5ms or 5s?`},
@@ -158,7 +158,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// The shell ends with the code of exit. The words after it are not run.
+// TestLeave: the exit code of the shell is the argument of exit. Lines after exit are not run.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -177,7 +177,7 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// An entry of several lines ends at the first error. "No" is not an error.
+// TestLinesAfterAnError: an entry of several lines ends at the first error. An answer of "no" is not an error.
 func TestLinesAfterAnError(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -193,7 +193,7 @@ func TestLinesAfterAnError(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends the running command, but not the shell.
+// TestInterrupt: Ctrl-C ends the running command, but not the shell.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -218,8 +218,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// All lines share a connection. If it is lost during an entry, a message says so once, and the prompt
-// until the next command reconnects.
+// TestReconnect: all lines share one connection. If it is lost during an entry, a message says so once, and so does the
+// prompt until the next command reconnects.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

@@ -17,8 +17,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/screentest"
 )
 
-// TestPanic: after a panic of the main goroutine, or of another one, the terminal is restored before
-// the reason is printed.
+// TestPanic: after a panic in any goroutine, the terminal is restored before the reason is printed.
 func TestPanic(t *testing.T) {
 	const variable = "SSCLI_TEST_PANIC"
 	if where := os.Getenv(variable); where != "" {
@@ -33,9 +32,9 @@ func TestPanic(t *testing.T) {
 			t.Fatal(err)
 		}
 		screen := screentest.New(80, 24)
-		// When the program ends, reading its terminal returns an error.
+		// Reading the terminal returns an error when the program ends.
 		_, _ = io.Copy(screen, f)
-		_ = cmd.Wait() // it fails
+		_ = cmd.Wait() // the program panicked
 		f.Close()
 		if !screen.Plain() || !screen.Escapes() || !strings.Contains(screen.String(), want) {
 			t.Errorf("%s: the screen is restored: %v; it shows\n%s", where, screen.Plain(), screen)
@@ -43,11 +42,11 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// panicOnTerminal runs a top that panics.
+// panicOnTerminal runs a top that panics in the given place.
 func panicOnTerminal(t *testing.T, where string) {
 	a := &app.App{Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}
 	named, m := make(map[string]bool), (*model)(nil)
-	if where == "other" { // of a watch: there is no session
+	if where == "other" { // watching panics because there is no session
 		named["key"], m = true, newModel("")
 	}
 	l := newMonitor(nil, m, trace.NewKeyLog(), named, 0)

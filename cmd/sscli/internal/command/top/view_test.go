@@ -30,7 +30,7 @@ func event(kind client.EventKind, key, value string, at time.Time) client.Event 
 	return client.Event{Kind: kind, Key: key, Value: []byte(value), HasValue: kind != client.EventDelete, Version: versionAt(at), Time: at}
 }
 
-// example is a model with a key of each sort, and the time of its last event.
+// example returns a model with a key of each kind, and the time of its last event.
 func example() (*model, time.Time) {
 	m := newModel("mqtt://127.0.0.1:1883")
 	m.trace = true
@@ -119,8 +119,8 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// For any keys and values, and whatever is typed, a screen has as many lines as the terminal, none
-// is wider than the terminal, and none has a control sequence.
+// FuzzView: for any keys, values and input, a screen has as many lines as the terminal, no line is wider than the
+// terminal, and no line contains a control sequence.
 func FuzzView(f *testing.F) {
 	f.Add("key", []byte("value"), "\r", uint8(80), uint8(24))
 	f.Add("\x1b[2J漢", []byte(`{"a":[1,2],"b":"\u001b\t"}`), "/k\rs\x1b[B\r?", uint8(20), uint8(4))
@@ -182,7 +182,7 @@ func TestSortAndFilter(t *testing.T) {
 	}
 }
 
-// The selection stays on its key and on the screen when keys come and go.
+// TestSelection: the selection stays on its key and on the screen when keys come and go.
 func TestSelection(t *testing.T) {
 	m := newModel("")
 	for i := range 100 {
@@ -243,7 +243,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// A key whose value is written again is taken for a lock, until it changes or is deleted.
+// TestLease: a key is taken for a lock while the same value is written to it again, until its value changes or it is
+// deleted.
 func TestLease(t *testing.T) {
 	m := newModel("")
 	now := begin()
@@ -264,7 +265,7 @@ func TestLease(t *testing.T) {
 	expect(true, 2*time.Second, "[##########] 2s")
 	now = now.Add(3 * time.Second)
 	expect(true, 2*time.Second, "[#####.....] 2s")
-	m.handleEvent(event(client.EventSet, "lock", "a", now)) // a late one
+	m.handleEvent(event(client.EventSet, "lock", "a", now)) // a late renewal
 	now = now.Add(time.Hour)
 	expect(true, 3*time.Second, "[..........] 3s")
 	m.handleEvent(event(client.EventSet, "lock", "b", now))
@@ -278,7 +279,7 @@ func TestLease(t *testing.T) {
 	expect(false, 0, "")
 }
 
-// The history and the packets that are kept of a key are bounded.
+// TestBounded: the history and the packets kept for a key are limited.
 func TestBounded(t *testing.T) {
 	m := newModel("")
 	for range 3 * maxHistory {
@@ -290,8 +291,8 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestNarrowTable: at 80 columns keys that differ only at their ends can be told apart, and a large binary value
-// has its true size in the table and in the history.
+// TestNarrowTable: at 80 columns, keys that differ only at their ends can be told apart, and a large binary value is
+// shown with its real size in the table and in the history.
 func TestNarrowTable(t *testing.T) {
 	m := newModel("mqtt://127.0.0.1:1883")
 	prefix := "plants/berlin/hall-3/line-17/press-"

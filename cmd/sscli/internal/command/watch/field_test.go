@@ -13,8 +13,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestWatchFieldBreaks breaks the connection of watch --field twice. After a break that proves
-// that nothing happened, a field that is the same is not news; after a gap it is.
+// TestWatchFieldBreaks breaks the connection of watch --field twice. If watch can prove that it missed nothing, an
+// unchanged field is not reported again; after a gap it is.
 func TestWatchFieldBreaks(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -42,12 +42,12 @@ func TestWatchFieldBreaks(t *testing.T) {
 	printed(`initial	cfg	V	-	"auto"`)
 	printed(`initial	mark	V	-	1`)
 
-	// The line about mark proves that watch knows the change of cfg before it.
+	// The line about mark proves that watch has already seen the change of cfg.
 	apptest.Put(t, store, "cfg", `{"mode":"auto","n":1}`)
 	apptest.Put(t, store, "mark", `{"mode":2}`)
 	printed(`set	mark	V	1	2`)
 	store.DropAll()
-	// Watch asks for each key, and then reads it: eight requests over both connections.
+	// Each key is registered and then read: eight requests over both connections.
 	await(func(s emulator.State) bool { return s.Replies == 8 })
 	apptest.Put(t, store, "cfg", `{"mode":"manual"}`)
 	printed(`set	cfg	V	"auto"	"manual"`)

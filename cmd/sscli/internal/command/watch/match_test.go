@@ -15,14 +15,14 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// replaced returns output with names for versions and times.
+// replaced returns output with placeholders for versions and times.
 func replaced(output string) string {
 	output = regexp.MustCompile(`\d{13}:\d+:StateStore`).ReplaceAllString(output, "V")
 	output = regexp.MustCompile(`\{"hlc"[^}]*\}`).ReplaceAllString(output, "V")
 	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|\d\d:\d\d:\d\d\.\d{3}Z`).ReplaceAllString(output, "T")
 }
 
-// TestMatch runs watch --match while a key comes that matches, in each form of output.
+// TestMatch runs watch --match while a matching key is created, in each form of output.
 func TestMatch(t *testing.T) {
 	for form, want := range map[string]string{
 		"raw": "initial\tjob/1\tV\ta\nready\t1\nfound\tjob/2\tV\tunknown\tT\tT\tb\nend\tcount\n",
@@ -40,7 +40,7 @@ func TestMatch(t *testing.T) {
 			go func() {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				// The keys of the first look are registered and read: SCAN, KEYNOTIFY, GET.
+				// Wait until the keys of the first scan are registered and read: SCAN, KEYNOTIFY, GET.
 				if store.Await(ctx, func(s emulator.State) bool { return s.Registrations == 1 && s.Replies >= 3 }) == nil {
 					apptest.Put(t, store, "other", "x")
 					apptest.Put(t, store, "job/2", "b")
@@ -54,7 +54,7 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestMatchReady: a watch that finds no key says that it is complete.
+// TestMatchReady: a watch that finds no key reports that it is complete.
 func TestMatchReady(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := runWatch(t, emulator.Start(t), "--match", "none/*", "--for", "1ms")
@@ -63,7 +63,7 @@ func TestMatchReady(t *testing.T) {
 	}
 }
 
-// What is asked of changes is asked of found keys too.
+// TestMatchEnds: the conditions that end a watch apply to keys that the scan finds as well as to changes.
 func TestMatchEnds(t *testing.T) {
 	for _, tt := range []struct {
 		args string

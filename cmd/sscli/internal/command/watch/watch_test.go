@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// runWatch runs watch on a store; nil = none.
+// runWatch runs watch against a store; nil = none.
 func runWatch(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	env := make(map[string]string)
@@ -21,7 +21,7 @@ func runWatch(t *testing.T, store *emulator.Server, args ...string) (code int, s
 	return apptest.Run(t, []app.Command{{Name: "watch", New: watch.New}}, env, append([]string{"watch"}, args...)...)
 }
 
-// What ends a watch, with which exit code and reason.
+// TestEnds: what ends a watch, with which exit code and reason.
 func TestEnds(t *testing.T) {
 	store := emulator.Start(t)
 	if _, err := store.Set("here", "1"); err != nil {
@@ -30,7 +30,7 @@ func TestEnds(t *testing.T) {
 	for _, tt := range []struct {
 		args   string
 		code   int
-		reason string // in the last line
+		reason string // named in the last line of output
 	}{
 		{"here --until set", 0, "until"},
 		{"here --until value=1", 0, "until"},

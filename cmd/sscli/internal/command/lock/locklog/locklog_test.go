@@ -24,7 +24,7 @@ func token(seconds float64) client.Version {
 	return client.Version{Wall: at(seconds).UnixMilli(), Node: "StateStore"}
 }
 
-// event is an event of the lock build. An empty holder is no value.
+// event is an event of the lock build. An empty holder means no value.
 func event(kind client.EventKind, seconds float64, holder string) client.Event {
 	e := client.Event{Kind: kind, Key: "build", Time: at(seconds), Value: []byte(holder), HasValue: holder != ""}
 	if e.HasValue || kind == client.EventSet {
@@ -54,8 +54,8 @@ func guard(kind client.EventKind, s float64) client.Event {
 	return e
 }
 
-// inShort is a statement in a few words: what, by whom and from whom, for how long (~: at
-// least), and how often renewed. A ? marks what is inferred.
+// inShort abbreviates a statement: what happened, by whom and from whom, the duration (~ = at least), and the number of
+// renewals. A ? marks what is inferred.
 func inShort(e format.LockEvent) string {
 	text := e.What
 	if e.Inferred {
@@ -87,7 +87,7 @@ func inShort(e format.LockEvent) string {
 	return text
 }
 
-// Each way in which a lock changes, and each way in which it cannot be told.
+// TestStatements covers each way in which a lock changes, and each way in which the change is ambiguous.
 func TestStatements(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -158,7 +158,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// A write of a guarded key says who held the locks then.
+// TestGuardSaysWhoHeld: a write of a guarded key names the holders of the locks at that time.
 func TestGuardSaysWhoHeld(t *testing.T) {
 	h := New(Options{Guards: []string{"artifact"}})
 	h.See(initial("a"))
@@ -171,7 +171,7 @@ func TestGuardSaysWhoHeld(t *testing.T) {
 	}
 }
 
-// A timeline has a lane for each holder, and ends a hold where it ended.
+// TestChart: the timeline has a lane for each holder, and ends each hold at the right time.
 func TestChart(t *testing.T) {
 	h := New(Options{Guards: []string{"artifact"}})
 	var c Chart
@@ -244,8 +244,8 @@ func read(t testing.TB, lease time.Duration, recording string) (said []format.Lo
 	return said
 }
 
-// What watch and lock trace recorded makes the same statements as the events did, whatever
-// the events are; what is inferred is marked; and the chart of them is a picture.
+// FuzzRecording: the recordings of watch and of lock trace lead to the same statements as the events themselves,
+// whatever the events are. Inferred statements are marked, and the chart is a valid picture.
 func FuzzRecording(f *testing.F) {
 	f.Add([]byte("\x00\x00\x02\x01\x10\x05\x02\x10\x05\x03\x40\x05"), "job-7")
 	f.Add([]byte("\x00\x04\x02\x20\x04\x20\x05\x10\x04\x20\x01\x10\x04\x06\x07\x10"), "\x1b[2J\xff<&>")
@@ -312,7 +312,7 @@ func FuzzRecording(f *testing.F) {
 		if diff := cmp.Diff(jsonLines(t, results...), printAll(t, again)); diff != "" {
 			t.Fatalf("lock trace -o json reads differently (-was +is):\n%s", diff)
 		}
-		// A recording of watch does not say which keys are no locks.
+		// A recording of watch does not say which keys are not locks.
 		h = New(Options{Lease: time.Second, Guards: []string{"artifact"}})
 		again = nil
 		for line := range strings.Lines(jsonLines(t, events...)) {
@@ -347,7 +347,7 @@ func printAll(t testing.TB, said []format.LockEvent) string {
 	return jsonLines(t, results...)
 }
 
-// A line that is none of a recording is refused, with what was expected.
+// TestRefusedLines: a line that is not part of a recording is refused, with what was expected.
 func TestRefusedLines(t *testing.T) {
 	const stamp = `,"time":"2026-11-22T03:00:00.000Z"}`
 	for _, test := range []struct{ line, want string }{

@@ -10,8 +10,8 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// What an observer concludes from the events of a watch, for each way in which a lock can
-// change hands or a watch can miss something.
+// TestObserver: what an observer concludes from the events of a watch, for each way in which a lock can change hands or
+// a watch can miss an event.
 func TestObserver(t *testing.T) {
 	const whole = 50 * time.Second
 	begin := time.Now().Add(-whole)
@@ -36,7 +36,7 @@ func TestObserver(t *testing.T) {
 		events []client.Event
 		now    format.LockStatus
 		want   format.Renewals
-		seen   bool // the age is from a notification
+		seen   bool // the age is known from a notification
 	}{
 		{"never", []client.Event{initial("a", -5)}, held("a", -5), format.Renewals{Observed: whole}, false},
 		{"once", []client.Event{initial("a", -1), set("a", 3)}, held("a", 3), format.Renewals{Observed: whole, Seen: 1, Every: 4 * time.Second}, true},
@@ -60,7 +60,7 @@ func TestObserver(t *testing.T) {
 			}
 			got := test.now
 			o.AddTo(&got, whole)
-			got.Renewals.Observed = got.Renewals.Observed.Round(time.Second) // until now
+			got.Renewals.Observed = got.Renewals.Observed.Round(time.Second) // measured up to now
 			if diff := cmp.Diff(test.want, got.Renewals); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -61,14 +61,14 @@ func play(t *testing.T, o Options, variants emulator.Variants, script func(st *s
 		}
 	})
 	script(st)
-	time.Sleep(10 * time.Minute) // what is still held expires
+	time.Sleep(10 * time.Minute) // all remaining leases expire
 	synctest.Wait()
 	stop()
 	tracing.Wait()
 	return st.said, server.Changes()
 }
 
-// hold holds the lock for a while, as lock run does.
+// hold holds the lock for d, as lock run does, and then calls ends.
 func (st *stage) hold(holder string, ttl, d time.Duration, ends func(*client.Session, *client.Lock)) {
 	s := st.dial()
 	l, err := s.Lock(st.t.Context(), "build", client.LockOptions{Holder: []byte(holder), TTL: ttl})
@@ -80,7 +80,7 @@ func (st *stage) hold(holder string, ttl, d time.Duration, ends func(*client.Ses
 	ends(s, l)
 }
 
-// releases and crashes are how a hold ends.
+// releases and crashes are the ways in which a hold ends.
 func (st *stage) releases(s *client.Session, l *client.Lock) {
 	if err := l.Release(st.t.Context()); err != nil {
 		st.t.Error(err)
@@ -90,7 +90,7 @@ func (st *stage) releases(s *client.Session, l *client.Lock) {
 
 func (st *stage) crashes(s *client.Session, _ *client.Lock) { _ = s.Close() }
 
-// truth says what a change really was, in the words of the statements.
+// truth returns what really happened in each change, in the words of the statements.
 func truth(changes []emulator.Change) (words []string) {
 	holder, held, expired := "", false, false
 	for _, c := range changes {
@@ -118,12 +118,12 @@ func truth(changes []emulator.Change) (words []string) {
 	return words
 }
 
-// compare compares statements with what really happened. It returns how many inferences were
-// right and wrong, and how many deletions were left undecided.
+// compare compares statements with what really happened. It returns how many inferences were right and wrong, and how
+// many deletions were left undecided.
 func compare(t *testing.T, said []format.LockEvent, changes []emulator.Change) (right, wrong, open int) {
 	t.Helper()
 	words := truth(changes)
-	said = said[1:] // what the lock was at first
+	said = said[1:] // the initial state of the lock
 	if len(said) != len(words) {
 		t.Fatalf("%d statements about %d changes: %v", len(said), len(words), words)
 	}
@@ -140,7 +140,7 @@ func compare(t *testing.T, said []format.LockEvent, changes []emulator.Change) (
 			wrong++
 		case s.What == Deleted && (words[i] == Released || words[i] == Expired):
 			open++
-		case s.What == Acquired && words[i] == TakenOver: // after a deletion that was left undecided
+		case s.What == Acquired && words[i] == TakenOver: // the deletion before it was left undecided
 			open++
 		default:
 			t.Errorf("change %d: said %s as a fact, it was %s (%s)", i, s.What, words[i], c.Cause)
@@ -149,8 +149,8 @@ func compare(t *testing.T, said []format.LockEvent, changes []emulator.Change) (
 	return right, wrong, open
 }
 
-// Of holders that renew as client.Lock does, each end that comes after a renewal interval was
-// seen is inferred, and rightly.
+// TestTruthAboutHolders: if holders renew like client.Lock, every end of a hold is inferred correctly once a renewal
+// interval was seen.
 func TestTruthAboutHolders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
@@ -177,7 +177,7 @@ func TestTruthAboutHolders(t *testing.T) {
 	})
 }
 
-// With the length of the lease, each end is inferred rightly although nobody renews.
+// TestTruthWithLease: if the length of the lease is known, every end is inferred correctly, even if nobody renews.
 func TestTruthWithLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 10 * time.Second
@@ -189,7 +189,7 @@ func TestTruthWithLease(t *testing.T) {
 					t.Fatal(err)
 				}
 				if held == 0 {
-					continue // expires
+					continue // the lease expires
 				}
 				time.Sleep(held)
 				if err := s.ReleaseLock(t.Context(), "build", client.LockOptions{Holder: []byte(held.String()), TTL: ttl}); err != nil {
@@ -203,9 +203,8 @@ func TestTruthWithLease(t *testing.T) {
 	})
 }
 
-// In random histories, with holders that crash, release late or never renew, and operators
-// that write over the lock or delete it, nothing that is stated as a fact is wrong. What is
-// inferred may be.
+// TestTruthInRandomHistories: in random histories, with holders that crash, release late or never renew, and operators
+// that overwrite or delete the lock, every statement of fact is right. An inference may be wrong.
 func TestTruthInRandomHistories(t *testing.T) {
 	right, wrong, open := 0, 0, 0
 	for seed := range uint64(60) {
@@ -235,7 +234,7 @@ func TestTruthInRandomHistories(t *testing.T) {
 							} else {
 								_, _ = operator.Del(t.Context(), "build", client.WriteOptions{})
 							}
-							_ = l.Release(t.Context()) // it is lost
+							_ = l.Release(t.Context()) // the lock may be lost
 							_ = s.Close()
 						})
 					}
