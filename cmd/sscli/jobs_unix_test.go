@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interactiveBash is a bash with job control on a terminal, and sscli on its PATH.
+// interactiveBash starts a bash with job control on a terminal, with sscli on its PATH.
 func interactiveBash(t *testing.T) *lockTerminal {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -23,8 +23,7 @@ func interactiveBash(t *testing.T) *lockTerminal {
 	return p
 }
 
-// awaitForeground waits until the terminal's foreground group is led by a command line
-// that begins so.
+// awaitForeground waits until the command line of the leader of the terminal's foreground group begins with line.
 func (p *lockTerminal) awaitForeground(line string) {
 	p.t.Helper()
 	conn, err := p.pty.SyscallConn()
@@ -37,7 +36,7 @@ func (p *lockTerminal) awaitForeground(line string) {
 		if controlErr := conn.Control(func(fd uintptr) { group, err = unix.IoctlGetInt(int(fd), unix.TIOCGPGRP) }); controlErr != nil || err != nil {
 			p.t.Fatal(controlErr, err)
 		}
-		out, _ := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(group)).Output() // it may have ended
+		out, _ := exec.Command("ps", "-o", "args=", "-p", strconv.Itoa(group)).Output() // the leader may have ended
 		if leader = string(out); strings.HasPrefix(leader, line) {
 			return
 		}
@@ -45,8 +44,7 @@ func (p *lockTerminal) awaitForeground(line string) {
 	p.t.Fatalf("in the foreground is %q, want %q", leader, line)
 }
 
-// TestJobControl: Ctrl-Z stops sscli with the command that it runs, fg continues both,
-// and Ctrl-C ends them.
+// TestJobControl: Ctrl-Z stops sscli and the command that it runs, fg continues both, and Ctrl-C ends them.
 func TestJobControl(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
@@ -56,7 +54,7 @@ func TestJobControl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := interactiveBash(t)
-			// What is typed is shown too, hence the quotes.
+			// The quotes distinguish the output from the echo of the typed line.
 			p.typed(line + `sh -c 'echo u""p; while read -r line; do echo "re""ad $line"; done </dev/tty'` + "\n")
 			p.expect("up\r\n")
 			for range 2 {
@@ -79,8 +77,7 @@ func TestJobControl(t *testing.T) {
 	}
 }
 
-// TestWatchStopsBetweenCommands: Ctrl-Z stops watch also when it waits for an event and
-// has run a command before.
+// TestWatchStopsBetweenCommands: Ctrl-Z also stops a watch that has run a command and waits for the next event.
 func TestWatchStopsBetweenCommands(t *testing.T) {
 	t.Parallel()
 	p := interactiveBash(t)

@@ -24,9 +24,8 @@ import (
 
 var chaosRounds = flag.Int("chaos-rounds", 20, "rounds of TestLockChaos")
 
-// The child of the chaos: alone as long as it or what it started lives, which the
-// lock on a file tells that both have open. What it started is deaf to TERM; half of
-// the children are.
+// chaosChild checks that it is alone while it, or the process that it starts, lives: both keep a lock on a file open.
+// The process that it starts ignores TERM, and so do half of the children.
 const chaosChild = `
 exec 9>>"$ARENA/alone"
 flock -n 9 || echo "$(date -u +%T.%N) $SSCLI_LOCK_HOLDER is not alone" >>"$ARENA/violations"
@@ -36,13 +35,13 @@ mv "$ARENA/next.$$" "$ARENA/state"
 [ $(($$ % 2)) = 0 ] || trap "" TERM
 exec sleep 1000`
 
-// A tenth of the TTL is left for a busy machine.
+// A tenth of the TTL is a margin for a busy machine.
 var chaosTTL = flag.Duration("chaos-ttl", 2500*time.Millisecond, "TTL of the locks of TestLockChaos")
 
-// TestLockChaos runs wrappers that compete for a lock and kills them, also while they wait,
-// stops them past the lease, cuts their connections, silences the store, kills their guards
-// and children, and stops their guards while the store is silent. Never is a child alive that does not hold the lock at the store, or beside
-// another; in the end nothing is left.
+// TestLockChaos runs wrappers that compete for a lock. It kills them, even while they wait, stops them past the lease,
+// cuts their connections, silences the store, kills their guards and children, and stops their guards while the store
+// is silent. A child must never live without holding the lock at the store, or at the same time as another child, and
+// at the end nothing may be left behind.
 func TestLockChaos(t *testing.T) {
 	full.Slow(t)
 	t.Parallel()
@@ -67,7 +66,7 @@ func TestLockChaos(t *testing.T) {
 					}
 					a.end()
 					notDone.Add(1)
-					left.Add(1) // it is repeated
+					left.Add(1) // the round is repeated
 					if mayFail := int64(*chaosRounds/20 + 3); notDone.Load() > mayFail {
 						t.Fatalf("more than %d rounds were not done: this machine is too busy", mayFail)
 					}
@@ -89,7 +88,7 @@ type arena struct {
 	dir   string
 	store *emulator.Server
 
-	excused   bool            // the machine stood still, so a fault that was found proves nothing
+	excused   bool            // the machine stalled, so a fault proves nothing
 	guardless map[string]bool // wrappers, by holder, whose guard was killed or stopped
 
 	mu       sync.Mutex
@@ -99,13 +98,12 @@ type arena struct {
 	running  sync.WaitGroup
 
 	stop, checked chan struct{}
-	wrong         atomic.Pointer[string] // what check found
-	stall         atomic.Int64           // for how long check was held up at most of late, in nanoseconds
+	wrong         atomic.Pointer[string] // fault that check found
+	stall         atomic.Int64           // longest recent stall of check, in nanoseconds
 }
 
-// fault ends the test. A machine that holds this process up for half of the margin holds
-// guards up as well, which then cannot be in time. Such a fault proves nothing: the round
-// is not done, and is repeated in a new arena.
+// fault ends the test. If the machine stalls this process for half of the margin, it stalls guards as well, and they
+// cannot be in time. Such a fault proves nothing: the round does not count, and is repeated in a new arena.
 func (a *arena) fault(what string) {
 	a.t.Helper()
 	if a.excused {
@@ -119,8 +117,8 @@ func (a *arena) fault(what string) {
 	a.t.Fatal(what)
 }
 
-// evidence describes what led to a fault: the last changes of the lock's key with their cause
-// and client, the deadlines that the wrappers told their guards, and what the guards did.
+// evidence describes what led to a fault: the last changes of the lock's key with their cause and client, the deadlines
+// that the wrappers sent to their guards, and what the guards did.
 func (a *arena) evidence() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "now %s\n", clockTime(time.Now()))
@@ -148,7 +146,7 @@ func (a *arena) evidence() string {
 	return text.String()
 }
 
-// guardEvidence describes what a guard and its command do now, and when the command ended.
+// guardEvidence describes the state of a guard and its command, and when the command ended.
 func guardEvidence(pids [2]int) string {
 	var text strings.Builder
 	guard := parentOf(pids[0])
@@ -188,7 +186,7 @@ func newArena(t *testing.T, self string) *arena {
 		}
 		a.closing = true
 		for _, w := range a.wrappers {
-			_ = w.Process.Kill() // whose guard does the rest
+			_ = w.Process.Kill() // its guard does the rest
 		}
 	})
 	for range 2 {
@@ -201,7 +199,7 @@ func newArena(t *testing.T, self string) *arena {
 	return a
 }
 
-// wrap starts a wrapper, and another one when it ends.
+// wrap starts a wrapper, and a new one each time it ends.
 func (a *arena) wrap() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -228,7 +226,7 @@ func (a *arena) wrap() {
 	}
 	a.wrappers[holder] = cmd
 	a.running.Go(func() {
-		_ = cmd.Wait() // it may end in any way
+		_ = cmd.Wait() // the wrapper may end in any way
 		a.mu.Lock()
 		delete(a.wrappers, holder)
 		a.mu.Unlock()
@@ -242,8 +240,7 @@ func (a *arena) wrapper(holder string) *exec.Cmd {
 	return a.wrappers[holder]
 }
 
-// child is the last that has started; alive tells whether it, or what it has started,
-// lives.
+// child returns the child that started last. alive reports whether it, or the process that it started, is alive.
 func (a *arena) child() (holder string, pids [2]int, alive bool) {
 	text, err := os.ReadFile(filepath.Join(a.dir, "state"))
 	if err != nil {
@@ -268,8 +265,7 @@ func isAlive(pid int) bool {
 	return !strings.HasPrefix(rest, " Z") && !strings.HasPrefix(rest, " X")
 }
 
-// check looks for a child that lives while the store says that another, or nobody,
-// holds its lock.
+// check looks for a child that lives while, at the store, another holder or nobody holds its lock.
 func (a *arena) check() {
 	const pace = 3 * time.Millisecond
 	var stalled time.Time
@@ -295,12 +291,12 @@ func (a *arena) check() {
 		if again, same, still := a.child(); still && again == holder && same == pids {
 			what := fmt.Sprintf("the child of %s lives, the lock is held by %q (%v)\n%s%s", holder, entry.Value, held, a.evidence(), guardEvidence(pids))
 			a.wrong.CompareAndSwap(nil, &what)
-			return // so that the stall stays what it was
+			return // keep the value of stall
 		}
 	}
 }
 
-// next waits for a child that is not of this holder.
+// next waits for a child of another holder.
 func (a *arena) next(not string) (holder string, pids [2]int) {
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -315,14 +311,14 @@ func (a *arena) next(not string) (holder string, pids [2]int) {
 	}
 }
 
-// round does something to the wrapper that holds the lock and waits for the next.
+// round disturbs the wrapper that holds the lock, and waits for the next holder.
 func (a *arena) round() {
 	holder, pids := a.next("")
 	w := a.wrapper(holder)
 	if w == nil {
 		return
 	}
-	time.Sleep(rand.N(*chaosTTL / 2)) // anywhere between two renewals
+	time.Sleep(rand.N(*chaosTTL / 2)) // any time between two renewals
 	events := []string{"kill", "waiter", "stop", "term", "cut", "silence", "guard", "stopped guard", "child"}
 	event := events[rand.IntN(len(events))]
 	switch event {
@@ -330,21 +326,21 @@ func (a *arena) round() {
 		_ = w.Process.Kill()
 	case "waiter":
 		a.killOthers(holder)
-		return // the holder goes on
+		return // the holder continues
 	case "stop":
 		_ = w.Process.Signal(syscall.SIGSTOP)
-		a.next(holder) // others go on meanwhile
+		a.next(holder) // others continue meanwhile
 		_ = w.Process.Signal(syscall.SIGCONT)
 	case "term":
 		_ = w.Process.Signal(syscall.SIGTERM)
 		if pids[0]%2 != 0 {
-			_ = syscall.Kill(pids[0], syscall.SIGKILL) // it is deaf
+			_ = syscall.Kill(pids[0], syscall.SIGKILL) // the child ignores TERM
 		}
 	case "cut":
 		a.store.DropAll()
 		time.Sleep(rand.N(*chaosTTL))
 		if _, now, alive := a.child(); alive && now == pids {
-			_ = syscall.Kill(pids[0], syscall.SIGKILL) // it lives, as it should
+			_ = syscall.Kill(pids[0], syscall.SIGKILL) // the child is alive, as it should be
 		}
 	case "silence":
 		a.silence(pids)
@@ -357,7 +353,7 @@ func (a *arena) round() {
 		_ = syscall.Kill(guard, syscall.SIGSTOP)
 		a.silence(pids)
 		if rand.IntN(2) == 0 {
-			_ = syscall.Kill(guard, syscall.SIGCONT) // sscli kills it otherwise
+			_ = syscall.Kill(guard, syscall.SIGCONT) // otherwise sscli kills the guard
 		}
 	case "guard":
 		if guard := parentOf(pids[0]); guard > 1 {
@@ -376,8 +372,8 @@ func (a *arena) round() {
 	}
 }
 
-// killOthers kills the wrappers that wait for the lock. It spares a wrapper without a guard, which
-// may still be ending: if both are killed, nobody is left to remove the directory of the token.
+// killOthers kills the wrappers that wait for the lock. It spares a wrapper without a guard, which may still be ending:
+// if both were killed, nobody would remove the directory with the token.
 func (a *arena) killOthers(holder string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -413,7 +409,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// end ends all wrappers and looks what they left.
+// end ends all wrappers and checks what they left behind.
 func (a *arena) end() {
 	a.mu.Lock()
 	a.closing = true
@@ -432,7 +428,7 @@ func (a *arena) end() {
 		case <-over:
 			ended = true
 		case <-time.After(10 * time.Millisecond):
-			// A deaf child must be killed; its wrapper releases the lock then.
+			// A child that ignores TERM must be killed. Its wrapper then releases the lock.
 			if _, pids, alive := a.child(); alive {
 				_ = syscall.Kill(pids[0], syscall.SIGKILL)
 			}

@@ -20,8 +20,8 @@ import (
 
 var chaosRounds = flag.Int("chaos-rounds", 12, "rounds of TestLockChaos")
 
-// lockChild runs the command of TestLockChaos, in the processes that the test starts for that. The
-// command says who its parent is, the guard, and who it is. It starts a descendant, and both stay.
+// lockChild runs the command of TestLockChaos, in the processes that the test starts for that purpose. The command
+// reports the process IDs of its parent, the guard, and of itself. It starts a descendant, and both keep running.
 func lockChild() bool {
 	address := os.Getenv("CHAOS_LIFE")
 	if address == "" || filepath.Base(os.Args[0]) == "sscli" {
@@ -46,8 +46,8 @@ func lockChild() bool {
 	return true
 }
 
-// TestLockChaos kills sscli, its guard or the command, or deletes the lock. No process of the
-// command may live when the lock's lease has expired.
+// TestLockChaos kills sscli, its guard or the command, or deletes the lock. No process of the command may be alive when
+// the lease expires.
 func TestLockChaos(t *testing.T) {
 	const ttl = 4 * time.Second
 	self, err := os.Executable()
@@ -69,7 +69,7 @@ func TestLockChaos(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		var lives []windows.Handle // of the command and its descendant
+		var lives []windows.Handle // handles of the command and its descendant
 		var guard, child int
 		for len(lives) < 2 {
 			if err := life.(*net.TCPListener).SetDeadline(time.Now().Add(4 * ttl)); err != nil {
@@ -86,7 +86,7 @@ func TestLockChaos(t *testing.T) {
 			}
 			h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
 			if err != nil {
-				break // it has ended
+				break // sscli has ended
 			}
 			lives = append(lives, h)
 			if parent != 0 {
@@ -94,8 +94,8 @@ func TestLockChaos(t *testing.T) {
 			}
 		}
 		if len(lives) < 2 {
-			// A busy machine may lose the lock before the descendant has started.
-			_ = cmd.Process.Kill() // it may have ended
+			// On a busy machine the lock may be lost before the descendant has started.
+			_ = cmd.Process.Kill() // it may have ended already
 			_ = cmd.Wait()
 			t.Logf("round %d is not done: %s", round, &said)
 			if notDone++; notDone > *chaosRounds/5+2 {
@@ -122,8 +122,8 @@ func TestLockChaos(t *testing.T) {
 				t.Fatalf("del: %v: %s", err, out)
 			}
 		}
-		// Windows ends a process before it closes the connections of the process, and Wine may be late
-		// with that, so the handles tell.
+		// Windows ends a process before it closes the process's connections, and Wine may do that late, so check the
+		// process handles.
 		for _, h := range lives {
 			state, err := windows.WaitForSingleObject(h, uint32(max(0, time.Until(expired)).Milliseconds()))
 			if err != nil || state != windows.WAIT_OBJECT_0 {

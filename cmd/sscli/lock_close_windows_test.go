@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// closeConsole tells a process that its console is closing. Windows too starts a thread for that in
-// each process of the console.
+// closeConsole tells a process that its console is closing. It starts a thread in the process for that, as Windows does
+// in each process of the console.
 func closeConsole(t *testing.T, pid int) {
 	t.Helper()
 	const access = windows.PROCESS_CREATE_THREAD | windows.PROCESS_QUERY_INFORMATION | windows.PROCESS_VM_OPERATION |
@@ -38,8 +38,8 @@ func closeConsole(t *testing.T, pid int) {
 	_ = windows.CloseHandle(windows.Handle(thread))
 }
 
-// TestConsoleClosed closes the console of `lock run`, whose command does not end by itself. The
-// command is killed and the lock released before Windows would end sscli, after five seconds.
+// TestConsoleClosed closes the console of a `lock run` whose command does not end by itself. The command is killed and
+// the lock released before the five seconds are over after which Windows would end sscli.
 func TestConsoleClosed(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -57,7 +57,7 @@ func TestConsoleClosed(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = cmd.Process.Kill() }() // it has ended, unless the test fails
+	defer func() { _ = cmd.Process.Kill() }() // already ended, unless the test fails
 	var guard int
 	var lives []windows.Handle
 	for len(lives) < 2 {

@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// A lockTerminal is a program on its own terminal, and what the terminal shows.
+// A lockTerminal is a program on its own terminal, with what the terminal shows.
 type lockTerminal struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -48,13 +48,13 @@ func onTerminal(t *testing.T, args ...string) *lockTerminal {
 		for {
 			n, err := f.Read(buf)
 			p.more <- string(buf[:n])
-			if err != nil { // as when the last program has closed its side
+			if err != nil { // an error means that the last program has closed its side
 				return
 			}
 		}
 	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // the leader of the session, which hangs the terminal up
+		_ = cmd.Process.Kill() // the session leader: its end hangs up the terminal
 		for range p.more {
 		}
 		_ = cmd.Wait()
@@ -63,7 +63,7 @@ func onTerminal(t *testing.T, args ...string) *lockTerminal {
 	return p
 }
 
-// expect waits until the terminal shows a text that it did not show before.
+// expect waits until the terminal shows text that it did not show before.
 func (p *lockTerminal) expect(text string) {
 	p.t.Helper()
 	deadline := time.After(time.Minute)
@@ -91,10 +91,10 @@ func (p *lockTerminal) typed(keys string) {
 	}
 }
 
-// exit waits for the end and returns the exit code.
+// exit waits for the program to end and returns its exit code.
 func (p *lockTerminal) exit() int {
 	p.t.Helper()
-	for range p.more { // what is on the way to the terminal must be read
+	for range p.more { // drain the output: the program may block on writing it
 	}
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()
@@ -111,7 +111,7 @@ func TestLockRunReadsTerminal(t *testing.T) {
 	}
 }
 
-// TestLockRunInterruptedAtTerminal: Ctrl-C is for the command, once.
+// TestLockRunInterruptedAtTerminal: Ctrl-C reaches the command, exactly once.
 func TestLockRunInterruptedAtTerminal(t *testing.T) {
 	t.Parallel()
 	p := onTerminal(t, "sscli", "lock", "run", "x", "--", "sh", "-c", `trap 'echo caught' INT; echo up; read -r line; read -r line; exit 4`)
@@ -124,7 +124,7 @@ func TestLockRunInterruptedAtTerminal(t *testing.T) {
 	}
 }
 
-// TestLockRunInShell: Ctrl-Z, fg, bg and fg do what they do with any command.
+// TestLockRunInShell: Ctrl-Z, fg and bg do what they do with any command.
 func TestLockRunInShell(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -144,7 +144,7 @@ func TestLockRunInShell(t *testing.T) {
 	p.typed("\x1a")
 	p.expect("Stopped")
 	p.expect("$ ")
-	// In the background it may not read from the terminal.
+	// In the background the command may not read from the terminal.
 	p.typed("bg\n")
 	p.expect("is not renewed while sscli is stopped")
 	p.typed("until jobs -s | grep -q .; do :; done; fg\n")
@@ -152,7 +152,7 @@ func TestLockRunInShell(t *testing.T) {
 	p.expect("read again")
 	p.typed("echo \"code $?\"\n")
 	p.expect("code 0\r\n")
-	// The terminal is the shell's again.
+	// The terminal belongs to the shell again.
 	p.typed("read -r line; echo \"shell read $line\"\n")
 	p.typed("third\n")
 	p.expect("shell read third")

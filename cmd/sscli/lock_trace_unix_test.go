@@ -27,7 +27,7 @@ func left(screen string) string {
 	return regexp.MustCompile(`\x1b\[K`).ReplaceAllString(strings.Join(lines, ""), "")
 }
 
-// On a terminal the renewals of a holder share a live line, which fits the terminal. Other output
+// TestLockTraceLive: on a terminal the renewals of a holder share a live line, which fits the terminal. Other output
 // appears above it.
 func TestLockTraceLive(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestLockTraceLive(t *testing.T) {
 	if err := pty.Setsize(c.terminal, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
 		t.Fatal(err)
 	}
-	c.await("\r\x1b[K" + format.Cut(`build held by "\x1b[31mjob-7": renewed 12 times`, 39)) // narrower
+	c.await("\r\x1b[K" + format.Cut(`build held by "\x1b[31mjob-7": renewed 12 times`, 39)) // cut to the narrower terminal
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestLockTraceLive(t *testing.T) {
 		t.Errorf("it ended with %s", got)
 	}
 	trace, chart, _ := strings.Cut(left(c.screen()), "  end      ")
-	trace = strings.ReplaceAll(trace, "\n    ", " ") // a long line goes on in the next one
+	trace = strings.ReplaceAll(trace, "\n    ", " ") // a long line continues on the next one
 	for _, rule := range []struct{ pattern, with string }{
 		{`(?m)^\d\d:\d\d:\d\d\.\d{3}Z`, "CLOCK"},
 		{`\d{13}:\d+:StateStore`, "TOKEN"},
@@ -114,7 +114,7 @@ CLOCK  acquired       build  by "b"  (free for DUR)  token TOKEN
 	}
 }
 
-// In a shell, the commands that look at locks use the connection of the shell.
+// TestInstrumentsInShell: in a shell, the commands that inspect locks use the connection of the shell.
 func TestInstrumentsInShell(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

@@ -25,8 +25,7 @@ func manualPages(t *testing.T) string {
 	return dir
 }
 
-// TestManual shows the pages to the programs that people read them with, which must
-// find nothing wrong.
+// TestManual passes the pages to the programs that people read them with. The programs must not report a problem.
 func TestManual(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -42,7 +41,7 @@ func TestManual(t *testing.T) {
 		out, err := exec.Command("mandoc", append([]string{"-T", "lint", "-W", "style"}, pages...)...).CombinedOutput()
 		var bad []string
 		for line := range strings.Lines(string(out)) {
-			// An example is as long as it is.
+			// The length of an example line is not a problem.
 			if !strings.Contains(line, "STYLE: input text line longer than 80 bytes") {
 				bad = append(bad, line)
 			}
@@ -68,7 +67,7 @@ func TestManual(t *testing.T) {
 	})
 }
 
-// TestManualSays looks for what a reader wants to know.
+// TestManualSays looks for the information that a reader needs.
 func TestManualSays(t *testing.T) {
 	t.Parallel()
 	dir := manualPages(t)
@@ -100,8 +99,7 @@ func TestManualSays(t *testing.T) {
 	}
 }
 
-// TestReleaseManual wants each page of the manual in the Homebrew cask of
-// .goreleaser.yaml, which names them one by one; -update writes them there.
+// TestReleaseManual checks that the Homebrew cask in .goreleaser.yaml names each page of the manual; -update adds them.
 func TestReleaseManual(t *testing.T) {
 	t.Parallel()
 	const file, begin, end = "../../.goreleaser.yaml", "    manpages:\n", "    hooks:\n"

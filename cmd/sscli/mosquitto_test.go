@@ -11,7 +11,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
-// scriptMosquitto runs a broker that nobody here wrote.
+// scriptMosquitto runs Mosquitto, a broker that is independent of this project.
 func scriptMosquitto(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: mosquitto")
@@ -31,7 +31,7 @@ func haveMosquitto() bool {
 
 // mosquittoTester lets mosquitto.Start report to a script.
 type mosquittoTester struct {
-	testing.TB // nil: the methods below are those that are used
+	testing.TB // nil: only the methods below are used
 	ts         *testscript.TestScript
 }
 

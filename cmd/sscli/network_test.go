@@ -18,14 +18,14 @@ import (
 
 // A networkCase runs one command as its user would.
 type networkCase struct {
-	args  string // words behind the command
+	args  string // words after the command
 	stdin string // also the content of the file input
-	talks bool   // it has something to say to the broker
-	own   bool   // it is a broker itself, on loopback
+	talks bool   // the command sends something to the broker
+	own   bool   // the command is itself a broker, on loopback
 }
 
-// networkCases has at least one case for each command that can be run, by its path
-// without the program's name. A new command wants a line here.
+// networkCases returns at least one case for each command that can be run, by the command's path without the program
+// name. A new command needs a case here.
 func networkCases() map[string][]networkCase {
 	return map[string][]networkCase{
 		"":                      {{args: "-", stdin: "set a 1\nget a\n", talks: true}, {args: "--embedded -", stdin: "get a\n", own: true}, {}},
@@ -96,7 +96,7 @@ func networkCases() map[string][]networkCase {
 	}
 }
 
-// runnable are the paths of all commands that do something by themselves.
+// runnable returns the paths of all commands that can be run.
 func runnable(cmd *cobra.Command) []string {
 	var paths []string
 	if cmd.Runnable() {
@@ -109,17 +109,16 @@ func runnable(cmd *cobra.Command) []string {
 	return paths
 }
 
-// networkAddress is where a system call of strace's output goes, if it is one that
-// leads out of the process.
+// networkAddress matches a system call in strace's output that leads out of the process, with its address.
 var networkAddress = regexp.MustCompile(`\b(?:connect|sendto|sendmsg|sendmmsg)\(.*(?:sa_family=(AF_(?:UNIX|NETLINK)\b[^}]*)|htons\((\d+)\).*?"([0-9a-fA-F.:]+)")`)
 
-// destinations are the addresses in the output of strace, each once.
+// destinations returns the addresses in the output of strace, each once.
 func destinations(trace string) []string {
 	var found []string
 	for line := range strings.Lines(trace) {
 		m := networkAddress.FindStringSubmatch(line)
 		switch {
-		case m == nil, strings.HasPrefix(m[1], "AF_NETLINK"): // which asks the kernel
+		case m == nil, strings.HasPrefix(m[1], "AF_NETLINK"): // AF_NETLINK asks the kernel
 			continue
 		case m[1] != "":
 			found = append(found, m[1])
@@ -131,7 +130,7 @@ func destinations(trace string) []string {
 	return slices.Compact(found)
 }
 
-// straced runs the program under strace and returns where it went.
+// straced runs the program under strace and returns the addresses that it used.
 func straced(t *testing.T, program, url, stdin string, args ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -153,8 +152,8 @@ func straced(t *testing.T, program, url, stdin string, args ...string) []string 
 	return destinations(string(trace))
 }
 
-// TestNoOtherNetwork runs every command and sees that it goes to the configured
-// broker and nowhere else, also not to a name server.
+// TestNoOtherNetwork runs every command and checks that it connects only to the configured broker, and not even to a
+// name server.
 func TestNoOtherNetwork(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("strace"); err != nil {
@@ -167,7 +166,7 @@ func TestNoOtherNetwork(t *testing.T) {
 	server := emulator.Start(t)
 	address := server.Addr().String()
 
-	// The test sees what it looks for.
+	// Check that the test can see a connection.
 	if got := straced(t, program, "mqtt://127.0.0.1:1", "", "get", "a"); !slices.Equal(got, []string{"127.0.0.1:1"}) {
 		t.Fatalf("a connection to 127.0.0.1:1 was seen as %q", got)
 	}

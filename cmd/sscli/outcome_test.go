@@ -21,13 +21,12 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A writeForm is a command that writes the key k, and the same request as another client
-// sends it.
+// A writeForm is a command that writes the key k, and the same request as another client sends it.
 type writeForm struct {
 	command string
 	request string // words of the protocol
-	has     string // what the key holds before; empty = it is missing
-	fence   string // of request
+	has     string // value of the key before; "" = the key is missing
+	fence   string // fencing token of request
 }
 
 const outcomeToken = "1696374425000:1:StateStore"
@@ -58,10 +57,9 @@ var writeForms = []writeForm{
 	{command: "lock release k --holder v", request: "VDEL k v"},
 }
 
-// TestOutcomes lets the first answer to each form of a write get lost, garbled, late or
-// doubled, while another client sends the same request before, after or not at all, or writes the
-// key again after a delete. Our clock is 30 s ahead of the other client's and of the store's. The
-// exit code never claims more than the store's record of changes shows.
+// TestOutcomes drops, garbles, delays or duplicates the first reply to each form of a write. Meanwhile another client
+// sends the same request before, after or not at all, or writes the key again after a delete. Our clock is 30 s ahead
+// of the other client's and the store's. The exit code must never claim more than the store's record of changes shows.
 func TestOutcomes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -98,8 +96,8 @@ func TestOutcomes(t *testing.T) {
 	all.Wait()
 }
 
-// checkOutcome runs a command and returns what is wrong with its exit code. answered says
-// that it got its answer in time.
+// checkOutcome runs a command and returns what is wrong with its exit code. answered says whether the command got its
+// reply in time.
 func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other string, answered bool) string {
 	store := emulator.Start(t, emulator.Options{Skew: -30 * time.Second})
 	do := func(client, words, fence string) {
@@ -133,7 +131,7 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 		})
 		return now
 	})
-	timeout := "2s" // is waited for
+	timeout := "2s" // the command waits for all of it
 	if answered {
 		timeout = "30s"
 	}
@@ -143,7 +141,7 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 		after.Stop()
 	}
 
-	var mine []emulator.Change // what the command did
+	var mine []emulator.Change // changes that the command made
 	for _, c := range store.Changes() {
 		if c.ClientID == "me" {
 			mine = append(mine, c)
@@ -188,7 +186,7 @@ func runQuietly(t *testing.T, args []string) (code int, printed string) {
 	return runQuietlyWith(t, "", args)
 }
 
-// runQuietlyWith is runQuietly with a standard input.
+// runQuietlyWith is runQuietly with a given standard input.
 func runQuietlyWith(t *testing.T, input string, args []string) (code int, printed string) {
 	dir := t.TempDir()
 	open := func(name string) *os.File {
@@ -210,9 +208,9 @@ func runQuietlyWith(t *testing.T, input string, args []string) (code int, printe
 	return code, string(text)
 }
 
-// TestOutcomesOfMany: a connection stalls before or after the store has applied the writes of many
-// keys. They are all read back over a new connection, within one timeout after that of the writes.
-// The exit code and the keys agree.
+// TestOutcomesOfMany: a connection stalls before or after the store has applied the writes of many keys. All keys are
+// read back over a new connection, within one timeout after the timeout of the writes. The exit code must agree with
+// the keys.
 func TestOutcomesOfMany(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -229,8 +227,8 @@ func TestOutcomesOfMany(t *testing.T) {
 	for name, form := range map[string]struct {
 		args          []string
 		input         string
-		before, after int  // the exit code if the store has not applied the writes, and if it has
-		holds         bool // the keys hold something before
+		before, after int  // exit codes if the store has not applied the writes, and if it has
+		holds         bool // the keys exist before
 	}{
 		"del":                  {args: append([]string{"del"}, names...), before: 11, after: 0, holds: true},
 		"del in a batch":       {args: []string{"-"}, input: "del " + strings.Join(names, " ") + "\n", before: 11, after: 0, holds: true},
@@ -242,7 +240,7 @@ func TestOutcomesOfMany(t *testing.T) {
 		for when, action := range map[string]emulator.Action{"before": {Drop: true, NoPuback: true}, "after": {DropReply: true, NoPuback: true}} {
 			t.Run(name+"/"+when, func(t *testing.T) {
 				t.Parallel()
-				store := emulator.Start(t, emulator.Options{Skew: -30 * time.Second}) // so that old versions are older than our requests
+				store := emulator.Start(t, emulator.Options{Skew: -30 * time.Second}) // makes old versions older than our requests
 				if form.holds {
 					for _, key := range names {
 						if _, err := store.Set(key, "old"); err != nil {
@@ -278,7 +276,7 @@ func TestOutcomesOfMany(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: reads of many keys survive a store that loses one answer in 11.
+// TestLostAnswers: reads of many keys succeed although a store loses one reply in 11.
 func TestLostAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
@@ -312,7 +310,7 @@ func TestLostAnswers(t *testing.T) {
 			code, printed := runQuietly(t, append(args, "-u", store.URL(), "-t", "2s", "--retry-for", "1m"))
 			want := keys
 			if args[0] == "diff" {
-				want = 0 // differences
+				want = 0 // diff finds no differences
 			}
 			if lines := strings.Count(printed, "\n"); code != 0 || lines != want {
 				t.Errorf("exit code %d with %d lines, want 0 and %d; printed %q", code, lines, want, printed)
@@ -348,8 +346,8 @@ func TestInterruptedOnce(t *testing.T) {
 	}
 }
 
-// TestReleaseLostToWaiter: the command of `lock run` has ended, the reply to the release is lost,
-// and another client acquires the lock. That is a success with a warning.
+// TestReleaseLostToWaiter: the command of `lock run` has ended, the reply to the release is lost, and another client
+// acquires the lock. lock run succeeds with a warning.
 func TestReleaseLostToWaiter(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

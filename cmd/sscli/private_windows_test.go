@@ -12,8 +12,7 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// TestPrivateFiles: nobody but the user and the system may read a file that may have values of the
-// store.
+// TestPrivateFiles: only the user and the system may read a file that may contain values of the store.
 func TestPrivateFiles(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// buildProgram builds sscli for a test that runs it under something that testscript
-// knows nothing of.
+// buildProgram builds sscli for a test that runs it under another program, which testscript cannot do.
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
@@ -39,7 +38,7 @@ var builtProgram = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
-// testProgram returns the path of this test program, which is sscli if argv[0] is.
+// testProgram returns the path of this test program, which acts as sscli if argv[0] says so.
 func testProgram(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()

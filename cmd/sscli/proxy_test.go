@@ -13,8 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptProxy runs an HTTP proxy that knows one broker, the emulator, and takes any
-// name for that.
+// scriptProxy runs an HTTP proxy that knows one broker, the emulator, and resolves any name to it.
 func scriptProxy(ts *testscript.TestScript, neg bool, args []string) {
 	s := scriptOf(ts)
 	if neg || len(args) > 1 || s.server == nil {
@@ -54,13 +53,13 @@ func scriptProxy(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("PROXYPORT", server.URL[strings.LastIndexByte(server.URL, ':')+1:])
 }
 
-// tunnel says that the tunnel is there and carries bytes both ways until one end is
-// over. The server may have read some of a already, so those come from r.
+// tunnel confirms the tunnel and copies bytes both ways until one end closes. The server may have buffered some bytes
+// of a already, so those bytes are read from r.
 func tunnel(a net.Conn, r io.Reader, b net.Conn) {
 	var copies sync.WaitGroup
 	one := func(to io.Writer, from io.Reader) {
 		_, err := io.Copy(to, from)
-		// The client sees the end, whatever it was.
+		// The client sees the end of the connection, whatever the reason.
 		_ = errors.Join(err, a.Close(), b.Close())
 	}
 	copies.Go(func() {

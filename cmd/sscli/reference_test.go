@@ -16,7 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/help"
 )
 
-// TestReference compares docs/commands.md with the command table; -update writes it.
+// TestReference compares docs/commands.md with the command table; -update rewrites it.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	const file = "../../docs/commands.md"
@@ -117,7 +117,7 @@ func flagTable(b *strings.Builder, flags []*pflag.Flag) {
 
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
-// markdown is a text in which nothing has a meaning for Markdown.
+// markdown escapes everything in text that is special in Markdown.
 func markdown(text string) string {
 	var b strings.Builder
 	for i, c := range text {
@@ -129,7 +129,7 @@ func markdown(text string) string {
 	return b.String()
 }
 
-// commands returns all commands and topics below a root, also the hidden ones, and the root.
+// commands returns the root and all commands and topics below it, including hidden ones.
 func commands(cmd *cobra.Command) []*cobra.Command {
 	list := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -138,7 +138,7 @@ func commands(cmd *cobra.Command) []*cobra.Command {
 	return list
 }
 
-// helpText returns what `sscli help` says about a command or a topic where it is not a terminal.
+// helpText returns what `sscli help` prints about a command or a topic if the output is not a terminal.
 func helpText(t *testing.T, cmd *cobra.Command) string {
 	t.Helper()
 	var b strings.Builder
@@ -149,8 +149,7 @@ func helpText(t *testing.T, cmd *cobra.Command) string {
 	return b.String()
 }
 
-// TestHelp bounds what help says of each command: it fits a screen, and shows how the command is
-// used.
+// TestHelp limits the help of each command: it fits on a screen, and shows how to use the command.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range commands(cmdline.NewRoot(newApp())) {
@@ -177,7 +176,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestHelpDefaults: what --help prints of a default says something.
+// TestHelpDefaults: the defaults that --help prints are meaningful.
 func TestHelpDefaults(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range self.Documented(cmdline.NewRoot(newApp())) {

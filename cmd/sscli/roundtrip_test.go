@@ -15,13 +15,13 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// anyBytes are of all sorts that something on the way could mind.
+// anyBytes returns random bytes of all kinds that might cause trouble on the way.
 func anyBytes(r *rand.Rand, least int) string {
 	sorts := []func() string{
 		func() string { return string(rune(' ' + r.IntN(95))) },
 		func() string { return string([]byte{byte(r.IntN(256))}) },
 		func() string { return string(rune(r.IntN(0x3000))) },
-		func() string { return string(rune(r.IntN(0x110000))) }, // also what is no character
+		func() string { return string(rune(r.IntN(0x110000))) }, // includes invalid code points
 		func() string {
 			return []string{"\r\n", "\n", "\t", "\x00", "'", `"`, `\`, `\x41`, "#", " ", "-", "--", "$", "\x1b[2J", "\x1b[201~", "\x03", "\x04", "日本", "e\u0301", "👍🏽", "\ufdd0", "\U0010ff0a"}[r.IntN(22)]
 		},
@@ -44,9 +44,9 @@ func (s stringOrBytes) bytes() (key, value string) {
 	return s.Key + string(s.KeyB64), s.Value + string(s.ValueB64)
 }
 
-// Any key and any value are the same bytes behind the quoting of a line, the typing
-// and pasting of it in a shell, the store, JSON on a screen, another line of a batch
-// and another store; and behind the JSON as batch --load takes it, and a third store.
+// TestBytesSurvive: keys and values of any bytes survive quoting in a line, typing and pasting the line into a shell,
+// the store, JSON on a screen, a line of another batch, and another store. The JSON survives batch --load and a third
+// store.
 func TestBytesSurvive(t *testing.T) {
 	t.Parallel()
 	const seed = 1
@@ -56,18 +56,18 @@ func TestBytesSurvive(t *testing.T) {
 	u.ready()
 	want := make(map[string]string)
 	got := make(map[string]string)
-	var load strings.Builder // what was shown
+	var load strings.Builder // the JSON on the screen
 	for i := range 60 {
 		key, value := anyBytes(r, 1), anyBytes(r, 0)
 		line := "set " + format.Word(key) + " " + format.Word(value)
 		switch {
-		case i%3 == 1: // pasted, as it was typed elsewhere
+		case i%3 == 1: // pasted, quoted as it was typed elsewhere
 			line = "\x1b[200~" + line + "\x1b[201~"
 		case i%3 == 2 && !strings.ContainsAny(key+value, "'\r") && !strings.Contains(key+value, "\x1b[201~"):
 			line = "\x1b[200~set '" + key + "' '" + value + "'\x1b[201~" // the bytes themselves
 		}
 		want[key] = value
-		// As arguments, which no NUL can be in; a value of "-" alone is standard input.
+		// Pass them as arguments, which cannot contain NUL. A value of "-" alone means standard input.
 		if !strings.Contains(key+value, "\x00") && value != "-" {
 			runSSCLI(t, arguments, "", "set", "--", key, value)
 			if got := stored(arguments, key); got != value {
@@ -98,8 +98,8 @@ func TestBytesSurvive(t *testing.T) {
 	if n := second.State().Keys; n != len(want) {
 		t.Errorf("%d keys in the second store, want %d", n, len(want))
 	}
-	// What get printed is loaded as it is: from the screen, from the program, and from
-	// the program that has it from there.
+	// The JSON that get printed can be loaded unchanged: from the screen, from the program, and from the program of the
+	// store that was loaded from it.
 	runSSCLI(t, third, load.String(), "batch", "--load", "-")
 	wantStored(t, third, want)
 	fourth := emulator.Start(t)
@@ -115,7 +115,7 @@ func TestBytesSurvive(t *testing.T) {
 		if want[key] != value {
 			t.Errorf("%q is %q, want %q", key, value, want[key])
 		}
-		// And as an argument, which no NUL can be in.
+		// Pass keys as arguments too, which cannot contain NUL.
 		if !strings.Contains(key, "\x00") {
 			if raw := runSSCLI(t, fourth, "", "get", "--", key); raw != value {
 				t.Errorf("get %q: %q, want %q", key, raw, value)
@@ -124,7 +124,7 @@ func TestBytesSurvive(t *testing.T) {
 	}
 }
 
-// wantStored demands that a store holds these keys and no others.
+// wantStored fails the test unless the store holds exactly these keys.
 func wantStored(t *testing.T, server *emulator.Server, want map[string]string) {
 	t.Helper()
 	for key, value := range want {

@@ -20,16 +20,15 @@ import (
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
-// TestScriptOnMosquitto runs the same scripts on a broker that nobody here wrote, with
-// stores attached to it. A script ends, and that is listed, where it wants of the
-// emulator what only a server of our own can do.
+// TestScriptOnMosquitto runs the same scripts on Mosquitto, an independent broker, with stores attached to it. A script
+// ends at the first line that needs the emulator to be a server, and the test lists these scripts.
 func TestScriptOnMosquitto(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
 	}
 	t.Parallel()
 	if *update {
-		return // TestScript rewrites the scripts; here they are only run
+		return // -update rewrites the scripts in TestScript only
 	}
 	if !haveMosquitto() {
 		t.Skip("mosquitto is not installed")
@@ -66,8 +65,8 @@ func TestScriptOnMosquitto(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// forMosquitto returns what of a script an attached store can be used for, and what
-// made it end early. It is empty if that is nothing, or nothing with a store.
+// forMosquitto returns the part of a script that works with an attached store, and the reason why the rest does not.
+// The part is "" if nothing in it uses a store.
 func forMosquitto(script string) (can, why string) {
 	head, files, _ := strings.Cut(script, "\n-- ")
 	starts, runs := false, false
@@ -89,8 +88,7 @@ func forMosquitto(script string) (can, why string) {
 	return strings.Join(lines, "") + "\n-- " + files, why
 }
 
-// wantsServer tells what a line of a script wants of the emulator that an attached
-// store cannot do.
+// wantsServer returns what a line of a script requires of the emulator that an attached store cannot do; "" = nothing.
 func wantsServer(line string) string {
 	words := strings.Fields(line)
 	for len(words) > 0 && strings.HasPrefix(words[0], "[") { // a condition
@@ -120,7 +118,7 @@ func wantsServer(line string) string {
 	return ""
 }
 
-// scriptBegins demands that one file begins another.
+// scriptBegins fails the script unless the second file begins with the first.
 func scriptBegins(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: begins FILE FILE")
@@ -131,8 +129,8 @@ func scriptBegins(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// attach starts a Mosquitto with a store for a script, and names it in SSCLI_URL. That
-// each has its own takes 5 ms and keeps the scripts apart.
+// attach starts a Mosquitto with a store for a script, and sets SSCLI_URL to its address. Each script has its own,
+// which takes 5 ms and keeps the scripts independent.
 func attach(ts *testscript.TestScript, o emulator.Options) {
 	address := mosquitto.Start(mosquittoTester{ts: ts}, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
 	engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Authorize, Variants: o.Variants}

@@ -40,15 +40,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// originalPath is the variable with the PATH from before testscript put the programs of this test in
-// front, among them a fake kubectl.
+// originalPath names the variable with the PATH from before testscript put the programs of this test in front, among
+// them a fake kubectl.
 const originalPath = "SSCLI_TEST_PATH"
 
 func TestMain(m *testing.M) {
 	if process.GuardMain() || lockChild() {
 		return
 	}
-	// As main does, for the commands that tests and workers run in this process.
+	// Set these as main does, for the commands that tests and workers run in this process.
 	cobra.EnableCaseInsensitive, cobra.EnableCommandSorting = true, false
 	if os.Args[0] == workerName {
 		workerMain()
@@ -58,15 +58,15 @@ func TestMain(m *testing.M) {
 	}
 	programs := map[string]func(){"sscli": hintingMain, "statestore-cli": hintingMain, "kubectl-sscli": hintingMain, "kubectl": func() { os.Exit(viatest.Main()) }}
 	if _, isProgram := programs[filepath.Base(os.Args[0])]; !isProgram {
-		// Programs that tests start must not inherit what nohup(1), or a background job of a script,
-		// ignores. What is caught here has its default effect there.
+		// Programs that tests start must not inherit the signals that nohup(1) or a background job ignores. A signal
+		// that is caught here has its default effect there.
 		for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 			if signal.Ignored(s) {
 				signal.Notify(make(chan os.Signal, 1), s)
 			}
 		}
 		if flag.Parse(); flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-			_ = flag.Set("test.parallel", "8") // most tests wait for another process, and not for the CPU
+			_ = flag.Set("test.parallel", "8") // most tests wait for another process, not for the CPU
 		}
 	}
 	testscript.Main(m, programs)
@@ -96,8 +96,8 @@ func TestScript(t *testing.T) {
 	testscript.Run(t, params)
 }
 
-// TestScriptTimeouts: a timeout in a script is so long that a busy machine cannot use it up before the
-// request is sent.
+// TestScriptTimeouts checks that each timeout in a script is long enough for a busy machine to send the request in
+// time.
 func TestScriptTimeouts(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/script/*.txtar")
@@ -118,8 +118,7 @@ func TestScriptTimeouts(t *testing.T) {
 	}
 }
 
-// scriptParams are for scripts whose emulators are servers, or stores attached to a
-// Mosquitto.
+// scriptParams returns the parameters for scripts whose emulators are servers, or stores attached to a Mosquitto.
 func scriptParams(t *testing.T, attached bool) testscript.Params {
 	workers := newWorkers(t)
 	return testscript.Params{
@@ -133,7 +132,7 @@ func scriptParams(t *testing.T, attached bool) testscript.Params {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TERM", "dumb")
-			env.Setenv("GORACE", "atexit_sleep_ms=0") // else each sscli of a race test takes a second more
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise each sscli of a race test takes a second longer
 			env.Setenv(hintsFile, filepath.Join(env.WorkDir, ".hints"))
 			env.Values[scriptKey{}] = &script{names: make(map[string]string), attached: attached, workers: workers, root: cmdline.NewRoot(newApp())}
 			return nil
@@ -156,9 +155,9 @@ func scriptParams(t *testing.T, attached bool) testscript.Params {
 type script struct {
 	workers  *workers
 	attached bool              // emulators are stores attached to a Mosquitto
-	server   *emulator.Server  // the last, if it is one
+	server   *emulator.Server  // the last emulator, unless it is an attached store
 	names    map[string]string // version to V1, V2, …
-	root     *cobra.Command    // all commands, for hints
+	root     *cobra.Command    // all commands, to check hints
 }
 
 type scriptKey struct{}
@@ -174,7 +173,7 @@ func scriptCode(ts *testscript.TestScript, neg bool, args []string) {
 	scriptOf(ts).run(ts, want, args[1:], args[1:])
 }
 
-// run runs command and notes it as typed.
+// run runs command, checks its exit code, and records it as typed.
 func (s *script) run(ts *testscript.TestScript, want int, typed, command []string) {
 	stdout, stderr, got := s.execute(ts, command)
 	stdout, stderr = s.scrub(ts, stdout), s.scrub(ts, stderr)
@@ -182,12 +181,12 @@ func (s *script) run(ts *testscript.TestScript, want int, typed, command []strin
 	fmt.Fprint(ts.Stderr(), stderr)
 	s.note(ts, typed, stdout, stderr, got)
 	for _, hint := range readHints(ts.Getenv(hintsFile)) {
-		if bad := badHint(s.root, hint); bad != "" && command[0] == "sscli" { // statestore-cli has other flags
+		if bad := badHint(s.root, hint); bad != "" && command[0] == "sscli" { // the flags of statestore-cli are different
 			ts.Fatalf("%s: the hint names %s, which sscli does not have: %s", strings.Join(typed, " "), bad, hint)
 		}
 	}
 	ts.Check(os.RemoveAll(ts.Getenv(hintsFile)))
-	if got != want && !*update { // an update shows it all; the next run demands it
+	if got != want && !*update { // -update records the code, and the next run checks it
 		ts.Fatalf("%s: exit code %d, want %d\n%s%s", strings.Join(typed, " "), got, want, stdout, stderr)
 	}
 }
@@ -214,7 +213,7 @@ func (s *script) execute(ts *testscript.TestScript, command []string) (stdout, s
 	return ts.ReadFile("stdout"), ts.ReadFile("stderr"), code
 }
 
-// note adds to the file session.
+// note adds a command and its output to the file session.
 func (s *script) note(ts *testscript.TestScript, typed []string, stdout, stderr string, code int) {
 	var b bytes.Buffer
 	b.WriteString(">")
@@ -257,8 +256,8 @@ func noteLines(b *bytes.Buffer, mark, text string) {
 	}
 }
 
-// scrub gives what differs from run to run a name. A version is one only if it is
-// of today, so that those written out in a script stay.
+// scrub replaces what differs between runs by names. It replaces only versions of today, so that versions written in a
+// script stay.
 func (s *script) scrub(ts *testscript.TestScript, text string) string {
 	text = systext.Unix(text)
 	text = strings.ReplaceAll(text, ts.Getenv("WORK")+`\`, "$WORK/") // on Windows
@@ -315,7 +314,7 @@ var scrubRules = []scrubRule{
 	replace(`\btime=\d+(\.\d+)?ms`, "time=RTT"),
 	replace(`\bp99/max [\d./]+ ms`, "p99/max RTT"),
 	replace(`\((in )?[\ddhms.]+ ago\)`, "(AGE)"),
-	// Cells of a table, and the space of versions that others have.
+	// Table cells, and the spaces after versions, whose lengths differ.
 	replace(`(  V\d+)  +`, "$1  "),
 	replace(`  (in [\dhms.]+|[\dhms.]+ ago)  +`, "  AGE  "),
 	replace(` {25,}\(nil\)`, strings.Repeat(" ", 10)+"(nil)"),
@@ -359,14 +358,13 @@ func replace(pattern, with string) scrubRule {
 	return scrubRule{re, func(_ *script, match string) string { return re.ReplaceAllString(match, with) }}
 }
 
-// recent tells whether a wall clock in milliseconds is of these hours.
+// recent reports whether a wall clock in milliseconds is within a few hours of now.
 func recent(ms string) bool {
 	n, err := strconv.ParseInt(ms, 10, 64)
 	return err == nil && time.Since(time.UnixMilli(n)).Abs() < 6*time.Hour
 }
 
-// scriptSignal sends the signal to a program once a field of the emulator's State
-// has a value.
+// scriptSignal sends a signal to a program once a field of the emulator's State has a value.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: signal INT|TERM|HUP|QUIT|… field=n N program [args...]")
@@ -382,7 +380,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	pidFile := filepath.Join(ts.Getenv("WORK"), "pid")
 	count := func(st emulator.State) int64 { return reflect.ValueOf(st).FieldByName(field).Int() }
 	if strings.HasPrefix(value, "+") {
-		// Since now. A request may have been asked twice before.
+		// Count from now: earlier commands may have sent requests, some of them twice.
 		n += int(count(s.server.State()))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -390,7 +388,7 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	go func() {
 		sent <- func() (err error) {
 			defer func() {
-				if err != nil { // or the script would wait for the program without end
+				if err != nil { // otherwise the script would wait for the program forever
 					killWritten(pidFile)
 				}
 			}()
@@ -421,15 +419,15 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	s.run(ts, want, args[3:], append([]string{"sh", "-c", `echo $$ >"$0"; exec "$@"`, pidFile}, args[3:]...))
 }
 
-// killWritten kills the process whose id a file holds.
+// killWritten kills the process whose ID is in a file.
 func killWritten(pidFile string) {
 	text, err := os.ReadFile(pidFile)
 	if err != nil {
-		return // it has not begun
+		return // the process has not started yet
 	}
 	if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
 		if p, err := os.FindProcess(pid); err == nil {
-			_ = p.Kill() // it may have ended
+			_ = p.Kill() // the process may have ended
 		}
 	}
 }
@@ -443,8 +441,8 @@ func scriptFastForward(ts *testscript.TestScript, neg bool, args []string) {
 	scriptOf(ts).server.FastForward(d)
 }
 
-// scriptSilentListener accepts connections, as the kernel does, and no more, or
-// answers whatever comes first with the given bytes.
+// scriptSilentListener accepts connections, as the kernel does, and sends nothing, or only answers the first bytes of a
+// client with the given bytes.
 func scriptSilentListener(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 1 {
 		ts.Fatalf("usage: silent-listener [HEX]")
@@ -492,7 +490,7 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	var refuse byte
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
-		if name == "refuse-connect" { // with this reason
+		if name == "refuse-connect" { // the reason code of the refusal
 			code, err := reason(value)
 			ts.Check(err)
 			refuse = code
@@ -536,7 +534,7 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// emulatorOptions are name=value.
+// emulatorOptions are written NAME=VALUE.
 var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Options, value string) error{
 	"users": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
 		name, password, _ := strings.Cut(value, ":")
@@ -572,9 +570,8 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		field.SetBool(true)
 		return nil
 	},
-	// tls serves TLS with a certificate for 127.0.0.1 and localhost, or for the
-	// name that it is given; the CA is in ca.pem, and one of somebody else in
-	// other-ca.pem.
+	// tls serves TLS with a certificate for 127.0.0.1 and localhost, or for the given name. The CA is in ca.pem, and an
+	// unrelated CA in other-ca.pem.
 	"tls": func(ts *testscript.TestScript, o *emulator.Options, value string) error {
 		names := []string{"localhost", "127.0.0.1"}
 		if value != "" {
@@ -597,7 +594,7 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 			os.WriteFile(filepath.Join(ts.Getenv("WORK"), "other-ca.pem"), other.pem(), 0o666),
 			writeCertificate(ts.Getenv("WORK"), "server", cert))
 	},
-	// tls-life serves TLS with a certificate that is valid FROM:TO, seen from now.
+	// tls-life serves TLS with a certificate that is valid FROM:TO, relative to now.
 	"tls-life": func(ts *testscript.TestScript, o *emulator.Options, value string) error {
 		from, to, _ := strings.Cut(value, ":")
 		begin, err := time.ParseDuration(from)
@@ -610,7 +607,7 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		o.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
 		return errors.Join(err, os.WriteFile(filepath.Join(ts.Getenv("WORK"), "ca.pem"), ca.pem(), 0o666))
 	},
-	// tls-of-client serves TLS with a certificate that is for clients only.
+	// tls-of-client serves TLS with a certificate that is only valid for clients.
 	"tls-of-client": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
 		ca, err := newAuthority("Test CA")
 		if err != nil {
@@ -625,8 +622,8 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		o.TLS.MaxVersion = tls.VersionTLS12
 		return nil
 	},
-	// client-ca wants a certificate of client-ca.pem, as client.pem is, but stranger.pem
-	// is not; their keys are as writeCertificate names them.
+	// client-ca requires a client certificate of the CA in client-ca.pem. client.pem is one, and stranger.pem is not.
+	// writeCertificate says where their keys are.
 	"client-ca": func(ts *testscript.TestScript, o *emulator.Options, _ string) error {
 		ca, err := newAuthority("Client CA")
 		if err != nil {
@@ -634,7 +631,7 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		}
 		o.TLS.ClientCAs, o.TLS.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		o.TLS.ClientCAs.AddCert(ca.cert)
-		// The same name, so that the client shows it.
+		// The CA has the same name, so that the client sends the certificate.
 		stranger, err := newAuthority("Client CA")
 		if err != nil {
 			return err
@@ -650,20 +647,19 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		}
 		return os.WriteFile(filepath.Join(ts.Getenv("WORK"), "client-ca.pem"), ca.pem(), 0o666)
 	},
-	// ws listens for WebSockets too, which WSPORT is for.
+	// ws also listens for WebSocket connections, on the port WSPORT.
 	"ws": func(_ *testscript.TestScript, o *emulator.Options, _ string) error {
 		o.WebSocket = "127.0.0.1:0"
 		return nil
 	},
-	// token takes that service-account token only.
+	// token accepts only this service-account token.
 	"token": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
 		o.CheckToken = func(token []byte) bool { return string(token) == value }
 		return nil
 	},
 }
 
-// emulatorActions are name=VERB or name=VERB:detail: what happens to requests with
-// that verb.
+// emulatorActions are written NAME=VERB or NAME=VERB:DETAIL. Each applies to requests with that verb.
 var emulatorActions = map[string]func(a *emulator.Action, detail string) error{
 	"drop":       func(a *emulator.Action, _ string) error { a.Drop = true; return nil },
 	"drop-reply": func(a *emulator.Action, _ string) error { a.DropReply = true; return nil },
@@ -679,12 +675,12 @@ var emulatorActions = map[string]func(a *emulator.Action, detail string) error{
 		a.Disconnect, err = reason(detail)
 		return err
 	},
-	// reply replaces the reply, whose line end is added.
+	// reply replaces the reply. The line end is added.
 	"reply": func(a *emulator.Action, detail string) error {
 		a.Rewrite = func(answer *emulator.Answer) { answer.Payload = []byte(detail + "\r\n") }
 		return nil
 	},
-	// property gives a user property of the reply a value: NAME:VALUE.
+	// property sets a user property of the reply: NAME:VALUE.
 	"property": func(a *emulator.Action, detail string) error {
 		name, value, ok := strings.Cut(detail, ":")
 		if !ok {

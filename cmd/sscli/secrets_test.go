@@ -17,10 +17,10 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// secrets are what must stand nowhere, by what they are.
+// secrets maps the name of each secret to the secret, which must not appear anywhere.
 type secrets map[string]string
 
-// found tells which of them stand in a text, as they are or as they are on the wire.
+// found returns the names of the secrets in a text, in plain form or as they are encoded on the wire.
 func (s secrets) found(text string) []string {
 	var names []string
 	for name, secret := range s {
@@ -37,8 +37,8 @@ func (s secrets) found(text string) []string {
 	return names
 }
 
-// TestSecrets runs commands with secrets, whether they work or not, and looks for
-// the secrets in all that they print and write.
+// TestSecrets runs commands with secrets, successful and failing ones, and looks for the secrets in everything that
+// they print and write.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	program := buildProgram(t)
@@ -57,14 +57,14 @@ func TestSecrets(t *testing.T) {
 		"password": "pass/Word 1", "wrong password": "Wrong+Word 2", "key password": keyPassword, "wrong key password": "Wrong key 3",
 		"proxy password": "proxy=Word4", "token": sign(time.Hour), "expired token": sign(-time.Hour), "malformed token": "mal.formed.token",
 	}
-	// The search finds what is there.
+	// Check that the search finds a secret.
 	for name, secret := range s {
 		if got := s.found("before " + secret + " behind"); len(got) != 1 || got[0] != name {
 			t.Fatalf("%s is found as %q", name, got)
 		}
 	}
 
-	given := t.TempDir() // what the user wrote
+	given := t.TempDir() // files that the user wrote
 	file := func(name string) string { return filepath.Join(given, strings.ReplaceAll(name, " ", "-")) }
 	for name, secret := range s {
 		if err := os.WriteFile(file(name), []byte(secret+"\n"), 0o600); err != nil {
@@ -93,7 +93,7 @@ func TestSecrets(t *testing.T) {
 	encrypted := "--cert-file " + given + "/client.pem --key-file " + given + "/client-key-encrypted.pem --key-password-file "
 
 	for i, c := range []struct {
-		server          *emulator.Options // nil: url
+		server          *emulator.Options // nil = use url
 		url, flags, env string
 		args            []string
 	}{
@@ -116,7 +116,7 @@ func TestSecrets(t *testing.T) {
 	} {
 		for _, output := range []string{"human", "raw", "json", "template={{.}}"} {
 			home := t.TempDir()
-			if c.server != nil { // a new one, which has not counted any failed login
+			if c.server != nil { // a new server, which has not counted any failed login
 				c.url = emulator.Start(t, *c.server).URL()
 			}
 			run := func(stdin string, args ...string) {
@@ -159,7 +159,7 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 
-	// Files of serve, of which lines are wrong.
+	// Files of serve with invalid lines.
 	for _, args := range [][]string{
 		{"--users", filepath.Join(given, "users")}, {"--sat-tokens", given}, {"--sat-key", file("token"), "--sat-audience", "x"},
 		{"--self-signed", file("password")}, {"--listen-cert", file("token"), "--listen-key", file("password")},

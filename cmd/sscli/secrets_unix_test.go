@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestSecretsInShell is TestSecrets for a session at a terminal: what the shell shows
-// unasked, its trace, and which of the typed lines its history keeps.
+// TestSecretsInShell is TestSecrets for a session at a terminal: it checks what the shell shows without being asked,
+// its trace, and which of the typed lines its history keeps.
 func TestSecretsInShell(t *testing.T) {
 	t.Parallel()
 	issuer, err := emulator.NewIssuer("aio-internal")

@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// In a shell with a protected context, whose name is the prompt, each line that writes
-// asks, and the answer is for that line only.
+// TestShellProtected: in a shell with a protected context, the prompt is the context's name. The shell asks before each
+// line that writes, and the answer applies to that line only.
 func TestShellProtected(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -32,7 +32,7 @@ func TestShellProtected(t *testing.T) {
 			t.Errorf("%s: written before the answer", line)
 		}
 		u.types(answer)
-		if strings.HasSuffix(answer, "\x03") { // with NOFLSH, what was typed before a Ctrl-C stays typed
+		if strings.HasSuffix(answer, "\x03") { // with NOFLSH, input typed before Ctrl-C is kept
 			u.sees("prod> y")
 			u.types("\x15")
 		}
@@ -62,7 +62,7 @@ func TestShellProtected(t *testing.T) {
 	if out := u.runs("set d 1 --yes"); !strings.HasPrefix(out, "OK\n") {
 		t.Errorf("--yes: %s", out)
 	}
-	// A batch is asked about once, for all of it.
+	// The shell asks once for a whole batch.
 	file := filepath.Join(t.TempDir(), "lines")
 	if err := os.WriteFile(file, []byte("set e 1\nset f 1\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestShellProtected(t *testing.T) {
 	}
 }
 
-// The password is asked for once, and serves the connections that come after.
+// TestShellAsksForPasswordOnce: the password is asked for once, and later connections use it.
 func TestShellAsksForPasswordOnce(t *testing.T) {
 	t.Parallel()
 	server := passwordStore(t)
@@ -116,8 +116,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// Ctrl-C ends what holds or waits for a lock and comes back to the prompt, with the
-// lock released.
+// TestShellLocks: Ctrl-C ends a command that holds or waits for a lock, and returns to the prompt with the lock
+// released.
 func TestShellLocks(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -140,7 +140,7 @@ func TestShellLocks(t *testing.T) {
 	u.types("\x03")
 	free()
 
-	// The command has the terminal: what is typed is its own, Ctrl-C as well.
+	// The command has the terminal: it gets the input, including Ctrl-C.
 	u.types("lock run l -- sh -c 'echo u\"\"p; read -r line; echo \"read $line\"; exit 3'\r")
 	u.seesWithin("\nup")
 	u.types("hello\r")
@@ -160,7 +160,7 @@ func TestShellLocks(t *testing.T) {
 	u.seesWithin("caught\n(exit code 4")
 	free()
 
-	// Waiting for another's.
+	// Wait for a lock that another client holds.
 	if _, err := server.Set("l", "other"); err != nil {
 		t.Fatal(err)
 	}

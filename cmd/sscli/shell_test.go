@@ -16,7 +16,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// Ctrl-D on an empty line, in a line, and the words for it.
+// TestShellLeaves: the shell ends at Ctrl-D on an empty line, and at the words for it. Ctrl-D within a line does not
+// end it.
 func TestShellLeaves(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -25,7 +26,7 @@ func TestShellLeaves(t *testing.T) {
 		code int
 	}{
 		{"\x04", 0},
-		{"ab\x01\x04\x04\x04", 0}, // within a line it deletes
+		{"ab\x01\x04\x04\x04", 0}, // within a line Ctrl-D deletes a character
 		{"exit\r", 0},
 		{"QUIT\r", 0},
 		{".exit\r", 0},
@@ -88,7 +89,7 @@ func TestShellCommands(t *testing.T) {
 		{"-u mqtt://h get a", "sscli: --url on a line: a shell keeps one connection\n  try: leave the shell, then sscli --url ... shell\n(exit code 2)"},
 		{"call NOPE", "sscli: nope: the store answered: unknown command\n  try: use a newer broker\n(exit code 5)"},
 		{"-o json get missing", `{"op":"get","key":"missing","found":false,"rtt_ms":RTT}`},
-		{"get missing", "(nil)"}, // the flag was for one line
+		{"get missing", "(nil)"}, // the flag applied to one line only
 		{"-o json set a", "{\"op\":\"error\",\"code\":2,\"kind\":\"usage\",\"message\":\"no value: expected VALUE, - for standard input, or -f FILE\",\"hint\":\"set KEY VALUE [NX|NEX] [PX MS]  (help set)\"}"},
 		{".output raw", ""},
 		{"get missing -o human", "(nil)"},
@@ -140,7 +141,7 @@ func TestShellTrace(t *testing.T) {
 	}
 }
 
-// A file gets everything of the shell, and another one what a line asks for.
+// TestShellTraceFile: one file gets the trace of the whole shell, and another the trace of the line that asks for it.
 func TestShellTraceFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -167,7 +168,7 @@ func TestShellTraceFile(t *testing.T) {
 	}
 }
 
-// A slow command says how long it took, unless that is what the user asked for.
+// TestShellSlowCommand: a slow command prints how long it took, unless the user asked it to take that time.
 func TestShellSlowCommand(t *testing.T) {
 	t.Parallel()
 	u := sitDown(t, emulator.Start(t, emulator.Options{Latency: shell.Slow}))
@@ -203,7 +204,7 @@ func TestShellInterrupt(t *testing.T) {
 	u.await("the line to be run", func(string) bool { return !u.screen.Pasting() })
 	u.types("\x03")
 	u.ready()
-	// It is still the first connection, and it is of use.
+	// It is still the first connection, and it works.
 	u.types("get a\r")
 	u.sees("(nil)\n" + u.prompt)
 	if n := server.State().Connections; n != 1 {
@@ -215,7 +216,7 @@ func TestShellInterrupt(t *testing.T) {
 	}
 }
 
-// A signal ends the shell at the prompt, and what was typed is not run.
+// TestShellSignal: a signal ends the shell at the prompt, and the typed text is not run.
 func TestShellSignal(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -237,12 +238,11 @@ func TestShellSignal(t *testing.T) {
 			t.Errorf("ended by %v, want %v", status.Signal(), tt.signal)
 		}
 	}
-	// The terminal goes away with a line half typed.
+	// The terminal goes away while a line is half typed.
 	u := sitDown(t, server)
 	u.types("del important")
 	u.sees("del important")
-	// Our read that is under way keeps it open, so there has to be something to read:
-	// a line that is drawn again.
+	// Our pending read keeps the terminal open, so it needs something to read: a redrawn line.
 	_ = u.cmd.Process.Signal(syscall.SIGSTOP)
 	u.resizes(60, 24)
 	if err := u.pty.Close(); err != nil {
@@ -265,7 +265,7 @@ func TestShellContinuation(t *testing.T) {
 	u.types("get a --show quoted\r")
 	u.seesWithin(`"one\n two"`)
 	u.ready()
-	// It comes back as one entry, and can be edited.
+	// The entry comes back as one entry, and can be edited.
 	u.types("\x10\x10")
 	u.sees("...>  two' # c")
 	u.types("\x7f\x7f\x7f\x7f\x7f\x7f\x7f!' NEX\r")
@@ -287,14 +287,14 @@ func TestShellPaste(t *testing.T) {
 	if v := stored(server, "b"); v != "\x032" {
 		t.Errorf("b is %q", v)
 	}
-	// An error stops it.
+	// An error stops the entry.
 	u.types("\x1b[200~set\ndel a\n\n\ndel b\x1b[201~\r")
 	u.seesWithin("2 later lines were not run")
 	u.ready()
 	if _, ok := server.Get("a"); !ok {
 		t.Error("a line behind an error was run")
 	}
-	// A large one costs no more than its length.
+	// The cost of a large entry is proportional to its length.
 	value := strings.Repeat("0123456789abcdef", 4096)
 	u.types("\x1b[200~set large " + value + "\x1b[201~")
 	u.await("the paste", func(text string) bool { return strings.HasSuffix(text, "cdef") })
@@ -330,7 +330,7 @@ func TestShellCompletion(t *testing.T) {
 		{"get xyz\t", "get xyz"},
 		{"getth\x02\x02\t", "get th"}, // in the middle of a line
 		{"set new 1\rget ne\t", "get new "},
-		// A lock that was named comes before keys, where a lock is meant.
+		// Where a lock is expected, locks that were named come before keys.
 		{"lock status thermostat/fan\rlock status th\t", "lock status thermostat/fan "},
 		{"get th\t", "get thermostat/"},
 		{"lock status two\t", `lock status "two words" `},
@@ -349,7 +349,7 @@ func TestShellCompletion(t *testing.T) {
 	u.seesWithin(".timeout  print or change the time limit of a request\n")
 }
 
-// Completion knows the keys of this shell also when the store cannot list any.
+// TestShellCompletionWithoutScan: completion knows the keys named in this shell even if the store cannot list keys.
 func TestShellCompletionWithoutScan(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Variants: emulator.Variants{NoScan: true}})
@@ -427,7 +427,7 @@ func TestShellWithoutHistory(t *testing.T) {
 	u.seesWithin("the history will not be kept")
 }
 
-// Characters of all widths, typed, moved over and deleted.
+// TestShellWideCharacters: characters of all widths are typed, moved over and deleted.
 func TestShellWideCharacters(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -474,7 +474,7 @@ func TestShellResize(t *testing.T) {
 	u.seesWithin("OK")
 }
 
-// An entry of more rows than the terminal has is drawn around the cursor.
+// TestShellSmallTerminal: an entry with more rows than the terminal is drawn around the cursor.
 func TestShellSmallTerminal(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -542,7 +542,7 @@ func TestShellReconnects(t *testing.T) {
 	if err := server.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// It says so above what is being typed, which stays.
+	// The shell reports the lost connection above the line being typed, which stays.
 	u.sees(addr + " (not connected)> get a")
 	u.seesWithin("the next command reconnects")
 	u.types("\r")
@@ -558,7 +558,7 @@ func TestShellReconnects(t *testing.T) {
 	u.seesWithin("reconnected")
 }
 
-// Another client takes the client id; who types the next command wants it back.
+// TestShellTakenOver: another client takes over the client ID. The next command that the user types takes it back.
 func TestShellTakenOver(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
@@ -582,7 +582,7 @@ func TestShellNeedsBrokerAndTerminal(t *testing.T) {
 	u.seesWithin("no broker is configured")
 }
 
-// stored is a key's value, empty if it is missing.
+// stored returns the value of a key; "" = the key is missing.
 func stored(server *emulator.Server, key string) string {
 	e, _ := server.Get(key)
 	return string(e.Value)

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// storeOf starts a store that holds these keys, and returns a session with it.
+// storeOf starts a store with these keys, and returns it with a session.
 func storeOf(t *testing.T, values map[string]string) (*emulator.Server, *client.Session) {
 	t.Helper()
 	server := emulator.Start(t)
@@ -31,11 +31,11 @@ func storeOf(t *testing.T, values map[string]string) (*emulator.Server, *client.
 	return server, s
 }
 
-// changingCells are versions and times in a table.
+// changingCells matches versions and times in a table.
 var changingCells = regexp.MustCompile(`(?m)\d{13}:\d+:StateStore( +|$)|^\d\d:\d\d:\d\d\.\d{3}Z|[\dhms.]+ ago( +)`)
 
-// scrubCells is scrubScreen for a screen that may have a table. Its columns stay as wide as
-// they were, unless there are versions, whose length differs.
+// scrubCells is scrubScreen for a screen that may contain a table. Its columns keep their widths unless they contain
+// versions, whose lengths differ.
 func scrubCells(screen string) string {
 	if strings.Contains(screen, "\nversion ") {
 		return scrubScreen(screen)
@@ -66,7 +66,7 @@ func document() string {
 	return `{"lines":[` + b.String()[1:] + `]}`
 }
 
-// Values fit the screen, whatever its width: values are cut, keys and versions are not.
+// TestValuesOnScreen: values fit a screen of any width. Values are cut, but keys and versions are not.
 func TestValuesOnScreen(t *testing.T) {
 	t.Parallel()
 	server, _ := storeOf(t, map[string]string{
@@ -86,7 +86,7 @@ func TestValuesOnScreen(t *testing.T) {
 	for _, tt := range []struct {
 		args   []string
 		width  uint16
-		screen string // what is not a pattern, begins with more
+		screen string // the whole screen; if it has the prefix more, only the end of the screen
 	}{
 		{[]string{"get", "json"}, 80, "{\n  \"mode\": \"auto\",\n  \"setpoint\": 21.50,\n  \"tags\": [\n    \"a\",\n    null\n  ]\n}\nversion VERSION  (AGE)"},
 		{[]string{"get", "json"}, 30, "{\"mode\": \"auto\", \"setpoint\": 21.50, \"tags\": [\"a\", null]}\nversion VERSION  (AGE)"},
@@ -132,7 +132,8 @@ missing  (nil)`},
 	}
 }
 
-// The rows of a watch are in columns from the first one. A value that does not fit gets a line below.
+// TestWatchOnScreen: the rows of a watch are aligned in columns from the first row. A value that does not fit gets a
+// line of its own below.
 func TestWatchOnScreen(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -182,7 +183,7 @@ CLOCK  end  count, changes: 3`},
 	}
 }
 
-// The lease is one line, which goes away when the lock is released.
+// TestLockHoldLine: the lease is shown in one line, which goes away when the lock is released.
 func TestLockHoldLine(t *testing.T) {
 	t.Parallel()
 	for _, width := range []uint16{30, 80} {

@@ -22,9 +22,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// streamCases has command lines of each command, with the store of TestStreams: the keys k, other and
-// dd, a data set, and the lock busy. Each ends by itself. A word - means that the command reads
-// standard input.
+// streamCases has command lines for each command. They use the store of TestStreams: the keys k, other and dd, a data
+// set, and the lock busy. Each command ends by itself. A word - means that the command reads standard input.
 var streamCases = map[string][]string{
 	"get":                   {"get k", "get k other", "get missing", "get k -f OUT"},
 	"set":                   {"set k w", "set k -", "set k w NX"},
@@ -89,19 +88,19 @@ var streamCases = map[string][]string{
 type stream int
 
 const (
-	streamRead stream = iota // read to its end; standard input has the line k
+	streamRead stream = iota // read to its end; standard input contains the line k
 	streamGone               // a pipe that nobody reads
 	streamShut               // closed
 )
 
-// A streamRun is sscli with its standard streams.
+// A streamRun is a run of sscli with its standard streams.
 type streamRun struct {
 	args                  []string
 	env                   []string
 	stdin, stdout, stderr stream
 }
 
-// run runs sscli, and returns its exit code and what could be read of its output.
+// run runs sscli, and returns its exit code and the output that could be read.
 func (r streamRun) run(t *testing.T, input string) (code int, stdout, stderr string) {
 	t.Helper()
 	var files [3]*os.File
@@ -121,7 +120,7 @@ func (r streamRun) run(t *testing.T, input string) (code int, stdout, stderr str
 		case fd == 0:
 			files[fd] = from
 			reading.Go(func() {
-				_, _ = io.WriteString(to, input) // fails if the command does not read
+				_, _ = io.WriteString(to, input) // fails if the command does not read its input
 				to.Close()
 			})
 		case state == streamGone:
@@ -152,7 +151,7 @@ func (r streamRun) run(t *testing.T, input string) (code int, stdout, stderr str
 	return state.ExitCode(), out[1].String(), out[2].String()
 }
 
-// TestStreams: what each command does if one of its standard streams is closed, or if nobody reads it.
+// TestStreams checks what each command does if one of its standard streams is closed, or if nobody reads its output.
 func TestStreams(t *testing.T) {
 	for path, cmd := range leafCommands(cmdline.NewRoot(newApp()), "") {
 		lines := streamCases[path]
@@ -234,7 +233,7 @@ func testStreams(t *testing.T, line string, logs bool) {
 		}
 	}
 	wantGone := want
-	if (out != "" || words[0] == "watch") && !logs { // watch ends with the reader of its command
+	if (out != "" || words[0] == "watch") && !logs { // watch ends when the reader of its command's output goes away
 		wantGone = fault.CodeOutput
 	}
 	if code, _, stderr := run(streamRead, streamGone, streamRead); code != wantGone {
@@ -259,7 +258,8 @@ func testStreams(t *testing.T, line string, logs bool) {
 	}
 }
 
-// TestNullDevice: what only looks closed, because it is the null device, is written to.
+// TestNullDevice: a standard stream that is the null device is used, although some programs pass the null device in
+// place of a closed stream.
 func TestNullDevice(t *testing.T) {
 	s := emulator.Start(t, emulator.Options{})
 	open := func(flag int) *os.File {
@@ -317,8 +317,8 @@ func TestLocksEndFirst(t *testing.T) {
 	}
 }
 
-// TestServersOutliveTheirReader: a server and `apply --every` go on when nobody reads their log, until
-// a signal ends them.
+// TestServersOutliveTheirReader: a server and `apply --every` keep running when nobody reads their log, until a signal
+// ends them.
 func TestServersOutliveTheirReader(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "keys.jsonl")
 	if err := os.WriteFile(source, []byte(`{"op":"get","key":"k","found":true,"value":"v"}`+"\n"), 0o600); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
 )
 
-// TestOneCommand holds that a command made by itself is the one of the whole table.
+// TestOneCommand checks that a command that is built alone is the same as in the whole table.
 func TestOneCommand(t *testing.T) {
 	t.Parallel()
 	names := func(root *cobra.Command) (names []string) {
@@ -25,7 +25,7 @@ func TestOneCommand(t *testing.T) {
 	for _, want := range whole.Commands() {
 		root := cmdline.NewRootFor(newApp(), []string{want.Name()})
 		if !slices.Equal(names(root), []string{want.Name()}) {
-			continue // a topic or a command of cobra's
+			continue // a topic, or a command that cobra adds
 		}
 		alone++
 		got, _, err := root.Find([]string{want.Name()})

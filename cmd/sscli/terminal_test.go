@@ -22,7 +22,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// shownOnTerminal runs a program whose output is a terminal, and returns what came there.
+// shownOnTerminal runs a program whose output is a terminal, and returns what the terminal received.
 func shownOnTerminal(t *testing.T, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
@@ -34,7 +34,7 @@ func shownOnTerminal(t *testing.T, env []string, name string, args ...string) st
 	}
 	defer f.Close()
 	said, err := io.ReadAll(f)
-	if err != nil && !errors.Is(err, syscall.EIO) { // which is the end of a terminal on Linux
+	if err != nil && !errors.Is(err, syscall.EIO) { // on Linux, EIO is the end of a terminal
 		t.Fatal(err)
 	}
 	if _, failed := errors.AsType[*exec.ExitError](cmd.Wait()); failed && cmd.ProcessState.ExitCode() < 0 {
@@ -43,10 +43,10 @@ func shownOnTerminal(t *testing.T, env []string, name string, args ...string) st
 	return string(said)
 }
 
-// colors are the only sequences that sscli writes by itself.
+// colors matches the only control sequences that sscli itself writes.
 var colors = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// harmful is the first thing in a text that a terminal would act on.
+// harmful returns the first part of text that a terminal would act on; "" = none.
 func harmful(text string) string {
 	text = colors.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), "")
 	for i, r := range text {
@@ -58,9 +58,8 @@ func harmful(text string) string {
 	return ""
 }
 
-// evils are what somebody might store to trick a reader. Several in one
-// value, because each is tried in many ways; those that are no UTF-8 apart, because
-// JSON has them in base64.
+// evils are values that somebody might store to trick a reader. One value contains several of them, because each value
+// is tried in many ways. Values that are not UTF-8 are separate, because JSON has them in base64.
 func evils() map[string][]string {
 	return map[string][]string{
 		"text": {
@@ -74,12 +73,11 @@ func evils() map[string][]string {
 	}
 }
 
-// TestTerminal: whatever is stored, sent by a broker, or typed, a terminal shows it
-// and does not act on it.
+// TestTerminal: a terminal displays anything that is stored, sent by a broker, or typed, but never acts on it.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	program := buildProgram(t)
-	// The test sees what it looks for.
+	// Check that harmful recognizes each of them.
 	for _, all := range evils() {
 		for _, evil := range all {
 			if harmful(shownOnTerminal(t, nil, "printf", "%s", evil)) == "" {
@@ -89,7 +87,7 @@ func TestTerminal(t *testing.T) {
 	}
 	for name, all := range evils() {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it waits for requests to expire
+			t.Parallel() // some commands wait for requests to expire
 			evil := strings.Join(all, "")
 			key, value := "key"+evil, "value"+evil
 			server := emulator.Start(t)

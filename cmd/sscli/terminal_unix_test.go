@@ -31,12 +31,12 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A conversation is an sscli at a terminal.
+// A conversation is an sscli on a terminal.
 type conversation struct {
 	t        *testing.T
 	cmd      *exec.Cmd
-	terminal *os.File     // our end
-	before   *term.State  // how it was at first
+	terminal *os.File     // the test's end of the terminal
+	before   *term.State  // modes of the terminal before sscli started
 	out      bytes.Buffer // standard output, if it is not the terminal
 	closed   chan struct{}
 
@@ -45,9 +45,8 @@ type conversation struct {
 	more  chan struct{} // has a token when shown has grown
 }
 
-// keepOutput makes a terminal keep its output at Ctrl-C. Without it, Linux discards the output that
-// has not been read, and it may do so after the program has handled the signal and printed its last
-// words.
+// keepOutput makes a terminal keep its output at Ctrl-C. Otherwise Linux discards the output that has not been read,
+// possibly after the program has handled the signal and printed its last message.
 func keepOutput(t *testing.T, tty *os.File) {
 	t.Helper()
 	stty := exec.Command("stty", "noflsh")
@@ -57,8 +56,8 @@ func keepOutput(t *testing.T, tty *os.File) {
 	}
 }
 
-// startOnTerminal starts a program on its own terminal, of a size unless that is nil, and returns
-// our end of the terminal.
+// startOnTerminal starts a program on its own terminal, with the given size unless size is nil, and returns the test's
+// end of the terminal.
 func startOnTerminal(t *testing.T, cmd *exec.Cmd, size *pty.Winsize) *os.File {
 	t.Helper()
 	master, slave, err := pty.Open()
@@ -80,8 +79,8 @@ func startOnTerminal(t *testing.T, cmd *exec.Cmd, size *pty.Winsize) *os.File {
 	return master
 }
 
-// converse starts sscli with a terminal of its own, which standard input and
-// standard error are unless adapt says something else.
+// converse starts sscli on its own terminal. Standard input and standard error are the terminal unless adapt changes
+// them.
 func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string) *conversation {
 	t.Helper()
 	self, err := os.Executable()
@@ -109,7 +108,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 	if adapt != nil {
 		adapt(c.cmd)
 	}
-	if _, in := c.cmd.Stdin.(*os.File); !in { // what is the terminal then?
+	if _, in := c.cmd.Stdin.(*os.File); !in { // standard input is not the terminal: pass the terminal as descriptor 3
 		c.cmd.ExtraFiles = []*os.File{slave}
 		c.cmd.SysProcAttr.Ctty = 3
 	}
@@ -147,7 +146,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 	return c
 }
 
-// screen is what the terminal has shown.
+// screen returns what the terminal has shown.
 func (c *conversation) screen() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +174,7 @@ func (c *conversation) typeIn(text string) {
 	}
 }
 
-// modes are the present ones of the terminal.
+// modes returns the current modes of the terminal.
 func (c *conversation) modes() (now *term.State) {
 	c.t.Helper()
 	conn, err := c.terminal.SyscallConn()
@@ -188,7 +187,7 @@ func (c *conversation) modes() (now *term.State) {
 	return now
 }
 
-// end waits for the end and returns the exit code, 128+N for a signal.
+// end waits for sscli to end and returns the exit code, 128+N for a signal.
 func (c *conversation) end() int {
 	c.t.Helper()
 	err := c.cmd.Wait()
@@ -203,8 +202,7 @@ func (c *conversation) end() int {
 	return status.ExitStatus()
 }
 
-// protectedContext makes a protected context for a store, and returns the
-// environment that chooses it.
+// protectedContext creates a protected context for a store, and returns the environment that chooses it.
 func protectedContext(t *testing.T, store *emulator.Server) []string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "config.yaml")
@@ -221,7 +219,7 @@ func TestConfirm(t *testing.T) {
 	for _, c := range []struct {
 		answer string
 		code   int
-		rest   string // that the terminal shows, behind the echo
+		rest   string // shown after the echo of the answer
 	}{
 		{"y\n", 0, ""},
 		{"YES\n", 0, ""},
@@ -256,7 +254,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// del --match asks in every context, once, before it deletes.
+// TestConfirmMatch: del --match asks in every context, once, before it deletes.
 func TestConfirmMatch(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -268,7 +266,7 @@ func TestConfirmMatch(t *testing.T) {
 	for _, c := range []struct {
 		answer string
 		code   int
-		left   int // keys in the store
+		left   int // number of keys in the store afterwards
 	}{{"n\n", 2, 3}, {"y\n", 0, 1}} {
 		s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, "del", "--match", "tmp/*")
 		s.await(`del 2 keys that match "tmp/*", "tmp/1" to "tmp/2". Continue? [y/N] `)
@@ -279,8 +277,8 @@ func TestConfirmMatch(t *testing.T) {
 	}
 }
 
-// TestConfirmDeletesWhatWasShown: a key that another client writes, or deletes and creates again, while
-// the user reads the question stays.
+// TestConfirmDeletesWhatWasShown: a key is not deleted if another client writes it, or deletes and creates it again,
+// while the user reads the question.
 func TestConfirmDeletesWhatWasShown(t *testing.T) {
 	t.Parallel()
 	source := filepath.Join(t.TempDir(), "source")
@@ -313,7 +311,7 @@ func TestConfirmDeletesWhatWasShown(t *testing.T) {
 	}
 }
 
-// TestConfirmWithoutTerminal: both standard input and standard error have to be one.
+// TestConfirmWithoutTerminal: sscli asks only if both standard input and standard error are terminals.
 func TestConfirmWithoutTerminal(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -336,7 +334,7 @@ func TestConfirmWithoutTerminal(t *testing.T) {
 	}
 }
 
-// TestConfirmBatch: a file is asked about once, before its first line.
+// TestConfirmBatch: sscli asks once about a batch file, before its first line.
 func TestConfirmBatch(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "lines")
@@ -362,8 +360,8 @@ func TestConfirmBatch(t *testing.T) {
 	}
 }
 
-// TestConfirmStream: a batch that cannot be read twice is asked about once, at its
-// first line that writes; one that is typed in cannot be asked about.
+// TestConfirmStream: for a batch that cannot be read twice, sscli asks once, at the first line that writes. For a batch
+// that is typed, it cannot ask.
 func TestConfirmStream(t *testing.T) {
 	t.Parallel()
 	for answer, keys := range map[string]int{"y\n": 2, "n\n": 0} {
@@ -405,8 +403,8 @@ func passwordStore(t *testing.T) *emulator.Server {
 	return emulator.Start(t, emulator.Options{Users: map[string]string{"ann": typedPassword}})
 }
 
-// TestAskPass: the password is read from the terminal wherever the standard streams
-// lead, is not shown, and is in nothing that is written.
+// TestAskPass: the password is read from the terminal, wherever the standard streams lead. It is not echoed, and
+// appears in no output.
 func TestAskPass(t *testing.T) {
 	t.Parallel()
 	store := passwordStore(t)
@@ -453,8 +451,7 @@ func TestAskPassWrong(t *testing.T) {
 	}
 }
 
-// TestAskPassInterrupted: a signal ends the question, typed or sent, and the terminal
-// is as it was before.
+// TestAskPassInterrupted: a signal, typed or sent, ends the question, and the terminal modes are restored.
 func TestAskPassInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, interrupt := range map[string]func(*conversation){
@@ -484,7 +481,7 @@ func TestAskPassInterrupted(t *testing.T) {
 	}
 }
 
-// TestAskPassNoTerminal: a session of its own has none.
+// TestAskPassNoTerminal: a process in a new session has no terminal to ask on.
 func TestAskPassNoTerminal(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -504,8 +501,7 @@ func TestAskPassNoTerminal(t *testing.T) {
 	}
 }
 
-// TestAskPassOnce: the answer serves every connection of a watch, and its commands
-// do not get it.
+// TestAskPassOnce: one answer serves every connection of a watch, and the commands of the watch do not get it.
 func TestAskPassOnce(t *testing.T) {
 	t.Parallel()
 	store := passwordStore(t)
@@ -559,8 +555,8 @@ func TestReadSecretLine(t *testing.T) {
 	}
 }
 
-// TestReadingInterrupted: what waits for standard input says so on a terminal, and ends
-// at the first Ctrl-C, or at the first signal when standard input is a pipe.
+// TestReadingInterrupted: a command that waits for standard input says so on a terminal. It ends at the first Ctrl-C,
+// or at the first signal if standard input is a pipe.
 func TestReadingInterrupted(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -607,8 +603,8 @@ func TestReadingInterrupted(t *testing.T) {
 	}
 }
 
-// TestOverrideWarnsOnce: on a terminal that variables override the chosen context is said once
-// a day; into a pipe only with --verbose.
+// TestOverrideWarnsOnce: on a terminal, sscli says once a day that variables override the chosen context. In a pipe it
+// says so only with --verbose.
 func TestOverrideWarnsOnce(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -638,7 +634,7 @@ func TestOverrideWarnsOnce(t *testing.T) {
 	}
 }
 
-// TestFIFOInterrupted: a FIFO that nobody writes to is waited for no longer than until Ctrl-C.
+// TestFIFOInterrupted: Ctrl-C ends the wait for a FIFO that nobody writes to.
 func TestFIFOInterrupted(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -648,7 +644,7 @@ func TestFIFOInterrupted(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := converse(t, []string{"SSCLI_URL=" + store.URL()}, nil, append(args, fifo)...)
-		w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // waits for sscli
+		w, err := os.OpenFile(fifo, os.O_WRONLY, 0) // blocks until sscli reads
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -672,7 +668,7 @@ func waitUntilRead(t *testing.T, r *os.File) {
 	t.Fatal("nobody reads the pipe")
 }
 
-// TestTypedValue: Ctrl-D ends a value that is typed, which is stored as it is.
+// TestTypedValue: Ctrl-D ends a typed value, which is stored as it is.
 func TestTypedValue(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

@@ -22,7 +22,7 @@ import (
 type authority struct {
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	usage []x509.ExtKeyUsage // of the certificates
+	usage []x509.ExtKeyUsage // extended key usage of its certificates
 }
 
 func newAuthority(name string) (*authority, error) {
@@ -43,12 +43,12 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{cert, key, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}, err
 }
 
-// issue makes the certificate of a server or client of these names.
+// issue issues a certificate for a server or client with these names, valid from an hour ago to an hour from now.
 func (a *authority) issue(names ...string) (tls.Certificate, error) {
 	return a.issueFor(-time.Hour, time.Hour, names...)
 }
 
-// issueFor makes one that is valid from and to these times, seen from now.
+// issueFor issues a certificate that is valid between these times, relative to now.
 func (a *authority) issueFor(from, to time.Duration, names ...string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -79,7 +79,7 @@ func certificatePEM(der []byte) []byte {
 // keyPassword is the password of the encrypted keys.
 const keyPassword = "open sesame"
 
-// writeCertificate writes NAME.pem, the key NAME-key.pem, and the same encrypted as
+// writeCertificate writes the certificate NAME.pem, its key NAME-key.pem, and the same key encrypted as
 // NAME-key-encrypted.pem (PKCS #8) and NAME-key-legacy.pem.
 func writeCertificate(dir, name string, cert tls.Certificate) error {
 	plain, err := x509.MarshalPKCS8PrivateKey(cert.PrivateKey)

@@ -23,7 +23,7 @@ func keep(t *testing.T, s *emulator.Server, pairs ...string) {
 	}
 }
 
-// looksAt starts top on a terminal of a size, and waits until it has drawn.
+// looksAt starts top on a terminal of the given size, and waits until it has drawn.
 func looksAt(t *testing.T, server *emulator.Server, width, height uint16, args ...string) *user {
 	t.Helper()
 	u := seat{server: server, args: append([]string{"top"}, args...), width: width, height: height}.start(t)
@@ -34,7 +34,7 @@ func looksAt(t *testing.T, server *emulator.Server, width, height uint16, args .
 	return u
 }
 
-// restored demands that the terminal is as it was, and returns what is on it.
+// restored fails the test unless the terminal modes are restored, and returns what is on the screen.
 func (u *user) restored() string {
 	u.t.Helper()
 	if !u.screen.Plain() {
@@ -43,7 +43,7 @@ func (u *user) restored() string {
 	return u.screen.String()
 }
 
-// seesRow waits for a row that begins and ends so, or holds the parts in that order.
+// seesRow waits for a row that contains the parts in this order.
 func (u *user) seesRow(parts ...string) {
 	u.t.Helper()
 	u.await(fmt.Sprintf("a row with %q", parts), func(text string) bool {
@@ -148,7 +148,7 @@ func TestTopResizes(t *testing.T) {
 	u.restored()
 }
 
-// A broker that goes away and comes back, with another value.
+// TestTopBrokerRestarts: a broker goes away and comes back with another value.
 func TestTopBrokerRestarts(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
@@ -175,7 +175,7 @@ func TestTopBrokerRestarts(t *testing.T) {
 	u.restored()
 }
 
-// A signal that asks for the end leaves the terminal as it was.
+// TestTopEndsBySignal: a signal that ends top restores the terminal.
 func TestTopEndsBySignal(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -194,7 +194,7 @@ func TestTopEndsBySignal(t *testing.T) {
 	}
 }
 
-// A broker that refuses the client for good ends top, and the reason is readable.
+// TestTopTakenOver: if the broker permanently refuses the client, top ends, and the reason can be read.
 func TestTopTakenOver(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -232,7 +232,7 @@ func TestTopWithoutScan(t *testing.T) {
 	}
 }
 
-// One key that the client may not read does not hide the others.
+// TestTopRefused: a key that the client may not read does not hide the others.
 func TestTopRefused(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})
@@ -246,8 +246,7 @@ func TestTopRefused(t *testing.T) {
 	u.restored()
 }
 
-// Ctrl-Z gives the terminal back to the shell, and fg goes on, also after changes; so does a
-// SIGTSTP.
+// TestTopStops: Ctrl-Z and SIGTSTP return the terminal to the shell, and fg continues top, even after changes.
 func TestTopStops(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -259,7 +258,7 @@ func TestTopStops(t *testing.T) {
 		func() { u.types("\x1a") },
 		func() { u.types("\x1a") },
 		func() {
-			// The leader of the terminal's foreground group is top.
+			// top is the leader of the terminal's foreground group.
 			conn, err := u.pty.SyscallConn()
 			if err != nil {
 				t.Fatal(err)
@@ -293,7 +292,7 @@ func TestTopStops(t *testing.T) {
 	u.leaves()
 }
 
-// --limit counts the keys that a scan found, not the operands.
+// TestTopLimit: --limit counts the keys that a scan found, not the operands.
 func TestTopLimit(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -309,7 +308,7 @@ func TestTopLimit(t *testing.T) {
 	u.leaves()
 }
 
-// In the shell of sscli, top leaves the line editor as it was.
+// TestTopInShell: in the shell of sscli, top leaves the line editor as it was.
 func TestTopInShell(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -327,7 +326,7 @@ func TestTopInShell(t *testing.T) {
 	u.leaves()
 }
 
-// The screen is drawn at most ten times a second however many changes come.
+// TestTopDrawsSeldom: the screen is drawn at most ten times a second, however many changes come.
 func TestTopDrawsSeldom(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

@@ -20,8 +20,8 @@ import (
 
 var transferKeys = flag.Int("transfer-keys", 20_000, "how many keys TestExportIntoImport moves, see scripts/long.sh")
 
-// TestExportIntoImport moves keys and values of random bytes from one store into another,
-// through a pipe. The stores are then equal, and ten times as many keys take no more memory.
+// TestExportIntoImport moves keys and values of random bytes from one store into another, through a pipe. The stores
+// are then equal, and ten times as many keys need no more memory.
 func TestExportIntoImport(t *testing.T) {
 	t.Parallel()
 	program := buildProgram(t)
@@ -36,7 +36,7 @@ func TestExportIntoImport(t *testing.T) {
 	}
 }
 
-// exportIntoImport moves so many keys, and returns the peak memory of each command in MB.
+// exportIntoImport moves the given number of keys, and returns the peak memory of each command in MB.
 func exportIntoImport(t *testing.T, program string, keys int) map[string]float64 {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(7, uint64(keys)))
@@ -67,8 +67,8 @@ func exportIntoImport(t *testing.T, program string, keys int) map[string]float64
 			t.Fatal(err)
 		}
 	}
-	// Memory is looked at while the commands cannot end yet: export has more to write than a
-	// pipe holds, import has not seen the end of its input.
+	// Memory is measured while the commands cannot end yet: export has more to write than a pipe holds, and import has
+	// not seen the end of its input.
 	peaks := make(map[string]float64)
 	for in, n := bufio.NewReader(lines), 0; n < keys; n++ {
 		if n == keys*9/10 {

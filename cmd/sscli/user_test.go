@@ -31,14 +31,14 @@ type user struct {
 	read   chan error // how reading the terminal ended
 }
 
-// A seat is where a user sits down.
+// A seat describes the terminal and the program of a user.
 type seat struct {
 	args          []string
 	env           []string
 	width, height uint16
-	prompt        string // empty = the server's
+	prompt        string // "" = the server's prompt
 	server        *emulator.Server
-	bash          bool // bash in place of sscli, which it finds
+	bash          bool // run bash, which finds sscli, in place of sscli
 }
 
 func (s seat) start(t *testing.T) *user {
@@ -112,7 +112,7 @@ func (u *user) types(keys string) {
 	}
 }
 
-// await waits until what is on the screen holds.
+// await waits until holds is true for the text on the screen.
 func (u *user) await(what string, holds func(text string) bool) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)
@@ -123,7 +123,7 @@ func (u *user) await(what string, holds func(text string) bool) {
 	}
 }
 
-// sees waits until the screen ends like that.
+// sees waits until the screen ends with a text.
 func (u *user) sees(end string) {
 	u.t.Helper()
 	u.await(strconv.Quote(end)+" at the end", func(text string) bool { return strings.HasSuffix(text, strings.TrimRight(end, " ")) })
@@ -134,7 +134,7 @@ func (u *user) seesWithin(part string) {
 	u.await(strconv.Quote(part), func(text string) bool { return strings.Contains(text, part) })
 }
 
-// ready waits until sscli waits for the user.
+// ready waits until sscli waits for input.
 func (u *user) ready() {
 	u.t.Helper()
 	u.await("a prompt", func(text string) bool {
@@ -145,7 +145,7 @@ func (u *user) ready() {
 // runs types a line and returns what it printed.
 func (u *user) runs(line string) string {
 	u.t.Helper()
-	u.types("\x0c") // a clear screen
+	u.types("\x0c") // clears the screen
 	u.sees(u.prompt)
 	u.await("a clear screen", func(text string) bool { return text == strings.TrimRight(u.prompt, " ") || dumb(u) })
 	before := u.screen.String()
@@ -162,7 +162,7 @@ func dumb(u *user) bool { return strings.Contains(strings.Join(u.cmd.Env, " "), 
 
 func lastLine(text string) string { return text[strings.LastIndexByte(text, '\n')+1:] }
 
-// leaves waits for the end and returns the exit code.
+// leaves waits for sscli to end and returns the exit code.
 func (u *user) leaves() int {
 	u.t.Helper()
 	ended := make(chan error, 1)
@@ -176,7 +176,7 @@ func (u *user) leaves() int {
 		u.t.Fatalf("sscli does not end\n%s", u.screen)
 	}
 	if u.read != nil {
-		<-u.read // the rest of what it printed
+		<-u.read // waits for the rest of the output
 		u.read = nil
 	}
 	return u.cmd.ProcessState.ExitCode()

@@ -22,7 +22,7 @@ func TestViaBroken(t *testing.T) {
 	for name, c := range map[string]struct {
 		breaks func(*viaCluster)
 		code   int
-		wants  []string // on standard error
+		wants  []string // texts on standard error
 	}{
 		"no right to read the config map": {func(c *viaCluster) { c.api.Forbid("get", "configmaps") }, 4,
 			[]string{"kubectl get configmap", `"ann" may not get configmaps`, `resources: ["configmaps"], verbs: ["get"]`}},
@@ -82,7 +82,7 @@ func otherCA(t *testing.T) string {
 // viaLocked is a command for lock run that runs until there is a file stop in the directory $0.
 const viaLocked = `trap 'touch "$0/terminated"; exit 9' TERM; echo started; while [ ! -e "$0/stop" ]; do sleep 0.02; done`
 
-// survive demands that a lock is renewed and that its command, viaLocked, then ends well.
+// survive checks that the lock is renewed and that its command, viaLocked, then succeeds.
 func (r *viaRun) survive(dir string) {
 	r.t.Helper()
 	before, _ := r.store.Get("l")
@@ -102,7 +102,7 @@ func (r *viaRun) survive(dir string) {
 	}
 }
 
-// TestViaKubectlKilled: a watch and a lock go on with a new kubectl.
+// TestViaKubectlKilled: a watch and a lock continue with a new kubectl.
 func TestViaKubectlKilled(t *testing.T) {
 	c, dir := startVia(t), t.TempDir()
 	watch := c.start("watch", "k", "-o", "json")
@@ -122,7 +122,7 @@ func TestViaKubectlKilled(t *testing.T) {
 	lock.survive(dir)
 }
 
-// TestViaSilent: a forward that stays open and carries no more bytes is replaced.
+// TestViaSilent: a forward that stays open but carries no more bytes is replaced.
 func TestViaSilent(t *testing.T) {
 	t.Run("lock", func(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()
@@ -149,7 +149,7 @@ func TestViaSilent(t *testing.T) {
 	})
 }
 
-// TestViaServerGone: a batch whose API server ends stops with an error that says what was applied.
+// TestViaServerGone: if the API server of a batch ends, the batch stops with an error that says what was applied.
 func TestViaServerGone(t *testing.T) {
 	c := startVia(t, "SSCLI_TIMEOUT=3s")
 	batch := c.start("-")
@@ -159,7 +159,7 @@ func TestViaServerGone(t *testing.T) {
 	c.await("the port-forward has ended", func() bool { return len(batch.kubectls()) == 0 })
 	batch.send("set a 2")
 	batch.send("set b 2")
-	// sscli sees the end of its connection before line 2 is sent, or while line 2 is in flight.
+	// sscli sees the end of its connection before it sends line 2, or while line 2 is in flight.
 	switch code, _, stderr := batch.ended(); code {
 	case 3:
 		c.wants(stderr, "line 2", "kubectl cluster-info", "1 applied")
@@ -175,7 +175,7 @@ func TestViaServerGone(t *testing.T) {
 
 // TestViaToken: kubectl creates a new token before the old one expires, and when it has expired.
 func TestViaToken(t *testing.T) {
-	// A token whose renewal is due 1 s after it was created, 9 s before it expires.
+	// The renewal of this token is due 1 s after it was created, 9 s before it expires.
 	t.Run("renewed", func(t *testing.T) {
 		c := startVia(t)
 		c.tokens.Store(&viaTokens{age: 39 * time.Second, life: 50 * time.Second})

@@ -35,18 +35,18 @@ type viaCluster struct {
 	store  *emulator.Server
 	sscli  string
 	env    []string
-	runs   int // sscli processes started
+	runs   int // number of sscli processes started
 	tokens atomic.Pointer[viaTokens]
 }
 
 // viaTokens describes the tokens that the API server creates.
 type viaTokens struct {
 	age      time.Duration // time since they were issued
-	life     time.Duration // from the issue to the expiry
-	audience string        // empty = apiservertest.Audience
+	life     time.Duration // time from issue to expiry
+	audience string        // "" = apiservertest.Audience
 }
 
-// startVia starts a cluster for a test. The variables are for sscli.
+// startVia starts a cluster for a test. sscli gets the variables.
 func startVia(t *testing.T, variables ...string) *viaCluster {
 	t.Helper()
 	full.Slow(t)
@@ -148,8 +148,8 @@ func (r *viaRun) expect(text string) string {
 	}
 }
 
-// end closes standard input, waits for sscli to end with an exit code, and returns the rest of what
-// it wrote. Then no kubectl may run.
+// end closes standard input, waits for sscli to exit with code, and returns the rest of its output. After that, no
+// kubectl may be running.
 func (r *viaRun) end(code int) (stdout, stderr string) {
 	r.t.Helper()
 	got, stdout, stderr := r.ended()
@@ -189,7 +189,7 @@ func (c *viaCluster) run(code int, args ...string) (stdout, stderr string) {
 	return c.start(args...).end(code)
 }
 
-// kubectls returns the process ids of the kubectl processes that this sscli started and that run.
+// kubectls returns the process IDs of the running kubectl processes that this sscli started.
 func (r *viaRun) kubectls() []int {
 	r.t.Helper()
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -219,7 +219,7 @@ func (c *viaCluster) await(what string, holds func() bool) {
 	}
 }
 
-// wants demands that text contains each of words.
+// wants fails the test unless text contains each of words.
 func (c *viaCluster) wants(text string, words ...string) {
 	c.t.Helper()
 	for _, word := range words {
@@ -265,8 +265,7 @@ func TestViaKubectl(t *testing.T) {
 	}
 }
 
-// TestViaPodDeleted: what runs while the pod behind the forward is replaced goes on through a new
-// forward.
+// TestViaPodDeleted: while the pod behind the forward is replaced, running commands continue through a new forward.
 func TestViaPodDeleted(t *testing.T) {
 	replace := func(c *viaCluster) {
 		c.api.DeletePod()
@@ -282,13 +281,13 @@ func TestViaPodDeleted(t *testing.T) {
 		c.await("the old port-forward has ended", func() bool {
 			return !slices.ContainsFunc(old, func(pid int) bool { return syscall.Kill(pid, 0) == nil })
 		})
-		batch.send("sleep 200ms") // sscli learns that its connection is lost
+		batch.send("sleep 200ms") // gives sscli time to notice that its connection is lost
 		batch.send("set a 2")
 		batch.expect("OK")
 		_, stderr := batch.end(0)
 		c.wants(stderr, "3 lines: 3 applied")
 	})
-	// The answer to a write is lost: sscli reads the key again.
+	// The reply to a write is lost: sscli reads the key again.
 	t.Run("write", func(t *testing.T) {
 		c := startVia(t, "SSCLI_TIMEOUT=3s")
 		c.store.Intercept(func(r emulator.Request) emulator.Action {
@@ -328,7 +327,7 @@ func TestViaLock(t *testing.T) {
 		c.api.CreatePod()
 		lock.survive(dir)
 	})
-	// The new forward takes longer than a renewal may, but ends before the TERM time.
+	// The new forward takes longer than a renewal may take, but is ready before the TERM time.
 	t.Run("survives a slow forward", func(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()
 		lock := c.start("lock", "run", "l", "--ttl", "15s", "--", "sh", "-c", viaLocked, dir)
@@ -362,7 +361,7 @@ func TestViaLock(t *testing.T) {
 			c.wants(stderr, `lock "l" was lost`)
 		})
 	}
-	// sscli is killed: the command and each kubectl end before the lock expires.
+	// If sscli is killed, the command and each kubectl end before the lock expires.
 	t.Run("killed", func(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()
 		lock := c.start("lock", "run", "l", "--", "sh", "-c", viaLocked, dir)

@@ -20,9 +20,9 @@ import (
 // workerName is the argv[0] of a worker.
 const workerName = "sscli-test-worker"
 
-// Workers are processes that run command lines for scripts, each process one after the other. A
-// command line has its own App, directory, environment and streams, so it cannot tell a worker from
-// a process of its own; but it starts in a tenth of the time.
+// Workers are processes that run command lines for scripts, each process one after the other. A command line has its
+// own App, directory, environment and streams, so it cannot tell a worker from its own process, but it starts in a
+// tenth of the time.
 type workers struct {
 	mu   sync.Mutex
 	idle []*worker
@@ -36,7 +36,7 @@ type worker struct {
 	dec *gob.Decoder
 }
 
-// newWorkers returns no workers yet; each starts when all others are busy, and ends with the test.
+// newWorkers returns an empty pool. A worker starts when all others are busy, and ends with the test.
 func newWorkers(t *testing.T) *workers {
 	p := &workers{}
 	t.Cleanup(func() {
@@ -129,7 +129,7 @@ func workerMain() {
 	}
 }
 
-// run runs the command line in this process, like run of main.go, but without signals.
+// run runs the command line in this process, like run in main.go, but without signals.
 func (c commandLine) run() (r commandResult, err error) {
 	if err := os.Chdir(c.Dir); err != nil {
 		return r, err
@@ -180,8 +180,8 @@ func cutVariable(variable string) (name, value string) {
 	return variable[:i], variable[i+1:]
 }
 
-// inWorker reports whether a worker can run a command of a script: a command line of sscli that
-// starts no program on its own streams, and gets nothing to read from the script.
+// inWorker reports whether a worker can run a command of a script: a command line of sscli that starts no program on
+// its own streams, and gets no input from the script.
 func inWorker(ts *testscript.TestScript, command []string) bool {
 	if !slices.Contains([]string{"sscli", "statestore-cli", "kubectl-sscli"}, command[0]) || slices.Contains(command, "--") || slices.Contains(command, "edit") {
 		return false
@@ -197,7 +197,7 @@ func scriptEnv(ts *testscript.TestScript) (env []string) {
 	return append(env, "PWD="+ts.MkAbs("."))
 }
 
-// field returns what testscript has no method for.
+// field returns a field of testscript that has no accessor.
 func field(ts *testscript.TestScript, name string) reflect.Value {
 	return reflect.ValueOf(ts).Elem().FieldByName(name)
 }

@@ -121,7 +121,7 @@ func TestSlowSystem(t *testing.T) {
 	}
 }
 
-// TestGuardLog: the log has the orders and actions of the guard, in order.
+// TestGuardLog: the log lists the orders and actions of the guard, in order.
 func TestGuardLog(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	t.Setenv(EnvGuardLog, file)
@@ -137,7 +137,7 @@ func TestGuardLog(t *testing.T) {
 		ended <- err
 	}()
 	l.line(t)
-	g.send(order{Stop: true}) // without Stop, after which sscli could kill the command before the guard does
+	g.send(order{Stop: true}) // not Stop: then sscli could kill the command before the guard does
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

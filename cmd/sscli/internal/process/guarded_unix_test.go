@@ -81,7 +81,7 @@ func TestGuardedLate(t *testing.T) {
 	}
 }
 
-// TestGuardedInterrupted: after a signal that came before the start, the command is not started.
+// TestGuardedInterrupted: if a signal arrives before the start, the command is not started.
 func TestGuardedInterrupted(t *testing.T) {
 	g, err := NewGuarded(GuardOptions{Args: []string{"false"}})
 	if err != nil {
@@ -97,7 +97,7 @@ func TestGuardedInterrupted(t *testing.T) {
 }
 
 func TestGuardedLimit(t *testing.T) {
-	// limited leaves a slow machine enough time to start the command.
+	// limited retries with longer limits until the machine is fast enough to start the command.
 	limited := func(script string, grace time.Duration, o GuardOptions) (end End, err error) {
 		for term := 50 * time.Millisecond; term < time.Minute; term *= 2 {
 			if end, err = guarded(t, script, term, term+grace, o); !errors.Is(err, ErrLate) && end.Code != 143 {
@@ -142,7 +142,7 @@ func TestGuardedStop(t *testing.T) {
 	}
 }
 
-// life is a FIFO that is open for writing while a process of the test lives.
+// A life is a FIFO that a process of the test keeps open for writing while it lives.
 type life struct {
 	path string
 	f    *os.File
@@ -155,7 +155,7 @@ func newLife(t *testing.T) *life {
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// Open for reading without waiting for a writer.
+	// Open the FIFO for reading without waiting for a writer.
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func newLife(t *testing.T) *life {
 	return &life{path, f, bufio.NewReader(f)}
 }
 
-// line waits for a line in the FIFO.
+// line reads the next line from the FIFO.
 func (l *life) line(t *testing.T) string {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -180,7 +180,7 @@ func (l *life) line(t *testing.T) string {
 		if line != "" || !errors.Is(err, io.EOF) || time.Now().After(deadline) {
 			t.Fatalf("%q, %v, want a line", line, err)
 		}
-		time.Sleep(time.Millisecond) // nobody has opened it yet
+		time.Sleep(time.Millisecond) // nobody has opened the FIFO yet
 	}
 }
 
@@ -195,13 +195,13 @@ func (l *life) end(t *testing.T) {
 	}
 }
 
-// TestGuardedLeft: processes that a command leaves behind in its session are ended before Run
-// returns, whatever their group. A daemon in another session is not.
+// TestGuardedLeft: processes that a command leaves behind in its session are ended before Run returns, whatever their
+// process group. A daemon in another session is left alone.
 func TestGuardedLeft(t *testing.T) {
 	for name, c := range map[string]struct {
 		trap  string
 		grace time.Duration
-	}{"up": {"", time.Hour}, "deaf": {`trap "" TERM;`, 20 * time.Millisecond}} { // for a deaf one the grace counts
+	}{"up": {"", time.Hour}, "deaf": {`trap "" TERM;`, 20 * time.Millisecond}} { // a process that ignores TERM is killed after the grace
 		l := newLife(t)
 		there := filepath.Join(t.TempDir(), "there")
 		if err := syscall.Mkfifo(there, 0o600); err != nil {
@@ -251,18 +251,18 @@ func TestGuardedDaemonStays(t *testing.T) {
 	l.end(t)
 }
 
-// The scripts of process trees that must not outlive their limit. Each writes a line when all its
-// processes run.
+// families are scripts with process trees that must not outlive their limit. Each script writes a line when all its
+// processes are running.
 var families = map[string]string{
 	"alone":      `exec 9>$LIFE; echo up >&9; exec sleep 1000`,
 	"deaf":       `exec 9>$LIFE; trap "" TERM HUP INT; echo up >&9; while :; do sleep 0.01; done`,
 	"children":   `exec 9>$LIFE; (trap "" TERM HUP; echo up >&9; while :; do sleep 0.01; done) & wait`,
 	"stopped":    `exec 9>$LIFE; echo up >&9; kill -STOP $$`,
-	"jobs":       `exec 9>$LIFE; set -m; sh -c 'trap "" TERM; echo up >&9; while :; do sleep 0.01; done' & wait`, // of a shell as at a terminal
+	"jobs":       `exec 9>$LIFE; set -m; sh -c 'trap "" TERM; echo up >&9; while :; do sleep 0.01; done' & wait`, // jobs have their own process groups, as in an interactive shell
 	"descendant": `exec 9>$LIFE; (setsid sh -c 'trap "" TERM; echo up >&9; while :; do sleep 0.01; done' &); sleep 1000`,
 }
 
-// wrap runs the wrapper of TestWrapper, which is the parent of the guard.
+// wrap is the wrapper of TestWrapper, the parent of the guard.
 func wrap() (int, error) {
 	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", os.Getenv("PROCESS_TEST_SCRIPT")}, Secret: os.Getenv("PROCESS_TEST_SECRET")})
 	if err != nil {
@@ -270,9 +270,9 @@ func wrap() (int, error) {
 	}
 	hour := time.Now().Add(time.Hour)
 	g.Limit(hour, hour)
-	go func() { // when the test says that the family is complete
+	go func() { // the test says that the family is complete
 		if _, err := os.ReadFile(os.Getenv("PROCESS_TEST_LIMITED")); err != nil {
-			return // it is killed, not stopped
+			return // the wrapper is killed, not stopped
 		}
 		term := time.Now().Add(200 * time.Millisecond)
 		g.Limit(term, term.Add(50*time.Millisecond))
@@ -289,7 +289,7 @@ func TestWrapper(t *testing.T) {
 	for name, family := range families {
 		if name == "descendant" || name == "jobs" {
 			if _, err := os.Stat("/proc/self/stat"); err != nil {
-				continue // only Linux finds these
+				continue // only on Linux can these be found
 			}
 		}
 		for what, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
@@ -344,7 +344,7 @@ func TestWrapper(t *testing.T) {
 					}
 					return
 				}
-				_ = cmd.Wait() // it was killed
+				_ = cmd.Wait() // the wrapper was killed
 				isGone(t, filepath.Dir(secret))
 			})
 		}
@@ -364,7 +364,7 @@ func isGone(t *testing.T, path string) {
 	}
 }
 
-// TestGuardDies: a command whose guard died is killed.
+// TestGuardDies: if the guard dies, the command is killed.
 func TestGuardDies(t *testing.T) {
 	l := newLife(t)
 	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", strings.ReplaceAll(families["children"], "$LIFE", l.path)}})
@@ -411,17 +411,16 @@ func TestGuardDiesEarly(t *testing.T) {
 	}
 	g.killAll()
 	l.end(t)
-	_ = guard.Wait() // it was killed
+	_ = guard.Wait() // the guard was killed
 }
 
-// TestGuardHangs: if the guard is stopped, sscli kills the command at the deadline, and after Stop at
-// the end of the grace. If the guard continues, it reports the end of the command; otherwise sscli
-// kills the guard.
+// TestGuardHangs: if the guard is stopped, sscli kills the command at the deadline, and after Stop at the end of the
+// grace. If the guard continues, it reports the end of the command; otherwise sscli kills the guard.
 func TestGuardHangs(t *testing.T) {
 	const left = 300 * time.Millisecond
 	for name, script := range families {
 		if _, err := os.Stat("/proc/self/stat"); err != nil && (name == "descendant" || name == "jobs") {
-			continue // only Linux finds these
+			continue // only on Linux can these be found
 		}
 		t.Run(name, func(t *testing.T) {
 			l := newLife(t)

@@ -12,10 +12,9 @@ import (
 	"time"
 )
 
-// TestMain also runs the commands of the tests, by PROCESS_TEST_ROLE: "exit N" ends with N;
-// "leaf" connects to PROCESS_TEST_LIFE and stays; "tree" does so too and starts a leaf; "leave"
-// starts a leaf, prints "left", and ends once the leaf is connected; "background" starts a tree in
-// the background.
+// TestMain also runs the commands of the tests, by PROCESS_TEST_ROLE: "exit N" exits with code N; "leaf" connects to
+// PROCESS_TEST_LIFE and keeps running; "tree" does the same and starts a leaf; "leave" starts a leaf, prints "left",
+// and exits once the leaf is connected; "background" starts a tree in the background.
 func TestMain(m *testing.M) {
 	if GuardMain() {
 		return
@@ -65,8 +64,7 @@ func cutExit(role string) (code int, ok bool) {
 	return code, err == nil
 }
 
-// lives accepts n connections, and returns a function that waits until the processes at their
-// other end have ended.
+// lives accepts n connections. It returns a function that waits until the processes at the other ends have ended.
 func lives(t *testing.T, n int) (addr string, up chan struct{}, ended func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -178,7 +176,7 @@ func TestGuardedTree(t *testing.T) {
 			}()
 			got, err := g.Run(environ(end.role, addr))
 			if end.want.Code == 0 {
-				got.Code = 0 // Ctrl-Break or the end of the job
+				got.Code = 0 // the code of Ctrl-Break or of the end of the job
 			}
 			if got != end.want || !errors.Is(err, end.err) {
 				t.Errorf("%+v, %v, want %+v, %v", got, err, end.want, end.err)
@@ -188,7 +186,7 @@ func TestGuardedTree(t *testing.T) {
 	}
 }
 
-// TestGuardedClose: closing ends a command that runs, and its descendants.
+// TestGuardedClose: Close ends a running command and its descendants.
 func TestGuardedClose(t *testing.T) {
 	addr, up, ended := lives(t, 2)
 	g := newGuarded(t, GuardOptions{})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestEnviron: the names of variables have no case.
+// TestEnviron: the names of variables are case-insensitive.
 func TestEnviron(t *testing.T) {
 	t.Setenv("Sscli_Test_Set", "old")
 	t.Setenv("Sscli_Test_Drop", "old")
@@ -26,7 +26,7 @@ func TestStartErrorPath(t *testing.T) {
 	}
 }
 
-// TestFindHere: a program in the current directory is not run by its name alone.
+// TestFindHere: a program in the current directory is not found by its name alone.
 func TestFindHere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("deploy.bat", nil, 0o600); err != nil {
@@ -47,12 +47,12 @@ func TestFindHere(t *testing.T) {
 func TestEnvironmentBlock(t *testing.T) {
 	for _, tt := range []struct {
 		env  []string
-		want []uint16 // nil = an error
+		want []uint16 // nil = expect an error
 	}{
 		{nil, []uint16{0, 0}},
 		{[]string{"A=1", "B="}, []uint16{'A', '=', '1', 0, 'B', '=', 0, 0}},
 		{[]string{"A=😀"}, []uint16{'A', '=', 0xd83d, 0xde00, 0, 0}},
-		{[]string{"A=\xed\xa0\xbd"}, []uint16{'A', '=', 0xd83d, 0, 0}}, // half a surrogate pair, as os.Environ returns it
+		{[]string{"A=\xed\xa0\xbd"}, []uint16{'A', '=', 0xd83d, 0, 0}}, // half of a surrogate pair, as os.Environ returns it
 		{[]string{"A=1", "SSCLI_LOCK_NAME=a\x00\x00b", "C=1"}, nil},
 	} {
 		got, err := environmentBlock(tt.env)

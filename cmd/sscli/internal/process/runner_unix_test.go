@@ -52,13 +52,13 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// TestMain also runs the helper programs of the tests, by PROCESS_TEST_ROLE. They are not shell
-// scripts because a shell can lose a signal that comes just before it waits.
+// TestMain also runs the helper programs of the tests, by PROCESS_TEST_ROLE. They are not shell scripts because a shell
+// can lose a signal that arrives just before it waits.
 func TestMain(m *testing.M) {
 	if GuardMain() {
 		return
 	}
-	// With -race a process otherwise takes a second to exit.
+	// Otherwise a process takes a second to exit with -race.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		panic(err)
 	}
@@ -74,9 +74,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// play runs a helper program and returns its exit code. The grandchild writes a line when it is
-// ready for the signal, and then ends with 7. The child does the same, and ends with the exit code
-// of the grandchild.
+// play runs a helper program and returns its exit code. The grandchild writes a line when it is ready for the signal,
+// and then exits with 7. The child does the same, and exits with the code of the grandchild.
 func play(role string) (int, error) {
 	switch role {
 	case "wrapper":
@@ -116,7 +115,7 @@ func play(role string) (int, error) {
 	return grandchild.ProcessState.ExitCode(), nil
 }
 
-// TestSignal sends a signal to the test process: the command and its child get it.
+// TestSignal sends a signal to the test process. Both the command and its child must get it.
 func TestSignal(t *testing.T) {
 	ready := filepath.Join(t.TempDir(), "ready")
 	if err := syscall.Mkfifo(ready, 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestMain catches the signals that are ignored, as under nohup(1), because Notify leaves them ignored.
+// TestMain catches signals that are ignored, for example under nohup(1), because Notify leaves them ignored.
 func TestMain(m *testing.M) {
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(sig) {
@@ -42,7 +42,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestInterrupts: a shell takes SIGINT for itself, and no other signal.
+// TestInterrupts: a shell handles SIGINT itself, but no other signal.
 func TestInterrupts(t *testing.T) {
 	ctx, s := Notify(t.Context())
 	s.Arm()

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// TestHidden: files that Explorer hides, such as its own desktop.ini, are no keys.
+// TestHidden: files that Explorer hides, such as its own desktop.ini, are not keys.
 func TestHidden(t *testing.T) {
 	tree(t, map[string]string{"dir/a": "1", "dir/desktop.ini": "2", "dir/hidden/b": "3"})
 	for _, name := range []string{`dir\desktop.ini`, `dir\hidden`} {

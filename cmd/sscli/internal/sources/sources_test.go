@@ -21,7 +21,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
-// tree writes files below a new directory, which is the working directory from then on.
+// tree writes files below a new directory, and makes it the working directory.
 func tree(t *testing.T, contents map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -35,7 +35,7 @@ func tree(t *testing.T, contents map[string]string) {
 	}
 }
 
-// read returns the entries of sources, and the error at their end.
+// read returns the entries of sources, followed by the error if there is one.
 func read(ctx context.Context, prefix string, names ...string) (got []string) {
 	set, err := Open(ctx, names, Options{Prefix: prefix, Stdin: func(context.Context) ([]byte, error) {
 		return []byte(`{"key":"in","value":"put"}`), nil
@@ -131,10 +131,10 @@ func TestSources(t *testing.T) {
 	} {
 		got := read(t.Context(), tt.prefix, strings.Fields(tt.names)...)
 		if len(got) == 1 {
-			got[0] = systext.Unix(got[0]) // may be an error
+			got[0] = systext.Unix(got[0]) // it may be an error with a path
 		}
 		if len(got) == 1 && len(tt.want) == 1 && strings.HasPrefix(filepath.ToSlash(got[0]), tt.want[0]) {
-			continue // the beginning of an error
+			continue // got begins with the error
 		}
 		if diff := gocmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.names, diff)
@@ -147,7 +147,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestLoad loads values with guesses, from a file and after the file has changed.
+// TestLoad loads values with guesses about their sizes, from a file, and again after the file has changed.
 func TestLoad(t *testing.T) {
 	const text = "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"\"}\n{\"key\":\"c\",\"found\":false}\n"
 	for _, tt := range []struct{ name, text, want string }{
@@ -190,7 +190,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLinks reads a directory as Kubernetes mounts a ConfigMap, and one with a loop.
+// TestLinks reads a directory like a ConfigMap mounted by Kubernetes, and one with a symbolic link loop.
 func TestLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege")
@@ -234,7 +234,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestManifestErrors names the line of what is wrong.
+// TestManifestErrors checks that each error names the line of the mistake.
 func TestManifestErrors(t *testing.T) {
 	for _, tt := range []struct{ in, want string }{
 		{"", ": empty: expected the word keys: and below it a list, such as - {key: a, value: 1}"},
@@ -273,9 +273,9 @@ func TestManifestErrors(t *testing.T) {
 	}
 }
 
-// TestScalars reads values of each style as PyYAML's BaseLoader reads them, which wrote the file of
-// cases: with each chomping and indentation indicator, blanks at the ends, with and without a newline at
-// the end, and with each kind of line end.
+// TestScalars reads values of each YAML style like PyYAML's BaseLoader, which wrote the file of cases. The cases
+// combine each chomping and indentation indicator, leading and trailing blanks, files with and without a final newline,
+// and each kind of line end.
 func TestScalars(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "scalars.jsonl"))
 	if err != nil {
@@ -296,8 +296,8 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-// FuzzManifest checks that a key and a text value are read as the YAML library writes them, and
-// that the error of any other text is one line.
+// FuzzManifest checks that a key and a text value survive writing with the YAML library and reading, and that the error
+// for any other text is a single line.
 func FuzzManifest(f *testing.F) {
 	f.Add("config/mode", "manual", "keys:\n- {key: a, value: 1, persist: true, ttl: 1s}\n")
 	f.Add("0x1f", "~", "keys: &a\n- <<: *a\n- ? key\n  : !!str 1\n")

@@ -53,8 +53,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// FuzzHint states that sscli's shell reads a command in a hint as the words that the hint was filled with, and
-// that sh does too.
+// FuzzHint checks that both sscli's shell and sh read a command in a hint as the words that filled the hint.
 func FuzzHint(f *testing.F) {
 	for _, value := range []string{"a", "x; --foo y", "it's", "DEPLOY_KEY", "$(id)", "a\nb", "\xff", "`", "…", "=x", "~", "é", "#", `\`, "*", "!", "\u202e"} {
 		f.Add(value)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Text for standard error appears above the line, never after it.
+// TestLiveLineGivesWay: text for standard error appears above the live line, never after it.
 func TestLiveLineGivesWay(t *testing.T) {
 	var out bytes.Buffer
 	line := &Line{W: &out}

@@ -39,8 +39,8 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// FuzzParseKeys: printable text is returned unchanged, and the rest is short. The keys do not depend
-// on how the bytes are split, except after an escape, which is a key only at the end of a read.
+// FuzzParseKeys: printable text is returned unchanged, and the rest is short. The keys do not depend on how the bytes
+// are split, except after an escape, which is a key only at the end of a read.
 func FuzzParseKeys(f *testing.F) {
 	f.Add([]byte("abc\x1b[A\xc3\xa9"), 3)
 	f.Add([]byte("\x1b[1;5D\x1b\x1bOQ\xff\r"), 5)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestReadFileInterrupted: the end of the context ends the read of a FIFO that has no writer, or
-// whose writer writes nothing. No goroutine is left.
+// TestReadFileInterrupted: the end of the context ends the read of a FIFO without a writer, or whose writer writes
+// nothing. No goroutine is left behind.
 func TestReadFileInterrupted(t *testing.T) {
 	why := errors.New("enough")
 	for _, writer := range []bool{false, true} {
@@ -30,7 +30,7 @@ func TestReadFileInterrupted(t *testing.T) {
 			done <- err
 		}()
 		if writer {
-			w, err := os.OpenFile(name, os.O_WRONLY, 0) // waits for the reader
+			w, err := os.OpenFile(name, os.O_WRONLY, 0) // blocks until there is a reader
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUsesColor sets the variables that decide about colors. The stream is no terminal.
+// TestUsesColor sets the variables that control colors. The stream is not a terminal.
 func TestUsesColor(t *testing.T) {
 	file, err := os.Open(os.DevNull)
 	if err != nil {
@@ -20,7 +20,7 @@ func TestUsesColor(t *testing.T) {
 		{"auto", "", "0", false},
 		{"auto", "", "1", true},
 		{"auto", "1", "1", false},
-		{"auto", "0", "1", false}, // any value that is not empty, says no-color.org
+		{"auto", "0", "1", false}, // any value but the empty one, says no-color.org
 		{"always", "1", "", true},
 		{"never", "", "1", false},
 	} {

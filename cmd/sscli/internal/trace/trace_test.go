@@ -10,8 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// FuzzTraceLine: whatever the broker sends, the trace is one line of printable
-// characters.
+// FuzzTraceLine: whatever the broker sends, the trace is one line of printable characters.
 func FuzzTraceLine(f *testing.F) {
 	f.Add(wire.RequestTopic, []byte("*2\r\n$3\r\nGET\r\n$1\r\na\r\n"), []byte("id"), "__ts", "1:0:a", "reply/topic", "")
 	f.Add(wire.NotifyTopic("client", "k\x1b"), []byte("*2\r\n$6\r\nNOTIFY\r\n$6\r\nDELETE\r\n"), []byte(nil), "", "", "", "")

@@ -8,7 +8,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// FuzzKeys: a file of keys, as the raw form writes them, is read back.
+// FuzzKeys: a file of keys in raw form can be read back.
 func FuzzKeys(f *testing.F) {
 	f.Add("a\nb\r\n\n\\x00")
 	f.Add("\\x")

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// FuzzProtect: a protected word comes back as it was, and a flag parser takes one that is an
-// operand for an operand.
+// FuzzProtect: unprotecting a protected word gives the word, and a flag parser takes a protected operand for an
+// operand.
 func FuzzProtect(f *testing.F) {
 	for _, word := range []string{"", "-", "--", "-5", "-5e3", "--nx", "-x", "\x00", "\x00-5", "a", "-é"} {
 		f.Add(word, false)

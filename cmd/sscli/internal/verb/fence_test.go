@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// parse returns the write options of flags.
+// parse returns the write options that args set.
 func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 	t.Helper()
 	var f FenceFlags
@@ -25,7 +25,7 @@ func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 	return f.Options()
 }
 
-// TestFile: --fence lock uses the newest token of the file. After Empty the file has no token.
+// TestFile: --fence lock uses the newest token in the file. After Empty the file has no token.
 func TestFile(t *testing.T) {
 	f := NewFenceFile()
 	if err := f.Create(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// A key that was written, rewritten with the same value, deleted or created since it was read is not
-// written.
+// TestChanged: a key is not written if another client wrote, rewrote with the same value, deleted or created it after
+// it was read.
 func TestChanged(t *testing.T) {
 	server := emulator.Start(t, emulator.Options{})
 	s, err := client.Dial(t.Context(), client.Options{Address: server.Addr().String()})

@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// run runs a command line on a store.
+// run runs a command line against a store.
 func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	commands := []app.Command{
@@ -24,8 +24,8 @@ func run(t *testing.T, store *emulator.Server, args ...string) (code int, stdout
 	return apptest.Run(t, commands, map[string]string{"SSCLI_URL": store.URL()}, args...)
 }
 
-// TestRetryFor: a request that was not sent waits for the broker, for --retry-for, unless the broker
-// gives a reason that does not pass.
+// TestRetryFor: a request that was not sent waits up to --retry-for for the broker, unless the broker refuses for a
+// permanent reason.
 func TestRetryFor(t *testing.T) {
 	const unavailable, badLogin = 0x88, 0x86
 	for _, tt := range []struct {
@@ -33,7 +33,7 @@ func TestRetryFor(t *testing.T) {
 		reason  byte
 		refused int32 // how many times the broker refuses a connection
 		code    int
-		tries   int32 // connections at least; exactly if the broker accepts one, or the reason is permanent
+		tries   int32 // minimum number of connections; the exact number if the broker accepts one or refuses permanently
 		stderr  string
 	}{
 		{"set a 1", unavailable, 1, fault.CodeConnection, 1, "CONNACK 0x88"},
@@ -72,7 +72,7 @@ func TestRetryFor(t *testing.T) {
 	}
 }
 
-// TestRetryForOneWrite: a write that was sent is not sent again, whatever became of it.
+// TestRetryForOneWrite: a write that was sent is not sent again, whatever its outcome.
 func TestRetryForOneWrite(t *testing.T) {
 	store := emulator.Start(t)
 	var sent atomic.Int32
@@ -88,7 +88,7 @@ func TestRetryForOneWrite(t *testing.T) {
 	}
 }
 
-// TestPingWaitsForStore: a broker alone is not enough for ping --wait.
+// TestPingWaitsForStore: ping --wait waits until a store answers, not only a broker.
 func TestPingWaitsForStore(t *testing.T) {
 	store := emulator.Start(t)
 	var asked atomic.Int32

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// start starts a broker with TLS and tokens, a cluster with it, and a way into the cluster.
+// start starts a broker with TLS and tokens, a cluster that contains it, and a way into the cluster.
 func start(t *testing.T) (*viatest.Cluster, *via.Way, client.Options) {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,11 +94,11 @@ func dial(t *testing.T, o client.Options) *client.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close() }) // its end does not matter
+	t.Cleanup(func() { _ = s.Close() }) // the error of Close does not matter
 	return s
 }
 
-// set sets a key, again while the connection is lost.
+// set sets a key, and tries again while the connection is lost.
 func set(t *testing.T, s *client.Session) {
 	t.Helper()
 	var err error
@@ -126,7 +126,7 @@ func TestWay(t *testing.T) {
 	}
 }
 
-// After the end of a forward the next request goes through another one.
+// TestNewForward: when a forward ends, the next request goes through a new one.
 func TestNewForward(t *testing.T) {
 	for name, end := range map[string]func(*viatest.Cluster, *testing.T){"pod deleted": (*viatest.Cluster).DeletePod, "kubectl killed": (*viatest.Cluster).Kill} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestNewForward(t *testing.T) {
 	}
 }
 
-// The error of a lost connection says why kubectl ended. kubectl says so before it closes the
+// TestLostConnection: the error of a lost connection says why kubectl ended. kubectl says so before it closes the
 // connection.
 func TestLostConnection(t *testing.T) {
 	c, _, o := start(t)
@@ -161,7 +161,8 @@ func TestLostConnection(t *testing.T) {
 	}
 }
 
-// A forward that accepts connections and says nothing is replaced, once its connection was given up.
+// TestSilentForward: a forward that accepts connections but carries no bytes is replaced after its connection is
+// abandoned.
 func TestSilentForward(t *testing.T) {
 	c, w, o := start(t)
 	c.Write(t, "silent", "yes")
@@ -183,7 +184,8 @@ func TestSilentForward(t *testing.T) {
 	}
 }
 
-// Connections of one way share a forward, and a worn-out forward serves those that it has.
+// TestSharedForward: connections of one way share a forward, and a worn-out forward still serves its existing
+// connections.
 func TestSharedForward(t *testing.T) {
 	c, _, o := start(t)
 	var all sync.WaitGroup
@@ -205,7 +207,7 @@ func TestSharedForward(t *testing.T) {
 	if pids, _ := c.Calls("port-forward"); len(pids) != 1 {
 		t.Errorf("%d forwards, want 1", len(pids))
 	}
-	// A connection that brings nothing wears the forward out.
+	// A connection that receives nothing wears the forward out.
 	nc, err := o.Dial(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
@@ -218,12 +220,12 @@ func TestSharedForward(t *testing.T) {
 	}
 }
 
-// The errors of kubectl become ours, and name no secret.
+// TestErrors: errors of kubectl are translated, and contain no secret.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		word, stderr string
 		kind         via.Kind
-		want         []string // in the message or the hint
+		want         []string // contained in the message or the hint
 	}{
 		{"port-forward", `Error from server (NotFound): services "aio-broker" not found`, via.NotFound,
 			[]string{"kubectl port-forward service/aio-broker: ", "kubectl get services -n iot"}},
@@ -265,7 +267,7 @@ func TestNoKubectl(t *testing.T) {
 	}
 }
 
-// What kubectl says about a forward that leads nowhere is the error.
+// TestBrokenForward: the error is what kubectl says about a forward that leads nowhere.
 func TestBrokenForward(t *testing.T) {
 	c, _, o := start(t)
 	c.Write(t, "broker", "127.0.0.1:1")
@@ -275,8 +277,8 @@ func TestBrokenForward(t *testing.T) {
 	}
 }
 
-// A hanging kubectl does not outlast the caller's context, and an attempt after it waits for the same
-// kubectl.
+// TestHangingKubectl: a hanging kubectl does not block beyond the end of the caller's context, and the next attempt
+// waits for the same kubectl.
 func TestHangingKubectl(t *testing.T) {
 	c, _, o := start(t)
 	c.Write(t, "create.hang", "")
@@ -305,14 +307,14 @@ func TestHangingKubectl(t *testing.T) {
 	}
 }
 
-// jwt returns a token with these times, without a signature.
+// jwt returns an unsigned token with these times.
 func jwt(issued, expires time.Time) string {
 	claims := fmt.Sprintf(`{"iat":%d,"exp":%d}`, issued.Unix(), expires.Unix())
 	return "e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
 }
 
-// A token is asked for again when 80 % of its life are over. Until it has expired it is used if there
-// is no new one.
+// TestTokenRenewal: a token is renewed after 80 % of its lifetime. If there is no new token, the old one is used until
+// it expires.
 func TestTokenRenewal(t *testing.T) {
 	c, w, _ := start(t)
 	now := time.Now()

@@ -170,7 +170,7 @@ func TestTruthAboutHolders(t *testing.T) {
 			}
 		})
 		right, wrong, open := compare(t, said, changes)
-		// The first of the next holders is a take-over.
+		// Each crash but the last one is followed by a take-over.
 		if takeovers := n / 2; right != n+takeovers-1 || wrong != 0 || open != 0 {
 			t.Errorf("of %d ends and %d take-overs %d were inferred rightly, %d wrongly, %d left open", n, takeovers-1, right, wrong, open)
 		}
