@@ -29,8 +29,8 @@ type Attached struct {
 
 	mu      sync.Mutex // guards the fields below, so that messages are sent in the order of changes
 	engine  *store.Store
-	journal *journal   // nil: the store is in memory only
-	port    *redisPort // nil: no Redis clients
+	journal *journal   // nil = the store is in memory only
+	port    *redisPort // nil = no Redis clients
 	queue   []mqtt.Message
 	queued  int           // size of the payloads in queue, in bytes
 	watched int           // estimated memory of the registrations of KEYNOTIFY, in bytes

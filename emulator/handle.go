@@ -19,8 +19,8 @@ type request struct {
 	origin
 	responseTopic []byte
 	correlation   []byte
-	received      time.Time // arrival time on the real clock; zero: not known
-	deadline      time.Time // end of the Message Expiry Interval, on the store's clock; zero: none
+	received      time.Time // arrival time on the real clock; zero = not known
+	deadline      time.Time // end of the Message Expiry Interval, on the store's clock; zero = none
 }
 
 // An origin identifies the packet that contained a request, and holds the Action for the request.
@@ -111,7 +111,7 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 }
 
 // admit acknowledges a request and processes it, immediately or after a delay. r.action may replace,
-// delay or omit each of these steps. expiry is the Message Expiry Interval; 0: none.
+// delay or omit each of these steps. expiry is the Message Expiry Interval; 0 = none.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
 	switch action := &r.action; {

@@ -26,7 +26,7 @@ type Action struct {
 	NoPuback   bool          // never send PUBACK
 	PubackLast bool          // send PUBACK after the reply, not before processing
 	Duplicate  bool          // send the reply twice
-	Rewrite    func(*Answer) // changes the reply; must not call the server; nil: no change
+	Rewrite    func(*Answer) // changes the reply; must not call the server; nil = no change
 }
 
 // An Answer is a reply that [Action].Rewrite may change.

@@ -22,7 +22,7 @@ type Data struct {
 
 	// For tests.
 	disk   disk.Options
-	commit func(write func() error) error // wraps each commit; nil: no wrapper
+	commit func(write func() error) error // wraps each commit; nil = no wrapper
 }
 
 // keeps reports whether to keep a key in the file. persist is set if the key's last write had
@@ -57,7 +57,7 @@ type journal struct {
 	// lock is the store's lock. It guards the fields below.
 	lock    sync.Locker
 	next    *group    // changes for the next commit
-	writing *group    // changes that the current commit writes; nil: no commit is running
+	writing *group    // changes that the current commit writes; nil = no commit is running
 	changed sync.Cond // signals a change of the fields in this struct
 	clock   int64     // the wall clock in the file after all pending commits, in milliseconds
 	closing bool

@@ -12,7 +12,7 @@ import (
 type Seed struct {
 	Key     string
 	Value   []byte
-	TTL     time.Duration // whole milliseconds; 0: the key does not expire
+	TTL     time.Duration // whole milliseconds; 0 = the key does not expire
 	Persist bool          // set the key with `aio-persistence`
 }
 

@@ -24,7 +24,7 @@ func (s *Server) observed(e observe.Event) {
 	s.opts.Observe(e)
 }
 
-// ruleFor returns which rule of a Policy decides about the first key of a request; "": none does.
+// ruleFor returns which rule of a Policy decides about the first key of a request; "" = none does.
 func (s *Server) ruleFor(e *observe.Event) string {
 	if s.policy == nil || s.opts.Policy == nil || len(e.Keys) == 0 {
 		return ""

@@ -74,8 +74,8 @@ func (o *Options) policy() *Policy {
 
 // A member is what the server knows of a client, for its rules. The broker's lock guards it.
 type member struct {
-	expires time.Time     // when the client's token expires; zero: never
-	cut     *broker.Timer // closes the connection then; nil: never
+	expires time.Time     // when the client's token expires; zero = never
+	cut     *broker.Timer // closes the connection then; nil = never
 	who     policy.Principal
 
 	of       *Policy // the policy that the fields below are from

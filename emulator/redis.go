@@ -24,14 +24,14 @@ type redisPort struct {
 	sync.Locker // the store's lock; Unlock also sends pending notifications
 
 	store   *store.Store
-	all     func(clientID, username string) bool // whether a client may use all keys; nil: yes
-	journal *journal                             // nil: the store is in memory only
+	all     func(clientID, username string) bool // whether a client may use all keys; nil = yes
+	journal *journal                             // nil = the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
 	running bool   // a Redis command is running, and causes the store's changes and events
 	version []byte // version of the last change
 
-	observe func(observe.Event) // called for each Redis command; nil: not called
+	observe func(observe.Event) // called for each Redis command; nil = not called
 	event   observe.Event       // collects what the store reports for the running command
 }
 
@@ -376,9 +376,9 @@ func (l attachedLock) Unlock() {
 type RedisOptions struct {
 	Listen     string                                      // host:port
 	Notify     string                                      // see Options.RedisNotify
-	TLS        *tls.Config                                 // nil: plain TCP
-	CheckLogin func(username string, password []byte) bool // nil: any client may log in
-	Log        *slog.Logger                                // nil: silent
+	TLS        *tls.Config                                 // nil = plain TCP
+	CheckLogin func(username string, password []byte) bool // nil = any client may log in
+	Log        *slog.Logger                                // nil = silent
 
 	// Observe, unless nil, is called for each Redis command, with the store locked: Observe must not call
 	// the store. The event includes the version and the notified clients that the store reported.

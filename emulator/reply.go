@@ -23,7 +23,7 @@ type (
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte
-	Version    wire.Version // value of `__ts`; zero: there is no `__ts`
+	Version    wire.Version // value of `__ts`; zero = there is no `__ts`
 	Properties []Property   // the user properties, in order
 }
 
@@ -49,9 +49,9 @@ func version(text []byte) wire.Version {
 type Entry struct {
 	Value   []byte
 	Version wire.Version
-	Fence   wire.Version // zero: not fenced
+	Fence   wire.Version // zero = not fenced
 	Persist bool         // the last write asked to keep the key on disk
-	Expires time.Time    // zero: never
+	Expires time.Time    // zero = never
 }
 
 func newEntry(e store.Entry) Entry {

@@ -25,14 +25,14 @@ import (
 // Options configure a [Server]. With the zero value, the server listens on a free port of the
 // loopback interface and accepts all clients.
 type Options struct {
-	Listen string // host:port; "": 127.0.0.1:0
+	Listen string // host:port; "" = 127.0.0.1:0
 	// Listener, unless nil, replaces the listener on the address Listen. A Listener whose connections
 	// come from net.Pipe allows tests in virtual time (testing/synctest). The server closes Listener.
 	Listener  net.Listener
-	WebSocket string      // host:port to listen for WebSockets on; "": none
+	WebSocket string      // host:port to listen for WebSockets on; "" = none
 	Origins   []string    // origins of the web pages that may use WebSocket, see [broker.Options]
-	Redis     string      // host:port to listen for Redis clients on; "": none
-	TLS       *tls.Config // for all listeners; nil: plain TCP
+	Redis     string      // host:port to listen for Redis clients on; "" = none
+	TLS       *tls.Config // for all listeners; nil = plain TCP
 
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
@@ -41,21 +41,21 @@ type Options struct {
 	// CheckLogin), the common name of the client's certificate, or the subject of the client's token. A
 	// client that does not log in has no user name, even if CONNECT contains a user name.
 
-	Users      map[string]string                           // user name to password; nil: not checked
-	CheckLogin func(username string, password []byte) bool // replaces Users; nil: the server checks Users
-	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil: not checked
+	Users      map[string]string                           // user name to password; nil = not checked
+	CheckLogin func(username string, password []byte) bool // replaces Users; nil = the server checks Users
+	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil = not checked
 	// VerifyToken is called in place of CheckToken. Set it for tokens that name a user and expire, such
 	// as tokens from an [Issuer]. now is the time on the store's clock.
 	VerifyToken func(token []byte, now time.Time) (Login, error)
 
 	// Policy says what clients may do: connect, publish, subscribe, read and write keys. As on the broker, it
-	// applies only if clients have to log in. nil: all clients may do everything. Redis clients have only its
+	// applies only if clients have to log in. nil = all clients may do everything. Redis clients have only its
 	// rules for keys.
 	Policy *Policy
 	// Attributes returns the attributes of a client for Policy. subjects are those of the client's verified
-	// certificate and of those that issued it (RFC 2253), or empty. nil: clients have no attributes.
+	// certificate and of those that issued it (RFC 2253), or empty. nil = clients have no attributes.
 	Attributes func(username string, subjects []string) map[string]string
-	// Rules are rules for keys in the short form, in place of Policy; empty: none.
+	// Rules are rules for keys in the short form, in place of Policy; empty = none.
 	Rules []Rule
 	// Authorize reports whether a client may read a key or, if write is set, may write it. AuthorizeTopic
 	// reports whether a client may publish to a topic or, if write is false, subscribe to a filter. A nil
@@ -63,12 +63,12 @@ type Options struct {
 	Authorize      func(clientID, username, key string, write bool) bool
 	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
-	MaxKeys   int  // maximum number of keys; 0: no limit
-	MaxStored int  // maximum memory of keys and values, in bytes; 0: no limit
-	ScanPage  int  // maximum number of keys on a page of SCAN; 0: 100
-	Data      Data // the data file; zero: the store is in memory only
+	MaxKeys   int  // maximum number of keys; 0 = no limit
+	MaxStored int  // maximum memory of keys and values, in bytes; 0 = no limit
+	ScanPage  int  // maximum number of keys on a page of SCAN; 0 = 100
+	Data      Data // the data file; zero = the store is in memory only
 
-	// Load yields keys to add to the store before the server listens; nil: none. New does not change
+	// Load yields keys to add to the store before the server listens; nil = none. New does not change
 	// keys that the data file already has. If Load yields an error, New's error wraps a
 	// *[LoadError].
 	Load iter.Seq2[Seed, error]
@@ -87,7 +87,7 @@ type Options struct {
 	RefuseFilters []string
 
 	Variants Variants
-	Log      *slog.Logger // nil: silent
+	Log      *slog.Logger // nil = silent
 
 	// Observe, unless nil, is called for each request, each Redis command, each key that expires,
 	// and each MQTT client that connects, is refused or disconnects. The calls are in the order of
@@ -102,7 +102,7 @@ type Limits = broker.Limits
 // A Login is the user that a token identifies.
 type Login struct {
 	User    string    // the user name for rules; may be empty
-	Expires time.Time // zero: never
+	Expires time.Time // zero = never
 }
 
 const (
@@ -120,8 +120,8 @@ type Server struct {
 	opts    Options
 	broker  *broker.Broker
 	ln      net.Listener
-	ws      net.Listener  // nil: no WebSockets
-	redisAt net.Listener  // nil: no Redis clients
+	ws      net.Listener  // nil = no WebSockets
+	redisAt net.Listener  // nil = no Redis clients
 	ended   chan struct{} // closed when the server is closed or ends after an error
 	end     sync.Once     // closes ended
 	port    *redisPort
@@ -130,25 +130,25 @@ type Server struct {
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for
 	store     *store.Store
-	journal   *journal      // nil: the store is in memory only
+	journal   *journal      // nil = the store is in memory only
 	changes   []Change      // the latest changes, oldest first
-	expiry    *broker.Timer // removes the next key that expires; nil: no key expires
-	expiresAt time.Time     // when expiry is due; zero: never
+	expiry    *broker.Timer // removes the next key that expires; nil = no key expires
+	expiresAt time.Time     // when expiry is due; zero = never
 	notifying bool          // notify is still sending and may have unlocked the broker, see awaitNotify
 	notified  sync.Cond     // signals that notifying has become false
 	intercept func(Request) Action
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
-	policy    *Policy               // nil: all clients may do everything
+	policy    *Policy               // nil = all clients may do everything
 	others    map[[2]string]*member // clients that are not connected, by id and user name
 	closed    bool
-	stopped   time.Time // the store's clock during a step of Redis commands; zero: the clock runs
+	stopped   time.Time // the store's clock during a step of Redis commands; zero = the clock runs
 	err       error     // why the server ended, if not by Close
 
 	// For Observe: facts about the request that the store is answering.
-	responseTopic []byte    // nil: the request did not come in a packet
-	received      time.Time // arrival time on the real clock; zero: not known
+	responseTopic []byte    // nil = the request did not come in a packet
+	received      time.Time // arrival time on the real clock; zero = not known
 
 	// Buffers that each request reuses. This is safe because the server processes one request at a time.
 	request             request

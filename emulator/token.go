@@ -72,7 +72,7 @@ func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
 // check whether the token's account still exists.
 type Verifier struct {
 	Audience string
-	Issuer   string // the issuer that a token must name; "": any issuer
+	Issuer   string // the issuer that a token must name; "" = any issuer
 
 	// Key returns the public key with the given id, as a *rsa.PublicKey, *ecdsa.PublicKey or
 	// ed25519.PublicKey.

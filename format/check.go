@@ -21,8 +21,8 @@ type Check struct {
 	Name    string        `json:"check"`  // the name of the check
 	Status  string        `json:"status"` // Pass, Warn, Fail or Skip
 	Message string        `json:"message"`
-	Hint    string        `json:"hint,omitzero"`    // the next thing to try; empty: none
-	Took    time.Duration `json:"took_ms,omitzero"` // 0: not measured
+	Hint    string        `json:"hint,omitzero"`    // the next thing to try; empty = none
+	Took    time.Duration `json:"took_ms,omitzero"` // 0 = not measured
 	Facts   []Fact        `json:"facts,omitempty"`
 }
 

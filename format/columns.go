@@ -19,7 +19,7 @@ type Row interface {
 // A cell is the content of one column in a row. Its text is printable.
 type cell struct {
 	text  string
-	paint *color.Color // nil: none
+	paint *color.Color // nil = none
 	right bool         // aligned to the right; ignored for the last cell
 	least int          // the minimum width of the column, to leave room for longer cells in later rows
 	whole bool         // never cut: for errors, and for keys that people copy

@@ -8,7 +8,7 @@ type DataCheck struct {
 	Size     int64    `json:"size"`  // of the data file, in bytes
 	Damages  []string `json:"damages"`
 	More     int      `json:"more_damages"`      // number of damages that Damages omits
-	Salvaged string   `json:"salvaged,omitzero"` // the file that received the readable keys; empty: none
+	Salvaged string   `json:"salvaged,omitzero"` // the file that received the readable keys; empty = none
 }
 
 func (c DataCheck) fields(o *objectWriter) { o.result("data_check", c) }

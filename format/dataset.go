@@ -50,7 +50,7 @@ func (r DatasetRecord) raw(w *writer) { w.out = append(append(w.out, r.Record...
 // DatasetMatch is the record that `dataset match` found for a message.
 type DatasetMatch struct {
 	Key     string
-	Message int    // line number of the message in the file of --message; 0: no file
+	Message int    // line number of the message in the file of --message; 0 = no file
 	Line    int    // line number of the record; 0 if none matches
 	Record  []byte // JSON without spaces
 }
@@ -180,7 +180,7 @@ type DatasetPlan struct {
 	MaxPacket int            `json:"max_packet"` // size of the largest packet that the broker accepts, in bytes
 	Columns   []DatasetField `json:"columns"`
 	More      bool           `json:"more_columns,omitzero"` // Columns omits some fields
-	Counts    *DatasetCounts // nil: there is no data set to compare with
+	Counts    *DatasetCounts // nil = there is no data set to compare with
 }
 
 // DatasetField gives the types of a field and the number of records that have the field.
@@ -255,7 +255,7 @@ type DatasetFinding struct {
 	File    string `json:"file"`
 	Line    int    `json:"line"`
 	Message string `json:"message"`
-	Hint    string `json:"hint"` // how to fix it; empty: no suggestion
+	Hint    string `json:"hint"` // how to fix it; empty = no suggestion
 }
 
 func (f DatasetFinding) fields(o *objectWriter) { o.result("dataset_finding", f) }

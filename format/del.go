@@ -10,11 +10,11 @@ type Del struct {
 	Differs bool // vdel only: the key was not deleted, because its value differs
 	Changed bool // del --match only: the key was not deleted, because another client wrote it after it was read
 	Version Version
-	RTT     time.Duration // 0: not measured
+	RTT     time.Duration // 0 = not measured
 	Many    bool          // one of several results: show the key
 }
 
-// answer returns the number in the store's reply (1: deleted, 0: missing, -1: differs or changed), and why
+// answer returns the number in the store's reply (1 = deleted, 0 = missing, -1 = differs or changed), and why
 // the key was not deleted.
 func (d Del) answer() (n int64, reason string) {
 	switch {

@@ -6,22 +6,22 @@ import "strings"
 type Explanation struct {
 	Key     string
 	Found   bool
-	Version Version // of the key; nil: missing, or not sent by the store
+	Version Version // of the key; nil = missing, or not sent by the store
 
-	Lock      string // empty: no lock was named
+	Lock      string // empty = no lock was named
 	Held      bool
 	Holder    string
 	LockToken Version
 
-	Token  Version // the write's token; nil: none
-	ToKey  string  // Token compared with Version: older, equal or newer; empty: not compared
+	Token  Version // the write's token; nil = none
+	ToKey  string  // Token compared with Version: older, equal or newer; empty = not compared
 	ToLock string  // Token compared with LockToken; has the same values as ToKey
 
-	AtLeast Version // the key's oldest possible token, if every write carries the lock's newest token; nil: unknown
+	AtLeast Version // the key's oldest possible token, if every write carries the lock's newest token; nil = unknown
 
 	Asked   bool   // Verdict is the store's reply to a probe
 	Verdict string // passes, refused or unknown
-	Rule    string // which of the store's rules decides; empty: not known
+	Rule    string // which of the store's rules decides; empty = not known
 	Assumes bool   // Verdict is valid only if every write of the key carries the lock's newest token
 
 	AssumesClock bool // Verdict is valid only if the store's clock is not ahead of the local clock

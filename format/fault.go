@@ -5,12 +5,12 @@ import "unicode/utf8"
 // Fault is an error message for standard error.
 type Fault struct {
 	Code       int    `json:"code"`             // exit code
-	Kind       string `json:"kind,omitzero"`    // the kind of error, for programs; empty: none
+	Kind       string `json:"kind,omitzero"`    // the kind of error, for programs; empty = none
 	Outcome    string `json:"outcome,omitzero"` // "unknown" for a write that may or may not have been applied; otherwise empty
-	Line       int    `json:"line,omitzero"`    // line number in the batch, from 1; 0: none
+	Line       int    `json:"line,omitzero"`    // line number in the batch, from 1; 0 = none
 	Message    string `json:"message"`
 	StoreError string `json:"store_error,omitzero"` // the store's error text, if the store refused
-	Hint       string `json:"hint,omitzero"`        // the next thing to try; empty: none
+	Hint       string `json:"hint,omitzero"`        // the next thing to try; empty = none
 }
 
 func (Fault) diagnostic() {}

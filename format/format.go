@@ -43,9 +43,9 @@ type Options struct {
 	Output   string           // "human", "wide", "raw", "json", or "template=" and a Go template
 	Terminal bool             // the writer is a terminal
 	Color    bool             // use colors in the human output
-	Now      func() time.Time // returns the current time, for the age of versions; nil: time.Now
+	Now      func() time.Time // returns the current time, for the age of versions; nil = time.Now
 
-	// Size returns the size of the terminal, in columns and rows. nil: the writer is not a
+	// Size returns the size of the terminal, in columns and rows. nil = the writer is not a
 	// terminal, and the human output cuts nothing.
 	Size func() (width, height int)
 }

@@ -7,8 +7,8 @@ type Get struct {
 	Key         string
 	Found       bool
 	Value       []byte
-	Version     Version       // nil: the key is missing, or the store sent no version
-	RTT         time.Duration // 0: not measured
+	Version     Version       // nil = the key is missing, or the store sent no version
+	RTT         time.Duration // 0 = not measured
 	Many        bool          // one of several results: show the key
 	VersionOnly bool          // print the version without the value
 	Show        Show          // how the human form shows the value

@@ -35,7 +35,7 @@ func (c Clock) raw(w *writer) {
 // Compare is the result of `hlc compare`.
 type Compare struct {
 	A, B  Version
-	Order int // -1: A is older; 0: A and B are equal; 1: A is newer
+	Order int // -1 = A is older; 0 = A and B are equal; 1 = A is newer
 }
 
 func (c Compare) fields(o *objectWriter) {

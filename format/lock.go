@@ -12,8 +12,8 @@ type Lock struct {
 	Op     string        // "acquire", "renew", "release", "hold" or "break"
 	Name   string        `json:"name"`
 	Holder string        `json:"holder"`
-	Token  Version       `json:"token"`           // nil: released or broken
-	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0: released or broken
+	Token  Version       `json:"token"`           // nil = released or broken
+	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0 = released or broken
 }
 
 func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }
@@ -42,7 +42,7 @@ type LockStatus struct {
 	Holder string
 	Token  Version
 	Age    time.Duration // time since the token was issued
-	Seen   bool          // Age counts from the token's notification; false: from the time in the token
+	Seen   bool          // Age counts from the token's notification; false = from the time in the token
 
 	Renewals Renewals // observed with --observe
 
@@ -51,9 +51,9 @@ type LockStatus struct {
 
 // Renewals counts the observed renewals by a lock's current holder.
 type Renewals struct {
-	Observed time.Duration // how long the lock, or its current holder, was watched; 0: not watched
+	Observed time.Duration // how long the lock, or its current holder, was watched; 0 = not watched
 	Seen     int           // number of renewals seen; the holder may have renewed more often
-	Every    time.Duration // the mean time between two renewals; 0: unknown
+	Every    time.Duration // the mean time between two renewals; 0 = unknown
 }
 
 // renewalsPerLease is how many times a holder should renew its lock during one lease, as `lock run` does.

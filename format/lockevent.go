@@ -28,7 +28,7 @@ type LockEvent struct {
 	Unknown bool          // For is not known
 
 	Renewals int           // number of renewals by the holder during the trace
-	Every    time.Duration // the mean time between renewals; 0: unknown
+	Every    time.Duration // the mean time between renewals; 0 = unknown
 
 	Inferred bool   // the event alone does not prove What
 	Why      string // the evidence for What, or why What is uncertain; may be empty
@@ -159,7 +159,7 @@ func (e LockEvent) notes() (notes []string) {
 }
 
 // renewedTimes returns, in words, how often a lock was renewed. every is the mean time between two
-// renewals; 0: unknown.
+// renewals; 0 = unknown.
 func renewedTimes(n int, every time.Duration) string {
 	text := "renewed once"
 	if n != 1 {

@@ -11,7 +11,7 @@ import (
 // LogEvent is a line of a server's log, for standard error.
 type LogEvent struct {
 	observe.Event
-	Parsed   Version // Event.Version, parsed; nil: none
+	Parsed   Version // Event.Version, parsed; nil = none
 	Detailed bool    // show every detail of a request
 }
 

@@ -6,10 +6,10 @@ import "time"
 // code.
 type Note struct {
 	Level   Level
-	Line    int       `json:"line,omitzero"` // line number in the batch, from 1; 0: none
+	Line    int       `json:"line,omitzero"` // line number in the batch, from 1; 0 = none
 	Message string    `json:"message"`
-	Hint    string    `json:"hint,omitzero"` // the next thing to try; empty: none
-	Time    time.Time `json:"time,omitzero"` // time of the event; zero: not shown
+	Hint    string    `json:"hint,omitzero"` // the next thing to try; empty = none
+	Time    time.Time `json:"time,omitzero"` // time of the event; zero = not shown
 }
 
 // A Level is the purpose of a Note. The json output prints the Level as the field op.

@@ -9,8 +9,8 @@ import (
 type Ping struct {
 	Seq  int           `json:"seq"`
 	Key  string        `json:"key"`
-	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0: no reply; Note says why
-	Note string        `json:"note,omitzero"`   // empty: none
+	RTT  time.Duration `json:"rtt_ms,omitzero"` // 0 = no reply; Note says why
+	Note string        `json:"note,omitzero"`   // empty = none
 }
 
 func (p Ping) fields(o *objectWriter) { o.result("ping", p) }

@@ -8,7 +8,7 @@ type PolicyFinding struct {
 	Line     int    `json:"line"`
 	Severity string `json:"severity"` // info, warning or error
 	Message  string `json:"message"`
-	Hint     string `json:"hint"` // how to fix it; empty: no suggestion
+	Hint     string `json:"hint"` // how to fix it; empty = no suggestion
 }
 
 func (f PolicyFinding) fields(o *objectWriter) { o.result("policy_finding", f) }
@@ -32,7 +32,7 @@ type PolicyAnswer struct {
 	Method       string   // such as Read
 	On           string   // the key or topic; empty for Connect
 	Allowed      bool
-	Where        string   // the place of the rule that decides, or of the nearest; empty: no rule
+	Where        string   // the place of the rule that decides, or of the nearest; empty = no rule
 	Entry        string   // what that rule allows
 	Lacks        string   // why the action is denied
 	Assumes      []string // what the answer depends on that the broker's documentation does not say
@@ -100,7 +100,7 @@ func (a PolicyAnswer) raw(w *writer) {
 type PolicyEntry struct {
 	Who    string `json:"who"`
 	Method string `json:"method"`
-	On     string `json:"on,omitempty"`    // topic or key; empty: every client id
+	On     string `json:"on,omitempty"`    // topic or key; empty = every client id
 	Type   string `json:"type,omitempty"`  // of a key
 	Where  string `json:"where"`           // the place of the rule
 	Never  string `json:"never,omitempty"` // why the entry matches nothing
@@ -133,7 +133,7 @@ type PolicyChange struct {
 	Attributes []string // NAME=VALUE
 	Method     string
 	On         string
-	From       string // the entry of which On is an example; empty: the action was given, or is Connect
+	From       string // the entry of which On is an example; empty = the action was given, or is Connect
 	Where      string // the place of the entry that allows the action
 }
 

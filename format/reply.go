@@ -33,7 +33,7 @@ type Reply struct {
 	Words   [][]byte // the words of the request
 	Value   Value
 	Version Version
-	RTT     time.Duration // 0: not measured
+	RTT     time.Duration // 0 = not measured
 }
 
 func (r Reply) fields(o *objectWriter) {

@@ -19,7 +19,7 @@ func (k Key) raw(w *writer) { w.record(k.Key) }
 type LongKey struct {
 	Key     string  `json:"key"`
 	Size    int     `json:"size"`    // of the value, in bytes
-	Version Version `json:"version"` // nil: not sent by the store
+	Version Version `json:"version"` // nil = not sent by the store
 	Preview string  `json:"preview"` // the first bytes of the value
 }
 

@@ -4,10 +4,10 @@ package format
 type Serving struct {
 	Op         string // "serve", "forward" or "gateway"
 	URL        string `json:"url"`
-	ServerName string `json:"tls_server_name,omitzero"` // of forward: the TLS server name; empty: none
-	Store      string `json:"store,omitzero"`           // of gateway: the URL of the broker; empty: none
+	ServerName string `json:"tls_server_name,omitzero"` // of forward: the TLS server name; empty = none
+	Store      string `json:"store,omitzero"`           // of gateway: the URL of the broker; empty = none
 
-	// The files that a client needs; empty: none.
+	// The files that a client needs; empty = none.
 	CAFile   string `json:"ca_file,omitzero"`
 	CertFile string `json:"cert_file,omitzero"`
 	KeyFile  string `json:"key_file,omitzero"`

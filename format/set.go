@@ -8,7 +8,7 @@ type Set struct {
 	Applied bool          `json:"applied"`
 	Reason  string        `json:"reason,omitzero"` // why the key was not set: "exists" (NX) or "differs" (NEX)
 	Version Version       `json:"version"`
-	RTT     time.Duration `json:"rtt_ms,omitzero"` // 0: not measured
+	RTT     time.Duration `json:"rtt_ms,omitzero"` // 0 = not measured
 }
 
 func (r Set) fields(o *objectWriter) { o.result("set", r) }

@@ -232,7 +232,7 @@ type line []part
 
 type part struct {
 	text  string
-	paint *color.Color // nil: none
+	paint *color.Color // nil = none
 }
 
 // append appends the line and a newline.
@@ -300,7 +300,7 @@ func textLines(b []byte, onTerminal bool) iter.Seq[line] {
 
 const tab = 8 // columns from one tab stop to the next
 
-// hexLines yields the lines of a hex dump that fits on a terminal of the given width (0: no
+// hexLines yields the lines of a hex dump that fits on a terminal of the given width (0 = no
 // terminal). A line has the offset, the bytes in hexadecimal, and the bytes as ASCII, with a dot
 // for each unprintable byte.
 func hexLines(b []byte, faint *color.Color, width int) iter.Seq[line] {

@@ -38,7 +38,7 @@ type jsonWriter struct {
 	open    []byte // the open brackets, outermost first
 	isValue bool   // in an object: a value comes next, not a name
 	line    line
-	whole   line // the line that the last token completed; nil: none
+	whole   line // the line that the last token completed; nil = none
 }
 
 // next converts the next token and reports whether there was one.

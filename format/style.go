@@ -12,7 +12,7 @@ import (
 // A style holds the options and the state of the human output.
 type style struct {
 	now     func() time.Time
-	size    func() (width, height int) // of the terminal; 0, 0: not a terminal
+	size    func() (width, height int) // of the terminal; 0, 0 = not a terminal
 	columns columns
 	wide    bool // the output is "wide": cut nothing
 

@@ -28,7 +28,7 @@ type Lane struct {
 type Hold struct {
 	Interval
 	Open     bool        `json:"open,omitzero"` // the hold began before Interval.From
-	End      string      `json:"end,omitzero"`  // released, expired, deleted, changed_hands, gap or lost; empty: still held
+	End      string      `json:"end,omitzero"`  // released, expired, deleted, changed_hands, gap or lost; empty = still held
 	Renewals []time.Time `json:"renewals"`
 }
 

@@ -21,7 +21,7 @@ const maxHistory = 1000
 // shells can share a file: each appends to it. A History must not be used by several goroutines at
 // once.
 type History struct {
-	path    string   // empty: not saved
+	path    string   // empty = not saved
 	entries []string // oldest first
 }
 

@@ -16,7 +16,7 @@ import (
 type Entry struct {
 	Key   string
 	Value []byte
-	Found bool // false: the key was missing when it was read
+	Found bool // false = the key was missing when it was read
 
 	Version string // the member version.hlc of the line, unchecked; empty if it is missing
 }

@@ -20,8 +20,8 @@ var ErrInterrupted = errors.New("interrupted")
 // TerminalOptions are the options of a [Terminal].
 type TerminalOptions struct {
 	In, Out  *os.File  // the terminal
-	History  *History  // nil: none
-	Complete Completer // nil: Tab does nothing
+	History  *History  // nil = none
+	Complete Completer // nil = Tab does nothing
 }
 
 // A Terminal reads entries from a terminal and lets the user edit them. An entry has one

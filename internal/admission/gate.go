@@ -19,9 +19,9 @@ const (
 // 256 may be pending (not logged in yet), and pending clients may reserve 16 MiB together. A Gate
 // is safe for concurrent use.
 type Gate struct {
-	MaxClients   int // limit of open connections; 0: none
-	MaxPending   int // limit of pending clients; 0: 256
-	PendingBytes int // bytes that pending clients may reserve together; 0: 16 MiB
+	MaxClients   int // limit of open connections; 0 = none
+	MaxPending   int // limit of pending clients; 0 = 256
+	PendingBytes int // bytes that pending clients may reserve together; 0 = 16 MiB
 
 	mu       sync.Mutex
 	clients  int

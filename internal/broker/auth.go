@@ -10,7 +10,7 @@ import (
 type Login struct {
 	ClientID string
 	Username string // from CONNECT, not verified; empty if Again is true
-	Password []byte // nil: none, or Again is true
+	Password []byte // nil = none, or Again is true
 
 	// Enhanced authentication (MQTT 5, 4.12). Method is empty if the client did not ask for it.
 	// Data is from the last CONNECT or AUTH. Again is true if the client is already connected.
@@ -18,7 +18,7 @@ type Login struct {
 	Data   []byte
 	Again  bool
 
-	TLS *tls.ConnectionState // nil: no TLS
+	TLS *tls.ConnectionState // nil = no TLS
 
 	Client *Client // the connection that logs in
 }
@@ -31,7 +31,7 @@ type Verdict struct {
 	Code     byte
 	Text     string // Reason String
 	Data     []byte // Authentication Data
-	Username string // the verified user name; empty: none
+	Username string // the verified user name; empty = none
 }
 
 // authenticate calls Options.Login, without the lock, and carries out the verdict.

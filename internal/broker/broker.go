@@ -36,7 +36,7 @@ type Options struct {
 	// allowed.
 	Origins []string
 
-	// Topic is the topic whose messages go to Handle; empty: none. Messages that clients publish to
+	// Topic is the topic whose messages go to Handle; empty = none. Messages that clients publish to
 	// it are not retained and reach no subscriber. A will for this topic is dropped.
 	Topic string
 
@@ -63,7 +63,7 @@ type Options struct {
 
 	Skew    time.Duration // how far the broker's clock is ahead of the real clock
 	Version string        // for $SYS/broker/version
-	Log     *slog.Logger  // nil: silent
+	Log     *slog.Logger  // nil = silent
 }
 
 // Later, as the result of [Options].Handle, delays the PUBACK until [Client.Ack] is called. A QoS 2
@@ -123,7 +123,7 @@ type Broker struct {
 	dirty      []*Client // clients whose outbox Unlock must send
 	toClose    []net.Conn
 	changed    bool      // Unlock must call Options.Changed
-	readTime   time.Time // result of Now while packets are handled; zero: Now reads the clock
+	readTime   time.Time // result of Now while packets are handled; zero = Now reads the clock
 	own        message   // the message that Publish or Send is sending, see takeOwn
 	ownInUse   bool
 	timers     timerQueue

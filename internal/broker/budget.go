@@ -117,7 +117,7 @@ func (s *session) finish(place uint64) (sent bool) {
 	return sent
 }
 
-// setWill replaces the session's will; nil: none.
+// setWill replaces the session's will; nil = none.
 func (s *session) setWill(w *will) {
 	if s.will != nil {
 		s.b.charge(-s.will.msg.cost())

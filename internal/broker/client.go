@@ -15,7 +15,7 @@ type Client struct {
 	// ID and Version do not change while the client is connected. Username may change when the
 	// client authenticates again with AUTH.
 	ID       string
-	Username string // as verified by the login, see [Verdict]; empty: none
+	Username string // as verified by the login, see [Verdict]; empty = none
 	Version  byte   // protocol version: 5 for MQTT 5, 4 for MQTT 3.1.1
 
 	// Value is for the broker's owner. The broker does not use it.
@@ -24,23 +24,23 @@ type Client struct {
 	b    *Broker
 	nc   net.Conn
 	raw  net.Conn     // below TLS and WebSocket; its Close sends nothing and does not block
-	fast *socket.Conn // nil: not a plain TCP connection
-	tls  *tls.Conn    // nil: no TLS
-	ws   *webSocket   // nil: not a WebSocket
+	fast *socket.Conn // nil = not a plain TCP connection
+	tls  *tls.Conn    // nil = no TLS
+	ws   *webSocket   // nil = not a WebSocket
 
 	ticket     *admission.Ticket
-	session    *session // nil: before CONNECT is accepted and after the connection ended
-	login      *Login   // nil: before CONNECT
+	session    *session // nil = before CONNECT is accepted and after the connection ended
+	login      *Login   // nil = before CONNECT
 	connect    *connectPacket
 	challenged bool          // AUTH 0x18 was sent, and the client has not replied
-	keepAlive  time.Duration // 0: none
+	keepAlive  time.Duration // 0 = none
 	lastRead   time.Time     // when the last whole packet was read
 
 	// The outbox, see outbox.go.
 	out        []byte // packets to be sent
 	waiting    int    // number of packets in out
-	connack    int    // length of the CONNACK at the start of out; 0: out has none
-	writing    []byte // bytes taken from out; nil: nothing is being written
+	connack    int    // length of the CONNACK at the start of out; 0 = out has none
+	writing    []byte // bytes taken from out; nil = nothing is being written
 	unwritten  []byte // the part of writing that is still to be written
 	queued     int    // bytes in out and writing together
 	charged    int    // memory charged for the outbox, see budget.go
@@ -53,9 +53,9 @@ type Client struct {
 	// How the connection ends, see disconnect.go.
 	closing    bool      // nothing more is added to the outbox; the rest is sent
 	closed     bool      // nc was closed
-	halfClosed time.Time // when the broker closed its side; zero: it has not
+	halfClosed time.Time // when the broker closed its side; zero = it has not
 	end        End
-	takenOver  chan struct{} // closed when c leaves its session; nil: no takeover
+	takenOver  chan struct{} // closed when c leaves its session; nil = no takeover
 	idleReads  int           // consecutive reads without data since takeOver was called
 
 	// Flow control (MQTT 5, 4.9).
@@ -63,7 +63,7 @@ type Client struct {
 	quota      int // how many more QoS 1 and 2 messages may be sent to the client
 	unacked    int // QoS 1 and 2 messages from the client that are not fully acknowledged
 
-	maxPacket   int // the client's Maximum Packet Size; 0: none
+	maxPacket   int // the client's Maximum Packet Size; 0 = none
 	aliasMax    uint16
 	nextAlias   uint16
 	aliases     map[string]uint16 // the broker's Topic Aliases, by topic

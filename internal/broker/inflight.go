@@ -98,7 +98,7 @@ func (w *inflight) cost() int { return len(w.ring) * deliverySize }
 type queue struct {
 	deliveries []delivery // the first ones have been removed
 	removed    int        // how many
-	soonest    time.Time  // earliest expiry, possibly of a removed message; zero: no message expires
+	soonest    time.Time  // earliest expiry, possibly of a removed message; zero = no message expires
 }
 
 // mayHaveExpired reports whether a message may have expired since filter was last called.

@@ -13,9 +13,9 @@ type message struct {
 	payload []byte
 	qos     byte
 	retain  bool
-	expires time.Time // zero: never
+	expires time.Time // zero = never
 
-	kept     *message // the copy that sessions share, see keep; nil: none was made
+	kept     *message // the copy that sessions share, see keep; nil = none was made
 	holders  int      // number of deliveries that hold the message, see session.charge
 	sequence uint64   // order of retained messages
 }
@@ -50,9 +50,9 @@ func (m *message) remaining(now time.Time) uint32 {
 
 // A delivery is a message on its way to one session.
 type delivery struct {
-	msg       *message        // nil: sent, and no longer needed
-	ids       *identifierList // subscription identifiers; nil: none
-	group     *group          // nil: not for a shared subscription
+	msg       *message        // nil = sent, and no longer needed
+	ids       *identifierList // subscription identifiers; nil = none
+	group     *group          // nil = not for a shared subscription
 	qos       byte
 	retain    bool
 	transient bool // discarded when the connection ends
@@ -98,7 +98,7 @@ func (c *Client) publishSize(d *delivery, topic string, own int) int {
 }
 
 // appendOwnProperties appends the properties of a PUBLISH that differ between clients. alias is the
-// Topic Alias; 0: none.
+// Topic Alias; 0 = none.
 func (c *Client) appendOwnProperties(dst []byte, d *delivery, alias uint16) []byte {
 	if c.Version != version5 {
 		return dst

@@ -5,9 +5,9 @@ package broker
 // and each keeps its length. All properties are then at the same positions as in the last PUBLISH.
 // The cache saves a sixth of the CPU time of a small request.
 type propertyCache struct {
-	last        []byte // copy of the last properties; empty: none
-	correlation span   // the Correlation Data in last; empty: none
-	user        span   // the value of the User Property that differs; empty: none
+	last        []byte // copy of the last properties; empty = none
+	correlation span   // the Correlation Data in last; empty = none
+	user        span   // the value of the User Property that differs; empty = none
 }
 
 // maxCached is the maximum size, in bytes, of the properties that a cache keeps.

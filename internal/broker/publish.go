@@ -16,9 +16,9 @@ type Publish struct {
 	Retain        bool
 	Topic         []byte
 	Payload       []byte
-	ResponseTopic []byte        // empty: none
-	Correlation   []byte        // Correlation Data; empty: none
-	Expiry        time.Duration // Message Expiry Interval; 0: none, or 0 s
+	ResponseTopic []byte        // empty = none
+	Correlation   []byte        // Correlation Data; empty = none
+	Expiry        time.Duration // Message Expiry Interval; 0 = none, or 0 s
 
 	props properties
 	cache propertyCache
@@ -52,7 +52,7 @@ func (p *Publish) forget() {
 }
 
 // decode reads a PUBLISH into p and reuses p's memory. A PUBLISH without a topic must have a Topic
-// Alias. valid is a topic that is known to be valid, so that decode need not check it; empty: none.
+// Alias. valid is a topic that is known to be valid, so that decode need not check it; empty = none.
 func (p *Publish) decode(version, first byte, body []byte, valid string) *Error {
 	d := decoder{body: body}
 	p.QoS, p.Retain = first>>1&3, first&1 != 0

@@ -29,7 +29,7 @@ const (
 	maxRead = 256 << 10
 )
 
-// serveConn serves a new connection. path is the path of a WebSocket; empty: not a WebSocket.
+// serveConn serves a new connection. path is the path of a WebSocket; empty = not a WebSocket.
 func (b *Broker) serveConn(nc net.Conn, path string) {
 	c := &Client{b: b, nc: nc, raw: nc, fast: socket.New(nc), lastRead: time.Now()}
 	if t, ok := nc.(*tls.Conn); ok {
@@ -148,7 +148,7 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	return next, copy(next, buf[from:to])
 }
 
-// readDeadline makes reads time out after d; 0: never. It requires the lock, so that it does not
+// readDeadline makes reads time out after d; 0 = never. It requires the lock, so that it does not
 // override the deadline that closeWrite sets.
 func (c *Client) readDeadline(d time.Duration) {
 	var t time.Time

@@ -106,7 +106,7 @@ func (r *route) isLong() bool {
 }
 
 // add adds a subscription to the target of its session. places has the index of each session's
-// target in r.targets; nil: the session has no target yet.
+// target in r.targets; nil = the session has no target yet.
 func (r *route) add(sub *subscription, places map[*session]int) {
 	i, found := places[sub.session]
 	if !found {

@@ -15,8 +15,8 @@ type session struct {
 	b      *Broker
 	id     string
 	user   string  // the session's user; no other user may use the session
-	client *Client // nil: away
-	expiry uint32  // in seconds; 0: the session ends with the connection
+	client *Client // nil = away
+	expiry uint32  // in seconds; 0 = the session ends with the connection
 	subs   shrinkmap.Map[string, *subscription]
 
 	received map[uint16]struct{} // packet identifiers of QoS 2 messages that wait for PUBREL
@@ -28,7 +28,7 @@ type session struct {
 	will        *will
 	willTimer   *Timer        // while the client is away
 	expiryTimer *Timer        // while the client is away
-	away        *list.Element // in Broker.away; nil: the client is connected
+	away        *list.Element // in Broker.away; nil = the client is connected
 }
 
 // neverExpires is the Session Expiry Interval of a session that never expires (MQTT 5, 3.1.2.11.2).

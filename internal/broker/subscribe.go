@@ -10,7 +10,7 @@ import (
 // subscribePacket is a SUBSCRIBE (MQTT 5, 3.8) or an UNSUBSCRIBE (3.10).
 type subscribePacket struct {
 	id             uint16
-	subscriptionID int // 0: none
+	subscriptionID int // 0 = none
 	filters        []requestedFilter
 }
 

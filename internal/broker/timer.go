@@ -17,7 +17,7 @@ type timerQueue struct {
 	made    uint64
 	forward time.Duration // Options.Skew, and how far Advance has moved the clock
 	wakeup  *time.Timer
-	armed   time.Time // the time that wakeup is set to; zero: not set
+	armed   time.Time // the time that wakeup is set to; zero = not set
 }
 
 // A Timer is a scheduled call, see [Broker.At]. [Broker.Cancel] stops it.

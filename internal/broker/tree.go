@@ -15,7 +15,7 @@ type node struct {
 	subs     subscriptions     // subscriptions whose filter ends here
 	groups   map[string]*group // by name: shared subscriptions whose filter ends here
 	retained *message          // retained message of the topic that ends here
-	expires  *Timer            // removes retained; nil: retained does not expire
+	expires  *Timer            // removes retained; nil = retained does not expire
 }
 
 type subscription struct {
@@ -25,8 +25,8 @@ type subscription struct {
 	qos         byte
 	noLocal     bool
 	asPublished bool
-	ids         *identifierList // the subscription identifier; nil: none
-	group       *group          // nil: not shared
+	ids         *identifierList // the subscription identifier; nil = none
+	group       *group          // nil = not shared
 	index       int             // index in at.subs or group.members
 }
 

@@ -28,8 +28,8 @@ type webSocket struct {
 	*webSocketConn
 	path    string
 	origins []string                       // see Options.Origins
-	ws      atomic.Pointer[websocket.Conn] // nil: before the upgrade
-	message io.Reader                      // nil: between messages
+	ws      atomic.Pointer[websocket.Conn] // nil = before the upgrade
+	message io.Reader                      // nil = between messages
 }
 
 // A webSocketConn is the connection below a WebSocket. It repeats reads that time out while goOn
@@ -37,7 +37,7 @@ type webSocket struct {
 type webSocketConn struct {
 	net.Conn
 	goOn  func() bool               // reports whether to repeat a read that timed out
-	final atomic.Pointer[time.Time] // deadline of all writes; nil: none
+	final atomic.Pointer[time.Time] // deadline of all writes; nil = none
 }
 
 const (

@@ -6,7 +6,7 @@ import "time"
 type will struct {
 	msg    *message
 	delay  uint32        // seconds
-	expiry time.Duration // Message Expiry Interval, counted from publication; negative: none
+	expiry time.Duration // Message Expiry Interval, counted from publication; negative = none
 }
 
 // will returns the will of a CONNECT that has one.

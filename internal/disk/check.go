@@ -14,15 +14,15 @@ type Report struct {
 	Records int   // number of undamaged records
 	Bytes   int64 // size of the keys and values in these records, in bytes
 	Size    int64 // size of the file, in bytes
-	Clock   int64 // see [Batch.Clock]; 0: the file has none
+	Clock   int64 // see [Batch.Clock]; 0 = the file has none
 	Damages []Damage
 	More    int // number of further inconsistencies, which Damages has no room for
 }
 
 // A Damage is an inconsistency in a file.
 type Damage struct {
-	Page uint64 // number of the damaged page; 0: the damage is not in one page
-	Key  []byte // key of the damaged record; empty: other damage, such as an unreadable page
+	Page uint64 // number of the damaged page; 0 = the damage is not in one page
+	Key  []byte // key of the damaged record; empty = other damage, such as an unreadable page
 	Err  error
 }
 

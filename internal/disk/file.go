@@ -28,7 +28,7 @@ type File struct {
 
 // Options configure [Open]. The zero value is ready to use.
 type Options struct {
-	// OpenFile opens the file for writing; nil: files.OpenPrivate is used.
+	// OpenFile opens the file for writing; nil = files.OpenPrivate is used.
 	OpenFile func(name string, flag int, perm os.FileMode) (*os.File, error)
 }
 
@@ -50,7 +50,7 @@ const (
 // A LockedError reports a file that another process is using.
 type LockedError struct {
 	Name string
-	PID  int // id of the other process; 0: not known
+	PID  int // id of the other process; 0 = not known
 }
 
 func (e *LockedError) Error() string {
@@ -70,7 +70,7 @@ func (e *RemovedError) Error() string {
 // A FormatError reports a file in another format, which a later version of sscli or another program wrote.
 type FormatError struct {
 	Name string
-	Got  string // the format of the file; "": the file does not name one
+	Got  string // the format of the file; "" = the file does not name one
 }
 
 func (e *FormatError) Error() string {
@@ -245,7 +245,7 @@ func lockedBy(name string) int {
 	return pid
 }
 
-// Clock returns the wall clock that was in the file when it was opened, see [Batch.Clock]; 0: there was none.
+// Clock returns the wall clock that was in the file when it was opened, see [Batch.Clock]; 0 = there was none.
 func (f *File) Clock() int64 { return f.clock }
 
 // Commit writes the changes of a batch. After an error the caller must close the file and open it

@@ -11,8 +11,8 @@ type Record struct {
 	Key     []byte
 	Value   []byte
 	Version []byte // an HLC as text
-	Fence   []byte // the fencing token as text; empty: none
-	Expires int64  // in microseconds since the Unix epoch; 0: never
+	Fence   []byte // the fencing token as text; empty = none
+	Expires int64  // in microseconds since the Unix epoch; 0 = never
 	Persist bool   // the last write asked for the key to be kept on disk
 }
 

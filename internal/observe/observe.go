@@ -17,28 +17,28 @@ type Event struct {
 	Minor        bool      // does not concern stored data; only for detailed logs
 
 	// Set for a request. Apply and Expire also set Keys, Outcome, Version and Notified.
-	Verb     string   // in lower case; empty: the request could not be read
+	Verb     string   // in lower case; empty = the request could not be read
 	Keys     []string // the keys among the arguments
-	Value    []byte   // the argument to set or compare; nil: none
+	Value    []byte   // the argument to set or compare; nil = none
 	Options  [][]byte // the other arguments
-	Fence    string   // the fencing token as received; empty: none
-	Clock    string   // the request's `__ts`; empty: none
+	Fence    string   // the fencing token as received; empty = none
+	Clock    string   // the request's `__ts`; empty = none
 	Outcome  Outcome
 	Result   string   // the reply in a few words, if Outcome is OK
 	Cause    string   // the reason for Outcome; may be empty
-	Version  string   // the version in the reply or of the change; empty: none
+	Version  string   // the version in the reply or of the change; empty = none
 	Notified []string // ids of the notified clients
 
-	Rule string // the authorization rule that decided, or came nearest; empty: none
+	Rule string // the authorization rule that decided, or came nearest; empty = none
 
-	Topic    string        // the reply's topic; empty: none or unknown
-	Took     time.Duration // time from the request's arrival to the reply; 0: unknown
-	Sent     int           // request size in bytes; 0: unknown
+	Topic    string        // the reply's topic; empty = none or unknown
+	Took     time.Duration // time from the request's arrival to the reply; 0 = unknown
+	Sent     int           // request size in bytes; 0 = unknown
 	Received int           // reply size in bytes
 
 	// Set when a client connects, is refused or disconnects.
 	Remote   string // the client's address
-	Protocol string // such as MQTT 5; empty: unknown
+	Protocol string // such as MQTT 5; empty = unknown
 	Reason   string
 }
 

@@ -10,8 +10,8 @@ import (
 type Change struct {
 	Deed
 	Lost     bool   // only the old policy allows it
-	Old, New *Entry // the entry that allows it; nil: none
-	From     string // the text of the entry from which the question was made; "": the question was given
+	Old, New *Entry // the entry that allows it; nil = none
+	From     string // the text of the entry from which the question was made; "" = the question was given
 }
 
 // Compare returns what two policies decide differently: for all principals that either names, what the

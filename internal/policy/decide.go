@@ -26,8 +26,8 @@ const (
 // A Decision is the answer of a policy, and its reason.
 type Decision struct {
 	Allowed bool
-	Entry   *Entry // allows the action or, if Lacks is set, comes nearest to it; nil: none does
-	Rule    *Rule  // the rule of Entry, or the nearest rule if it has no such entry; nil: none
+	Entry   *Entry // allows the action or, if Lacks is set, comes nearest to it; nil = none does
+	Rule    *Rule  // the rule of Entry, or the nearest rule if it has no such entry; nil = none
 	Lacks   string // why the action is denied; "" if it is allowed
 	Assumes []string
 }
@@ -143,7 +143,7 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 	}
 }
 
-// loosely returns the assumption without which a rule would be for a principal; "": none.
+// loosely returns the assumption without which a rule would be for a principal; "" = none.
 func (r *Rule) loosely(who *Principal) string {
 	if r.everybody || r.names(who) {
 		return ""
@@ -168,7 +168,7 @@ func (r *Rule) loosely(who *Principal) string {
 	return ""
 }
 
-// loosely returns the assumption without which an entry would allow an action; "": none.
+// loosely returns the assumption without which an entry would allow an action; "" = none.
 func (e *Entry) loosely(who *Principal, a Action) string {
 	free := *e
 	free.ClientIDs, free.never = nil, ""

@@ -29,7 +29,7 @@ import (
 // A Principal is a client, as its login describes it.
 type Principal struct {
 	ClientID   string            // as CONNECT has it; a claim, because clients choose it
-	Username   string            // "": none
+	Username   string            // "" = none
 	Attributes map[string]string // of the user or the certificate
 }
 
@@ -97,7 +97,7 @@ type Resource struct {
 
 // A Rule allows its principals what its entries list.
 type Rule struct {
-	Resource   int // index in Policy.Resources; -1: the short form
+	Resource   int // index in Policy.Resources; -1 = the short form
 	Line       int
 	Name       string // such as rules[2], or the text of the short form
 	Usernames  []string
@@ -123,10 +123,10 @@ type Entry struct {
 	Line      int
 	Path      string   // such as brokerResources[1]
 	Methods   Method   // what it allows
-	ClientIDs []string // patterns of the client ids that it is for; empty: every id
+	ClientIDs []string // patterns of the client ids that it is for; empty = every id
 	Type      KeyType  // "" for topics and Connect
 	Text      string   // as written: topic, key or, for Binary, base64
-	never     string   // why it matches nothing; "": it may match
+	never     string   // why it matches nothing; "" = it may match
 	misspelt  bool     // see AssumeSpelling
 	own       bool     // the store's topics of the client's id; only in the short form
 
@@ -311,7 +311,7 @@ type bound struct {
 	client string        // the client id
 	levels []string      // of a topic, with wildcards as "+" and "#" in wild
 	wild   []bool        // levels that are wildcards
-	glob   *glob.Pattern // nil: exact
+	glob   *glob.Pattern // nil = exact
 	all    bool          // every key, also keys that are not UTF-8
 	prefix string        // with simple, the pattern is this text and a star
 	simple bool

@@ -60,14 +60,14 @@ type Stats struct {
 // A Caller is the client that an operation is for.
 type Caller struct {
 	ID   string // identifies the connection, such as redis-7; rules and events use it as the client id
-	User string // login name; empty: the client has not logged in
+	User string // login name; empty = the client has not logged in
 }
 
 // An Entry is the state of a key.
 type Entry struct {
 	Value    []byte
 	Version  []byte    // an HLC as text
-	Expires  time.Time // zero: never; only a Local sets it
+	Expires  time.Time // zero = never; only a Local sets it
 	Encoding Encoding  // only a Local sets it
 }
 
@@ -112,8 +112,8 @@ type Op struct {
 	Key   []byte
 	Value []byte
 	If    Condition
-	PX    int64  // milliseconds until the key expires; 0: never
-	Fence []byte // fencing token; nil: none
+	PX    int64  // milliseconds until the key expires; 0 = never
+	Fence []byte // fencing token; nil = none
 
 	// Only for a Local.
 	Expires   time.Time // SET only; replaces PX unless zero
@@ -130,7 +130,7 @@ type Op struct {
 
 // An Error is an error reply to a client.
 type Error struct {
-	Code string // first word of the reply, such as UNKNOWN; empty: ERR
+	Code string // first word of the reply, such as UNKNOWN; empty = ERR
 	Text string
 }
 

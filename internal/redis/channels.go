@@ -19,7 +19,7 @@ func (c *conn) listChannels(r *roster, args [][]byte) error {
 	if err := patternArgs(args[2:]...); err != nil {
 		return err
 	}
-	var p *pattern // nil: all channels
+	var p *pattern // nil = all channels
 	if len(args) == 3 {
 		p = parsePattern(args[2])
 	}

@@ -19,7 +19,7 @@ import (
 type conn struct {
 	s       *Server
 	nc      net.Conn
-	socket  *socket.Conn // nil: not a plain TCP connection
+	socket  *socket.Conn // nil = not a plain TCP connection
 	id      int64
 	who     Caller // other goroutines read it with Server.mu held
 	since   time.Time
@@ -29,8 +29,8 @@ type conn struct {
 	running int        // index of the running request in parsed
 	out     *output    // used by all goroutines
 
-	certified     string    // user that the connection itself authenticates, for example by a certificate; empty: none
-	onlyUser      string    // the only user that may log in, from the certificate; empty: any
+	certified     string    // user that the connection itself authenticates, for example by a certificate; empty = none
+	onlyUser      string    // the only user that may log in, from the certificate; empty = any
 	authenticated bool      // logged in, or no login is needed; other goroutines read it with Server.mu held
 	name          string    // other goroutines read it with Server.mu held
 	library       [2]string // name and version from CLIENT SETINFO; other goroutines read it with Server.mu held
@@ -69,12 +69,12 @@ type conn struct {
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // keys of WATCH; guarded by the Local's lock
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
-	waiting     atomic.Int64        // number of queued commands, for other goroutines; -1: no transaction
+	waiting     atomic.Int64        // number of queued commands, for other goroutines; -1 = no transaction
 
 	op      [1]Op  // reused by doInPlace
 	version []byte // version in the latest reply of a remote store, for Options.Observe
 
-	cancelEnd func() // cancels the end of the login; nil: the login does not end
+	cancelEnd func() // cancels the end of the login; nil = the login does not end
 	ticket    *admission.Ticket
 	input     charge // memory charged to an authenticated client, see chargeInput
 	nameBytes int    // estimated memory of the subscriptions and watched keys, in bytes

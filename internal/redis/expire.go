@@ -45,7 +45,7 @@ func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
 	return o, nil
 }
 
-// allow reports whether the expiry of a key may change. from is the current expiry (zero: never). to is
+// allow reports whether the expiry of a key may change. from is the current expiry (zero = never). to is
 // the new expiry in milliseconds since the Unix epoch.
 func (o expireOptions) allow(from time.Time, to int64) bool {
 	never := from.IsZero()

@@ -46,7 +46,7 @@ type requestReader struct {
 	begin, end int // bounds of the unread bytes in buf
 	pos        int // number of parsed bytes of the request at begin
 	left       int // number of arguments still to be read
-	bulk       int // length of the next argument; -1: not known yet
+	bulk       int // length of the next argument; -1 = not known yet
 	spans      []span
 	args       [][]byte
 	size       int // size of the last request in bytes

@@ -94,7 +94,7 @@ func (s *Server) token(cursor []byte) ([]byte, error) {
 
 // scanOptions are the arguments of SCAN after the cursor.
 type scanOptions struct {
-	pattern *pattern // nil: all keys
+	pattern *pattern // nil = all keys
 	count   int
 	nothing bool // TYPE is not string, so no key matches
 }

@@ -19,7 +19,7 @@ import (
 type Options struct {
 	Backend Backend          // may be a Local
 	Name    string           // name of the backend in INFO: emulator or gateway
-	Now     func() time.Time // the store's clock; nil: time.Now
+	Now     func() time.Time // the store's clock; nil = time.Now
 
 	// Hold returns how long commands may keep the Local locked at present, so that every client gets a turn
 	// soon, however many want one. Nil: 2 ms.
@@ -61,10 +61,10 @@ type Options struct {
 	// has its own budget of 1 GiB.
 	Reserve func(n int) bool
 	// Memory is the size of the budget that Reserve charges, in bytes. A request that needs more memory
-	// is refused. 0: 1 GiB.
+	// is refused. 0 = 1 GiB.
 	Memory int
 
-	Log *slog.Logger // nil: silent
+	Log *slog.Logger // nil = silent
 
 	// Observe is called after each command that was run or refused. locked reports whether the
 	// Local is locked. Observe must not call the server. Nil: not called.
@@ -75,7 +75,7 @@ type Options struct {
 type Server struct {
 	opts    Options
 	log     *slog.Logger
-	local   Local // nil: the backend is remote
+	local   Local // nil = the backend is remote
 	table   table
 	ctx     context.Context // canceled by Close
 	cancel  context.CancelFunc
@@ -89,7 +89,7 @@ type Server struct {
 	expired     atomic.Int64  // expired keys that the backend reported so far
 
 	// Guarded by the Local's lock.
-	active  *conn                         // connection that has locked the Local; nil: none
+	active  *conn                         // connection that has locked the Local; nil = none
 	watched map[string]map[*conn]struct{} // connections that watch a key, by key
 
 	mu sync.Mutex // locked after the Local and before output.mu

@@ -188,7 +188,7 @@ type setOptions struct {
 	nx, xx, get, keepTTL, persist bool
 
 	unit timeUnit
-	time []byte // nil: no expiry was given
+	time []byte // nil = no expiry was given
 }
 
 // timeUnit is the unit of an expiry.

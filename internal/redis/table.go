@@ -52,7 +52,7 @@ var (
 // A command describes a command or a subcommand of Redis.
 type command struct {
 	name  string // lower case
-	arity int    // number of arguments, including the name; negative: the minimum
+	arity int    // number of arguments, including the name; negative = the minimum
 	flags flag
 	keys  keySpec
 	run   func(c *conn, args [][]byte) error
@@ -61,7 +61,7 @@ type command struct {
 
 	parent   *command
 	subs     []*command
-	otherSub *Error // error reply to an unknown subcommand; nil: the usual error
+	otherSub *Error // error reply to an unknown subcommand; nil = the usual error
 }
 
 func (cmd *command) fullName() string {

@@ -16,7 +16,7 @@ type Conn struct {
 
 	// Closures that New creates once, so that Read and TryWrite don't allocate.
 	tryRead, tryWrite func(fd uintptr) bool
-	quickAck          func(fd uintptr) // nil: not supported on this system
+	quickAck          func(fd uintptr) // nil = not supported on this system
 
 	// Arguments and results of tryRead and tryWrite.
 	in         []byte

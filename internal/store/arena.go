@@ -38,7 +38,7 @@ type block struct {
 	used  int // number of slots that hold a record
 	fresh int // number of slots that have ever held a record; all later slots are free
 
-	// freed is the head of the list of freed slots: 1 + the number of a slot; 0: no slot. The first 4 bytes
+	// freed is the head of the list of freed slots: 1 + the number of a slot; 0 = no slot. The first 4 bytes
 	// of a freed slot hold the same kind of number for the next slot in the list.
 	freed uint32
 }

@@ -41,7 +41,7 @@ type Write struct {
 
 	Key     []byte
 	Value   []byte
-	Expires time.Time // rounded up to the microsecond; zero: never
+	Expires time.Time // rounded up to the microsecond; zero = never
 	Persist bool
 	Mark    byte // 0 to 3; the store keeps it in memory with the key and does not interpret it
 	Delete  bool // remove the key; Value, Expires, Persist and Mark are ignored

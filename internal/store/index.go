@@ -27,7 +27,7 @@ type index struct {
 	expiries *btree.BTreeG[expiry]
 	hint     btree.PathHint // speeds up the B-tree when keys are added in ascending order
 
-	last   ref    // the result of the last find; 0: no result, or the record may have moved
+	last   ref    // the result of the last find; 0 = no result, or the record may have moved
 	wanted []byte // the key that wantedRef stands for
 	buffer []byte // for encoding a record; reused
 }

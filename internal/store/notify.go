@@ -9,7 +9,7 @@ type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
-	Version    []byte     // value of `__ts`; empty: there is no `__ts`
+	Version    []byte     // value of `__ts`; empty = there is no `__ts`
 	Properties []Property // the user properties, in order
 
 	watcher *watcher

@@ -10,10 +10,10 @@ type Request struct {
 	ClientID string
 	Username string   // the authenticated user; for Options.Authorize
 	Payload  []byte   // RESP3
-	Words    [][]byte // the words of the request, which replace Payload; nil: the words come from Payload
+	Words    [][]byte // the words of the request, which replace Payload; nil = the words come from Payload
 
-	Timestamp []byte // `__ts`; nil: none was sent
-	Fence     []byte // `__ft`; nil: none was sent
+	Timestamp []byte // `__ts`; nil = none was sent
+	Fence     []byte // `__ft`; nil = none was sent
 	Persist   bool   // whether `aio-persistence` is `true`
 }
 
@@ -59,8 +59,8 @@ type call struct {
 	key   []byte
 	dst   []byte // the reply is appended here
 
-	timestamp hlc // zero: there is no valid timestamp
-	fence     hlc // zero: there is no fencing token
+	timestamp hlc // zero = there is no valid timestamp
+	fence     hlc // zero = there is no fencing token
 
 	outcome observe.Outcome // "" stands for observe.OK
 	cause   string

@@ -1,7 +1,7 @@
 package store
 
 // Restore sets a key to a state that the caller has saved (see Options.Keep), including its version.
-// expires is in microseconds since the Unix epoch; 0: never. Restore does not notify watchers or call
+// expires is in microseconds since the Unix epoch; 0 = never. Restore does not notify watchers or call
 // Options.Changed. If the key has expired since it was saved, the next call to [Store.Expire] removes it.
 func (s *Store) Restore(key, value, version, fence []byte, expires int64, persist bool) {
 	flags := byte(flagKept)

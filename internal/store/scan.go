@@ -54,7 +54,7 @@ func (s *Store) scan(c *call) Response {
 // A position is the point between two pages of SCAN: after a key in a chain, or at the beginning of a chain.
 type position struct {
 	chain  int    // number of the chain, from 1
-	after  []byte // the last key that the page examined; nil: the position is the beginning of the chain
+	after  []byte // the last key that the page examined; nil = the position is the beginning of the chain
 	hidden bool   // the client may not read the last key that the page examined
 }
 

@@ -10,7 +10,7 @@ import (
 
 type setOptions struct {
 	nx, nex bool
-	px      time.Duration // 0: no PX
+	px      time.Duration // 0 = no PX
 }
 
 // setOptions parses the options of a SET (protocol.md 2.2). It returns the text of the refusal, or "". The

@@ -13,22 +13,22 @@ import (
 // Options configure a [Store]. With the zero value, the store has no quotas and uses the system
 // clock.
 type Options struct {
-	Now      func() time.Time // the store's wall clock; nil: time.Now
-	Node     string           // the node in the store's versions, without a colon; cut to 200 bytes; "": StateStore
-	MaxKeys  int              // maximum number of keys; 0: no limit
-	MaxBytes int              // maximum memory of keys and values, see [Store.Bytes]; 0: no limit
-	ScanPage int              // maximum number of keys on a page of SCAN; 0: 100
+	Now      func() time.Time // the store's wall clock; nil = time.Now
+	Node     string           // the node in the store's versions, without a colon; cut to 200 bytes; "" = StateStore
+	MaxKeys  int              // maximum number of keys; 0 = no limit
+	MaxBytes int              // maximum memory of keys and values, see [Store.Bytes]; 0 = no limit
+	ScanPage int              // maximum number of keys on a page of SCAN; 0 = 100
 
-	// Authorize reports whether a client may read a key or, if write is set, may write it; nil: every client
+	// Authorize reports whether a client may read a key or, if write is set, may write it; nil = every client
 	// may read and write every key. Authorize must not call the store.
 	Authorize func(clientID, username, key string, write bool) bool
 
-	// Keep reports whether the caller will save a key's state for [Store.Restore]; nil: the caller saves
+	// Keep reports whether the caller will save a key's state for [Store.Restore]; nil = the caller saves
 	// no keys. persist is set if the write asked to keep the key on disk. Keep must not call the store.
 	Keep func(key []byte, persist bool) bool
 
 	// Reserve is called with the estimated memory of each new KEYNOTIFY registration, and with the
-	// negative of this number when the registration ends; nil: no limit. If Reserve returns false, the
+	// negative of this number when the registration ends; nil = no limit. If Reserve returns false, the
 	// registration is refused with the quota error. Reserve must not call the store.
 	Reserve func(bytes int) bool
 
@@ -62,7 +62,7 @@ type Store struct {
 	words   [][]byte
 	version []byte
 	page    []Entry
-	seal    cipher.AEAD // see sealer; nil: not created yet
+	seal    cipher.AEAD // see sealer; nil = not created yet
 	change  Change
 
 	bare, versioned []Property // user properties of replies without and with a version
@@ -72,7 +72,7 @@ type Store struct {
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte     // the buffer passed to Do, with the reply appended
-	Version    []byte     // value of `__ts`; empty: there is no `__ts`
+	Version    []byte     // value of `__ts`; empty = there is no `__ts`
 	Properties []Property // the user properties, in order
 }
 

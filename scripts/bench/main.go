@@ -35,14 +35,14 @@ type row struct {
 	number string // of the goal in docs/performance.md
 	what   string
 	ours   func(*side) float64
-	peer   func(*side) float64 // nil: the goal is for the figure of ours itself
+	peer   func(*side) float64 // nil = the goal is for the figure of ours itself
 	goal   goal
 
 	// sizes means that peer is sscli too, with a smaller load: the ratio is the growth, and the goal
 	// is for the figure of ours itself.
 	sizes bool
 
-	times float64 // how many times -rounds to measure it; 0: once -rounds
+	times float64 // how many times -rounds to measure it; 0 = once -rounds
 	alone bool    // it says nothing about an earlier sscli
 }
 

@@ -45,7 +45,7 @@ func (s *side) attacked() attacked {
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, os.Stderr
 		err := cmd.Run()
-		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() > 1 { // 1: a bound is broken
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() > 1 { // 1 = a bound is broken
 			harness.Check(err)
 		}
 		for line := range strings.Lines(out.String()) {

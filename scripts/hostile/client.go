@@ -24,10 +24,10 @@ type connectOptions struct {
 	id             string
 	resume         bool   // continue a session
 	expiry         uint32 // of the session, in seconds
-	receiveMaximum uint16 // 0: 65,535
-	will           []byte // payload of a will on the topic "will"; nil: no will
-	password       string // with the user name "user"; empty: no password
-	user           string // user name to send without a password; empty: none
+	receiveMaximum uint16 // 0 = 65,535
+	will           []byte // payload of a will on the topic "will"; nil = no will
+	password       string // with the user name "user"; empty = no password
+	user           string // user name to send without a password; empty = none
 }
 
 // connectPacket returns the bytes of a CONNECT.
