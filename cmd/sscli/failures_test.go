@@ -108,7 +108,8 @@ func TestFailuresHaveScripts(t *testing.T) {
 			}
 			s := shown{message: message, code: strings.Trim(lines[i+1], "[]")}
 			if hint, ok := strings.CutPrefix(lines[i+1], "!   try: "); ok {
-				s.hint, s.code = hint, strings.Trim(lines[i+2], "[]")
+				s.hint, _, _ = strings.Cut(hint, "; the rule to ask for: ")
+				s.code = strings.Trim(lines[i+2], "[]")
 			}
 			all = append(all, s)
 		}

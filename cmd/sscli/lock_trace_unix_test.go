@@ -125,7 +125,7 @@ func TestInstrumentsInShell(t *testing.T) {
 		{"lock list -q -o template={{.name}}", "build"},
 		{"lock list nobody -o raw", "nobody	free	-	-	-"},
 		{"set artifact 1 -o raw", "OK	VERSION"},
-		{"explain artifact --lock build -o raw", "refused	fencing_required	VERSION	VERSION	VERSION"},
+		{"explain artifact --lock build -o raw", "refused	fencing_required	VERSION	VERSION	VERSION	lock"},
 		{"explain artifact -o template={{.hint}}", "sscli explain artifact --ask asks the store"},
 		{"lock trace build --guards artifact --for 20ms -o raw -q", "held	build	job-7	VERSION	-	seen\nend	for"},
 		{"lock trace", "sscli: missing NAME\n  try: lock trace NAME...  (help lock trace)\n(exit code 2)"},

@@ -301,9 +301,17 @@ func compile(parts []part, who *Principal) *glob.Pattern {
 }
 
 // QuotePattern returns the pattern that matches only a text.
-func QuotePattern(text string) string { return patternQuotes.Replace(text) }
-
-var patternQuotes = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
+func QuotePattern(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c == '*' || c == '?' || c == '[' {
+			b.WriteString("[" + string(rune(c)) + "]")
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
 
 // A bound is an entry with its tokens replaced.
 type bound struct {

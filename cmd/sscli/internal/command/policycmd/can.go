@@ -161,7 +161,7 @@ examples for patterns. With --trace, also for what clients were seen to do. The 
 1 if something is no longer allowed.
 
 ` + forms,
-		Example: "  sscli policy diff authz.yaml new.yaml\n  kubectl get brokerauthorization authz -n azure-iot-operations -o yaml | sscli policy diff - new.yaml --trace log.json",
+		Example: "  sscli policy diff authz.yaml new.yaml\n  kubectl get brokerauthorization -A -o yaml | sscli policy diff - new.yaml --trace log.json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fault.Usagef("expected OLD and NEW, two files")

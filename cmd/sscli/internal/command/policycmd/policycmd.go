@@ -37,7 +37,7 @@ for what a client does. sscli serve --policy decides by the same rules.
 ` + forms,
 		Example: `  sscli policy check authz.yaml
   sscli policy can authz.yaml --user ann --client-id sensor-1 --write colors/red
-  kubectl get brokerauthorization authz -n azure-iot-operations -o yaml | sscli policy diff - new.yaml`,
+  kubectl get brokerauthorization -A -o yaml | sscli policy diff - new.yaml`,
 	}, newCheck(a), newCan(a), newTable(a), newDiff(a), newSuggest(a))
 }
 
