@@ -31,7 +31,7 @@ func haveMosquitto() bool {
 
 // mosquittoTester lets mosquitto.Start report to a script.
 type mosquittoTester struct {
-	testing.TB // nil: only the methods below are used
+	testing.TB // nil = only the methods below are used
 	ts         *testscript.TestScript
 }
 

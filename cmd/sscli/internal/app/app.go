@@ -57,7 +57,7 @@ import (
 type App struct {
 	Commands []Command               // the command table
 	Topics   func() []*cobra.Command // returns the help topics: pages that do not describe a command
-	Build    format.Build            // set by the linker; empty in a plain build
+	Build    format.Build            // set by the linker; empty = a plain build
 
 	Stdin          io.Reader
 	Stdout, Stderr *os.File
@@ -69,7 +69,7 @@ type App struct {
 	Settings config.Settings
 	Output   string          // the form of results: human (also for wide), raw, json or template=…
 	Out      *format.Printer // prints results
-	Faults   *format.Printer // prints errors and warnings; nil before Configure
+	Faults   *format.Printer // prints errors and warnings; nil = not configured yet
 	saying   sync.Mutex      // held while Faults prints
 
 	// LogsResults means that results are only a log, as those of a server: the command goes on when

@@ -14,7 +14,7 @@ import (
 
 // A value is a scalar in a context file.
 type value struct {
-	text   string // as written in the file, because a number may be meant as text; empty for null
+	text   string // as written in the file, because a number may be meant as text; empty = null
 	isBool bool
 	line   int
 }

@@ -21,7 +21,7 @@ type Settings struct {
 	Context     string   // the name of the context in use; empty = none
 	ContextFile string   // the file that holds the context
 	Protected   bool     // ask before each write in this context
-	Choices     []string // the contexts to choose from; nil if one is in use or none is needed
+	Choices     []string // the contexts to choose from; nil = one is in use or none is needed
 	Override    Override // the variables that override the chosen context
 
 	Embedded  bool     // use an emulator inside this process in place of a broker

@@ -34,7 +34,7 @@ type Reference struct {
 	Key    string
 	Alias  string      // the name that rules use; by default the key
 	Fields []UsedField // the fields of its records that the definition uses
-	On     Path        // the match field; nil if there is none, or if the expression is not $1 == $2
+	On     Path        // the match field; nil = none, or the expression is not $1 == $2
 }
 
 // A UsedField is a field of the records of a data set.

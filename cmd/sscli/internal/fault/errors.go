@@ -195,7 +195,7 @@ func IsTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded)
 // A DatasetError means that a value is not a data set.
 type DatasetError struct {
 	Err  error        // where the value is wrong, and why
-	Hint suggest.Hint // the next thing to type; nil if there is none
+	Hint suggest.Hint // the next thing to type; nil = none
 }
 
 func (e *DatasetError) Error() string { return "not a data set: " + e.Err.Error() }
@@ -207,7 +207,7 @@ func (e *DatasetError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 // A NotWrittenError means that a value was not written, for example because the key changed.
 type NotWrittenError struct {
 	Why  string       // why it was not written
-	Hint suggest.Hint // the next thing to type; nil if there is none
+	Hint suggest.Hint // the next thing to type; nil = none
 }
 
 func (e *NotWrittenError) Error() string { return e.Why }

@@ -28,7 +28,7 @@ import (
 type Line struct {
 	Number int         // from 1; 0 = Err is not about a line
 	Text   string      // the line as written; a JSON line for each key of a statestore.json
-	Words  []repl.Word // the words of a command; nil if Options.JSON is set
+	Words  []repl.Word // the words of a command; nil = Options.JSON is set
 	Err    error       // why the line cannot be read or parsed; nil = no error
 	End    bool        // Err ends the input: no line follows
 }

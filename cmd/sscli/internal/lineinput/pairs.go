@@ -34,7 +34,7 @@ func beginsArray(r *bufio.Reader) bool {
 type pairs struct {
 	source io.Reader
 
-	text    []byte // the whole array; nil before the first object
+	text    []byte // the whole array; nil = no object yet
 	decoder *json.Decoder
 	counted int // the line ends in text[:counted] are counted
 	lines   int // number of line ends in text[:counted]

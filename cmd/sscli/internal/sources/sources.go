@@ -45,7 +45,7 @@ import (
 // An Entry is a key and the value that the key should have.
 type Entry struct {
 	Key     string
-	Found   bool              // false: the key was missing from the exported store
+	Found   bool              // false = the key was missing from the exported store
 	Options client.SetOptions // TTL and Persist, from a manifest
 
 	// Load returns the value. If guess equals the value, Load may return guess instead of parsing a

@@ -100,7 +100,7 @@ func (h Hint) fillOperands(word string, operands []string) Hint {
 
 // A habit maps words that users of another tool type to the command of sscli that does the same.
 type habit struct {
-	under string // the path of the parent command; empty for the root
+	under string // the path of the parent command; empty = the root
 	typed string // the words of other tools, separated by spaces
 	means string // hints as [Try] parses them, separated by |; the first whose command exists applies
 	why   string // why the state store cannot do what the words mean; empty = it can

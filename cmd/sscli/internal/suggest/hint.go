@@ -17,7 +17,7 @@ type Step []Part
 // A Part of a step is text, or a command. A command whose first word is a flag is not whole: its words
 // belong to the command that failed.
 type Part struct {
-	Text    string // text to read; empty for a command
+	Text    string // text to read; empty = a command
 	Argv    []Word // the words to type
 	Without []Word // the words to omit from the command that failed
 	inside  bool   // for sscli's shell, not for sh

@@ -53,7 +53,7 @@ type Verb struct {
 	Group   string // group in help; empty = app.GroupStore
 	Keys    int    // how many operands are keys; 0 = all
 
-	// Flags defines the verb's own flags; nil if there are none.
+	// Flags defines the verb's own flags; nil = none.
 	Flags func(*pflag.FlagSet)
 	// Parse turns the operands into a request. It does not change the values of the flags. It reads
 	// from the Source only if an operand or a flag names a file or standard input. The error is a usage
@@ -145,7 +145,7 @@ type Request struct {
 	// Run is for requests in which each exchange depends on the previous one.
 	Run func(ctx context.Context, a *app.App, s *client.Session) error
 
-	Show format.Show  // --show, which affects only the human form of output; empty if it was not given
+	Show format.Show  // --show, which affects only the human form of output; empty = not given
 	Rows []format.Row // the parts of the results that are known in advance, to align the columns
 }
 

@@ -62,7 +62,7 @@ type Way struct {
 	failures int       // number of forwards started since a connection last received data
 	started  time.Time // start of the newest forward; in the future while the forward is delayed
 	ca       *call     // reads the CA; nil = not started; replaced if it failed
-	bundle   []byte    // the CA in PEM; nil until o.Roots has the CA
+	bundle   []byte    // the CA in PEM; nil = o.Roots does not have the CA yet
 	token    *call     // creates the token in use; replaced if it failed
 	renewal  *call     // creates the next token; nil = none is being created
 }

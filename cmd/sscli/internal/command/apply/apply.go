@@ -167,7 +167,7 @@ type plan struct {
 
 	held map[string]bool // the sources that held keys once
 
-	stdin []byte       // standard input, if it is a source; nil before it is read
+	stdin []byte       // standard input, if it is a source; nil = not read yet
 	set   *sources.Set // the keys of the sources, as of the last open
 }
 

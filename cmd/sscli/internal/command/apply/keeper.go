@@ -26,7 +26,7 @@ type keeper struct {
 	outage    app.Outage
 	unwatched bool                  // the user was warned that no keys are watched
 	states    map[string]verb.State // the state in which the last round left each watched key, without the version
-	dirty     map[string]struct{}   // keys that may differ from states; "" stands for the unwatched keys
+	dirty     map[string]struct{}   // keys that may differ from states; "" = the unwatched keys
 }
 
 // stateOf returns the state of a key without its version, because an event may lack the version.

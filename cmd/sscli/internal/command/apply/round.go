@@ -51,7 +51,7 @@ type item struct {
 	key     string
 	was     client.GetResult // what the key held when it was read
 	want    client.GetResult // what the key should hold; if not Found, the round deletes the key
-	action  string           // one of the constants above; empty for a key not read or already gone
+	action  string           // one of the constants above; empty = not read, or already gone
 	command client.Command   // the write; not used for an unchanged key or a conflict
 
 	verb.Answer

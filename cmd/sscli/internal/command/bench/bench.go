@@ -37,10 +37,10 @@ import (
 type benchFlags struct {
 	clients, inflight, keys int
 	size                    config.Size
-	count                   int64 // number of requests; 0 means no limit
+	count                   int64 // number of requests; 0 = no limit
 	length                  config.Text
 	mix                     string
-	rate                    float64 // requests a second; 0 means as many as possible
+	rate                    float64 // requests a second; 0 = as many as possible
 }
 
 // New returns the command `sscli bench`.
@@ -104,7 +104,7 @@ const (
 type benchmark struct {
 	a      *app.App
 	f      benchFlags
-	length time.Duration // maximum length of the measurement; 0 means no limit
+	length time.Duration // maximum length of the measurement; 0 = no limit
 	ttl    time.Duration // of the keys, in case they cannot be deleted
 	verbs  []string      // each verb, repeated as often as its weight says
 	prefix string        // prefix of the keys

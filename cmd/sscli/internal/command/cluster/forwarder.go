@@ -17,7 +17,7 @@ type forwarder struct {
 	listener net.Listener
 	timeout  time.Duration // for connecting to the broker
 
-	cancel context.CancelFunc // cancels attempts to connect to the broker; nil before start
+	cancel context.CancelFunc // cancels attempts to connect to the broker; nil = not started
 	wg     sync.WaitGroup
 	mu     sync.Mutex
 	outage app.Outage

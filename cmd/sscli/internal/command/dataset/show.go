@@ -133,7 +133,7 @@ func writeCSV(a *app.App, columns []string, rows iter.Seq2[dataset.Record, error
 // A table is the column layout of printed records.
 type table struct {
 	columns []string // the columns to print
-	maxCell int      // the maximum width of a cell, in terminal columns; 0 means no limit
+	maxCell int      // the maximum width of a cell, in terminal columns; 0 = no limit
 }
 
 // maxCell is the maximum width of a cell on a terminal, in terminal columns, except with -o wide.

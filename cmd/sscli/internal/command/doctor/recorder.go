@@ -17,7 +17,7 @@ import (
 // goroutines may use it.
 type recorder struct {
 	mu        sync.Mutex
-	addresses []string // addresses of the host name; empty if there was no lookup
+	addresses []string // addresses of the host name; empty = no lookup
 	peer      string   // the remote address of the connection
 	tls       *tls.ConnectionState
 	began     map[mqtt.Stage]time.Time

@@ -151,7 +151,7 @@ type editRun struct {
 	options client.Options
 	key     string
 	command []string
-	source  string       // the variable that names the editor; empty for the default editor
+	source  string       // the variable that names the editor; empty = the default editor
 	lock    *client.Lock // nil without --lock
 
 	before client.GetResult // what the key held when it was first read

@@ -16,14 +16,14 @@ import (
 type facts struct {
 	key     string
 	found   bool
-	version client.Version // version of the key; zero if unknown
+	version client.Version // version of the key; zero = unknown
 
 	lock      string // empty if the user named no lock
 	held      bool
 	holder    string
-	lockToken client.Version // the lock's current token; zero if unknown
+	lockToken client.Version // the lock's current token; zero = unknown
 
-	token client.Version // token of the write; zero if the write has none
+	token client.Version // token of the write; zero = none
 	now   time.Time      // by the local clock
 
 	asked   bool  // a probe was sent

@@ -82,7 +82,7 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 }
 
 // renewedAt returns the time when a holder acquired or last renewed a lock, by the store's clock, as
-// text to follow the holder; "" if it is not known.
+// text to follow the holder; "" = not known.
 func renewedAt(token client.Version) string {
 	if token.IsZero() {
 		return ""

@@ -138,11 +138,11 @@ type tracer struct {
 	chart   *locklog.Chart // nil without --timeline and --svg
 	merge   bool           // print the renewals of one holder as one line
 	began   bool           // there was a statement
-	ended   time.Time      // end of the recording; zero for a watch
+	ended   time.Time      // end of the recording; zero = a watch
 	changes int
 	outage  app.Outage
 	refused error  // why the store refused to watch a key; the first such error
-	endLine func() // clears the live line; nil if there is none
+	endLine func() // clears the live line; nil = none
 
 	mu       sync.Mutex
 	renewals []format.LockEvent // the last renewal of each lock, if it has not been printed

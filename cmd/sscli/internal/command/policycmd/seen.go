@@ -58,7 +58,7 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 }
 
 // add adds an action and, if it is a request to the store, what requests need. reply is the topic for
-// replies; "": not known.
+// replies; "" = not known.
 func (s *seen) add(d policy.Deed, reply string) {
 	s.note(d)
 	if d.Method != policy.Read && d.Method != policy.Write {

@@ -84,7 +84,7 @@ type shell struct {
 	history *repl.History
 
 	line     *app.App // the application of the last command
-	reported error    // the last connection loss that was reported; nil while connected
+	reported error    // the last connection loss that was reported; nil = connected
 	timed    bool     // print how long the last command took, if it was slow
 
 	mu      sync.Mutex

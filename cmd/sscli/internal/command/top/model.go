@@ -17,16 +17,16 @@ import (
 type model struct {
 	title    string // the URL of the broker, or "embedded"
 	patterns []string
-	interval time.Duration // time between scans; 0 means no scans
+	interval time.Duration // time between scans; 0 = no scans
 
 	rows  map[string]*row
 	trace bool // packets are collected
 
-	scanned   time.Time // end of the last successful scan; zero before the first
-	scanErr   string    // why the last scan failed; empty if it succeeded
+	scanned   time.Time // end of the last successful scan; zero = none yet
+	scanErr   string    // why the last scan failed; empty = it succeeded
 	noScan    bool      // the broker has no SCAN
 	unwatched int       // number of keys that are not watched because of the limit
-	outage    string    // why the connection was lost; empty while connected
+	outage    string    // why the connection was lost; empty = connected
 	outageAt  time.Time
 
 	order     order
@@ -58,7 +58,7 @@ type row struct {
 	found   bool
 	value   []byte
 	version client.Version
-	changed time.Time // time of the last change since top began, by the local clock; zero if there was none
+	changed time.Time // time of the last change since top began, by the local clock; zero = none
 	err     string    // why the key is not watched
 
 	writes rate

@@ -31,7 +31,7 @@ type monitor struct {
 	limit   int // maximum number of watched keys, not counting named
 
 	named   map[string]bool          // keys that are operands
-	watched map[string]*client.Watch // watches by key; nil before the watch is confirmed, or if it was refused
+	watched map[string]*client.Watch // watches by key; nil = not confirmed yet, or refused
 	pending []byte                   // an incomplete escape sequence from the keyboard
 
 	changes chan func()
