@@ -11,7 +11,8 @@ import (
 	"github.com/sscli/sscli/scripts/harness"
 )
 
-// TestRounds takes turns, reverses each round, and returns figures by contender.
+// TestRounds: contenders take turns, each round reverses the order, and the figures are returned by
+// contender.
 func TestRounds(t *testing.T) {
 	var order []string
 	next := func(name string, figures ...float64) contender {
@@ -54,11 +55,11 @@ func TestRoundsEndsWithTheFirstError(t *testing.T) {
 	}
 }
 
-// TestGoals has a goal in each direction, and directions without a goal.
+// TestGoals checks a goal in each direction, and directions without a goal.
 func TestGoals(t *testing.T) {
 	for _, test := range []struct {
 		goal         goal
-		below, above bool // whether 1 and 3 meet it
+		below, above bool // whether the figures 1 and 3 meet it
 		text         string
 	}{
 		{least(2), false, true, "≥ 2"},
@@ -75,14 +76,14 @@ func TestGoals(t *testing.T) {
 	}
 }
 
-// TestChoose runs the groups that need no cluster by default, and any group by its name.
+// TestChoose: by default the groups that need no cluster run, and a named group always runs.
 func TestChoose(t *testing.T) {
 	if _, err := choose([]string{"no-such-group"}, false); err == nil {
 		t.Error("an unknown group is no error")
 	}
 	for _, g := range groups {
 		if len(g.tools) > 0 {
-			continue // they may be missing here
+			continue // programs may be missing on this machine
 		}
 		chosen, err := choose([]string{g.name}, true)
 		if err != nil || len(chosen) != 1 || chosen[0].name != g.name {

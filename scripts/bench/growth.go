@@ -23,9 +23,9 @@ import (
 	"github.com/sscli/sscli/scripts/harness"
 )
 
-// growthRows measure one thing at two sizes of the same work.
+// growthRows returns rows that measure the same work at two sizes.
 func growthRows(b *bench) []row {
-	// at returns a row whose figure at both sizes is measured by f. The goal is for the larger one.
+	// at returns a row that measures f at both sizes. The goal applies to the larger size.
 	at := func(what string, large, small int, g goal, f func(s *side, n int) float64) row {
 		return row{number: "P20", what: fmt.Sprintf("%s: %d / %d", what, large, small), sizes: true, goal: g, times: 0.2,
 			ours: func(s *side) float64 { return f(s, large) }, peer: func(s *side) float64 { return f(s, small) }}
@@ -77,7 +77,7 @@ func growthRows(b *bench) []row {
 	}
 }
 
-// crowd returns the hand-overs a second of a lock that this number of clients want all the time.
+// crowd returns the hand-overs per second of a lock that this number of clients compete for continuously.
 func (s *side) crowd(waiters int) float64 {
 	e := s.serve()
 	defer harness.Stop(e.cmd)
@@ -95,7 +95,7 @@ func (s *side) crowd(waiters int) float64 {
 	harness.Check(first.Start())
 	harness.Must(bufio.NewReader(held).ReadString('\n'))
 	var mu sync.Mutex
-	var waits figures // seconds, of those that got the lock
+	var waits figures // waiting times in seconds of the clients that got the lock
 	for range waiters {
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -128,7 +128,7 @@ func (s *side) crowd(waiters int) float64 {
 	return float64(len(got)) / long.Seconds()
 }
 
-// stall returns the milliseconds of the slowest GET, on either port, while n other keys expire.
+// stall returns the time in milliseconds of the slowest GET on either port while n other keys expire.
 func (s *side) stall(n int) float64 {
 	e := s.serveRedis()
 	defer harness.Stop(e.cmd)
@@ -154,13 +154,13 @@ func (s *side) stall(n int) float64 {
 	})
 }
 
-// A listing is a watch whose raw output this process counts.
+// A listing is a watch with raw output that this process counts.
 type listing struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 }
 
-// list starts `watch --match` of all keys of the benchmark.
+// list starts `watch --match` with a pattern of all keys of the benchmark.
 func (s *side) list(e endpoint) listing {
 	args := s.args(e, "watch", "--match", "key*", "--rescan", "200ms", "-q", "-o", "raw")
 	cmd := exec.CommandContext(s.ctx, args[0], args[1:]...)
@@ -169,7 +169,7 @@ func (s *side) list(e endpoint) listing {
 	return listing{cmd, bufio.NewScanner(out)}
 }
 
-// count reads n events; deleted is whether they are deletions. Other events don't count.
+// count reads until n events are deletions, or until n are not, according to deleted.
 func (l listing) count(n int, deleted bool) {
 	for n > 0 {
 		if !l.lines.Scan() {
@@ -186,7 +186,7 @@ func (l listing) end() {
 	_ = l.cmd.Wait() // an error is expected after the signal
 }
 
-// churn returns the memory of a watch after n keys came and went, a few thousand at a time.
+// churn returns the memory of a watch after n keys were created and deleted, a few thousand at a time.
 func (s *side) churn(n int) float64 {
 	e := s.serve()
 	defer harness.Stop(e.cmd)
@@ -199,12 +199,12 @@ func (s *side) churn(n int) float64 {
 		s.batch(e, inflight, wave, "del key"+strconv.Itoa(w)+"-%08d\n%.0s")
 		l.count(wave, true)
 	}
-	time.Sleep(3 * time.Second) // some scans
+	time.Sleep(3 * time.Second) // time for some scans
 	return endpoint{cmd: l.cmd}.resident()
 }
 
-// refused returns the seconds until a watch has answered for each of n keys, of which the broker has
-// room for about 2,000.
+// refused returns the seconds until a watch has reported each of n keys, of which the broker accepts about
+// 2,000.
 func (s *side) refused(n int) float64 {
 	e := s.serve("--limit", "memory=1048576")
 	defer harness.Stop(e.cmd)
@@ -216,7 +216,7 @@ func (s *side) refused(n int) float64 {
 	return time.Since(begin).Seconds()
 }
 
-// top returns the seconds until top shows a key, in a terminal.
+// top returns the seconds until top shows a key in a terminal.
 func (s *side) top(n int) float64 {
 	args := s.args(s.loaded(n), "top")
 	cmd := exec.CommandContext(s.ctx, args[0], args[1:]...)
@@ -235,7 +235,7 @@ func (s *side) top(n int) float64 {
 	return time.Since(begin).Seconds()
 }
 
-// shrunk returns the memory of a server after it has lost nine tenths of n keys, and stops it.
+// shrunk returns the memory of a server after nine tenths of its n keys were deleted, and stops the server.
 func (s *side) shrunk(e endpoint, n int) float64 {
 	defer harness.Stop(e.cmd)
 	s.pipe(e, n, setWords)
@@ -243,8 +243,8 @@ func (s *side) shrunk(e endpoint, n int) float64 {
 	return e.settled(5*time.Second, 0)
 }
 
-// shrunkFile returns the size of a file of n keys after nine tenths of them are deleted and a
-// server has started with it again, relative to the size before.
+// shrunkFile returns the size of a data file after nine tenths of its n keys were deleted and a server has
+// restarted with it, relative to the size before.
 func (s *side) shrunkFile(n int) float64 {
 	file := filepath.Join(s.dir, "shrunk.db")
 	defer os.Remove(file)
@@ -257,7 +257,7 @@ func (s *side) shrunkFile(n int) float64 {
 	return float64(harness.Must(os.Stat(file)).Size()) / float64(before)
 }
 
-// read returns the memory of a server after its n keys were read, relative to before.
+// read returns the memory of a server after its n keys were read, relative to its memory before.
 func (s *side) read(n int) float64 {
 	e := s.serve()
 	defer harness.Stop(e.cmd)
@@ -287,7 +287,7 @@ func (s *side) setLarge(n int) (client, server float64) {
 	return client, harness.Must(harness.Memory(e.pid(), "VmHWM")) * (1 << 20) / 1e6
 }
 
-// remaining returns the memory that a server keeps for a minute at the end of a large value, in MB. It
+// remaining returns the memory in MB that a server keeps for a minute after a large value was deleted. It
 // returns early when less than half of the value is kept.
 func (s *side) remaining(n int) float64 {
 	e := s.serve()
@@ -300,7 +300,7 @@ func (s *side) remaining(n int) float64 {
 	return e.settled(time.Minute, before+float64(n)/2e6) - before
 }
 
-// contexts returns the milliseconds that a file of n contexts adds to a command.
+// contexts returns the milliseconds that a configuration file of n contexts adds to a command.
 func (s *side) contexts(n int) float64 {
 	e := s.emulator()
 	s.run(s.args(e, "set", "k", "v")...)

@@ -1,10 +1,9 @@
 //go:build linux
 
-// Command bench measures sscli beside other programs and beside an earlier sscli; see
-// scripts/bench.sh.
+// Command bench compares sscli with other programs, or with an earlier sscli; see scripts/bench.sh.
 //
-// Each [row] has a figure of sscli, mostly the figure of a peer, and a goal for their ratio. The
-// rows of a group share servers. -against measures the same rows with two builds of sscli.
+// Each [row] has a figure of sscli, mostly also the figure of a peer, and a goal for their ratio. The rows of
+// a group share servers. -against measures the same rows with two builds of sscli.
 package main
 
 import (
@@ -32,25 +31,25 @@ type bench struct {
 
 // A row is one measurement.
 type row struct {
-	number string // of the goal in docs/performance.md
+	number string // number of the goal in docs/performance.md
 	what   string
 	ours   func(*side) float64
-	peer   func(*side) float64 // nil = the goal is for the figure of ours itself
+	peer   func(*side) float64 // nil = the goal applies to the figure of ours itself
 	goal   goal
 
-	// sizes means that peer is sscli too, with a smaller load: the ratio is the growth, and the goal
-	// is for the figure of ours itself.
+	// sizes means that peer is sscli too, with a smaller load: the ratio is the growth, and the goal applies
+	// to the figure of ours itself.
 	sizes bool
 
-	times float64 // how many times -rounds to measure it; 0 = once -rounds
-	alone bool    // it says nothing about an earlier sscli
+	times float64 // number of rounds as a multiple of -rounds; 0 = 1
+	alone bool    // not measured with -against
 }
 
-// A goal is a bound, in the direction that is better.
+// A goal is a bound and the direction that is better.
 type goal struct {
 	more  bool // more is better
 	bound float64
-	none  bool // there is only a direction
+	none  bool // only a direction, without a bound
 }
 
 func least(bound float64) goal { return goal{more: true, bound: bound} }
@@ -81,13 +80,13 @@ type group struct {
 	when        when
 }
 
-// when says whether a group runs without being named.
+// when says in which runs a group is measured unless it is named.
 type when int
 
 const (
 	always when = iota
 	beside      // not with -against, where it would take too long
-	named       // never
+	named       // only if it is named
 )
 
 var groups = []group{
@@ -135,7 +134,7 @@ func main() {
 	}
 	harness.Main(time.Hour, func(ctx context.Context, h *harness.Bench) error {
 		b.Bench, b.ctx = h, ctx
-		os.Setenv("XDG_CONFIG_HOME", b.Dir) // the user's contexts must not matter
+		os.Setenv("XDG_CONFIG_HOME", b.Dir) // the user's contexts must not affect the measurement
 		chosen, err := choose(flag.Args(), *against != "")
 		if err != nil {
 			return err
@@ -149,7 +148,7 @@ func main() {
 	})
 }
 
-// choose returns the groups with these names, or by default all that run without being named.
+// choose returns the groups with these names, or by default all groups that run without being named.
 func choose(names []string, against bool) (chosen []group, err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(groups, func(g group) bool { return g.name == name }) {
@@ -192,8 +191,8 @@ func (b *bench) roundsOf(r row) int {
 
 func (b *bench) wants(r row) bool { return strings.Contains(r.number+" "+r.what, b.only) }
 
-// beside measures sscli beside its peers. It prints a row of a Markdown table for each measurement:
-// the medians of both sides, the median of the ratios of each round, the goal, and whether it is met.
+// beside compares sscli with its peers. It prints a row of a Markdown table for each measurement: the medians
+// of both sides, the median of the rounds' ratios, the goal, and whether it is met.
 func (b *bench) beside(chosen []group) {
 	b.defaults(5, 1)
 	fmt.Print("| | what | sscli | peer | ratio | goal | | group |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
@@ -235,19 +234,17 @@ func (b *bench) measure(g group, r row, s *side) {
 	fmt.Printf("| %s | %s | %s | %s | %s | %s | %s | `%s` |\n", r.number, r.what, figure(f[0].median()), peer, ratio, r.goal, verdict, g.name)
 }
 
-// unchanged is the goal of -against: how good the new figure must be at least, relative to the old
-// one.
+// unchanged is the goal of -against: the new figure must be at least this fraction of the old one.
 const unchanged = 0.95
 
-// against measures sscli beside an earlier sscli, which has its own servers. It stops after 15
-// minutes.
+// against compares sscli with an earlier sscli, which has its own servers. It stops after 15 minutes.
 func (b *bench) against(rev string, chosen []group) {
 	b.defaults(6, 0.3)
 	earlier := filepath.Join(b.Dir, "earlier")
 	tree := filepath.Join(b.Dir, "tree")
 	harness.Must(harness.Run(exec.CommandContext(b.ctx, "git", "worktree", "add", "--detach", tree, rev)))
 	err := harness.Build(b.ctx, tree, earlier, "./cmd/sscli")
-	// Without the context, so that Ctrl-C does not leave the worktree behind.
+	// Runs without the context, so that Ctrl-C does not leave the worktree behind.
 	harness.Must(harness.Run(exec.Command("git", "worktree", "remove", "--force", tree)))
 	harness.Check(err)
 
@@ -272,7 +269,7 @@ func (b *bench) against(rev string, chosen []group) {
 	}
 }
 
-// compare measures a row with an earlier sscli and with this one.
+// compare measures a row with an earlier sscli and with the current one.
 func (b *bench) compare(g group, r row, sides []*side) {
 	fmt.Fprintln(os.Stderr, r.what)
 	f := make([]figures, 2)
@@ -289,7 +286,7 @@ func (b *bench) compare(g group, r row, sides []*side) {
 	}
 	err := harness.Try(func() {
 		if measure(); ratio < unchanged {
-			measure() // twice as many rounds, in case that was noise
+			measure() // doubles the rounds, in case the difference was noise
 		}
 	})
 	harness.Check(b.ctx.Err())

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/scripts/harness"
 )
 
-// batchRows are about commands with very many keys.
+// batchRows returns the rows about commands with very many keys.
 func batchRows(b *bench) []row {
 	few, many, slow := b.n(100_000), b.n(1_000_000), b.n(20_000)
 	perSecond := func(n int, u usage) float64 { return float64(n) / u.took.Seconds() }
@@ -45,7 +45,7 @@ func batchRows(b *bench) []row {
 	}
 }
 
-// transferRows are about export, diff and apply of a whole store.
+// transferRows returns the rows about export, diff and apply of a whole store.
 func transferRows(b *bench) []row {
 	n := b.n(1_000_000)
 	seconds := func(u usage) float64 { return u.took.Seconds() }

@@ -20,7 +20,7 @@ import (
 	"github.com/sscli/sscli/scripts/harness"
 )
 
-// attackRows run scripts/hostile, which has a bound for each attack.
+// attackRows returns the rows that run scripts/hostile, which has a bound for each attack.
 func attackRows(b *bench) []row {
 	form := "a tenth of each attack of scripts/hostile.sh"
 	if b.full {
@@ -34,9 +34,9 @@ func attackRows(b *bench) []row {
 	}
 }
 
-type attacked struct{ answer, memory float64 } // the worst of all attacks
+type attacked struct{ answer, memory float64 } // the worst figures of all attacks
 
-// attacked makes the attacks, each of which prints a row of a Markdown table.
+// attacked runs the attacks, each of which prints a row of a Markdown table.
 func (s *side) attacked() attacked {
 	return once(s, "attacked", func() (worst attacked) {
 		program := filepath.Join(s.dir, "hostile")
@@ -54,7 +54,7 @@ func (s *side) attacked() attacked {
 			if len(cells) < 3 {
 				continue
 			}
-			answer, _ := strconv.ParseFloat(cells[2], 64) // the head of the table has no number
+			answer, _ := strconv.ParseFloat(cells[2], 64) // the heading of the table has no number
 			worst.answer = max(worst.answer, answer)
 			var peak, bound float64
 			if _, err := fmt.Sscanf(cells[1], "%f of %f", &peak, &bound); err == nil {
@@ -65,10 +65,10 @@ func (s *side) attacked() attacked {
 	})
 }
 
-const ttl = 5 // seconds of a lease
+const ttl = 5 // TTL of a lease in seconds
 
-// takeoverRows compare how long the next holder of a lock waits, for `sscli lock run` on the emulator
-// and for `etcdctl lock` on etcd. Both renew a lease about three times per TTL.
+// takeoverRows compares how long the next holder of a lock waits, for `sscli lock run` on the emulator and
+// for `etcdctl lock` on etcd. Both renew a lease about three times per TTL.
 func takeoverRows(*bench) []row {
 	ours := func(s *side, script, port string) *exec.Cmd {
 		args := s.args(s.emulator(), "lock", "run", "takeover", "--ttl", fmt.Sprintf("%ds", ttl), "--", "bash", "-c", script, port)
@@ -154,14 +154,14 @@ func readTime(lines *bufio.Reader) float64 {
 
 const namespace = "azure-iot-operations"
 
-// viaRows compare `sscli --via kubectl get` with a `kubectl port-forward`, and with the three kubectl
-// processes that sscli starts, without sscli.
+// viaRows compares `sscli --via kubectl get` with a `kubectl port-forward`, and with the three kubectl
+// processes that sscli starts, run without sscli.
 func viaRows(b *bench) []row {
 	if os.Getenv("CLUSTER") == "" {
 		harness.Check(errors.New("no cluster: use scripts/cluster.sh scripts/bench.sh via"))
 	}
 	forward := []string{"kubectl", "port-forward", "--namespace=" + namespace, "--address=127.0.0.1", "service/aio-broker", ":18883"}
-	// sscli starts kubectl with the same environment and flag.
+	// sscli starts kubectl with the same environment variable and flag.
 	kubectl := []string{"env", "GOGC=400", "kubectl", "--namespace=" + namespace}
 	get := func(s *side) float64 {
 		once(s, "via", func() usage { return s.run(s.sscli, "--via", "kubectl", "set", "k", "v") })
@@ -184,7 +184,7 @@ func viaRows(b *bench) []row {
 	}
 }
 
-// slowest takes measurements in parallel and returns the largest figure.
+// slowest runs the measurements in parallel and returns the largest figure.
 func slowest(measures ...func() float64) float64 {
 	figures, errs := make([]float64, len(measures)), make([]error, len(measures))
 	var all sync.WaitGroup

@@ -21,7 +21,7 @@ import (
 type requests struct {
 	id     string
 	clock  *wire.Clock
-	number int // of the last request
+	number int // number of the last request
 }
 
 func newRequests(id string) *requests { return &requests{id: id, clock: wire.NewClock(id, time.Now)} }
@@ -88,8 +88,8 @@ func pahoRate(ctx context.Context, e endpoint, key string, long time.Duration) f
 	})
 }
 
-// pahoSets does what batch does, but with paho's client: it runs the set commands on standard
-// input, with up to inflight requests in flight, and prints the replies.
+// pahoSets does the same as batch with paho's client: it runs the set commands on standard input, with up to
+// inflight requests in flight, and prints the replies.
 func pahoSets(ctx context.Context, address string, inflight int) error {
 	return harness.Try(func() {
 		room := make(chan struct{}, inflight)

@@ -23,13 +23,13 @@ const (
 	pubackType  = packets.PUBACK << 4
 )
 
-// A raw is an MQTT connection that sends prepared packets and hardly examines what it
-// receives, so that a benchmark measures the server and not the client. For the same reason its
-// reads and writes block the thread: they don't pass through Go's network poller.
+// A raw is an MQTT connection that sends prepared packets and hardly examines what it receives, so that a
+// benchmark measures the server and not the client. For the same reason its reads and writes block the thread
+// instead of passing through Go's network poller.
 type raw struct {
 	conn     *os.File
 	buf      []byte
-	from, to int    // the unread bytes in buf
+	from, to int    // range of the unread bytes in buf
 	acks     []byte // PUBACKs to send with the next packets
 }
 
@@ -104,7 +104,7 @@ func (c *raw) next() (byte, []byte) {
 	for {
 		in := c.buf[c.from:c.to]
 		if len(in) > 1 {
-			size, n := binary.Uvarint(in[1:]) // MQTT's lengths have the same encoding
+			size, n := binary.Uvarint(in[1:]) // MQTT encodes lengths in the same way
 			if n < 0 || size > maxPacket {
 				harness.Check(fmt.Errorf("packet of %d bytes", size))
 			}

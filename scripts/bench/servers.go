@@ -20,7 +20,7 @@ import (
 	"github.com/sscli/sscli/scripts/harness"
 )
 
-// emulatorRows are about the emulator as an MQTT server.
+// emulatorRows returns the rows about the emulator as an MQTT server.
 func emulatorRows(b *bench) []row {
 	var rows []row
 	for _, verb := range []string{wire.VerbSet, wire.VerbGet} {
@@ -53,7 +53,7 @@ func emulatorRows(b *bench) []row {
 			}, goal: most(1.2), times: 0.2})
 }
 
-const long = 700 * time.Millisecond // time of a measurement of a rate
+const long = 700 * time.Millisecond // duration of the measurement of a rate
 
 // requestRate returns the requests per second on one connection. Like redis-benchmark, it repeatedly
 // sends depth requests at once and waits for all replies.
@@ -84,7 +84,7 @@ func (s *side) requestRate(e endpoint, verb string, depth int) (perSecond float6
 // redisRate returns the requests per second that redis-benchmark measures on one connection.
 func (s *side) redisRate(verb string, depth int) float64 {
 	name := fmt.Sprint("requests", verb, depth)
-	n := once(s, name, func() int { // enough for about the time long
+	n := once(s, name, func() int { // enough requests for about the duration long
 		return int(s.redisBenchmark(s.redisServer(), verb, 10_000*min(depth, 10), depth, "-c", "1", "-d", "100") * long.Seconds())
 	})
 	return s.redisBenchmark(s.redisServer(), verb, max(n, depth), depth, "-c", "1", "-d", "100")
@@ -108,7 +108,7 @@ func (s *side) redisBenchmark(e endpoint, verb string, n, pipeline int, flags ..
 	return 0
 }
 
-// redisRows are about the Redis port.
+// redisRows returns the rows about the Redis port.
 func redisRows(b *bench) []row {
 	rateOf := func(server func(*side) endpoint, verb string, pipeline int) func(*side) float64 {
 		n := b.n(100_000)
@@ -174,7 +174,7 @@ func redisDo(e endpoint, command string) redisConn {
 	return c
 }
 
-// setExpiring sets n keys that expire in one moment, and returns this moment.
+// setExpiring sets n keys that expire at the same time, and returns this time.
 func (s *side) setExpiring(e endpoint, n int) time.Time {
 	at := time.Now().Add(2*time.Second + time.Duration(n)*10*time.Microsecond).Truncate(time.Millisecond)
 	setter := redisDo(e, "PING")
@@ -196,7 +196,7 @@ func (s *side) setExpiring(e endpoint, n int) time.Time {
 	return at
 }
 
-// expiry returns the seconds until the notifications of keys that expire at once have arrived.
+// expiry returns the seconds until all notifications have arrived when n keys expire at once.
 func (s *side) expiry(n int) float64 {
 	redisDo(s.redisPort(), "config set notify-keyspace-events KEA").Close()
 	sub := redisDo(s.redisPort(), "subscribe __keyevent@0__:expired")
@@ -210,7 +210,7 @@ func (s *side) expiry(n int) float64 {
 	return time.Since(at).Seconds()
 }
 
-// dataRows are about `serve --data`.
+// dataRows returns the rows about `serve --data`.
 func dataRows(b *bench) []row {
 	n, writes := b.n(1_000_000), b.n(50_000)
 	inFlight := func(s *side, flags ...string) float64 {
@@ -223,7 +223,7 @@ func dataRows(b *bench) []row {
 		defer os.Remove(file)
 		return inFlight(s, "--data", file)
 	}
-	// filled returns a file of n keys and the memory of the server that wrote it.
+	// A stored is a data file of n keys and the memory of the server that wrote it.
 	type stored struct {
 		file     string
 		resident float64
@@ -262,7 +262,7 @@ func dataRows(b *bench) []row {
 	}
 }
 
-// syncs returns how many writes of 4 kB the disk confirms in a second, one after the other.
+// syncs returns how many sequential writes of 4 kB the disk confirms per second.
 func (s *side) syncs() float64 {
 	name := filepath.Join(s.dir, "sync")
 	f := harness.Must(os.OpenFile(name, os.O_CREATE|os.O_WRONLY|syscall.O_DSYNC, 0o600))

@@ -29,11 +29,10 @@ import (
 // value is the value of most keys.
 var value = strings.Repeat("v", 100)
 
-// inflight is the window of batch.
+// inflight is the number of requests that batch keeps in flight.
 const inflight = 256
 
-// A side is a program under test with its servers. What it makes once for a group of rows is
-// in kept.
+// A side is a program under test with its servers. kept has what it creates once for a group of rows.
 type side struct {
 	*bench
 	sscli   string
@@ -54,7 +53,7 @@ func (s *side) stop() {
 	}
 }
 
-// once returns what the first call with this name made.
+// once returns the result of build in the first call with this name.
 func once[T any](s *side, name string, build func() T) T {
 	if _, found := s.kept[name]; !found {
 		s.kept[name] = build()
@@ -78,8 +77,8 @@ func (e endpoint) resident() float64 {
 	return harness.Must(harness.Memory(e.pid(), "VmRSS")) * (1 << 20) / 1e6
 }
 
-// settled returns the least memory of a server within a time, in MB. It returns early when the memory
-// is at most goal.
+// settled returns the lowest memory of a server within a time, in MB. It returns early when the memory is at
+// most goal.
 func (e endpoint) settled(within time.Duration, goal float64) float64 {
 	lowest := e.resident()
 	for end := time.Now().Add(within); lowest > goal && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -98,7 +97,7 @@ func (s *side) start(e endpoint, ready string, args ...string) endpoint {
 
 func freePort() string { return harness.Must(harness.FreePort()) }
 
-// serve starts the emulator, with further flags.
+// serve starts the emulator with further flags.
 func (s *side) serve(flags ...string) endpoint {
 	e := endpoint{port: freePort()}
 	return s.start(e, "ready", append([]string{s.sscli, "serve", "--listen", e.address(), "-o", "human"}, flags...)...)
@@ -163,11 +162,11 @@ func (s *side) args(e endpoint, args ...string) []string {
 	return append(words, args...)
 }
 
-// A usage is what a command took.
+// A usage is the resources that a command used.
 type usage struct {
 	took   time.Duration
 	cpu    time.Duration
-	peak   float64 // memory, in MB
+	peak   float64 // peak memory in MB
 	faults float64 // page faults without I/O
 }
 
@@ -278,7 +277,7 @@ func cpu(pid int) float64 {
 	return float64(harness.Must(strconv.Atoi(fields[utime]))+harness.Must(strconv.Atoi(fields[stime]))) / ticks
 }
 
-// detail prints the CPU time per request, which depends less on other load on the machine.
+// detail prints the CPU time per request, which depends less on other load of the machine.
 func detail(name string, rate float64, n int, server, sender float64) {
 	perRequest := func(seconds float64) float64 { return seconds * 1e6 / float64(n) }
 	fmt.Fprintf(os.Stderr, "  %-14s %10.0f a second; µs of CPU a request: %6.2f server, %6.2f sender\n", name, rate, perRequest(server), perRequest(sender))

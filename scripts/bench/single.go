@@ -16,13 +16,13 @@ import (
 	"github.com/sscli/sscli/scripts/harness"
 )
 
-// flightRows are about how connections begin.
+// flightRows returns the rows about how connections begin.
 func flightRows(b *bench) []row {
 	rows := []row{{number: "P1", what: "round trips after TCP, `get` 1, `set` 2, one more with TLS 1.3: tests that failed",
 		ours: func(s *side) float64 {
 			var said string
 			err := harness.Try(func() { said = s.output("go", "test", "-v", "-count=1", "-run", "^TestFlights$", "./client") })
-			if !strings.Contains(said, "--- PASS: TestFlights") { // it may also be gone
+			if !strings.Contains(said, "--- PASS: TestFlights") { // the test may also be missing
 				fmt.Fprintln(os.Stderr, said, err)
 				return 1
 			}
@@ -69,9 +69,9 @@ func (s *side) fly(kind string) float64 {
 	return failed
 }
 
-// requestRows are about the time of a single command.
+// requestRows returns the rows about the time of a single command.
 func requestRows(b *bench) []row {
-	const quick, slow = 40, 4 // times -rounds; slow commands take over 40 ms
+	const quick, slow = 40, 4 // multiples of -rounds; slow commands take over 40 ms
 	get := func(kind string) func(*side) float64 {
 		return func(s *side) float64 { return ms(s.run(s.args(s.mosquitto(kind), "get", "k")...).took) }
 	}
@@ -103,7 +103,8 @@ func (s *side) redisWithKey() endpoint {
 	return e
 }
 
-// initialization returns the microseconds of the slowest package, by the median of 21 runs.
+// initialization returns the microseconds that the slowest package takes to initialize: the median of 21
+// runs.
 func (s *side) initialization() float64 {
 	micros := map[string]figures{} // by package
 	for range 21 {

@@ -23,17 +23,16 @@ import (
 
 const (
 	watcher = "bench-watcher" // client id of sscli
-	flock   = 200             // notifications in a write of a flood
-	ahead   = 20              // the maximum number of flocks in flight to the reader
+	flock   = 200             // notifications in one write of a flood
+	ahead   = 20              // maximum number of flocks in flight to the reader
 
 	// probe is sent until a program prints it. No measurement uses this number.
 	probe = 1<<64 - 1
 )
 
-// watchRows compare `sscli watch` with mosquitto_sub, both on the emulator. The notifications come
-// from a publisher in this process, on the topic that the store would use, so that both programs print
-// the same messages and the emulator only forwards them. This process reads the output of the
-// programs from pipes.
+// watchRows compares `sscli watch` with mosquitto_sub, both on the emulator. The notifications come from a
+// publisher in this process, on the topic that the store would use, so that both programs print the same
+// messages and the emulator only forwards them. This process reads the output of the programs from pipes.
 func watchRows(b *bench) []row {
 	const keys = 10_000
 	events := (b.n(100_000) + flock - 1) / flock * flock
@@ -64,7 +63,7 @@ func watchRows(b *bench) []row {
 			ours: flood((*side).watch), peer: flood((*side).subscribe), goal: least(8)},
 		{number: "P7", what: "µs from publisher to pipe, p50 at 1,000 notifications a second, `watch` / `mosquitto_sub`",
 			ours: paced((*side).watch), peer: paced((*side).subscribe), goal: most(1.2)},
-		// To keep 100 bytes of each event would make it 1.4 or more.
+		// Keeping 100 bytes of each event would make the ratio 1.4 or more.
 		{number: "P10", what: fmt.Sprintf("MiB at the peak of `watch` of %d keys, %d events / %d", keys, 3*events, events),
 			ours: peak(3 * events), peer: peak(events), goal: most(1.25), times: 0.2},
 	}
@@ -84,7 +83,7 @@ func (s *side) watch() printer {
 
 func (s *side) subscribe() printer {
 	return printer{args: []string{"mosquitto_sub", "-V", "5", "-h", "127.0.0.1", "-p", s.emulator().port, "-i", "bench-sub", "-q", "1",
-		"-t", wire.NotifyFilter(watcher), "-F", "%j"}, before: `$16\r\n`} // in the payload, the length of the value
+		"-t", wire.NotifyFilter(watcher), "-F", "%j"}, before: `$16\r\n`} // the payload has the length of the value before it
 }
 
 // publisher returns the connection that sends the notifications.
@@ -157,7 +156,7 @@ func (p *printer) next() uint64 {
 		}
 		harness.Check(err)
 		_, rest, found := bytes.Cut(line, []byte(p.before))
-		if found && len(rest) >= 16 { // it is not the initial event of a missing key
+		if found && len(rest) >= 16 { // not the initial event of a missing key
 			return harness.Must(strconv.ParseUint(string(rest[:16]), 16, 64))
 		}
 	}
@@ -165,12 +164,12 @@ func (p *printer) next() uint64 {
 
 // end kills the program.
 func (p *printer) end() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have ended already
 	_ = p.cmd.Wait()         // an error is expected after the signal
 }
 
-// flood publishes events of keys in turn as fast as the emulator and the program accept them, with
-// at most this number of flocks ahead of the reader, and reads what the program prints.
+// flood publishes events of the keys in turn, as fast as the emulator and the program accept them, with at
+// most ahead flocks in front of the reader, and reads the program's output.
 func (s *side) flood(p *printer, keys, events, ahead int) {
 	var flocks [][]byte
 	for n := range events {
@@ -206,8 +205,8 @@ func (s *side) flood(p *printer, keys, events, ahead int) {
 	harness.Check(<-published)
 }
 
-// latency publishes n messages, one each millisecond, with the time as the value, and returns the
-// median of the microseconds until they are read.
+// latency publishes n messages, one per millisecond, with the time as the value, and returns the median time
+// until they are read, in microseconds.
 func (s *side) latency(p printer, n int) float64 {
 	const warmUp = 500
 	r := s.print(p, 1)

@@ -37,7 +37,7 @@ func takeLease(t *testing.T, url string) {
 	}
 }
 
-// TestGoExamples requires each Go block of docs/emulator.md in this file, which compiles.
+// TestGoExamples checks that this file, which is compiled, has each Go block of docs/emulator.md.
 func TestGoExamples(t *testing.T) {
 	const page = "docs/emulator.md"
 	here, err := os.ReadFile("emulator_test.go")

@@ -40,8 +40,8 @@ var (
 	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
 )
 
-// TestLinks follows each link of each page to a file of the repository, and to a
-// heading there.
+// TestLinks checks that each relative link on each page leads to a file of the repository, and to a heading
+// in it.
 func TestLinks(t *testing.T) {
 	pages := markdownPages(t)
 	if len(pages) < 10 {
@@ -89,7 +89,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-// TestIndex requires every page of docs in docs/README.md.
+// TestIndex checks that docs/README.md has a link to every page in docs.
 func TestIndex(t *testing.T) {
 	index := read(t, "docs/README.md")
 	for _, page := range markdownPages(t) {

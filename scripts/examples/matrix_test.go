@@ -15,8 +15,8 @@ type rule struct {
 
 var ruleLine = regexp.MustCompile(`^( *)(.+?) +((?:documented|SDKs|draft|assumed|MQTT 5|–).*)$`)
 
-// matrix reads the support matrix of emulator/doc.go: tables under headings, and at the end
-// the list of differences of an attached store.
+// matrix parses the support matrix in emulator/doc.go: tables under headings, and at the end a list of the
+// differences of an attached store.
 func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rule, attached []string) {
 	t.Helper()
 	_, text, ok := strings.Cut(doc, "// # Support matrix\n")
@@ -39,7 +39,7 @@ func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rul
 		default:
 			m := ruleLine.FindStringSubmatch(row)
 			if m == nil {
-				// A continuation of the previous line.
+				// The line continues the previous one.
 				list := rules[heading]
 				if len(list) == 0 {
 					t.Fatalf("emulator/doc.go: %q does not say how it is known", row)
@@ -67,8 +67,8 @@ func matrix(t *testing.T, doc string) (headings []string, rules map[string][]rul
 	return headings, rules, attached
 }
 
-// TestSupportMatrix compares the tables of docs/emulator.md with the matrix of
-// emulator/doc.go; -update writes them.
+// TestSupportMatrix compares the tables of docs/emulator.md with the matrix in emulator/doc.go; -update
+// writes them.
 func TestSupportMatrix(t *testing.T) {
 	const page, intro, begin, outro = "docs/emulator.md", "\n## What it knows\n", "-update -->\n", "\n## Attached to another broker\n"
 	headings, rules, attached := matrix(t, read(t, "emulator/doc.go"))
@@ -110,7 +110,7 @@ func TestSupportMatrix(t *testing.T) {
 
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// names marks the names of fields as code.
+// names formats the names of fields as code.
 func names(text string) string {
 	return regexp.MustCompile(`\w+(?:\.\w+)*`).ReplaceAllString(text, "`$0`")
 }

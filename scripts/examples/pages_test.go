@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the outputs in README.md and do
 
 const root = "../.."
 
-// TestPages runs the examples of README.md and docs, each page by itself.
+// TestPages runs the examples of README.md and docs, each page separately.
 func TestPages(t *testing.T) {
 	needBash(t)
 	dependOnSources(t)
@@ -67,8 +67,8 @@ func checkPage(t *testing.T, binary, page string) {
 	}
 }
 
-// compare describes the first place where the output of the examples differs from their
-// page. Later differences may only follow from it.
+// compare describes the first difference between a page and the output of its examples. Later differences may
+// be consequences of it.
 func compare(page string, examples []example, printed []string) string {
 	want, got := newTranscript(), newTranscript()
 	for i, e := range examples {
@@ -80,7 +80,7 @@ func compare(page string, examples []example, printed []string) string {
 	return ""
 }
 
-// TestOneCharacter changes single characters of a page. Its examples must then fail.
+// TestOneCharacter changes single characters of a page and checks that its examples then fail.
 func TestOneCharacter(t *testing.T) {
 	needBash(t)
 	dependOnSources(t)
@@ -108,7 +108,7 @@ func TestOneCharacter(t *testing.T) {
 	}
 }
 
-// TestTour runs the tour, which checks itself.
+// TestTour runs the tour, which checks its own results.
 func TestTour(t *testing.T) {
 	dependOnSources(t)
 	binary := filepath.Join(t.TempDir(), "sscli.exe")
@@ -157,9 +157,8 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestEveryCharacterCounts changes each character of a transcript. The comparison must
-// notice it, unless the character belongs to a text that differs from run to run and occurs
-// only once.
+// TestEveryCharacterCounts changes each character of a transcript. The comparison must find the change,
+// unless the character belongs to a text that differs from run to run and occurs only once.
 func TestEveryCharacterCounts(t *testing.T) {
 	const sample = `OK
 version 1696374425000:1:StateStore  2023-10-03T23:07:05.000Z
@@ -201,7 +200,7 @@ sscli: set "a": the store answered: syntax error
 
 func around(s string, i int) string { return s[max(0, i-20):min(len(s), i+20)] }
 
-// needBash skips the test if there is no bash.
+// needBash skips the test if bash is not installed.
 func needBash(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -13,24 +13,22 @@ import (
 	"time"
 )
 
-// address is where a page says that its emulator listens. The tests replace it with a free
-// port.
+// address is the address of the emulator on the pages. The tests replace it with a free port.
 const address = "127.0.0.1:1883"
 
-// configHome is where a page says that its contexts are.
+// configHome is the directory of the contexts on the pages.
 const configHome = "/u/me/.config"
 
-// wrapper is the sscli of a session: output to the session has the form for terminals,
-// output into a pipe or a file does not.
+// wrapper runs sscli in a session: its output is formatted for a terminal if it goes to the session, and not
+// if it goes to a pipe or a file.
 const wrapper = `#!/bin/sh
 [ /dev/fd/1 -ef "$EXAMPLE_OUTPUT" ] || unset SSCLI_OUTPUT
 exec %s "$@"
 `
 
-// prologue defines "beside", for a command that runs beside the others, as in another
-// terminal, and has said something when the next one begins. At the end of the page the
-// commands in "awaited" end by themselves, and the others are killed silently. Each command
-// finds the $? of the previous one.
+// prologue defines "beside", which runs a command concurrently, as in another terminal, and waits until it
+// has printed something. At the end of the page, the commands in "awaited" end by themselves, and the others
+// are killed silently. Each command finds the $? of the previous one.
 const prologue = `
 trap 'for job in $(jobs -p); do kill -KILL "$job"; wait "$job"; done 2>/dev/null' EXIT
 last=0
@@ -75,7 +73,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 		}
 		fmt.Fprintf(&script, "(exit $last); eval %s >\"$EXAMPLE_OUTPUT\" 2>&1 </dev/null\nlast=$?\n", quoted(command))
 	}
-	script.WriteString("[ ${#awaited[@]} = 0 ] || wait \"${awaited[@]}\"\n") // without operands it would wait for servers
+	script.WriteString("[ ${#awaited[@]} = 0 ] || wait \"${awaited[@]}\"\n") // without operands, wait would also wait for servers
 	name := filepath.Join(dir, "session")
 	write(t, name, script.String(), 0o600)
 
@@ -100,8 +98,8 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	return got
 }
 
-// likeRoot returns a directory that looks like the root of the repository, and where
-// examples may leave files.
+// likeRoot returns a directory that looks like the root of the repository, in which examples may create
+// files.
 func likeRoot(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +119,7 @@ func likeRoot(t *testing.T) string {
 	return dir
 }
 
-// isServe reports whether a command keeps running beside the others.
+// isServe reports whether a command runs concurrently with the following ones.
 func isServe(command string) bool {
 	return command == "sscli serve" || strings.HasPrefix(command, "sscli serve --listen ")
 }

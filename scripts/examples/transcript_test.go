@@ -9,10 +9,10 @@ import (
 
 // An example is a command and its output.
 type example struct {
-	line    int // of the command, from 1
+	line    int // line number of the command, from 1
 	command string
 	output  string
-	beside  bool // in a terminal of its own
+	beside  bool // runs in a separate terminal
 }
 
 const (
@@ -21,10 +21,10 @@ const (
 	closing = "```"
 )
 
-// parse finds the examples of a Markdown text.
+// parse returns the examples in a Markdown text.
 func parse(text string) ([]example, error) {
 	var found []example
-	within, beside := 0, false // line and kind of the opening fence
+	within, beside := 0, false // line number and kind of the opening fence
 	for i, line := range strings.Split(text, "\n") {
 		switch {
 		case within == 0 && (line == opening || line == aside):
@@ -67,8 +67,8 @@ func replaced(text string, examples []example) string {
 	return b.String()
 }
 
-// A transcript replaces the texts that differ from run to run. It is for one run, in which
-// the same text always gets the same name.
+// A transcript replaces the texts that differ from run to run by names. Within one run, the same text always
+// gets the same name.
 type transcript struct {
 	names map[string]string
 }
@@ -80,8 +80,8 @@ var (
 	humanVersion = regexp.MustCompile(`(\d{13}:\d+:StateStore)  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`)
 )
 
-// changing are the texts that differ from run to run. Those with a name are numbered: the
-// same text gets the same number.
+// changing matches the texts that differ from run to run. Those with a name are numbered: the same text gets
+// the same number.
 var changing = []struct {
 	name    string
 	pattern *regexp.Regexp
@@ -104,8 +104,8 @@ var changing = []struct {
 	{"", regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}Z  `), "<clock>  "},
 }
 
-// normal returns a text with names for the parts that differ from run to run. A version
-// with all its parts becomes a name only if the parts agree.
+// normal replaces the parts of a text that differ from run to run by names. A complete version becomes a name
+// only if its parts agree.
 func (t *transcript) normal(text string) string {
 	text = jsonVersion.ReplaceAllStringFunc(text, func(found string) string {
 		hlc := jsonVersion.FindStringSubmatch(found)[1]
@@ -148,7 +148,7 @@ func (t *transcript) normal(text string) string {
 	return text
 }
 
-// instant returns a wall clock as sscli writes it.
+// instant formats a wall clock time as sscli does.
 func instant(ms int64) string {
 	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
 }

@@ -104,8 +104,8 @@ func (b *Bench) run(ctx context.Context, run func(context.Context, *Bench) error
 	return err
 }
 
-// Build builds a Go package or file of the module in dir into a program, with the flags of a
-// release. dir is the current directory if it is empty.
+// Build builds a program from a Go package or file of the module in dir, with the flags of a release. An
+// empty dir is the current directory.
 func Build(ctx context.Context, dir, program, source string) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-tags", "nethttpomithttp2", "-ldflags", "-s -w -X main.buildVersion=bench", "-o", program, source)
 	cmd.Dir = dir
@@ -167,7 +167,7 @@ func (b *Bench) Start(cmd *exec.Cmd, ready string) error {
 
 // Stop terminates a server and waits for its end.
 func Stop(cmd *exec.Cmd) {
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	_ = cmd.Wait()                          // an error is expected after the signal
 }
 

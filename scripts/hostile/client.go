@@ -22,8 +22,8 @@ type client struct {
 
 type connectOptions struct {
 	id             string
-	resume         bool   // continue a session
-	expiry         uint32 // of the session, in seconds
+	resume         bool   // continue an existing session
+	expiry         uint32 // Session Expiry Interval in seconds
 	receiveMaximum uint16 // 0 = 65,535
 	will           []byte // payload of a will on the topic "will"; nil = no will
 	password       string // with the user name "user"; empty = no password
@@ -118,7 +118,7 @@ func connectToStore(t *target, o connectOptions) (*client, error) {
 	return c, c.subscribe(wire.ResponseTopic(o.id))
 }
 
-// ping sends a PING and waits for its answer.
+// ping sends a PINGREQ and waits for the PINGRESP.
 func (c *client) ping() error {
 	if _, err := c.Write([]byte{packets.PINGREQ << 4, 0}); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (c *client) ping() error {
 	return c.await(packets.PINGRESP)
 }
 
-// await reads packets up to one of this type.
+// await reads packets until one has this type.
 func (c *client) await(kind byte) error {
 	for {
 		p, err := packets.ReadPacket(c.in)

@@ -11,7 +11,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-// crowd is the number of connections of an attacker that act at the same moment.
+// crowd is the number of an attacker's connections that act at the same moment.
 const crowd = 2000
 
 // crowds returns the attacks in which many connections do a little at the same moment.

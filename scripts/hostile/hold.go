@@ -42,7 +42,7 @@ func holds() []attack {
 			message := encoded(&packets.Publish{Topic: "topic", Payload: value, Properties: &packets.Properties{}})
 			for _, p := range []struct {
 				packet   []byte
-				messages int // that the server then sends to the attacker
+				messages int // number of messages that the server then sends to the attacker
 			}{
 				{c.requestPacket([]byte("KEYNOTIFY"), []byte("k")), 1},
 				{c.requestPacket([]byte("SET"), []byte("k"), value), 2},
@@ -128,7 +128,7 @@ func holds() []attack {
 			for i := range n {
 				all = fmt.Appendf(all, "SET key%d v PXAT %d\r\n", i, moment.UnixMilli())
 			}
-			go func() { _, _ = c.Write(all) }() // after an error, the loop below misses a reply and fails
+			go func() { _, _ = c.Write(all) }() // after an error, the loop below lacks a reply and fails
 			for range n {
 				wanted(c.in.ReadString('\n'))
 			}
@@ -166,7 +166,7 @@ func holds() []attack {
 				go func() {
 					for j := range n {
 						if c.request([]byte("KEYNOTIFY"), fmt.Append(nil, "key", j)) != nil {
-							return // the loop below misses a reply and fails
+							return // the loop below lacks a reply and fails
 						}
 					}
 				}()

@@ -15,12 +15,12 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A breach says what an attacker got that a server must not give.
+// A breach describes what an attacker got although a server must not give it.
 type breach string
 
 func (b breach) Error() string { return string(b) }
 
-// leaks returns the attacks for what belongs to others.
+// leaks returns the attacks on data of other clients.
 func leaks() []attack {
 	return []attack{
 		{name: "replies to a client whose id is the attacker's in hexadecimal", flags: []string{"--users", "users", "--allow", "user:ReadWrite:*"}, run: func(_ context.Context, t *target) (string, error) {

@@ -1,5 +1,5 @@
-// Command hostile attacks a server as a client on its network could, or checks the delivery
-// guarantees of the emulator's broker while clients break off; see hostile.sh.
+// Command hostile attacks a server as a client on its network could, or checks the delivery guarantees of the
+// emulator's broker while clients disconnect; see hostile.sh.
 package main
 
 import (
@@ -20,7 +20,7 @@ const (
 	mib = 1 << 20
 
 	memoryLimit = 64 * mib // value of serve --limit memory, for attacks on memory
-	allowance   = 64 * mib // how much memory the process may take beyond the limit and the stored values
+	allowance   = 64 * mib // memory that the process may use beyond the limit and the stored values
 	longestWait = 100      // milliseconds that a PING or GET of an uninvolved client may take
 	shortWait   = 2000     // the same in a short run, which may share the machine with other programs
 	longest     = 4 * time.Minute
@@ -50,8 +50,8 @@ func main() {
 	})
 }
 
-// run makes the attacks, each on a new server, and prints a row of a Markdown table for each. It
-// skips each attack whose name lacks the text in only.
+// run runs the attacks, each on a new server, and prints a row of a Markdown table for each. It skips each
+// attack whose name does not contain only.
 func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
 	if err := writeUsers(b.Dir); err != nil {
 		return err
@@ -91,14 +91,14 @@ func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
 // An attack is what one or more clients of an attacker do to a server.
 type attack struct {
 	name  string
-	flags []string // of serve, in addition to the flags for all attacks
+	flags []string // flags of serve, in addition to those for all attacks
 
 	// memory reports whether the server runs with memoryLimit. Its peak memory must then not exceed
 	// the sum of memoryLimit, allowance and the stored values. Other attacks use default limits.
 	memory bool
 
-	// run makes the attack and returns what the attacker got, in a few words. An error, or a failed
-	// [harness.Check], means that the attack could not be made.
+	// run carries out the attack and describes what the attacker got in a few words. An error, or a failed
+	// [harness.Check], means that the attack could not be carried out.
 	run func(ctx context.Context, t *target) (got string, err error)
 }
 
@@ -106,9 +106,9 @@ type attack struct {
 type row struct {
 	memory string  // peak in MiB, and the bound if there is one
 	answer float64 // the slowest answer to an uninvolved client, in milliseconds
-	idle   float64 // the same on a server that nobody attacks, which shows how busy the machine is
+	idle   float64 // the same for a server that nobody attacks; shows how busy the machine is
 	got    string
-	broken []string // bounds that did not hold
+	broken []string // bounds that were exceeded
 }
 
 func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, short bool) (r row, err error) {

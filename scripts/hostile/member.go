@@ -34,7 +34,7 @@ type member struct {
 	sent         []*publication  // not yet acknowledged, in the order of sending
 	unreleased   map[uint16]bool // packet ids of received messages with QoS 2, before PUBREL
 	acknowledged map[int]byte    // QoS of the client's acknowledged messages, by sequence
-	seen         map[int]*record // by the publisher's number
+	seen         map[int]*record // by number of the publisher
 	seenShared   map[int]*record
 	violations   []string
 }
@@ -49,7 +49,7 @@ type publication struct {
 // A record is what a client received from one publisher.
 type record struct {
 	times   map[int]int // how often each sequence was received
-	highest [3]int      // sequence, by the QoS at which the publisher sent
+	highest [3]int      // highest sequence, by the QoS with which the publisher sent
 }
 
 func (c *member) recordIn(all *map[int]*record, publisher int) *record {
@@ -209,14 +209,14 @@ func (l *line) send(p io.WriterTo) { _ = l.write(encoded(p)) }
 
 func soakTopic(number int) string { return fmt.Sprintf("soak/%d", number) }
 
-// subscribe makes the session's subscriptions, and waits until the broker has them.
+// subscribe adds the session's subscriptions, and waits until the broker has them.
 func (l *line) subscribe() error {
 	p := &packets.Subscribe{PacketID: 1, Properties: &packets.Properties{}}
 	for number, qos := range l.c.listens {
 		p.Subscriptions = append(p.Subscriptions, packets.SubOptions{Topic: soakTopic(number), QoS: qos})
 	}
 	l.send(p)
-	if l.c.shares { // an identifier marks the messages of this subscription
+	if l.c.shares { // an identifier distinguishes the messages of this subscription
 		id := sharedIdentifier
 		l.send(&packets.Subscribe{PacketID: 2, Properties: &packets.Properties{SubscriptionIdentifier: &id},
 			Subscriptions: []packets.SubOptions{{Topic: "$share/group/soak/+", QoS: 2}}})

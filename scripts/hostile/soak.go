@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	subscriptionsEach = 4 // how many publishers a member listens to
-	groupMembers      = 3 // how many members share a subscription to all topics
+	subscriptionsEach = 4 // number of publishers that a member subscribes to
+	groupMembers      = 3 // number of members that share a subscription to all topics
 )
 
 // A soak checks the delivery guarantees of the emulator's broker in a long run.
 type soak struct {
-	duration time.Duration // how long messages are published
+	duration time.Duration // how long members publish
 	clients  int
-	rate     float64 // messages a second of each client
+	rate     float64 // messages per second of each client
 	seed     uint64
 }
 
@@ -96,7 +96,7 @@ func (s soak) run(ctx context.Context, b *harness.Bench) error {
 	return nil
 }
 
-// brokerRole is an emulator. It is a separate process, so that its memory is the broker's alone.
+// brokerRole runs an emulator in a separate process, so that the process's memory is only the broker's.
 const brokerRole = "broker"
 
 func broker() {
@@ -106,7 +106,7 @@ func broker() {
 		os.Exit(1)
 	}
 	fmt.Println(s.Addr())
-	for in := bufio.NewScanner(os.Stdin); in.Scan(); { // each line asks for the usage
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); { // each line requests the usage
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
@@ -115,14 +115,14 @@ func broker() {
 	s.Close() // an error does not matter: the process ends now
 }
 
-// usage is what the broker uses after a garbage collection; heap and stacks are in bytes.
+// usage is the broker's resources after a garbage collection; heap and stacks are in bytes.
 type usage struct{ heap, stacks, goroutines, connections int }
 
 func (u usage) String() string {
 	return fmt.Sprintf("heap %.1f MB, stacks %.1f MB, %d goroutines, %d connections", float64(u.heap)/1e6, float64(u.stacks)/1e6, u.goroutines, u.connections)
 }
 
-// memory asks the broker for its usage.
+// memory requests the broker's usage.
 func memory(server *child) (u usage, err error) {
 	if _, err := fmt.Fprintln(server.in); err != nil {
 		return u, err
@@ -134,8 +134,8 @@ func memory(server *child) (u usage, err error) {
 	return u, err
 }
 
-// settled waits until the broker has about the heap of the usage before, and no more goroutines.
-// After 10 s it gives up with an error.
+// settled waits until the broker's heap is about as large as before, with no more goroutines. After 10 s it
+// gives up with an error.
 func settled(server *child, before usage) (after usage, err error) {
 	const more = 4_000_000 // bytes; emptied maps and slices keep their capacity
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {

@@ -162,21 +162,21 @@ func leaveSessions(ctx context.Context, t *target, n int, expiry func() uint32, 
 	})
 }
 
-// noAnswer is why an answer is missing.
+// noAnswer is an error that explains why a reply is missing.
 type noAnswer struct{ error }
 
-// want ends the attack, with a missing answer as its result, if err is not nil.
+// want ends the attack with a missing reply as its result if err is not nil.
 func want(err error) {
 	if err != nil {
 		harness.Check(noAnswer{err})
 	}
 }
 
-// wanted is want for a call whose answer does not matter.
+// wanted is want for a call whose other result is not needed.
 func wanted[T any](_ T, err error) { want(err) }
 
-// answered returns the result of an attack that waits for an answer. A missing answer is also a
-// result, not an error.
+// answered returns the result of an attack that waits for a reply. A missing reply is also a result, not an
+// error.
 func answered(answer string, err error) (string, error) {
 	if err != nil {
 		return "no answer: " + plain(err), nil

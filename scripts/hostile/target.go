@@ -103,14 +103,14 @@ func writeUsers(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "users"), append([]byte("user:"), hash...), 0o600)
 }
 
-// A child is this program, started again as a separate process with a role of its own.
+// A child is this program, started again as a separate process in another role.
 type child struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-// startChild starts a child and waits for its first line. args are its role and its operands.
+// startChild starts a child and waits for its first line. args are its role and operands.
 func startChild(ctx context.Context, args ...string) (c *child, line string, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -141,17 +141,17 @@ func (c *child) next() (string, error) {
 	return "", fmt.Errorf("%q ended: %w", c.cmd.Args[1], cmp.Or(c.end(), io.EOF))
 }
 
-// end closes the child's standard input, which tells it to end, and waits for its end.
+// end closes the child's standard input, which makes it exit, and waits for it.
 func (c *child) end() error {
 	c.in.Close()
 	return c.cmd.Wait()
 }
 
-// bystanderRole is a client that takes no part in the attack. It is a separate process, so that the
-// attacker does not delay it. Its operand is the address of the server.
+// bystanderRole runs a client that takes no part in the attack, in a separate process so that the attacker
+// does not delay it. Its operand is the address of the server.
 const bystanderRole = "bystander"
 
-// slowest ends a bystander and returns its slowest answer in milliseconds. The error is why the
+// slowest ends a bystander and returns its slowest reply in milliseconds. The error is the reason why the
 // bystander lost its connection.
 func slowest(c *child) (ms float64, err error) {
 	c.in.Close()
@@ -166,8 +166,8 @@ func slowest(c *child) (ms float64, err error) {
 	return ms, errors.Join(err, c.end())
 }
 
-// bystander sends a PING and a GET 5 ms after each answer until standard input ends. It prints the
-// time of the slowest answer, and after it the error that ended its connection.
+// bystander sends a PING and a GET 5 ms after each reply until standard input ends. It prints the time of the
+// slowest reply, followed by the error that ended its connection.
 func bystander(address string) {
 	slowest, err := bystand(address)
 	line := fmt.Sprint(float64(slowest.Microseconds()) / 1000)

@@ -120,7 +120,7 @@ func read(program, version string) (bom, error) {
 	for _, p := range parts {
 		all.DependsOn = append(all.DependsOn, p.Ref)
 	}
-	// The program does not record which module requires which.
+	// The program does not record the dependencies between modules.
 	b.Dependencies = []dependency{all}
 	return b, nil
 }
@@ -132,8 +132,8 @@ func module(m *debug.Module) component {
 	c := component{Type: "library", Name: m.Path, Version: m.Version, Purl: purl(m.Path, m.Version)}
 	c.Ref = c.Purl
 	if m.Sum != "" {
-		// A hash of the module's tree (golang.org/x/mod/sumdb/dirhash), for which
-		// CycloneDX has no algorithm.
+		// CycloneDX has no algorithm for this hash of the module's tree (golang.org/x/mod/sumdb/dirhash), so
+		// it is a property.
 		c.Properties = []property{{"go:sum", m.Sum}}
 	}
 	return c

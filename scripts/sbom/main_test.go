@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestWrite reads the test binary itself, a Go program like any other.
+// TestWrite reads the test binary, which is a Go program itself.
 func TestWrite(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {

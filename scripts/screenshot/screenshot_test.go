@@ -104,7 +104,7 @@ func typed(t *testing.T, command string, env []string) string {
 	}
 	defer tty.Close()
 	out, err := io.ReadAll(tty)
-	if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal ends on Linux
+	if err != nil && !errors.Is(err, syscall.EIO) { // how a terminal reports its end on Linux
 		t.Fatalf("%s: %v", command, err)
 	}
 	if err := cmd.Wait(); ctx.Err() != nil {

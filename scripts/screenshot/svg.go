@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Dimensions of the picture, in SVG units. With a monospaced font of another width, only the
-// right margin moves.
+// Dimensions of the picture, in SVG units. A monospaced font of another width changes only the right margin.
 const (
 	columns    = 92
 	cellWidth  = 845 // in hundredths of a unit

@@ -52,14 +52,14 @@ type Options struct {
 
 // A Server is an API server. Its methods may be called concurrently.
 type Server struct {
-	LoggedOut atomic.Bool  // whether to refuse the user's token, as if it had expired
-	Silent    atomic.Bool  // whether new port-forwards discard all bytes
-	Delay     atomic.Int64 // how long the start of a port-forward is delayed, as a time.Duration
+	LoggedOut atomic.Bool  // refuse the user's token, as if it had expired
+	Silent    atomic.Bool  // make new port-forwards discard all bytes
+	Delay     atomic.Int64 // delay before a port-forward starts, as a time.Duration
 
 	o          Options
 	kubeconfig string
 	http       *httptest.Server
-	running    sync.WaitGroup // the port-forwards
+	running    sync.WaitGroup // counts the port-forwards
 	closing    sync.Once
 	closed     chan struct{} // closed when the server ends
 
@@ -112,8 +112,8 @@ func Start(t *testing.T, o Options) *Server {
 	return s
 }
 
-// Env returns the environment variables that make kubectl use the server. They also put the caches of
-// kubectl beside the kubeconfig file.
+// Env returns the environment variables that make kubectl use the server and keep its caches in the directory
+// of the kubeconfig file.
 func (s *Server) Env() []string {
 	dir := filepath.Dir(s.kubeconfig)
 	return []string{"KUBECONFIG=" + s.kubeconfig, "HOME=" + dir, "KUBECACHEDIR=" + filepath.Join(dir, "cache")}

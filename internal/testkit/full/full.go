@@ -1,4 +1,4 @@
-// Package full tells tests apart by where they run. `go test ./...` and scripts/check.sh run every test
+// Package full distinguishes tests by where they run. `go test ./...` and scripts/check.sh run every test
 // that a change can break within minutes, and skip a test whose program is not installed. With
 // SSCLI_CHECK=full, as in CI, slow tests run too, and a missing program fails its test.
 package full
@@ -12,7 +12,7 @@ import (
 // Check reports whether SSCLI_CHECK is full.
 func Check() bool { return os.Getenv("SSCLI_CHECK") == "full" }
 
-// Slow skips a test of a slow kind, unless SSCLI_CHECK is full.
+// Slow skips a slow test unless SSCLI_CHECK is full.
 func Slow(t testing.TB) {
 	t.Helper()
 	if !Check() {
@@ -20,7 +20,7 @@ func Slow(t testing.TB) {
 	}
 }
 
-// Program skips a test whose program is not installed.
+// Program skips a test if the named program is not installed, or fails it if SSCLI_CHECK is full.
 func Program(t testing.TB, name string) {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -28,7 +28,7 @@ func Program(t testing.TB, name string) {
 	}
 }
 
-// Missing skips a test that cannot run for lack of a program.
+// Missing skips a test for lack of a program, or fails it if SSCLI_CHECK is full.
 func Missing(t testing.TB, reason any) {
 	t.Helper()
 	if Check() {

@@ -1,5 +1,5 @@
-// Package pipenet connects a client and a server within a test by net.Pipe. Unlike a socket, such a
-// connection lets the virtual time of testing/synctest advance.
+// Package pipenet connects a client and a server in one test through net.Pipe. Unlike a socket, a pipe lets
+// the virtual time of testing/synctest advance.
 //
 //	l := pipenet.Listen() // in the bubble
 //	server, err := emulator.New(emulator.Options{Listener: l})

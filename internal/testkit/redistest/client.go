@@ -25,7 +25,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/full"
 )
 
-// Patience is the timeout for each wait in a test.
+// Patience is the timeout of each wait in a test.
 const Patience = time.Minute
 
 // StartServer starts a redis-server with one database, and returns the path of its Unix socket. The server

@@ -21,14 +21,14 @@ import (
 type Screen struct {
 	mu            sync.Mutex
 	width, height int
-	lines         []line   // the scrollback and the visible rows
+	lines         []line   // scrollback and visible rows
 	top           int      // index of the first visible row
-	row, column   int      // of the cursor; column is width after the last cell was filled
+	row, column   int      // cursor position; column is width after the last cell was filled
 	rest          []byte   // an incomplete character or sequence
 	pasting       bool     // bracketed paste is on
 	noWrap        bool     // a full line does not wrap
 	hidden        bool     // the cursor is hidden
-	covered       *covered // the main screen while the alternate screen is shown; otherwise nil
+	covered       *covered // the main screen while the alternate screen is shown; nil = the main screen is shown
 	escapes       bool     // an escape sequence has been written
 	fault         error
 	changed       chan struct{} // closed and replaced at each change

@@ -15,7 +15,7 @@ func Unix(text string) string {
 		windows.ERROR_FILE_NOT_FOUND:    "no such file or directory",
 		windows.ERROR_PATH_NOT_FOUND:    "no such file or directory",
 		windows.ERROR_DIRECTORY:         "not a directory",
-		windows.ERROR_INVALID_FUNCTION:  "is a directory", // from a read
+		windows.ERROR_INVALID_FUNCTION:  "is a directory", // error of a read
 		windows.ERROR_ACCESS_DENIED:     "permission denied",
 		windows.ERROR_ALREADY_EXISTS:    "file exists",
 		windows.ERROR_FILE_EXISTS:       "file exists",

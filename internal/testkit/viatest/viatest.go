@@ -1,8 +1,8 @@
-// Package viatest is a fake kubectl for tests of package via and of commands that use via. The fake
-// knows one cluster, whose state is a directory of files.
+// Package viatest is a fake kubectl for tests of package via and of commands that use via. The fake knows one
+// cluster, whose state is a directory of files.
 //
-// A test program that is started under the name kubectl must call [Main]. [Start] makes the directory,
-// and the methods of [Cluster] control what kubectl does.
+// A test program that is started under the name kubectl must call [Main]. [Start] creates the directory, and
+// the methods of [Cluster] control what kubectl does.
 package viatest
 
 import (
@@ -38,8 +38,8 @@ const deleted = syscall.SIGALRM
 //	silent     if not empty, makes forwards accept connections and send nothing
 type Cluster struct{ Dir string }
 
-// Start makes a cluster whose broker has the given address. It puts a link named kubectl, which
-// leads to this test program, first in PATH.
+// Start creates a cluster whose broker has the given address. It puts a directory with a link from kubectl to
+// this test program first in PATH.
 func Start(t *testing.T, broker string) *Cluster {
 	t.Helper()
 	c := &Cluster{t.TempDir()}
