@@ -17,7 +17,7 @@ import (
 // tools would type it.
 func otherTools() [][2]string {
 	return [][2]string{
-		{"", // redis-cli
+		{"", // commands of redis-cli
 			"acl append asking auth bgrewriteaof bgsave bitcount bitfield bitop bitpos blmove blmpop blpop brpop bzpopmax client " +
 				"cluster command config copy dbsize debug decr decrby discard dump echo eval evalsha exec exists expire expireat " +
 				"expiretime failover fcall flushall flushdb function geoadd getbit getdel getex getrange getset hdel hello hexists " +
@@ -28,13 +28,13 @@ func otherTools() [][2]string {
 				"script sdiff select setbit setex setnx setrange shutdown sinter sismember slowlog smembers sort spop spublish " +
 				"srem sscan ssubscribe strlen subscribe substr sunion swapdb sync time touch ttl type unlink unsubscribe unwatch " +
 				"wait waitaof xadd xlen xrange xread zadd zcard zcount zrange zrank zrem zscan zscore"},
-		{"", // etcdctl
+		{"", // commands of etcdctl
 			"alarm check compaction defrag downgrade elect endpoint lease make-mirror member move-leader role snapshot txn user"},
-		{"", // kubectl
+		{"", // commands of kubectl
 			"annotate api-resources api-versions apply attach auth autoscale certificate cluster-info config cordon cp create " +
 				"debug delete describe diff drain edit events exec explain expose kustomize label logs options patch plugin " +
 				"port-forward proxy replace rollout run scale taint top uncordon wait"},
-		{"", // consul, mosquitto, SQL, file systems, and plain words
+		{"", // commands of consul, mosquitto, SQL and file systems, and plain words
 			"agent catalog connect event force-leave intention join keygen keyring kv leave login logout maint members operator " +
 				"peering reload resource rtt services session tls troubleshoot validate pub sub passwd insert select upsert truncate " +
 				"begin commit rollback describe show use grant revoke drop alter table index query ls cat cd pwd mkdir touch find grep " +

@@ -27,7 +27,7 @@ type walk struct {
 	t      *testing.T
 	env    []string
 	hints  string                     // the file with the hints
-	root   *cobra.Command             // all commands
+	root   *cobra.Command             // the root of all commands
 	places map[suggest.Place][]string // values that a user must know
 	flags  map[string]string          // values of flags
 	later  []string                   // flags that only help later, or only show more

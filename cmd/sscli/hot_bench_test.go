@@ -60,7 +60,7 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// runHot runs sscli in this process.
+// runHot runs sscli in this process, with stdin as its standard input.
 func runHot(b *testing.B, stdin io.Reader, address, args string) {
 	b.Helper()
 	out, stdout, err := os.Pipe()
@@ -134,7 +134,7 @@ type cannedClient struct {
 	body          []byte // of the current packet; reused
 }
 
-// answer answers one packet.
+// answer reads one packet and answers it.
 func (c *cannedClient) answer() error {
 	if c.in.Buffered() == 0 {
 		if err := c.out.Flush(); err != nil {

@@ -177,7 +177,7 @@ func newArena(t *testing.T, self string) *arena {
 	if err := os.Mkdir(filepath.Join(a.dir, "tmp"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // after a failure
+	t.Cleanup(func() { // only after a failure
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		if !a.closing {

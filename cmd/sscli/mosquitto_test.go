@@ -20,7 +20,7 @@ func scriptMosquitto(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SSCLI_URL", "mqtt://"+b.Addresses[0])
 }
 
-// haveMosquitto is the condition [mosquitto].
+// haveMosquitto implements the condition [mosquitto].
 func haveMosquitto() bool {
 	if _, err := exec.LookPath("mosquitto"); err == nil {
 		return true

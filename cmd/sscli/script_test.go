@@ -72,23 +72,22 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, programs)
 }
 
-// TestScript runs what users type. Beside testscript's own commands there are these:
+// TestScript runs command lines as users type them. The scripts use testscript's own commands, and these:
 //
-//	code N sscli ARG...               run it in a worker (see workers) and demand this exit code
-//	code N PROGRAM ARG...             run it in a process and demand this exit code
-//	signal SIG STATE N PROGRAM ARG... the same, with a signal in that state of the emulator
-//	emulator OPTION...                start an emulator and name it in SSCLI_URL, see emulatorOptions
-//	silent-listener [HEX]             the same with a server that never says a word, or only these bytes once it hears one
-//	full-listener                     the same with one that does not even accept connections
-//	fastforward DURATION              move the emulator's clock
-//	mosquitto                         run a Mosquitto, on the condition [mosquitto], and name it in SSCLI_URL
-//	begins FILE FILE                  demand that one file begins the other
-//	proxy [NAME:PASSWORD]             run an HTTP proxy to the emulator, at the port PROXYPORT
+//	code N sscli ARG...               run sscli in a worker (see workers) and check its exit code
+//	code N PROGRAM ARG...             run PROGRAM in a process and check its exit code
+//	signal SIG STATE N PROGRAM ARG... the same, and send SIG once the emulator is in this state
+//	emulator OPTION...                start an emulator and set SSCLI_URL to its address, see emulatorOptions
+//	silent-listener [HEX]             the same with a server that sends nothing, or answers the first bytes with HEX
+//	full-listener                     the same with a server that does not even accept connections
+//	fastforward DURATION              move the emulator's clock forward
+//	mosquitto                         run a Mosquitto, on the condition [mosquitto], and set SSCLI_URL to its address
+//	begins FILE FILE                  check that the second file begins with the first
+//	proxy [NAME:PASSWORD]             run an HTTP proxy to the emulator, on the port PROXYPORT
 //
-// code and signal leave what they ran, what it wrote and its exit code in the file
-// session, with lines of standard error marked by `! `. What differs from run to
-// run has names there, and on stdout and stderr: V1, V2, … are versions in the order
-// of their appearance.
+// code and signal append the command, its output and its exit code to the file session. Lines of standard error begin
+// with `! ` there. What differs between runs is replaced by names, there and on stdout and stderr: V1, V2, … are
+// versions in the order of their appearance.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	params := scriptParams(t, false)
@@ -151,10 +150,10 @@ func scriptParams(t *testing.T, attached bool) testscript.Params {
 	}
 }
 
-// A script is what the commands of one script share.
+// A script is the state that the commands of one script share.
 type script struct {
 	workers  *workers
-	attached bool              // emulators are stores attached to a Mosquitto
+	attached bool              // whether emulators are stores attached to a Mosquitto
 	server   *emulator.Server  // the last emulator, unless it is an attached store
 	names    map[string]string // version to V1, V2, …
 	root     *cobra.Command    // all commands, to check hints
@@ -191,7 +190,7 @@ func (s *script) run(ts *testscript.TestScript, want int, typed, command []strin
 	}
 }
 
-// execute runs command in a worker if it can, else in a process.
+// execute runs command in a worker if possible, and otherwise in a process.
 func (s *script) execute(ts *testscript.TestScript, command []string) (stdout, stderr string, code int) {
 	if inWorker(ts, command) {
 		r, err := s.workers.run(commandLine{Dir: ts.MkAbs("."), Env: scriptEnv(ts), Args: command})
@@ -485,7 +484,7 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("unsupported: ! emulator")
 	}
 	var o emulator.Options
-	actions := make(map[string]emulator.Action) // by verb
+	actions := make(map[string]emulator.Action) // actions by verb
 	stored := make(map[string]string)
 	var refuse byte
 	for _, arg := range args {

@@ -86,7 +86,7 @@ func TestValuesOnScreen(t *testing.T) {
 	for _, tt := range []struct {
 		args   []string
 		width  uint16
-		screen string // the whole screen; if it has the prefix more, only the end of the screen
+		screen string // the whole screen; with the prefix more, only the end of the screen
 	}{
 		{[]string{"get", "json"}, 80, "{\n  \"mode\": \"auto\",\n  \"setpoint\": 21.50,\n  \"tags\": [\n    \"a\",\n    null\n  ]\n}\nversion VERSION  (AGE)"},
 		{[]string{"get", "json"}, 30, "{\"mode\": \"auto\", \"setpoint\": 21.50, \"tags\": [\"a\", null]}\nversion VERSION  (AGE)"},

@@ -168,7 +168,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// leafCommands returns the commands without subcommands, by their path.
+// leafCommands returns the commands that have no subcommands, by path.
 func leafCommands(root *cobra.Command, path string) map[string]*cobra.Command {
 	found := make(map[string]*cobra.Command)
 	for _, c := range root.Commands() {

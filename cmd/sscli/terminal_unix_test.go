@@ -587,7 +587,7 @@ func TestReadingInterrupted(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := converse(t, []string{"SSCLI_URL=" + store.URL()}, func(cmd *exec.Cmd) {
-				cmd.Stdin, cmd.SysProcAttr.Ctty = r, 2 // standard error
+				cmd.Stdin, cmd.SysProcAttr.Ctty = r, 2 // the terminal is on standard error
 			}, append(c.args, "--timeout", "20s")...)
 			waitUntilRead(t, r)
 			if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -79,7 +79,7 @@ func otherCA(t *testing.T) string {
 	return string(text)
 }
 
-// viaLocked is a command for lock run that runs until there is a file stop in the directory $0.
+// viaLocked is a command for lock run that runs until the file stop exists in the directory $0.
 const viaLocked = `trap 'touch "$0/terminated"; exit 9' TERM; echo started; while [ ! -e "$0/stop" ]; do sleep 0.02; done`
 
 // survive checks that the lock is renewed and that its command, viaLocked, then succeeds.
@@ -173,7 +173,7 @@ func TestViaServerGone(t *testing.T) {
 	}
 }
 
-// TestViaToken: kubectl creates a new token before the old one expires, and when it has expired.
+// TestViaToken: kubectl creates a new token before the old one expires, and after it has expired.
 func TestViaToken(t *testing.T) {
 	// The renewal of this token is due 1 s after it was created, 9 s before it expires.
 	t.Run("renewed", func(t *testing.T) {

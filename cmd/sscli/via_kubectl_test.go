@@ -27,8 +27,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/full"
 )
 
-// A viaCluster is an API server, a broker with TLS and tokens in its cluster, and the environment
-// in which sscli reaches the broker through the real kubectl.
+// A viaCluster is an API server with a broker in its cluster, which uses TLS and tokens, and the environment in which
+// sscli reaches the broker through the real kubectl.
 type viaCluster struct {
 	t      *testing.T
 	api    *apiservertest.Server
@@ -93,10 +93,9 @@ type viaRun struct {
 	mark   string // variable that marks the processes that this sscli starts
 	stdin  io.WriteCloser
 	stdout *bufio.Reader
-	stderr bytes.Buffer // valid when sscli has ended
+	stderr bytes.Buffer // complete once sscli has ended
 }
 
-// start starts sscli.
 func (c *viaCluster) start(args ...string) *viaRun {
 	c.t.Helper()
 	c.runs++
@@ -123,7 +122,7 @@ func (c *viaCluster) start(args ...string) *viaRun {
 	return r
 }
 
-// send writes a line to sscli.
+// send writes a line to sscli's standard input.
 func (r *viaRun) send(line string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.stdin, line+"\n"); err != nil {
@@ -131,7 +130,7 @@ func (r *viaRun) send(line string) {
 	}
 }
 
-// expect reads lines of standard output until one contains text, and returns the lines.
+// expect reads lines of standard output until one contains text, and returns these lines.
 func (r *viaRun) expect(text string) string {
 	r.t.Helper()
 	all := ""
@@ -159,7 +158,7 @@ func (r *viaRun) end(code int) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// ended is end for a command that may end with several exit codes.
+// ended is like end, for a command that may exit with several codes.
 func (r *viaRun) ended() (code int, stdout, stderr string) {
 	r.t.Helper()
 	_ = r.stdin.Close()
@@ -174,7 +173,7 @@ func (r *viaRun) ended() (code int, stdout, stderr string) {
 	return code, string(out), r.stderr.String()
 }
 
-// interrupt ends sscli with a signal.
+// interrupt interrupts sscli and waits for it to end.
 func (r *viaRun) interrupt() {
 	r.t.Helper()
 	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -183,7 +182,7 @@ func (r *viaRun) interrupt() {
 	r.end(-1)
 }
 
-// run runs sscli to its end.
+// run runs sscli until it exits, and checks its exit code.
 func (c *viaCluster) run(code int, args ...string) (stdout, stderr string) {
 	c.t.Helper()
 	return c.start(args...).end(code)

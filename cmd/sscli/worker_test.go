@@ -107,7 +107,7 @@ func (p *workers) take() (*worker, error) {
 	return w, nil
 }
 
-// workerMain is the main function of a worker.
+// workerMain is the main function of a worker process.
 func workerMain() {
 	lines := make(chan commandLine)
 	in, out := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout)

@@ -23,7 +23,7 @@ func TestOutage(t *testing.T) {
 		o := Outage{Notify: func(n format.Note) { _ = faults.Print(n) }}
 		o.Over(", all is well") // there was no outage
 		o.Still("waiting")
-		for range 25 { // seconds
+		for range 25 { // one loop a second
 			o.Trouble(errors.New("connection refused"), "trying again")
 			time.Sleep(time.Second)
 		}

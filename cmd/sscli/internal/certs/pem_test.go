@@ -44,7 +44,7 @@ func opensslKeys(t *testing.T) string {
 	return dir
 }
 
-// TestReadKey reads keys that OpenSSL wrote.
+// TestReadKey reads keys written by OpenSSL.
 func TestReadKey(t *testing.T) {
 	dir := opensslKeys(t)
 	for _, c := range []struct {

@@ -103,7 +103,7 @@ func judge(a, b []byte) bool {
 		whole := func(number []byte) bool { return !bytes.ContainsAny(number, ".eE") }
 		for _, number := range [][]byte{a, b} {
 			if i := bytes.IndexAny(number, "eE"); i >= 0 && len(number)-i > 4 {
-				return Equal(a, b) // too large for a Rat
+				return Equal(a, b) // the exponent is too large for a Rat
 			}
 		}
 		x, ok := new(big.Rat).SetString(string(a))

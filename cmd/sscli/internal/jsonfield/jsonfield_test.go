@@ -9,7 +9,7 @@ import (
 func TestDiff(t *testing.T) {
 	for _, tt := range []struct {
 		old, now string
-		want     []string // path, old and new of each change
+		want     []string // path, old and new value of each change
 	}{
 		{`{"config":{"mode":"auto","n":1}}`, `{"config":{"n":1,"mode":"manual"}}`, []string{`.config.mode`, `"auto"`, `"manual"`}},
 		{`{"a":1}`, `{"a":1.0}`, []string{`.a`, `1`, `1.0`}},

@@ -217,8 +217,8 @@ func TestGuardedLeft(t *testing.T) {
 	}
 }
 
-// If a child ends at the same moment as the command, the child was not left behind, and the
-// command was not killed.
+// TestGuardedEndTogether: if a child ends at the same moment as the command, it was not left behind, and the command
+// was not killed.
 func TestGuardedEndTogether(t *testing.T) {
 	for range 60 {
 		end, err := guarded(t, "for i in 1 2 3 4 5 6 7 8; do true & done; exit 3", time.Hour, time.Hour, GuardOptions{Grace: time.Hour})

@@ -21,7 +21,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// restart starts an empty emulator at the address of one that has been closed.
+// restart starts an empty emulator at the address of one that was closed.
 func restart(t *testing.T, address string) *emulator.Server {
 	t.Helper()
 	for {

@@ -51,7 +51,7 @@ type batchReport struct {
 	ahead   map[int]bool    // lines that the summary names
 }
 
-// runBatch runs `sscli batch` in this process.
+// runBatch runs `sscli batch` in this process and returns what it reported.
 func runBatch(t *testing.T, address string, args ...string) batchReport {
 	t.Helper()
 	code, stdout, stderr := apptest.Run(t, commands(), nil, append([]string{"batch", "-o", "json", "-u", "mqtt://" + address}, args...)...)

@@ -44,7 +44,7 @@ func TestBytesSurviveSavingAndLoading(t *testing.T) {
 		}
 		return path
 	}
-	// run returns what a command prints.
+	// run runs a command and returns its standard output.
 	run := func(store *emulator.Server, args ...string) string {
 		t.Helper()
 		out, err := os.Create(filepath.Join(dir, "stdout"))

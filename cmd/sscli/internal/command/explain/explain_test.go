@@ -147,7 +147,7 @@ func TestEveryRule(t *testing.T) {
 		row     int
 		what    string
 		prepare func(st *stage) client.Version // returns the token for the write
-		lock    bool                           // --lock is given
+		lock    bool                           // whether --lock is given
 		verdict string
 		rule    string
 		store   string // the store's reply to SET, DEL, and VDEL with another value

@@ -250,7 +250,7 @@ func TestBrokerAway(t *testing.T) {
 	f := start(t, store.Addr().String(), timeout, "KA")
 	c := f.connect(t)
 	c.do("+OK", "SET", "k", "v")
-	store.RefuseConnect(func(string, string) byte { return 0x88 }) // server unavailable
+	store.RefuseConnect(func(string, string) byte { return 0x88 }) // reason code: server unavailable
 	down := f.session.Down()
 	store.DropAll()
 	<-down

@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/internal/redis"
 )
 
-// limited returns options with a budget of the given size in bytes.
+// limited returns options with a memory budget of size bytes.
 func limited(size int) redis.Options {
 	var used atomic.Int64
 	return redis.Options{Notify: "KEA", Reserve: func(n int) bool {

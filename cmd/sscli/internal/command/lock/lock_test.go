@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
 
-// TestBusyError shows what is said about the holder of a busy lock: only whether it renewed the lock. A
-// holder that was seen not to renew leads to lock break.
+// TestBusyError: the message about a busy lock says whether the holder renewed the lock, and nothing else about the
+// holder. If the holder did not renew it, the message recommends lock break.
 func TestBusyError(t *testing.T) {
 	token := func(age time.Duration) client.Version {
 		return client.Version{Wall: time.Now().Add(-age).UnixMilli(), Node: "StateStore"}
@@ -19,7 +19,7 @@ func TestBusyError(t *testing.T) {
 	for _, test := range []struct {
 		what        string
 		seen, token client.Version
-		since       time.Duration // how long the holder was seen; 0 = not at all
+		since       time.Duration // how long the holder was observed; 0 = not at all
 		want        string
 		breaks      bool
 	}{
@@ -29,7 +29,7 @@ func TestBusyError(t *testing.T) {
 		{"a wait without a renewal", fresh, fresh, 20 * time.Second, "; not renewed in the 20s that sscli waited: ", true},
 		{"a renewal during the wait", old, fresh, 20 * time.Second, "; renewed while sscli waited", false},
 	} {
-		for _, holder := range []string{"alice", "21.5", "github-actions"} { // its looks do not matter
+		for _, holder := range []string{"alice", "21.5", "github-actions"} { // the form of the name does not matter
 			f := lockFlags{name: "door", seen: client.LockStatus{Name: "door", Holder: []byte(holder), Token: test.seen}}
 			if test.since > 0 {
 				f.since = time.Now().Add(-test.since)

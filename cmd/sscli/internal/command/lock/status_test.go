@@ -132,7 +132,7 @@ func TestObserve(t *testing.T) {
 		name   string
 		change func(*testing.T, *emulator.Server)
 		code   int
-		want   string // a regular expression
+		want   string // regular expression that the output matches
 	}{
 		{"idle", func(*testing.T, *emulator.Server) {}, 0, "^job-7 0\n$"},
 		{"renewed", func(t *testing.T, store *emulator.Server) { hold(t, store, "build", "job-7") }, 0, "^job-7 1\n$"},
@@ -194,7 +194,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestBreakAnother breaks a lock that gets another holder after the first was shown.
+// TestBreakAnother: a lock is not broken if it gets another holder after the first was shown.
 func TestBreakAnother(t *testing.T) {
 	store := emulator.Start(t)
 	hold(t, store, "build", "job-7")

@@ -62,7 +62,7 @@ func testComplete(t *testing.T, s *shell, store *emulator.Server) {
 	s.conn.locks.add("locks/build")
 	for _, tt := range []struct {
 		line, part string
-		want       string // separated by |
+		want       string // candidates, separated by |
 	}{
 		// Shell words, directives and commands are completed.
 		{"", "", "exit|expect|get|help|lock|quit|repeat|say|set|sleep|time"}, // no dot-commands

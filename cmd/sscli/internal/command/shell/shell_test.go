@@ -230,7 +230,7 @@ func TestReconnect(t *testing.T) {
 			if n := store.State().Connections; n != 1 {
 				t.Errorf("%d connections, want 1", n)
 			}
-			store.RefuseConnect(func(string, string) byte { return 0x88 }) // server unavailable
+			store.RefuseConnect(func(string, string) byte { return 0x88 }) // reason code: server unavailable
 			store.DropAll()
 			<-u.lost
 		},

@@ -317,7 +317,7 @@ func TestNarrowTable(t *testing.T) {
 	}
 }
 
-// TestFilterMatchesNothing presses Enter while the filter matches no key: no hidden key is opened.
+// TestFilterMatchesNothing: Enter does nothing while the filter matches no key. It does not open a hidden key.
 func TestFilterMatchesNothing(t *testing.T) {
 	m := newModel("")
 	m.handleEvent(event(client.EventInitial, "hidden", "v", begin()))

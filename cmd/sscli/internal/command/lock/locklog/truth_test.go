@@ -222,7 +222,7 @@ func TestTruthInRandomHistories(t *testing.T) {
 						st.hold(holder, ttl, d, st.releases)
 					case 2, 3:
 						st.hold(holder, ttl, d, st.crashes)
-					case 4: // never renews
+					case 4: // the holder never renews
 						if _, err := operator.AcquireLock(t.Context(), "build", client.LockOptions{Holder: []byte(holder), TTL: ttl}); err != nil {
 							t.Fatal(err)
 						}
