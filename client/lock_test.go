@@ -631,8 +631,8 @@ func TestRenewLockWhileCut(t *testing.T) {
 	})
 }
 
-// A release that succeeded does not excuse the session from undoing an earlier attempt, which may still
-// acquire the lock.
+// After the session has released the lock of one attempt, it also undoes an earlier attempt, which acquires
+// the lock later.
 func TestLockUndoneTwice(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

@@ -197,8 +197,7 @@ func TestMosquittoRestartsAndTheWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestMosquittoRestartsWithAnotherPassword: the session continues with the password that it reads from the
-// file.
+// TestMosquittoRestartsWithAnotherPassword: the session continues with the password that ReadPassword returns.
 func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 	t.Parallel()
 	users := filepath.Join(t.TempDir(), "users")
@@ -220,7 +219,7 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 		Address: broker.Addresses[0], Username: "ann", Timeout: 10 * time.Second,
 		ReadPassword: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
 	})
-	// No store is attached: a reply from the broker that says so shows that it accepted the login.
+	// No store is attached. A NoStoreError shows that the broker accepted the login.
 	taken := func() error {
 		_, err := s.Get(t.Context(), "k")
 		if isA[*NoStoreError](err) {

@@ -56,8 +56,7 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// FuzzParseRule: a rule that parses is formatted as its source, and its user may read a key exactly if the
-// same rule for everybody allows it.
+// FuzzParseRule: a rule that parses is formatted as its source and parses again to the same rule.
 func FuzzParseRule(f *testing.F) {
 	f.Add("ann:Read:colors/*", "colors/red", "c")
 	f.Add("*:ReadWrite:{principal.clientId}[0-9]", "*1", "*")

@@ -101,9 +101,7 @@ func (wordCompleter) Do(line []rune, pos int) (suffixes [][]rune, length int) {
 func readlineEntries(resized func()) iter.Seq2[string, error] {
 	rl, err := readline.NewEx(&readline.Config{
 		Prompt: "> ", HistoryFile: os.Getenv(historyVar), VimMode: os.Getenv(viVar) != "", AutoComplete: wordCompleter{},
-		// readline has no key for a line end within an entry; the tests type
-		//
-		// for it.
+		// readline has no key for a line end within an entry; the tests type ¶.
 		Listener: readline.FuncListener(func(line []rune, pos int, _ rune) ([]rune, int, bool) {
 			return []rune(strings.ReplaceAll(string(line), "¶", "\n")), pos, strings.Contains(string(line), "¶")
 		}),

@@ -41,7 +41,7 @@ func FuzzPublish(f *testing.F) {
 	f.Fuzz(func(t *testing.T, flags byte, body []byte) {
 		flags &= 0xF
 		if flags>>1&3 == 3 {
-			return // paho refuses its first byte
+			return // QoS 3 is refused with the first byte
 		}
 		lent := bytes.Clone(body)
 		got, err := decodePublish(flags, lent)
@@ -109,7 +109,7 @@ func reachesBeyond(t *testing.T, flags byte, body []byte) bool {
 	return !ok || n > len(rest)
 }
 
-// badSubscriptionID looks for the first Subscription Identifier that is not a valid Variable Byte Integer.
+// badSubscriptionID reports whether a Subscription Identifier is not a valid Variable Byte Integer.
 func badSubscriptionID(flags byte, body []byte) bool {
 	n, rest, ok := propertiesOf(flags, body)
 	if !ok || n > len(rest) {

@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
-// eventRows are all events that strings can cause: commands that prepare the keys, one command, and the
-// events that it sends, in order. ' stands for a space in a word.
+// eventRows has rows for all events of strings: commands that prepare the keys, one command, and the events
+// that it causes, in order. ' stands for a space in a word.
 var eventRows = []struct{ scene, command, events string }{
 	{"", "SET k v", "new k, set k"},
 	{"SET k v", "SET k v", "set k"},

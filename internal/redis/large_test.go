@@ -50,7 +50,7 @@ func TestLargeValues(t *testing.T) {
 	expect("+OK\r\n", "SET", "a", "small")
 	expect(":5\r\n", "STRLEN", "a")
 
-	// A new value does not change the one being read.
+	// A new value does not change the old one while a client reads it.
 	slow := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	if err := slow.Send("GET", "k"); err != nil {
 		t.Fatal(err)

@@ -215,7 +215,7 @@ func (tw *twin) flags() string {
 	if tw.rand.IntN(15) == 0 {
 		b = append(b, 'q')
 	}
-	// After a CONFIG SET that fails, Redis drops n when A is set.
+	// In Redis, a CONFIG SET that fails drops n from flags with A.
 	if bytes.IndexByte(b, 'A') >= 0 {
 		b = bytes.ReplaceAll(b, []byte("n"), nil)
 	}

@@ -32,7 +32,7 @@ var value = strings.Repeat("v", 100)
 // inflight is the number of requests that batch keeps in flight.
 const inflight = 256
 
-// A side is a program under test with its servers. kept has what it creates once for a group of rows.
+// A side is a program under test with its servers. kept has the results of once for a group of rows.
 type side struct {
 	*bench
 	sscli   string

@@ -156,7 +156,7 @@ type line struct {
 	reason  string        // how the broker ended the connection; set before done is closed
 }
 
-// connect opens a connection, and resends the unacknowledged messages. If first, it starts a new
+// connect opens a connection, and resends the unacknowledged messages. If first is set, it starts a new
 // session; otherwise it requires the old one.
 func (c *member) connect(first bool) (*line, error) {
 	conn, err := net.DialTimeout("tcp", c.address, patience)
