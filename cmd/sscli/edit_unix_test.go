@@ -78,7 +78,7 @@ func TestEditAsks(t *testing.T) {
 	}
 }
 
-// TestEditHasTheTerminal: the editor reads from the terminal, and Ctrl-C interrupts only the editor.
+// TestEditHasTheTerminal: the editor reads what the user types, while edit holds a lock.
 func TestEditHasTheTerminal(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

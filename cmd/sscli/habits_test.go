@@ -55,8 +55,8 @@ func otherTools() [][2]string {
 	}
 }
 
-// TestHabits shows the reply of sscli to each command of other tools. The test checks that each suggestion exists;
-// whether it is related, the reader of testdata/habits.golden decides.
+// TestHabits shows what sscli suggests for each command of other tools. It checks that each suggestion exists. Whether
+// the suggestion is related is for the reader of testdata/habits.golden to judge.
 func TestHabits(t *testing.T) {
 	t.Parallel()
 	root := cmdline.NewRoot(newApp())

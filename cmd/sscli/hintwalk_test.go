@@ -120,7 +120,8 @@ func (w *walk) has(line []string, flag string) bool {
 	return err == nil && hasFlag(w.root, cmd, flag)
 }
 
-// with returns line with those flags that its innermost command has.
+// with returns line with flags added to its innermost command, or to the command before -- if the innermost one does
+// not have them.
 func (w *walk) with(line, flags []string) []string {
 	end := len(line)
 	if i := slices.Index(line, "--"); i >= 0 && len(flags) > 0 && !w.has(line, flags[0]) {

@@ -11,9 +11,9 @@ import (
 )
 
 // TestInit bounds the work that packages do before main, because each start pays for it. Our own packages may set
-// variables that the compiler cannot initialize statically, but must not allocate. A dependency must stay below a bound
-// of allocations and bytes, which are the same in each run. Its time is not checked: clock time varies, so only the
-// best of several runs counts, and only for our own packages.
+// variables that the compiler cannot initialize statically, but must not allocate. Dependencies must stay below a bound
+// of allocations and bytes, which are the same in each run. Time varies, so it is only checked for our own packages,
+// and the best of several runs counts.
 func TestInit(t *testing.T) {
 	t.Parallel()
 	const (

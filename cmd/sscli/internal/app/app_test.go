@@ -9,7 +9,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 )
 
-// TestAskPassKept: a password is asked for once, and later lines of the run reuse it.
+// TestAskPassKept: once a password was entered, later lines of the run do not ask for it again.
 func TestAskPassKept(t *testing.T) {
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(fs)

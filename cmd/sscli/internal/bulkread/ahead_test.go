@@ -51,7 +51,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestAhead handles each element only after the sequence has prepared the next one.
+// TestAhead: while the loop handles an element, the sequence prepares the next one.
 func TestAhead(t *testing.T) {
 	t.Parallel()
 	prepared := make(chan int)
@@ -86,7 +86,7 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestLeave: leaving the loop ends the context that the sequence waits for.
+// TestLeave: leaving the loop ends the context of the sequence, and waits until the sequence has ended.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	ended := false

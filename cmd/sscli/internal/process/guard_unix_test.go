@@ -137,7 +137,7 @@ func TestGuardLog(t *testing.T) {
 		ended <- err
 	}()
 	l.line(t)
-	g.send(order{Stop: true}) // not Stop: then sscli could kill the command before the guard does
+	g.send(order{Stop: true}) // not g.Stop: sscli could then kill the command before the guard does
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

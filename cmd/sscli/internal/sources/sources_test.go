@@ -147,7 +147,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// TestLoad loads values with guesses about their sizes, from a file, and again after the file has changed.
+// TestLoad loads values with right and wrong guesses of the value, from an unchanged file and from one that has
+// changed.
 func TestLoad(t *testing.T) {
 	const text = "{\"key\":\"a\",\"value\":\"1\"}\n{\"key\":\"b\",\"value\":\"\"}\n{\"key\":\"c\",\"found\":false}\n"
 	for _, tt := range []struct{ name, text, want string }{

@@ -170,8 +170,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a broker loses a tenth of the replies. Every reported action is true, and a second run completes the
-// first.
+// TestLostAnswers: a broker loses a tenth of the writes, and the replies to another tenth. Every reported action is
+// true, and a second run completes the first.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

@@ -83,7 +83,8 @@ func TestExpiryOfEarlierWrite(t *testing.T) {
 	})
 }
 
-// TestListedKeys: with --watch, patterns and event channels work, and all keys share one order.
+// TestListedKeys: with --watch, patterns and event channels work, and the events of all listed keys arrive in one
+// order.
 func TestListedKeys(t *testing.T) {
 	onBoth(t, emulator.Options{}, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "KEA", "a", "b")
