@@ -76,7 +76,8 @@ func badHint(root *cobra.Command, hint suggest.Hint) string {
 	return ""
 }
 
-// badWords returns the words that sscli does not have. Flags belong to cmd, or to any command if cmd is nil.
+// badWords returns the first command or flag in words that sscli does not have; "" = none. Flags belong to cmd, or to
+// any command if cmd is nil.
 func badWords(root, cmd *cobra.Command, words []suggest.Word) string {
 	for i, w := range words {
 		switch word := w.Typed(); {

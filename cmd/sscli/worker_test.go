@@ -197,7 +197,7 @@ func scriptEnv(ts *testscript.TestScript) (env []string) {
 	return append(env, "PWD="+ts.MkAbs("."))
 }
 
-// field returns a field of testscript that has no accessor.
+// field returns an unexported field of a script: testscript has no method for it.
 func field(ts *testscript.TestScript, name string) reflect.Value {
 	return reflect.ValueOf(ts).Elem().FieldByName(name)
 }
