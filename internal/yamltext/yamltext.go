@@ -18,12 +18,14 @@ package yamltext
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -53,6 +55,7 @@ func (e *Error) Error() string {
 // Parse returns the roots of the documents in text, without those that are empty. The error is an *Error
 // or the cause of ctx.
 func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
+	text = fromJSON(text)
 	if err := check(text); err != nil {
 		return nil, err
 	}
@@ -75,6 +78,39 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 			roots = append(roots, root)
 		}
 	}
+}
+
+// fromJSON writes the characters for the escapes of JSON that the library refuses: \/ and surrogate pairs.
+// It returns a text that is not JSON as it is.
+func fromJSON(text []byte) []byte {
+	if !json.Valid(text) {
+		return text
+	}
+	unit := func(escape []byte) (r rune) {
+		if len(escape) >= 6 && escape[0] == '\\' && escape[1] == 'u' {
+			n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // no error: the text is JSON
+			r = rune(n)
+		}
+		return r
+	}
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			out = append(out, text[i])
+			continue
+		}
+		if r := utf16.DecodeRune(unit(text[i:]), unit(text[min(i+6, len(text)):])); r != utf8.RuneError {
+			out = utf8.AppendRune(out, r)
+			i += 11
+			continue
+		}
+		if text[i+1] != '/' {
+			out = append(out, '\\')
+		}
+		i++
+		out = append(out, text[i])
+	}
+	return out
 }
 
 // check refuses text that is not UTF-8, and characters that the library refuses or reads other than YAML

@@ -2,6 +2,7 @@ package yamltext
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -99,6 +100,52 @@ func FuzzParse(f *testing.F) {
 		roots, err := Parse(t.Context(), written)
 		if err != nil || len(roots) != 1 || show(roots[0]) != fmt.Sprintf("{%s:%q}", key, value) {
 			t.Errorf("%q is read as %v, %v", written, roots, err)
+		}
+	})
+}
+
+// TestJSON: a document in JSON may have every escape of JSON.
+func TestJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a": "http:\/\/x"}`:         "http://x",
+		`{"a": "\ud83d\ude00\\\/"}`:   "\U0001f600\\/",
+		`{"a": "\\ud83d\\ude00"}`:     `\ud83d\ude00`,
+		`{"a": "\u00e9\"\n\t\u0041"}`: "é\"\n\tA",
+		"{\"a\": \"\\\\\"}":           `\`,
+	} {
+		docs, err := Parse(t.Context(), []byte(text))
+		if err != nil || len(docs) != 1 {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for _, value := range Members(docs[0]) {
+			if got, ok := Scalar(value); !ok || got != want {
+				t.Errorf("%s: got %q, want %q", text, got, want)
+			}
+		}
+	}
+	if _, err := Parse(t.Context(), []byte(`{"a": "\ud800"}`)); err == nil {
+		t.Error("half a surrogate pair was read")
+	}
+}
+
+// FuzzJSON: a string reads the same in JSON and as YAML, or is refused.
+func FuzzJSON(f *testing.F) {
+	f.Add(`"\ud83d\ude00\/"`)
+	f.Add(`"\\\u005c\/"`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var want string
+		if json.Unmarshal([]byte(text), &want) != nil {
+			t.Skip()
+		}
+		docs, err := Parse(t.Context(), []byte(`{"a":`+text+`}`))
+		if err != nil {
+			return
+		}
+		for _, value := range Members(docs[0]) {
+			if got, ok := Scalar(value); !ok || got != want {
+				t.Errorf("%s: got %q, want %q", text, got, want)
+			}
 		}
 	})
 }
