@@ -76,8 +76,7 @@ func open(t testing.TB) (*emulator.Server, *client.Session) {
 }
 
 // onBoth runs a test with the emulator and with a store attached to Mosquitto, for which store is nil. The
-// test must not steer the emulator, except where store is set. TestOnBoth lists the tests that don't use
-// onBoth.
+// test must not steer the emulator, except where store is set.
 func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *testing.T, store *emulator.Server, s *client.Session)) {
 	t.Run("emulator", func(t *testing.T) {
 		t.Parallel()

@@ -12,7 +12,7 @@ const jsonSpace = " \t\r\n"
 
 // jsonLines yields b, which must be valid JSON in UTF-8, as lines. If indented is true, each member or
 // element begins a new line; otherwise there is a single line. Names and values are unchanged, except
-// that unprintable characters in strings are escaped. s holds the colors; nil means no colors.
+// that unprintable characters in strings are escaped. s holds the colors; nil = no colors.
 func jsonLines(b []byte, s *style, indented bool) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		w := jsonWriter{indented: indented}

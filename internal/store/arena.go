@@ -21,7 +21,7 @@ type arena struct {
 	memory int              // bytes of all blocks
 }
 
-// A ref locates a record: a block number and the number of a slot in the block. 0 means no record.
+// A ref locates a record: a block number and the number of a slot in the block; 0 = no record.
 type ref uint32
 
 const (

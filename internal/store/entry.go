@@ -109,7 +109,7 @@ func (e Entry) Expires() time.Time {
 	return time.Time{}
 }
 
-// deadline returns when the key expires, in microseconds since the Unix epoch; 0 means never.
+// deadline returns when the key expires, in microseconds since the Unix epoch; 0 = never.
 func (e Entry) deadline() int64 {
 	if e.flags()&flagExpires == 0 {
 		return 0
