@@ -43,7 +43,8 @@ func TestCall(t *testing.T) {
 	})
 }
 
-// The caller decides about case (protocol.md 2.1): Call sends its arguments unchanged, mistakes included.
+// TestCallIsSentAsItStands: Call sends its arguments unchanged, with their case (protocol.md 2.1) and with
+// any mistakes.
 func TestCallIsSentAsItStands(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {

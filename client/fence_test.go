@@ -93,7 +93,7 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// Row 13: a token is sent as the text that was received.
+// TestFenceIsSentVerbatim: a token is sent as the text that was received (row 13).
 func TestFenceIsSentVerbatim(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -121,7 +121,7 @@ func TestFenceIsSentVerbatim(t *testing.T) {
 	}
 }
 
-// Row 14: the fence ends when the key is deleted.
+// TestFenceEndsWithTheKey: the fence ends when the key is deleted (row 14).
 func TestFenceEndsWithTheKey(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

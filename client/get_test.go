@@ -40,7 +40,7 @@ func TestGetMissing(t *testing.T) {
 	})
 }
 
-// protocol.md 2.3: an empty value is not a missing key.
+// TestGetEmpty: an empty value is not a missing key (protocol.md 2.3).
 func TestGetEmpty(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
@@ -100,7 +100,7 @@ func TestLargeValue(t *testing.T) {
 	})
 }
 
-// Set takes the value as it is at the time of the call.
+// TestValueIsCopied: Set takes the value as it is at the time of the call.
 func TestValueIsCopied(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {

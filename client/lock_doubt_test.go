@@ -37,8 +37,8 @@ func garbled() map[string]func(*emulator.Answer) {
 	}
 }
 
-// A lock whose acquisition got a garbled reply is released at once, or reported with its holder and the end
-// of its lease.
+// TestLockGarbledAcquisition: a lock whose acquisition got a garbled reply is released at once, or reported
+// with its holder and the end of its lease.
 func TestLockGarbledAcquisition(t *testing.T) {
 	t.Parallel()
 	for name, rewrite := range garbled() {
@@ -90,7 +90,8 @@ func TestLockGarbledAcquisition(t *testing.T) {
 	}
 }
 
-// The holder acquires its lock again and the reply is lost: the earlier lease stays valid.
+// TestLockAcquiredAgainInDoubt: the earlier lease stays valid if the holder acquires its lock again and the
+// reply is lost.
 func TestLockAcquiredAgainInDoubt(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]emulator.Action{"applied": {DropReply: true}, "dropped": {Drop: true}, "garbled": {Rewrite: garbled()["bad RESP3"]}} {
@@ -114,8 +115,8 @@ func TestLockAcquiredAgainInDoubt(t *testing.T) {
 	}
 }
 
-// The reply to a release is lost, and another client acquires the lock: the release may have come too late,
-// so its outcome is unknown.
+// TestLockReleaseLostToWaiter: if the reply to a release is lost and another client acquires the lock, the
+// release may have come too late, so its outcome is unknown.
 func TestLockReleaseLostToWaiter(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -142,7 +143,7 @@ func TestLockReleaseLostToWaiter(t *testing.T) {
 	})
 }
 
-// Late replies count, whichever attempt they belong to.
+// TestLockLateRelease: late replies count, whichever attempt they belong to.
 func TestLockLateRelease(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -164,8 +165,8 @@ func TestLockLateRelease(t *testing.T) {
 	})
 }
 
-// A store that loses all keys and registrations while the broker stays up has lost the lock too. A renewal
-// would acquire it anew, perhaps after another client held it.
+// TestLockForgotten: a store that loses all keys and registrations while the broker stays up has lost the
+// lock too. A renewal would acquire it anew, perhaps after another client held it.
 func TestLockForgotten(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(*virtualStore, *Session){
@@ -188,7 +189,8 @@ func TestLockForgotten(t *testing.T) {
 	}
 }
 
-// The lock is not lost if its holder renews it outside this session, or if the replies to renewals are lost.
+// TestLockRenewedUnknowingly: the lock is not lost if its holder renews it outside this session, or if the
+// replies to renewals are lost.
 func TestLockRenewedUnknowingly(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -209,7 +211,7 @@ func TestLockRenewedUnknowingly(t *testing.T) {
 	})
 }
 
-// With a wait, one lost reply does not end the attempt.
+// TestLockWaitSurvivesLostAnswers: with a wait, one lost reply does not end the attempt.
 func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]func(emulator.Request) emulator.Action{
@@ -245,8 +247,8 @@ func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 	}
 }
 
-// However replies are lost, a step takes at most two timeouts: one for the reply, and one to find out what
-// became of the request.
+// TestLockBudget: however replies are lost, a step takes at most two timeouts: one for the reply, and one to
+// find out what became of the request.
 func TestLockBudget(t *testing.T) {
 	t.Parallel()
 	const timeout = 2 * time.Second
@@ -307,8 +309,8 @@ func TestLockBudget(t *testing.T) {
 	}
 }
 
-// Attempts lost while waiting don't harm the lock that a later attempt acquired: not at once, not when they
-// expire, and not when they are undone.
+// TestLockSwallowedAttempts: attempts lost while waiting don't harm the lock that a later attempt acquired:
+// not at once, not when they expire, and not when they are undone.
 func TestLockSwallowedAttempts(t *testing.T) {
 	t.Parallel()
 	for name, swallow := range map[string]emulator.Action{

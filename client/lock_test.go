@@ -102,7 +102,7 @@ func requestBy(id string, words ...string) emulator.Request {
 	return emulator.NewRequest(id, wire.AppendRequest(nil, words...), emulator.Property{Name: wire.PropTimestamp, Value: ts.String()})
 }
 
-// Every change of the key is noticed at once.
+// TestLockLostAtOnce: every change of the key is noticed at once.
 func TestLockLostAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
@@ -140,7 +140,7 @@ func TestLockLostAtOnce(t *testing.T) {
 	}
 }
 
-// A late notification about an earlier holder is not a loss.
+// TestLockOldNews: a late notification about an earlier holder is not a loss.
 func TestLockOldNews(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
@@ -170,7 +170,8 @@ func TestLockOldNews(t *testing.T) {
 	})
 }
 
-// If the store sends no notification when the lock is taken, the next renewal finds out.
+// TestLockTakenUnannounced: if the store sends no notification when the lock is taken, the next renewal finds
+// out.
 func TestLockTakenUnannounced(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -185,7 +186,7 @@ func TestLockTakenUnannounced(t *testing.T) {
 	})
 }
 
-// Without a reply the lock is lost at Term, after two attempts with an interval each.
+// TestLockTerm: without a reply the lock is lost at Term, after two attempts with an interval each.
 func TestLockTerm(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -215,8 +216,8 @@ func TestLockTerm(t *testing.T) {
 	})
 }
 
-// A renewal that is answered too late does not count and is released: the lock may have expired before it,
-// and another client may have held it.
+// TestLockGhostRenewal: a renewal that is answered too late does not count and is released: the lock may have
+// expired before it, and another client may have held it.
 func TestLockGhostRenewal(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -271,7 +272,7 @@ func (c deadConn) Read(p []byte) (int, error) {
 	}
 }
 
-// A lock survives a dead connection, long before the keep-alive detects it.
+// TestLockDeadConnection: a lock survives a dead connection, long before the keep-alive detects it.
 func TestLockDeadConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -303,7 +304,7 @@ func TestLockDeadConnection(t *testing.T) {
 	})
 }
 
-// A suspended machine: its timers stopped, its wall clock did not.
+// TestLockSleep: on a suspended machine, timers stop and the wall clock does not.
 func TestLockSleep(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
@@ -330,7 +331,8 @@ func TestLockSleep(t *testing.T) {
 	})
 }
 
-// The requests of a lock: KEYNOTIFY before the first attempt, STOP at the end, and never a fencing token.
+// TestLockRequests: a lock sends KEYNOTIFY before the first attempt, STOP at the end, and never a fencing
+// token.
 func TestLockRequests(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -376,8 +378,8 @@ func TestLockRequests(t *testing.T) {
 	})
 }
 
-// A waiter gets the lock as soon as it is free, also after a broken connection, and soon without
-// notifications. It reports the holder at once, and then every minute.
+// TestLockWait: a waiter gets the lock as soon as it is free, also after a broken connection, and soon
+// without notifications. It reports the holder at once, and then every minute.
 func TestLockWait(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -426,8 +428,8 @@ func TestLockWait(t *testing.T) {
 	})
 }
 
-// A renewal never acquires a lock that is free or held by another client, nor one that expires between the
-// read and the renewal.
+// TestRenewLock: a renewal never acquires a lock that is free or held by another client, nor one that expires
+// between the read and the renewal.
 func TestRenewLock(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -465,7 +467,7 @@ func TestRenewLock(t *testing.T) {
 	})
 }
 
-// A release whose reply is lost is sent again, and finds that the lock is gone.
+// TestReleaseLockRepeated: a release whose reply is lost is sent again, and finds that the lock is gone.
 func TestReleaseLockRepeated(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -490,7 +492,7 @@ func TestReleaseLockRepeated(t *testing.T) {
 	})
 }
 
-// Closing a session loses its locks and ends every wait.
+// TestLockSessionClosed: closing a session loses its locks and ends every wait.
 func TestLockSessionClosed(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
@@ -507,7 +509,7 @@ func TestLockSessionClosed(t *testing.T) {
 	})
 }
 
-// The lock is watched and renewed on every new connection.
+// TestLockSurvivesBreaks: the lock is watched and renewed on every new connection.
 func TestLockSurvivesBreaks(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -529,8 +531,8 @@ func TestLockSurvivesBreaks(t *testing.T) {
 	})
 }
 
-// What happened to the lock during a disconnection is known before the next renewal is sent: the renewal
-// would acquire a deleted lock anew.
+// TestLockDeletedWhileCut: what happened to the lock during a disconnection is known before the next renewal
+// is sent: the renewal would acquire a deleted lock anew.
 func TestLockDeletedWhileCut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -591,7 +593,7 @@ func TestLockDeletedWhileCut(t *testing.T) {
 	})
 }
 
-// A renewal that finds its connection broken extends only a lock that still exists.
+// TestRenewLockWhileCut: a renewal that finds its connection broken extends only a lock that still exists.
 func TestRenewLockWhileCut(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -631,8 +633,8 @@ func TestRenewLockWhileCut(t *testing.T) {
 	})
 }
 
-// After the session has released the lock of one attempt, it also undoes an earlier attempt, which acquires
-// the lock later.
+// TestLockUndoneTwice: after the session has released the lock of one attempt, it also undoes an earlier
+// attempt, which acquires the lock later.
 func TestLockUndoneTwice(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -664,8 +666,8 @@ func TestLockUndoneTwice(t *testing.T) {
 	})
 }
 
-// A release without a reply must not hit a client that acquires the lock under the same name after
-// ReleaseLock has returned.
+// TestReleaseLockLate: a release without a reply must not hit a client that acquires the lock under the same
+// name after ReleaseLock has returned.
 func TestReleaseLockLate(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

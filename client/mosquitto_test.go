@@ -57,8 +57,8 @@ func TestMosquittoSetGetDelete(t *testing.T) {
 	}
 }
 
-// Mosquitto's connection settings don't change what a session returns, for single requests and for many at a
-// time.
+// TestMosquittoSettings: Mosquitto's connection settings don't change what a session returns, for single
+// requests and for many at a time.
 func TestMosquittoSettings(t *testing.T) {
 	t.Parallel()
 	for _, global := range []string{

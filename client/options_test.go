@@ -59,7 +59,7 @@ func TestInvalidOptions(t *testing.T) {
 	}
 }
 
-// The broker groups clients by a user property of CONNECT.
+// TestMetricCategory: the broker groups clients by a user property of CONNECT.
 func TestMetricCategory(t *testing.T) {
 	t.Parallel()
 	for category, want := range map[string]string{"": "sscli", "site/7": "site/7"} {
@@ -78,7 +78,7 @@ func TestMetricCategory(t *testing.T) {
 	}
 }
 
-// Two processes must not take each other's connection over.
+// TestRandomClientIDs: two processes must not take each other's connection over.
 func TestRandomClientIDs(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
@@ -134,7 +134,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A broker that allows one unacknowledged publish at a time never gets more.
+// TestReceiveMaximumOne: a broker that allows one unacknowledged publish at a time never gets more.
 func TestReceiveMaximumOne(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}})

@@ -17,7 +17,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// There are never more requests in flight than the window allows.
+// TestPipelineWindow: there are never more requests in flight than the window allows.
 func TestPipelineWindow(t *testing.T) {
 	t.Parallel()
 	for _, window := range []int{-1, 0, 1, 4} {
@@ -59,7 +59,8 @@ func TestPipelineWindow(t *testing.T) {
 	}
 }
 
-// A key has one request in flight at a time, in the order of Send; requests for other keys may overtake it.
+// TestPipelineOrder: a key has one request in flight at a time, in the order of Send; requests for other keys
+// may overtake it.
 func TestPipelineOrder(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -104,7 +105,7 @@ func TestPipelineOrder(t *testing.T) {
 	}
 }
 
-// Concurrent senders: still never two requests in flight for one key.
+// TestPipelineSenders: even with concurrent senders, there are never two requests in flight for one key.
 func TestPipelineSenders(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -153,7 +154,7 @@ func TestPipelineTimeout(t *testing.T) {
 	must(must(p.Send(t.Context(), client.Get("k")))(t).Wait())(t)
 }
 
-// ctx ends the wait for room, and the key is free again.
+// TestPipelineContext: ctx ends the wait for room, and the key is free again.
 func TestPipelineContext(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -193,7 +194,7 @@ func TestPipelineContext(t *testing.T) {
 	}
 }
 
-// Closing a session while others send leaves no request without a result.
+// TestPipelineClose: closing a session while others send leaves no request without a result.
 func TestPipelineClose(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -229,8 +230,8 @@ func TestPipelineClose(t *testing.T) {
 	}
 }
 
-// A pipeline returns what a map would, for each key in the order of Send. Requests are told apart although
-// they reuse the memory of earlier ones, whose PUBACK or second reply may come later.
+// TestPipelineModel: a pipeline returns what a map would, for each key in the order of Send. Requests are
+// told apart although they reuse the memory of earlier ones, whose PUBACK or second reply may come later.
 func TestPipelineModel(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
@@ -317,7 +318,7 @@ func TestPipelineModel(t *testing.T) {
 	})
 }
 
-// When the connection of a pipeline breaks, each request is known to be answered or lost.
+// TestPipelineBreak: when the connection of a pipeline breaks, each request is known to be answered or lost.
 func TestPipelineBreak(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -353,7 +354,7 @@ func TestPipelineBreak(t *testing.T) {
 	}
 }
 
-// A result stays unchanged while its connection reads on.
+// TestPipelineResultsStay: a result stays unchanged while its connection reads on.
 func TestPipelineResultsStay(t *testing.T) {
 	t.Parallel()
 	onBoth(t, emulator.Options{}, client.Options{}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
@@ -378,7 +379,7 @@ func TestPipelineResultsStay(t *testing.T) {
 	})
 }
 
-// The clock passes every received version before another request gets its timestamp.
+// TestPipelineClock: the clock passes every received version before another request gets its timestamp.
 func TestPipelineClock(t *testing.T) {
 	t.Parallel()
 	store, ahead := emulator.Start(t, emulator.Options{Skew: 30 * time.Second}), client.Version{}
@@ -404,7 +405,7 @@ func TestPipelineClock(t *testing.T) {
 	}
 }
 
-// Requests that Queue holds back are sent by Flush, by Wait, and before Queue waits.
+// TestPipelineQueue: requests that Queue holds back are sent by Flush, by Wait, and before Queue waits.
 func TestPipelineQueue(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -444,7 +445,7 @@ func TestPipelineQueue(t *testing.T) {
 	must(must(queue(t.Context(), "e"))(t).Wait())(t)
 }
 
-// A lost write is counted before another request takes its place.
+// TestPipelineLosses: a lost write is counted before another request takes its place.
 func TestPipelineLosses(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

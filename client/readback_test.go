@@ -104,8 +104,8 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
-// Runs in real time: a SET whose reply is lost is read back after its expiry, on the same connection and on a
-// new one. It is written at most once.
+// TestReadBackWaits: a SET whose reply is lost is read back after its expiry, on the same connection and on a
+// new one. It is written at most once. The test runs in real time.
 func TestReadBackWaits(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -157,7 +157,8 @@ func TestReadBackWaits(t *testing.T) {
 	}
 }
 
-// The broker counts the expiry from the request's arrival, not from its delivery.
+// TestExpiryCountsFromTheArrival: the broker counts the expiry from the request's arrival, not from its
+// delivery.
 func TestExpiryCountsFromTheArrival(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -185,7 +186,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 	}
 }
 
-// The new connection is opened after the wait.
+// TestReadBackConnectsLate: the new connection is opened after the wait.
 func TestReadBackConnectsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,7 +210,7 @@ func TestReadBackConnectsLate(t *testing.T) {
 	})
 }
 
-// If the key cannot be read, ReadBack returns an error and the outcome stays unknown.
+// TestReadBackUnreadable: if the key cannot be read, ReadBack returns an error and the outcome stays unknown.
 func TestReadBackUnreadable(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, write bool) bool { return write }})
@@ -221,8 +222,8 @@ func TestReadBackUnreadable(t *testing.T) {
 	}
 }
 
-// A request that times out on a silent connection closes the connection, and the next request opens a new
-// one. A PUBACK shows that the connection is alive.
+// TestSilentConnection: a request that times out on a silent connection closes the connection, and the next
+// request opens a new one. A PUBACK shows that the connection is alive.
 func TestSilentConnection(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -256,7 +257,7 @@ func TestSilentConnection(t *testing.T) {
 	}
 }
 
-// A read whose reply is lost too is sent again within ReadBack's time.
+// TestReadBackAsksAgain: a read whose reply is lost too is sent again within ReadBack's time.
 func TestReadBackAsksAgain(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]emulator.Action{"lost": {DropReply: true}, "cut": {Cut: true}} {

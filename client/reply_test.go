@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// A reply that comes after its request has timed out is acknowledged and dropped.
+// TestLateReply: a reply that comes after its request has timed out is acknowledged and dropped.
 func TestLateReply(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -102,7 +102,7 @@ func TestNoPuback(t *testing.T) {
 	}
 }
 
-// A PUBACK with an error code means that the request was not accepted, so the outcome is known.
+// TestRefused: a PUBACK with an error code means that the request was not accepted, so the outcome is known.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -120,7 +120,7 @@ func TestRefused(t *testing.T) {
 	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
 }
 
-// Messages of other senders on the response topic are ignored.
+// TestForeignReply: messages of other senders on the response topic are ignored.
 func TestForeignReply(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

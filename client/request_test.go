@@ -100,7 +100,8 @@ func TestHighPriority(t *testing.T) {
 	}
 }
 
-// The message expiry is the rest of the timeout in whole seconds, rounded up (protocol.md 1.4).
+// TestMessageExpiry: the message expiry is the rest of the timeout in whole seconds, rounded up (protocol.md
+// 1.4).
 func TestMessageExpiry(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -154,7 +155,7 @@ func TestResponseTopic(t *testing.T) {
 	}
 }
 
-// Two clients that share a response topic each get their own reply.
+// TestSharedResponseTopic: two clients that share a response topic each get their own reply.
 func TestSharedResponseTopic(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)

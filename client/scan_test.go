@@ -63,7 +63,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// A caller that stops the scan requests no further page.
+// TestScanStops: a caller that stops the scan requests no further page.
 func TestScanStops(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 1})

@@ -87,7 +87,7 @@ func TestContextCause(t *testing.T) {
 	}
 }
 
-// If its context has already ended, a request is not sent.
+// TestContextOver: if its context has already ended, a request is not sent.
 func TestContextOver(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
@@ -120,8 +120,8 @@ func get(t *testing.T, s *client.Session, key string) client.GetResult {
 	}
 }
 
-// The connection breaks before or after a write was processed: the client sees the same error, and never
-// writes twice.
+// TestConnectionCut: whether the connection breaks before or after a write was processed, the client sees the
+// same error, and never writes twice.
 func TestConnectionCut(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -165,7 +165,7 @@ func TestConnectionCut(t *testing.T) {
 	}
 }
 
-// protocol.md 8.2.
+// TestDisconnectCodes: protocol.md 8.2.
 func TestDisconnectCodes(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -192,7 +192,7 @@ func TestDisconnectCodes(t *testing.T) {
 	}
 }
 
-// A session that was taken over does not connect again.
+// TestTakenOver: a session that was taken over does not connect again.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -228,7 +228,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// Concurrent requests that need a new connection share one dial.
+// TestConcurrentReconnect: concurrent requests that need a new connection share one dial.
 func TestConcurrentReconnect(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -251,7 +251,7 @@ func TestConcurrentReconnect(t *testing.T) {
 	}
 }
 
-// After the broker refused a login on reconnect, requests don't each repeat it.
+// TestReconnectRefused: after the broker refused a login on reconnect, requests don't each repeat it.
 func TestReconnectRefused(t *testing.T) {
 	t.Parallel()
 	var revoked atomic.Bool
@@ -274,7 +274,7 @@ func TestReconnectRefused(t *testing.T) {
 	}
 }
 
-// An unreachable broker is tried again with each request.
+// TestReconnectLater: an unreachable broker is tried again with each request.
 func TestReconnectLater(t *testing.T) {
 	t.Parallel()
 	store := must(emulator.New(emulator.Options{}))(t)
@@ -346,8 +346,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Close does not wait for a broker that accepts connections and sends nothing, and neither do the callers
-// that wait for that connection.
+// TestCloseWhileConnecting: Close does not wait for a broker that accepts connections and sends nothing, and
+// neither do the callers that wait for that connection.
 func TestCloseWhileConnecting(t *testing.T) {
 	t.Parallel()
 	store := must(emulator.New(emulator.Options{}))(t)
@@ -389,7 +389,8 @@ func TestCloseWhileConnecting(t *testing.T) {
 	}
 }
 
-// The session is closed just as its next connection is established, with messages on their way to it.
+// TestCloseAsTheConnectionComes: the session is closed just as its next connection is established, with
+// messages on their way to it.
 func TestCloseAsTheConnectionComes(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
@@ -426,7 +427,7 @@ func TestCloseAsTheConnectionComes(t *testing.T) {
 	}
 }
 
-// Many goroutines use a session while its connection breaks and while it is closed.
+// TestChaos: many goroutines use a session while its connection breaks and while it is closed.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)

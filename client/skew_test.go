@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// The true skew lies within the bound, even with a local clock so far ahead that the store refuses ordinary
-// writes, and with a slow store.
+// TestMeasureSkew: the true skew lies within the bound, even with a local clock so far ahead that the store
+// refuses ordinary writes, and with a slow store.
 func TestMeasureSkew(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{0, 30 * time.Second, 2 * time.Minute, 5 * time.Hour, -30 * time.Second, -2 * time.Minute} {

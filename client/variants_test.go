@@ -11,8 +11,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Where the protocol is open, or the store differs from its documentation, the user sees the same
-// (protocol.md 2.3, 2.4, 12).
+// TestVariants: where the protocol is open, or the store differs from its documentation, the user sees the
+// same (protocol.md 2.3, 2.4, 12).
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -270,8 +270,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// protocol.md 1.7 item 5: a store that is ahead of the local clock causes a warning, and does not advance the
-// local clock to times that the store would refuse.
+// TestStoreAhead: a store that is ahead of the local clock causes a warning, and does not advance the local
+// clock to times that the store would refuse (protocol.md 1.7 item 5).
 func TestStoreAhead(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Skew: 70 * time.Second})
@@ -288,7 +288,7 @@ func TestStoreAhead(t *testing.T) {
 	}
 }
 
-// protocol.md 3.4: the clock is never behind a received version.
+// TestClockFollows: the clock is never behind a received version (protocol.md 3.4).
 func TestClockFollows(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{Skew: 30 * time.Second})

@@ -43,7 +43,8 @@ func dropping(on *atomic.Bool, verbs ...string) func(emulator.Request) emulator.
 	}
 }
 
-// While an audit of one watch gets no reply, calls for other watches still end with their contexts.
+// TestWatchCallsEndWithTheirContexts: while an audit of one watch gets no reply, calls for other watches
+// still end with their contexts.
 func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -70,7 +71,7 @@ func TestWatchCallsEndWithTheirContexts(t *testing.T) {
 	})
 }
 
-// In an outage, Watch and Close end with their contexts too.
+// TestWatchCallsEndWithTheirContextsInAnOutage: in an outage, Watch and Close end with their contexts too.
 func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -102,7 +103,7 @@ func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 	})
 }
 
-// A refusal ends the watches of one key, and of no other.
+// TestWatchOfAKeyThatIsRefusedAfterABreak: a refusal ends the watches of one key, and of no other.
 func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
@@ -133,7 +134,7 @@ func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 	})
 }
 
-// A key that is refused in an audit does not affect other keys.
+// TestWatchOfAKeyThatIsRefusedInAnAudit: a key that is refused in an audit does not affect other keys.
 func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
@@ -148,7 +149,8 @@ func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
 	})
 }
 
-// The gap of an audit begins with the last audit that found the known state.
+// TestAuditGapBeginsWithTheLastProof: the gap of an audit begins with the last audit that found the known
+// state.
 func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -178,7 +180,8 @@ func TestAuditGapBeginsWithTheLastProof(t *testing.T) {
 	})
 }
 
-// The gap of a watch without events begins with one of the last pings, not with the watch.
+// TestGapOfAnIdleWatch: the gap of a watch without events begins with one of the last pings, not with the
+// watch.
 func TestGapOfAnIdleWatch(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -193,7 +196,7 @@ func TestGapOfAnIdleWatch(t *testing.T) {
 	})
 }
 
-// Each audit that fails is reported.
+// TestAuditWithoutAnAnswer: each audit that fails is reported.
 func TestAuditWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -219,7 +222,8 @@ func TestAuditWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// An audit that times out on a silent connection closes the connection long before the keep-alive would.
+// TestAuditOnASilentConnection: an audit that times out on a silent connection closes the connection long
+// before the keep-alive would.
 func TestAuditOnASilentConnection(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -251,7 +255,7 @@ func TestAuditOnASilentConnection(t *testing.T) {
 	})
 }
 
-// In an outage there are no audits, and each missed one is reported.
+// TestAuditInAnOutage: in an outage there are no audits, and each missed one is reported.
 func TestAuditInAnOutage(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -277,7 +281,7 @@ func TestAuditInAnOutage(t *testing.T) {
 	})
 }
 
-// The pause between two attempts does not exceed RetryFor.
+// TestWatchRetryForEndsOnTime: the pause between two attempts does not exceed RetryFor.
 func TestWatchRetryForEndsOnTime(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
@@ -303,7 +307,7 @@ func TestWatchRetryForEndsOnTime(t *testing.T) {
 	})
 }
 
-// A Watch that fails removes its registrations.
+// TestFailedWatchLeavesNoRegistration: a Watch that fails removes its registrations.
 func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 	t.Parallel()
 	authorize := func(_, _, key string, _ bool) bool { return key != "k" }
@@ -335,7 +339,7 @@ func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 	})
 }
 
-// A retained message on the notification topic is not a notification.
+// TestRetainedNotificationIsNoEvent: a retained message on the notification topic is not a notification.
 func TestRetainedNotificationIsNoEvent(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -370,7 +374,7 @@ func retain(t *testing.T, address, topic string, payload []byte) {
 	send(&packets.Publish{Topic: topic, QoS: 1, PacketID: 1, Retain: true, Payload: payload, Properties: &packets.Properties{}}, packets.PUBACK)
 }
 
-// No notification of such a key fits into a topic.
+// TestWatchOfAKeyThatIsTooLong: no notification of such a key fits into a topic.
 func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -387,8 +391,8 @@ func TestWatchOfAKeyThatIsTooLong(t *testing.T) {
 	}
 }
 
-// When another request reconnects before the watches of a session have noticed the loss, they are set up on
-// different connections; all of them come back.
+// TestEveryWatchComesBackFromFlappingConnections: when another request reconnects before the watches of a
+// session have noticed the loss, they are set up on different connections; all of them come back.
 func TestEveryWatchComesBackFromFlappingConnections(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {

@@ -145,8 +145,9 @@ func TestWatchSubscribesThenAsksThenReads(t *testing.T) {
 	}
 }
 
-// Another client writes between the KEYNOTIFY and the reply to the GET: the writes that the GET saw are part
-// of the initial event, the others follow it, once.
+// TestWatchEveryWriteDuringTheFirstReadIsSeenOnce: if another client writes between the KEYNOTIFY and the
+// reply to the GET, the writes that the GET saw are part of the initial event, and the others follow it,
+// once.
 func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{
@@ -457,7 +458,7 @@ func TestWatchOfASlowConsumerEndsAndLosesNothingBefore(t *testing.T) {
 	}
 }
 
-// An audit finds a change that was not notified on a live connection.
+// TestWatchAuditFindsWhatWasNotTold: an audit finds a change that was not notified on a live connection.
 func TestWatchAuditFindsWhatWasNotTold(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)
@@ -600,7 +601,8 @@ func TestNextEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// RetryFor is counted from the loss, however long the watch was quiet before.
+// TestWatchThatWasQuietStillTriesAgain: RetryFor is counted from the loss, however long the watch was quiet
+// before.
 func TestWatchThatWasQuietStillTriesAgain(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

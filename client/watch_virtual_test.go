@@ -247,9 +247,9 @@ func account(done []operation, events []Event, start, ready int) error {
 	return nil
 }
 
-// Eight watches of overlapping keys on one session join and leave while its connection is cut at every stage.
-// Each change is an event or lies in a gap, every watch gets events to the end, and each call ends within its
-// context.
+// TestWatchesOfOneSession: eight watches of overlapping keys on one session join and leave while its
+// connection is cut at every stage. Each change is an event or lies in a gap, every watch gets events to the
+// end, and each call ends within its context.
 func TestWatchesOfOneSession(t *testing.T) {
 	t.Parallel()
 	for name, variants := range map[string]emulator.Variants{

@@ -10,7 +10,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A server keeps the last 1024 changes, with values of all sizes.
+// TestChanges: a server keeps the last 1024 changes, with values of all sizes.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)

@@ -150,7 +150,8 @@ func TestObserve(t *testing.T) {
 		"disconnect last(ann) connection lost: closed by the client")
 }
 
-// Delayed requests are observed when they reach the store, or when they have expired before.
+// TestObserveLater: delayed requests are observed when they reach the store, or when they have expired
+// before.
 func TestObserveLater(t *testing.T) {
 	t.Parallel()
 	var seen observations
@@ -169,7 +170,8 @@ func TestObserveLater(t *testing.T) {
 		"request c GET k: no, missing to clients/c/response")
 }
 
-// Commands of Redis clients are observed as typed, each with its effect on the store, and without passwords.
+// TestObserveRedis: commands of Redis clients are observed as typed, each with its effect on the store, and
+// without passwords.
 func TestObserveRedis(t *testing.T) {
 	t.Parallel()
 	var seen observations

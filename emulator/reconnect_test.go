@@ -11,7 +11,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A client that reconnects with its id just as its last connection is cleaned up keeps its new subscriptions.
+// TestReconnectKeepsItsSubscription: a client that reconnects with its id just as its last connection is
+// cleaned up keeps its new subscriptions.
 func TestReconnectKeepsItsSubscription(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t)

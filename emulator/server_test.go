@@ -46,7 +46,7 @@ func TestReplyPacket(t *testing.T) {
 	}
 }
 
-// A client may send everything before the first reply.
+// TestOneFlight: a client may send everything before the first reply.
 func TestOneFlight(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -77,7 +77,8 @@ func TestNoContentType(t *testing.T) {
 	}
 }
 
-// After a request that gets no reply, the test sends one that does: any packet in between is an error.
+// TestSilence: after a request that gets no reply, the test sends one that does. Any packet in between is an
+// error.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -158,7 +159,8 @@ func TestForbiddenResponseTopic(t *testing.T) {
 	}
 }
 
-// A will message is not a request, and does not reach subscribers of the request topic.
+// TestWillOnTheRequestTopic: a will message is not a request, and does not reach subscribers of the request
+// topic.
 func TestWillOnTheRequestTopic(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -639,7 +641,7 @@ func (c *client) do2(words, between string) {
 	c.expect("PUBACK 0x00", between, "reply +OK")
 }
 
-// A key expires even if no request comes.
+// TestExpiryByItself: a key expires even if no request comes.
 func TestExpiryByItself(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)
@@ -883,8 +885,8 @@ func (c *client) do0(words string) {
 	c.expect("PUBACK 0x00")
 }
 
-// An application's own messages pass independently of the store, even if both sides use the same packet
-// identifiers.
+// TestOrdinaryMessages: an application's own messages pass independently of the store, even if both sides use
+// the same packet identifiers.
 func TestOrdinaryMessages(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t)

@@ -707,7 +707,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// Raw lines of results with a key have three columns, whatever the keys contain.
+// FuzzRawLine: raw lines of results with a key have three columns, whatever the keys contain.
 func FuzzRawLine(f *testing.F) {
 	f.Add("key", []byte("value"))
 	f.Add("\t\n\\", []byte("\xff\r\n"))

@@ -109,7 +109,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// The output must not grow with the square of the nesting depth.
+// TestShowDeepJSON: the output must not grow with the square of the nesting depth.
 func TestShowDeepJSON(t *testing.T) {
 	const deep = 9000
 	value := strings.Repeat("[", deep) + "1" + strings.Repeat("]", deep)
@@ -118,8 +118,8 @@ func TestShowDeepJSON(t *testing.T) {
 	}
 }
 
-// Whatever the value, a terminal gets only printable characters and line ends, and at most a screenful. JSON
-// keeps its meaning, token by token, and a text on one line is either unchanged or escaped.
+// FuzzShow: whatever the value, a terminal gets only printable characters and line ends, and at most a
+// screenful. JSON keeps its meaning, token by token, and a text on one line is either unchanged or escaped.
 func FuzzShow(f *testing.F) {
 	f.Add([]byte(`{"a":[1.10,"x\u202e",{}],"b":null}`), uint8(80), uint8(24), uint8(0))
 	f.Add([]byte("\x00\xff\x1b]0;\u202e"), uint8(20), uint8(3), uint8(1))
@@ -168,8 +168,8 @@ func tokens(t *testing.T, text string) string {
 	return all.String()
 }
 
-// A row's line is at most as wide as the terminal, unless a key is wider. Versions are shown in full. The
-// cells of rows on one line begin in the same columns.
+// FuzzRows: a row's line is at most as wide as the terminal, unless a key is wider. Versions are shown in
+// full. The cells of rows on one line begin in the same columns.
 func FuzzRows(f *testing.F) {
 	f.Add("key", []byte("value"), "a longer key", []byte(`{"a":1}`), uint8(80))
 	f.Add("鍵", []byte("値"), "", []byte("\x00"), uint8(20))

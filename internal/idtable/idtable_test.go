@@ -42,7 +42,7 @@ func FuzzTable(f *testing.F) {
 	})
 }
 
-// Numbers of 16 bits wrap after the largest, and skip those in use.
+// TestNumbersBeginAgain: numbers of 16 bits wrap after the largest, and skip those in use.
 func TestNumbersBeginAgain(t *testing.T) {
 	var table idtable.Table[uint16, string]
 	first := table.Add("stays")
@@ -58,7 +58,7 @@ func TestNumbersBeginAgain(t *testing.T) {
 	}
 }
 
-// All numbers except 0 can be in use at once.
+// TestEveryNumber: all numbers except 0 can be in use at once.
 func TestEveryNumber(t *testing.T) {
 	var table idtable.Table[uint16, uint16]
 	for n := range uint16(math.MaxUint16) {

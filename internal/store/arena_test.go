@@ -25,7 +25,7 @@ func TestSlotSizes(t *testing.T) {
 	}
 }
 
-// The memory of records that all grow, again and again, is reused.
+// TestArenaIsUsedAgain: the memory of records that all grow, again and again, is reused.
 func TestArenaIsUsedAgain(t *testing.T) {
 	const records = 10_000
 	a := newArena()
@@ -73,7 +73,7 @@ func TestArenaExhausted(t *testing.T) {
 	}
 }
 
-// An exhausted store refuses writes but executes other requests.
+// TestExhaustedStore: an exhausted store refuses writes but executes other requests.
 func TestExhaustedStore(t *testing.T) {
 	s := New(Options{})
 	do := func(words, want string) {

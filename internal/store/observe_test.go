@@ -12,8 +12,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Each request, each expiry and each write of another front end is observed once, in order, with its outcome,
-// the reason for it, and the clients notified.
+// TestObserve: each request, each expiry and each write of another front end is observed once, in order, with
+// its outcome, the reason for it, and the clients notified.
 func TestObserve(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000)
 	var got []string
@@ -91,7 +91,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Without an observer, a request has no cost for observation.
+// TestUnobserved: without an observer, a request has no cost for observation.
 func TestUnobserved(t *testing.T) {
 	s := New(Options{})
 	get := &Request{ClientID: "c", Payload: wire.AppendRequest(nil, "GET", "k")}

@@ -692,7 +692,7 @@ func TestReplyProperties(t *testing.T) {
 	}
 }
 
-// Do keeps the contents of the buffer that it is given.
+// TestDoAppends: Do keeps the contents of the buffer that it is given.
 func TestDoAppends(t *testing.T) {
 	l := newLab(store.Options{})
 	resp := l.Do(&store.Request{Payload: request("GET", "k")}, []byte("before "))
@@ -717,8 +717,8 @@ func TestDisconnect(t *testing.T) {
 	l.check(t, 1, step{do: "SET j v", want: ok, wantTS: later})
 }
 
-// MQTT topics have at most 65,535 bytes. The topic of a notification has two bytes for each byte of the key
-// and of the client id, and 75 others (protocol.md 1.1).
+// TestKeyNotifyLongKeys: MQTT topics have at most 65,535 bytes. The topic of a notification has two bytes for
+// each byte of the key and of the client id, and 75 others (protocol.md 1.1).
 func TestKeyNotifyLongKeys(t *testing.T) {
 	const most = (65535 - 75) / 2
 	for _, tt := range []struct {
@@ -779,7 +779,7 @@ func TestExpiryOrder(t *testing.T) {
 	}
 }
 
-// Keys that expire at the same instant are removed in the order of their names.
+// TestExpiryTogether: keys that expire at the same instant are removed in the order of their names.
 func TestExpiryTogether(t *testing.T) {
 	l := newLab(store.Options{})
 	for _, key := range []string{"b", "c", "a"} {
@@ -846,7 +846,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// The notifications of several changes in one step are taken together, and later changes do not alter them.
+// TestNotificationsTogether: the notifications of several changes in one step are taken together, and later
+// changes do not alter them.
 func TestNotificationsTogether(t *testing.T) {
 	l := newLab(store.Options{})
 	l.do(step{do: "KEYNOTIFY k"})
@@ -928,7 +929,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// A page of SCAN that finds little ends nevertheless, and the next page continues after it.
+// TestScanIsBounded: a page of SCAN that finds little ends nevertheless, and the next page continues after
+// it.
 func TestScanIsBounded(t *testing.T) {
 	secret := func(_, _, key string, _ bool) bool { return !strings.HasPrefix(key, "secret") }
 	l := newLab(store.Options{Authorize: secret})
@@ -993,7 +995,7 @@ func scanPage(t *testing.T, l *lab, words ...string) (keys []string, token strin
 	return keys, token
 }
 
-// A page also counts keys that the client may not read. A token does not reveal them.
+// TestScanTokenHidesKeys: a page also counts keys that the client may not read. A token does not reveal them.
 func TestScanTokenHidesKeys(t *testing.T) {
 	l := newLab(store.Options{Authorize: func(client, _, key string, _ bool) bool { return client == "root" || key == "a" || key == "z" }})
 	for _, key := range []string{"a", "z"} {
@@ -1079,7 +1081,7 @@ func TestScanHidesBinaryKeys(t *testing.T) {
 	}
 }
 
-// The caller may reuse its buffers: stored values don't change.
+// TestStoreOwnsValues: stored values don't change when the caller reuses its buffers.
 func TestStoreOwnsValues(t *testing.T) {
 	l := newLab(store.Options{})
 	payload, fence := request("SET", "k", "value"), []byte(token2)
@@ -1090,7 +1092,7 @@ func TestStoreOwnsValues(t *testing.T) {
 	l.check(t, 1, step{do: "SET k v", ft: token1, want: errLower})
 }
 
-// Values of all sizes replace each other, in place or not.
+// TestRewrite: values of all sizes replace each other, in place or not.
 func TestRewrite(t *testing.T) {
 	l := newLab(store.Options{})
 	l.do(step{do: "SET k first", ft: token1})

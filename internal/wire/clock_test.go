@@ -218,8 +218,8 @@ func TestTicksOfSeveralGoroutinesAreUniqueAndAscending(t *testing.T) {
 	}
 }
 
-// Whatever the wall clock does and whatever is received: ticks ascend, exceed everything observed, and are
-// never more than MaxDrift ahead of the wall clock.
+// FuzzClock: whatever the wall clock does and whatever is received, ticks ascend, exceed everything observed,
+// and are never more than MaxDrift ahead of the wall clock.
 func FuzzClock(f *testing.F) {
 	f.Add([]byte{0, 1, 0, 0, 1, 200, 255, 1, 0, 0, 0, 0, 2, 0, 100, 9, 0, 0, 0, 0})
 	f.Add([]byte{3, 255, 255, 255, 0, 0, 0, 0, 4, 9, 9, 9, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0})

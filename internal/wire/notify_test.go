@@ -76,8 +76,8 @@ func TestNotificationErrorsStayShortForManyWords(t *testing.T) {
 	}
 }
 
-// A parsed notification survives a round trip through the encoder, and so does every operation word of the
-// protocol with any value.
+// FuzzNotification: a parsed notification survives a round trip through the encoder, and so does every
+// operation word of the protocol with any value.
 func FuzzNotification(f *testing.F) {
 	for _, s := range []string{
 		"*4\r\n$6\r\nNOTIFY\r\n$3\r\nSET\r\n$5\r\nVALUE\r\n$3\r\nabc\r\n",

@@ -120,8 +120,8 @@ func TestOnlyErrorsAreStoreErrors(t *testing.T) {
 	}
 }
 
-// Every accepted reply is a single value that can be written as RESP3, and RESP3 itself is accepted without a
-// note, except -1, which is also a RESP3 error.
+// FuzzReply: every accepted reply is a single value that can be written as RESP3, and RESP3 itself is
+// accepted without a note, except -1, which is also a RESP3 error.
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{
 		"+OK\r\n", ":-1\r\n", "-1", "-1\r\n", "$-1\r\n", "_\r\n", "-ERR syntax error", "-ERR: syntax error\r\n",

@@ -89,7 +89,7 @@ func words(data []byte) [][]byte {
 	return w
 }
 
-// Every non-empty list of words survives a round trip.
+// FuzzRequest: every non-empty list of words survives a round trip.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("\x03GET\x07SETKEY2"))
 	f.Add([]byte("\x03SET\x01k\x00"))
@@ -119,7 +119,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// AppendWords keeps the contents of the slice, and does not allocate if it has room.
+// TestAppendWords: AppendWords keeps the contents of the slice, and does not allocate if it has room.
 func TestAppendWords(t *testing.T) {
 	payload := wire.AppendRequest(nil, "SET", "key", "value")
 	words, err := wire.AppendWords([][]byte{[]byte("before")}, payload)

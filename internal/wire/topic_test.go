@@ -79,8 +79,8 @@ func TestTheStoresOwnTopicsAreForbiddenForReplies(t *testing.T) {
 	}
 }
 
-// Notification topics survive a round trip for any client id and key, and every client id that passes the
-// check has a response topic that passes it too.
+// FuzzTopic: notification topics survive a round trip for any client id and key, and every client id that
+// passes the check has a response topic that passes it too.
 func FuzzTopic(f *testing.F) {
 	f.Add("client-id1", "SOMEKEY")
 	f.Add("statestore", "")

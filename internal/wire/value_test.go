@@ -218,7 +218,7 @@ func grow(data []byte, depth int) (wire.Value, []byte) {
 	}
 }
 
-// Every parsed value is encoded to bytes with the same meaning, and canonical bytes to themselves.
+// FuzzValue: every parsed value is encoded to bytes with the same meaning, and canonical bytes to themselves.
 func FuzzValue(f *testing.F) {
 	for _, s := range []string{
 		"+OK\r\n", "-ERR syntax error\r\n", ":-1\r\n", "$4\r\n1234\r\n", "$-1\r\n", "_\r\n", "$0\r\n\r\n",

@@ -162,7 +162,8 @@ func TestVersionJSONIsDecidedByTheHLC(t *testing.T) {
 	}
 }
 
-// A version survives JSON with its text: alone, behind a pointer, in a slice and in a map.
+// TestVersionJSONRoundTrip: a version survives JSON with its text, alone, behind a pointer, in a slice and in
+// a map.
 func TestVersionJSONRoundTrip(t *testing.T) {
 	type held struct {
 		V     wire.Version
@@ -210,7 +211,7 @@ func TestBadVersionJSONLeavesTheVersion(t *testing.T) {
 	}
 }
 
-// A version keeps its text, and its total order is that of the padded texts.
+// FuzzVersion: a version keeps its text, and its total order is that of the padded texts.
 func FuzzVersion(f *testing.F) {
 	f.Add("001696374425000:00001:StateStore", "1696374425000:1:StateStore")
 	f.Add("1000:5:A", "1000:10:A")
