@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/testkit/pipenet"
+	"github.com/sscli/sscli/internal/pipenet"
 	"github.com/sscli/sscli/internal/wait"
 	"github.com/sscli/sscli/internal/wire"
 )

@@ -64,7 +64,7 @@ var errQueueFull = errors.New("the broker accepts replies and notifications more
 // a permanent error occurs, such as a refused login. After any other error, the store reconnects and
 // keeps its contents. ctx limits only the first connection attempt. Attach replaces o.OnMessage and
 // o.Subscribe.
-func Attach(ctx context.Context, o mqtt.Options, opts StoreOptions, data Data) (*Attached, error) {
+func Attach(ctx context.Context, o BrokerOptions, opts StoreOptions, data Data) (*Attached, error) {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
@@ -115,7 +115,7 @@ func (a *Attached) Err() error {
 	return a.err
 }
 
-// OnRefused sets a function that is called with a *[mqtt.ReasonError] for each reply and
+// OnRefused sets a function that is called with the broker's refusal for each reply and
 // notification that the broker refuses. The error includes the message's topic. A refused reply
 // does not reach its client. f must not block.
 func (a *Attached) OnRefused(f func(error)) { a.refused.Store(&f) }

@@ -5,17 +5,16 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/store"
-	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Change is one modification of the store. Unlike a notification (protocol.md 2.6), it includes
+// A Change is one modification of the store. Unlike a notification, it includes
 // the cause.
 type Change struct {
 	Key      string
-	Cause    store.Cause
+	Cause    Cause
 	ClientID string // the client that made the change; "" for an expiry
 	Value    []byte // the new value; for a deletion, the deleted value
-	Version  wire.Version
+	Version  Version
 	Time     time.Time // on the store's clock
 }
 

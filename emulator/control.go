@@ -20,7 +20,7 @@ type State struct {
 	Undelivered   int // replies without a subscriber, or with no room in any subscriber's session
 	Notifications int // notifications sent
 	TooLarge      int // messages dropped because they exceed a client's Maximum Packet Size
-	Delayed       int // requests and replies that are being delayed
+	Delayed       int // requests, replies and notifications that are being delayed
 	Registrations int // KEYNOTIFY registrations
 	Keys          int // keys in the store
 	Stored        int // estimated memory of keys and values, in bytes
@@ -94,6 +94,13 @@ func (s *Server) Intercept(decide func(Request) Action) {
 	s.update(func() { s.intercept = decide })
 }
 
+// InterceptNotifications sets the function decide, which the server calls for each notification to each
+// watcher. The returned [NotificationAction] specifies what happens to it. The server is locked during the
+// call: decide must not call it. If decide is nil, notifications are not intercepted.
+func (s *Server) InterceptNotifications(decide func(Notification) NotificationAction) {
+	s.update(func() { s.decideNote = decide })
+}
+
 // RefuseConnect sets the function decide, which the server calls for each CONNECT. If decide returns a
 // reason code of 0x80 or more, the server refuses the client with that code in CONNACK. For any other
 // code, or if decide is nil, the login checks in Options apply.
@@ -115,6 +122,22 @@ func (s *Server) DropAll() {
 	s.update(func() {
 		s.broker.Clients(func(c *broker.Client) { c.Cut() })
 	})
+}
+
+// Restart acts like a restart of the broker with its store: the connections of all clients are closed as by
+// [Server.DropAll], so that the KEYNOTIFY registrations end. Unless keepData is set, the store is then empty;
+// the keys are deleted, also from the data file, and [Server.Changes] lists the deletions. The MQTT sessions
+// of clients with a Session Expiry Interval go on.
+func (s *Server) Restart(keepData bool) error {
+	s.DropAll()
+	if !keepData {
+		for _, key := range s.Keys() {
+			if _, err := s.delete(key); err != nil {
+				return err
+			}
+		}
+	}
+	return s.journal.wait()
 }
 
 // Do answers a request as if the client req.ClientID had sent it. The client need not be connected.
@@ -145,12 +168,43 @@ func (s *Server) answer(req Request) (resp Response) {
 
 // Set sets a key, as a client with an empty id and no user name, and returns the new version. After Close
 // it returns ErrClosed.
-func (s *Server) Set(key, value string) (wire.Version, error) {
-	version, err := s.set(Seed{Key: key, Value: []byte(value)})
+func (s *Server) Set(key, value string) (Version, error) {
+	return s.SetEntry(key, Entry{Value: []byte(value)})
+}
+
+// SetEntry is like Set, with the other fields of e: the time on the store's clock when the key expires, the
+// fencing token, and whether to ask for the key to be kept on disk. The store gives the key its Version; that
+// of e is ignored.
+func (s *Server) SetEntry(key string, e Entry) (Version, error) {
+	seed := Seed{Key: key, Value: e.Value, Persist: e.Persist}
+	if !e.Expires.IsZero() {
+		seed.TTL = e.Expires.Sub(s.Now()).Round(time.Millisecond)
+		if seed.TTL <= 0 {
+			return Version{}, fmt.Errorf("set %q: it would have expired at %v", key, e.Expires)
+		}
+	}
+	version, err := s.set(seed, e.Fence)
 	if err == nil {
 		err = s.journal.wait()
 	}
 	return version, err
+}
+
+// Delete deletes a key, as a client with an empty id and no user name that has the key's fencing token. It
+// returns whether the key existed. After Close it returns ErrClosed.
+func (s *Server) Delete(key string) (bool, error) {
+	found, err := s.delete(key)
+	if err == nil {
+		err = s.journal.wait()
+	}
+	return found, err
+}
+
+// delete is like Delete, but does not wait for the data file.
+func (s *Server) delete(key string) (bool, error) {
+	e, _ := s.Get(key)
+	_, deleted, err := s.write(fenced(e.Fence), wire.VerbDel, key)
+	return deleted.Int > 0, err
 }
 
 // Get returns a key's state, and whether the key exists.

@@ -1,6 +1,6 @@
 // Package emulator provides a state store that does not need Azure IoT Operations, for tests and
-// for `sscli serve`. It combines an MQTT broker (package broker) and a state store (package store).
-// It answers requests to wire.RequestTopic as the real store does, as far as the real store's
+// for `sscli serve`. It combines an MQTT broker and a state store.
+// It answers requests as the real store does, as far as the real store's
 // behavior is known.
 //
 // A test begins with [Start]:

@@ -283,6 +283,9 @@ func (s *Server) notify() {
 		size += notifyCost + 2*len(n.Key) + len(n.Payload)
 		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 		m := newMessage(nil, n.Payload, s.properties)
+		if s.decideNote != nil && s.divert(c, *n, m) {
+			continue
+		}
 		if !s.journal.pending() {
 			s.sendNotification(c, n.Topic(), m.Message)
 			continue
@@ -298,6 +301,30 @@ func (s *Server) notify() {
 		s.notifying = false
 		s.notified.Broadcast()
 	}
+}
+
+// divert does what the function of InterceptNotifications decides about a notification. It returns false if
+// the notification is to be sent now.
+func (s *Server) divert(c *broker.Client, n store.Notification, m message) bool {
+	action := s.decideNote(Notification{ClientID: n.ClientID, Key: n.Key, Payload: n.Payload})
+	if action.Drop || action.Delay <= 0 {
+		return action.Drop
+	}
+	kept, size := m.clone()
+	topic := n.Topic()
+	send := func() {
+		if !n.Ended() {
+			s.sendNotification(c, topic, kept.Message)
+		}
+	}
+	s.after(action.Delay, func() {
+		if s.journal.pending() {
+			s.journal.hold(len(topic)+size, send)
+		} else {
+			send()
+		}
+	})
+	return true
 }
 
 // While notify sends notifications, it calls pauseNotify after each maxNotifyStep bytes or so.

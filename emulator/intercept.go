@@ -29,6 +29,20 @@ type Action struct {
 	Rewrite    func(*Answer) // changes the reply; must not call the server; nil = no change
 }
 
+// A Notification is a notification of a change to one watcher; see [Server.InterceptNotifications].
+type Notification struct {
+	ClientID string // the watcher
+	Key      string
+	Payload  []byte // RESP3; valid during the call
+}
+
+// A NotificationAction specifies what the server does with one notification. With the zero value, the server
+// sends it.
+type NotificationAction struct {
+	Drop  bool          // do not send it
+	Delay time.Duration // send it later, on the store's clock, unless the watcher has disconnected
+}
+
 // An Answer is a reply that [Action].Rewrite may change.
 type Answer struct {
 	Topic           string

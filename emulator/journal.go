@@ -16,7 +16,7 @@ type Data struct {
 	File string // created if it does not exist; one process at a time may use it
 
 	// Without Asked, the file has all keys. If Asked is set, the file has only the keys whose last SET had
-	// `aio-persistence`, and the keys that match one of Patterns, in the syntax of [store.MatchGlob].
+	// `aio-persistence`, and the keys that match one of Patterns, in the syntax of SCAN.
 	Asked    bool
 	Patterns []string
 
@@ -34,7 +34,7 @@ func (d Data) keeps(key []byte, persist bool) bool {
 	return slices.ContainsFunc(d.Patterns, func(p string) bool { return store.MatchGlob([]byte(p), key) })
 }
 
-// A DataError reports a data file that cannot be opened or written. Err is usually from package disk.
+// A DataError reports a data file that cannot be opened or written.
 type DataError struct{ Err error }
 
 func (e *DataError) Error() string { return e.Err.Error() }

@@ -3,6 +3,7 @@ package emulator
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sscli/sscli/internal/wire"
@@ -30,7 +31,7 @@ func (s *Server) load() error {
 	}
 	for seed, err := range s.opts.Load {
 		if err == nil {
-			_, err = s.set(seed, wire.OptionNX)
+			_, err = s.set(seed, Version{}, wire.OptionNX)
 		}
 		if err != nil {
 			return &LoadError{err}
@@ -41,19 +42,34 @@ func (s *Server) load() error {
 
 // set sets a key with a request, and does not wait for the data file. It appends options, such as NX, to
 // the SET.
-func (s *Server) set(seed Seed, options ...string) (wire.Version, error) {
+func (s *Server) set(seed Seed, fence Version, options ...string) (Version, error) {
 	words := append([]string{wire.VerbSet, seed.Key, string(seed.Value)}, options...)
 	if seed.TTL != 0 {
 		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))
 	}
-	now := wire.Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
-	req := NewRequest("", wire.AppendRequest(nil, words...), Property{Name: wire.PropTimestamp, Value: now.String()})
+	properties := fenced(fence)
 	if seed.Persist {
-		req.Properties = append(req.Properties, Property{Name: wire.PropPersist, Value: "true"})
+		properties = append(properties, Property{Name: wire.PropPersist, Value: "true"})
 	}
-	resp := s.answer(req)
+	version, _, err := s.write(properties, words...)
+	return version, err
+}
+
+// fenced returns the property for a fencing token, or none for the zero Version.
+func fenced(token Version) []Property {
+	if token.IsZero() {
+		return nil
+	}
+	return []Property{{Name: wire.PropFence, Value: token.String()}}
+}
+
+// write sends a request, as a client with an empty id and no user name. It does not wait for the data file.
+func (s *Server) write(properties []Property, words ...string) (Version, wire.Value, error) {
+	now := Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
+	properties = append(properties, Property{Name: wire.PropTimestamp, Value: now.String()})
+	resp := s.answer(NewRequest("", wire.AppendRequest(nil, words...), properties...))
 	if len(resp.Payload) == 0 {
-		return wire.Version{}, ErrClosed
+		return Version{}, wire.Value{}, ErrClosed
 	}
 	reply, err := wire.ParseReply(resp.Payload)
 	if err == nil {
@@ -62,7 +78,7 @@ func (s *Server) set(seed Seed, options ...string) (wire.Version, error) {
 		}
 	}
 	if err != nil {
-		return wire.Version{}, fmt.Errorf("set %q: %w", seed.Key, err)
+		return Version{}, wire.Value{}, fmt.Errorf("%s %q: %w", strings.ToLower(words[0]), words[1], err)
 	}
-	return resp.Version, nil
+	return resp.Version, reply.Value, nil
 }

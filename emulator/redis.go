@@ -204,7 +204,7 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 	if op.PX > 0 {
 		words = append(words, []byte(wire.OptionPX), strconv.AppendInt(nil, op.PX, 10))
 	}
-	now := wire.Version{Wall: p.now().UnixMilli(), Node: who.ID}
+	now := Version{Wall: p.now().UnixMilli(), Node: who.ID}
 	p.running = true
 	resp := p.store.Do(&store.Request{
 		ClientID: who.ID, Username: who.User, Words: words, Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key),
@@ -382,7 +382,7 @@ type RedisOptions struct {
 
 	// Observe, unless nil, is called for each Redis command, with the store locked: Observe must not call
 	// the store. The event includes the version and the notified clients that the store reported.
-	Observe func(observe.Event)
+	Observe func(Event)
 }
 
 // ServeRedis starts to serve the store to Redis clients, and returns the URL for clients on this

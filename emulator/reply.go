@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -12,6 +13,18 @@ import (
 type (
 	// A Property is an MQTT user property.
 	Property = mqtt.Property
+
+	// An Event is a request, an expired key or a change of a connection, for Options.Observe.
+	Event = observe.Event
+
+	// A Cause is why a key changed.
+	Cause = store.Cause
+
+	// BrokerOptions are how [Attach] connects to a broker: Address, TLS, ClientID, Username, Password and more.
+	BrokerOptions = mqtt.Options
+
+	// A Version is a reading of a hybrid logical clock, as in package client.
+	Version = wire.Version
 
 	// Variants selects alternative behavior where the protocol is ambiguous.
 	Variants = store.Variants
@@ -23,8 +36,8 @@ type (
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte
-	Version    wire.Version // value of `__ts`; zero = there is no `__ts`
-	Properties []Property   // the user properties, in order
+	Version    Version    // value of `__ts`; zero = there is no `__ts`
+	Properties []Property // the user properties, in order
 }
 
 // cloneProperties converts properties of package store. The result does not share memory with them.
@@ -37,21 +50,21 @@ func cloneProperties(of []store.Property) []Property {
 }
 
 // version parses a version. It returns the zero Version if the text is not a version.
-func version(text []byte) wire.Version {
+func version(text []byte) Version {
 	v, err := wire.ParseVersion(string(text))
 	if err != nil {
-		return wire.Version{}
+		return Version{}
 	}
 	return v
 }
 
-// An Entry is the state of a key. Clients cannot read the fence (protocol.md 4).
+// An Entry is the state of a key. Clients cannot read the fence.
 type Entry struct {
 	Value   []byte
-	Version wire.Version
-	Fence   wire.Version // zero = not fenced
-	Persist bool         // the last write asked to keep the key on disk
-	Expires time.Time    // zero = never
+	Version Version
+	Fence   Version   // zero = not fenced
+	Persist bool      // the last write asked to keep the key on disk
+	Expires time.Time // zero = never
 }
 
 func newEntry(e store.Entry) Entry {

@@ -7,7 +7,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Request is one request to the store. It has the contents of a PUBLISH to wire.RequestTopic.
+// A Request is one request to the store. It has the contents of a PUBLISH to the request topic.
 type Request struct {
 	ClientID   string
 	Username   string // the authenticated user; for the authorization rules

@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"cmp"
+	"context"
 	"crypto/subtle"
 	"crypto/tls"
 	"errors"
@@ -17,7 +18,7 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/neterr"
-	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/pipenet"
 	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -26,13 +27,14 @@ import (
 // loopback interface and accepts all clients.
 type Options struct {
 	Listen string // host:port; "" = 127.0.0.1:0
-	// Listener, unless nil, replaces the listener on the address Listen. A Listener whose connections
-	// come from net.Pipe allows tests in virtual time (testing/synctest). The server closes Listener.
-	Listener  net.Listener
-	WebSocket string      // host:port to listen for WebSockets on; "" = none
-	Origins   []string    // origins of the web pages that may use WebSocket, see [broker.Options]
-	Redis     string      // host:port to listen for Redis clients on; "" = none
-	TLS       *tls.Config // for all listeners; nil = plain TCP
+	// InProcess makes the server listen on no port: only [Server.Dial] connects to it. This allows tests in
+	// virtual time (testing/synctest).
+	InProcess bool
+	Listener  net.Listener // replaces the listener on the address Listen, unless nil; the server closes it
+	WebSocket string       // host:port to listen for WebSockets on; "" = none
+	Origins   []string     // origins of the web pages that may use WebSocket, such as https://dashboard.example
+	Redis     string       // host:port to listen for Redis clients on; "" = none
+	TLS       *tls.Config  // for all listeners; nil = plain TCP
 
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
@@ -93,7 +95,7 @@ type Options struct {
 	// and each MQTT client that connects, is refused or disconnects. The calls are in the order of
 	// the events. The server is locked during a call: Observe must not call the server, and all
 	// clients wait while Observe runs.
-	Observe func(observe.Event)
+	Observe func(Event)
 }
 
 // Limits bound the resources that clients can use.
@@ -114,37 +116,39 @@ const (
 // ErrClosed means that the server is closed.
 var ErrClosed = errors.New("the emulator is closed")
 
-// A Server is an MQTT broker with a state store. It combines package broker with package store, which
-// answers requests to the request topic. Its methods are safe for concurrent use.
+// A Server is an MQTT broker with a state store. The store answers
+// requests to the request topic. Its methods are safe for concurrent use.
 type Server struct {
 	opts    Options
 	broker  *broker.Broker
 	ln      net.Listener
-	ws      net.Listener  // nil = no WebSockets
-	redisAt net.Listener  // nil = no Redis clients
-	ended   chan struct{} // closed when the server is closed or ends after an error
-	end     sync.Once     // closes ended
+	ws      net.Listener      // nil = no WebSockets
+	redisAt net.Listener      // nil = no Redis clients
+	pipes   *pipenet.Listener // ln with Options.InProcess
+	ended   chan struct{}     // closed when the server is closed or ends after an error
+	end     sync.Once         // closes ended
 	port    *redisPort
 	logins  *admission.Throttle
 
 	// The broker's lock guards the fields below, so that changes are reported in order.
-	changed   sync.Cond // signals a change of the state that Await waits for
-	store     *store.Store
-	journal   *journal      // nil = the store is in memory only
-	changes   []Change      // the latest changes, oldest first
-	expiry    *broker.Timer // removes the next key that expires; nil = no key expires
-	expiresAt time.Time     // when expiry is due; zero = never
-	notifying bool          // notify is still sending and may have unlocked the broker, see awaitNotify
-	notified  sync.Cond     // signals that notifying has become false
-	intercept func(Request) Action
-	refuse    func(clientID, username string) byte
-	reauth    func(clientID string, token []byte) byte
-	counts    State
-	policy    *Policy               // nil = all clients may do everything
-	others    map[[2]string]*member // clients that are not connected, by id and user name
-	closed    bool
-	stopped   time.Time // the store's clock during a step of Redis commands; zero = the clock runs
-	err       error     // why the server ended, if not by Close
+	changed    sync.Cond // signals a change of the state that Await waits for
+	store      *store.Store
+	journal    *journal      // nil = the store is in memory only
+	changes    []Change      // the latest changes, oldest first
+	expiry     *broker.Timer // removes the next key that expires; nil = no key expires
+	expiresAt  time.Time     // when expiry is due; zero = never
+	notifying  bool          // notify is still sending and may have unlocked the broker, see awaitNotify
+	notified   sync.Cond     // signals that notifying has become false
+	intercept  func(Request) Action
+	decideNote func(Notification) NotificationAction
+	refuse     func(clientID, username string) byte
+	reauth     func(clientID string, token []byte) byte
+	counts     State
+	policy     *Policy               // nil = all clients may do everything
+	others     map[[2]string]*member // clients that are not connected, by id and user name
+	closed     bool
+	stopped    time.Time // the store's clock during a step of Redis commands; zero = the clock runs
+	err        error     // why the server ended, if not by Close
 
 	// For Observe: facts about the request that the store is answering.
 	responseTopic []byte    // nil = the request did not come in a packet
@@ -235,6 +239,10 @@ func (o *Options) complete() error {
 
 func (s *Server) listen() error {
 	var err error
+	if s.opts.InProcess {
+		s.pipes = pipenet.Listen()
+		s.opts.Listener = s.pipes
+	}
 	if s.ln, err = s.listenOn(s.opts.Listen, s.opts.Listener); err != nil {
 		return err
 	}
@@ -277,6 +285,19 @@ func (s *Server) WebSocketAddr() net.Addr {
 		return nil
 	}
 	return s.ws.Addr()
+}
+
+// Dial connects to the server, through memory with Options.InProcess, else by TCP. It ignores the network and
+// the address, so that it can be the Dial of client.Options:
+//
+//	store, err := emulator.New(emulator.Options{InProcess: true})
+//	…
+//	s, err := client.New(client.Options{Dial: store.Dial})
+func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if s.pipes != nil {
+		return s.pipes.Dial(ctx, network, address)
+	}
+	return new(net.Dialer).DialContext(ctx, s.Addr().Network(), s.Addr().String())
 }
 
 // URL returns the URL for MQTT clients on this machine.

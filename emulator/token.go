@@ -15,7 +15,7 @@ import (
 )
 
 // An Issuer replaces a Kubernetes cluster in tests: it signs and verifies service-account tokens
-// (protocol.md 7.2), which are JSON Web Tokens (RFC 7519), for one audience. Use its Verify method
+// , which are JSON Web Tokens (RFC 7519), for one audience. Use its Verify method
 // as [Options].VerifyToken.
 type Issuer struct {
 	Key      crypto.Signer // private key: ECDSA on P-256 (ES256), RSA (RS256) or Ed25519 (EdDSA)

@@ -11,7 +11,7 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/internal/broker"
-	"github.com/sscli/sscli/internal/testkit/pipenet"
+	"github.com/sscli/sscli/internal/pipenet"
 )
 
 // pipes is a listener without a network, for virtual time.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/testkit/pipenet"
+	"github.com/sscli/sscli/internal/pipenet"
 	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/testkit/pipenet"
+	"github.com/sscli/sscli/internal/pipenet"
 )
 
 // A stage is a store in virtual time, and a trace of the lock build.
@@ -192,7 +192,7 @@ func TestTruthWithLease(t *testing.T) {
 					continue // the lease expires
 				}
 				time.Sleep(held)
-				if err := s.ReleaseLock(t.Context(), "build", client.LockOptions{Holder: []byte(held.String()), TTL: ttl}); err != nil {
+				if err := s.ReleaseLock(t.Context(), "build", []byte(held.String())); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,9 +1,9 @@
-// Package pipenet connects a client and a server in one test through net.Pipe. Unlike a socket, a pipe lets
+// Package pipenet connects a client and a server in one process through net.Pipe. Unlike a socket, a pipe lets
 // the virtual time of testing/synctest advance.
 //
 //	l := pipenet.Listen() // in the bubble
-//	server, err := emulator.New(emulator.Options{Listener: l})
-//	session, err := client.Dial(ctx, client.Options{Dial: l.Dial})
+//	go server.Serve(l)
+//	c, err := l.Dial(ctx, "", "")
 package pipenet
 
 import (

@@ -1,0 +1,166 @@
+package emulator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ours "github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestEntries sets keys with a life and a fence, and deletes them.
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	token, err := store.Set("lock", "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	expires := store.Now().Add(time.Minute)
+	version, err := store.SetEntry("k", emulator.Entry{Value: []byte("v"), Fence: token, Persist: true, Expires: expires})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, found := store.Get("k")
+	if late := e.Expires.Sub(expires); !found || string(e.Value) != "v" || !e.Version.Equal(version) || !e.Fence.Equal(token) || !e.Persist || late < -time.Second || late > time.Minute {
+		t.Errorf("got %+v, want to expire at %v", e, expires)
+	}
+	for _, want := range []bool{true, false} {
+		if found, err := store.Delete("k"); found != want || err != nil {
+			t.Errorf("Delete: %t, %v, want %t", found, err, want)
+		}
+	}
+	if _, err := store.SetEntry("k", emulator.Entry{Expires: store.Now().Add(-time.Second)}); err == nil {
+		t.Error("a key was set that had expired")
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Delete("k"); !errors.Is(err, emulator.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestRestart: a restart ends connections, and keeps or loses the keys, also those of the data file.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	data := emulator.Data{File: filepath.Join(t.TempDir(), "data")}
+	for _, keep := range []bool{true, false} {
+		store := emulator.Start(t, emulator.Options{Data: data})
+		token, err := store.Set("k", "v")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.SetEntry("fenced", emulator.Entry{Fence: token}); err != nil {
+			t.Fatal(err)
+		}
+		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		down := s.Down()
+		if err := store.Restart(keep); err != nil {
+			t.Fatal(err)
+		}
+		<-down
+		got, err := s.Get(t.Context(), "k")
+		if err != nil || got.Found != keep {
+			t.Errorf("kept %t: found %t, %v", keep, got.Found, err)
+		}
+		s.Close()
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		store = emulator.Start(t, emulator.Options{Data: data})
+		if n := len(store.Keys()); (n == 2) != keep || (n == 0) == keep {
+			t.Errorf("kept %t: the file has %d keys", keep, n)
+		}
+		store.Close()
+	}
+}
+
+// TestInterceptNotifications drops and delays notifications, in virtual time.
+func TestInterceptNotifications(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := emulator.New(emulator.Options{InProcess: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		s, err := ours.New(ours.Options{Address: "store:1883", Dial: store.Dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		w, err := s.Watch(t.Context(), []string{"now", "late", "never"}, ours.WatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close()
+		store.InterceptNotifications(func(n emulator.Notification) emulator.NotificationAction {
+			if n.ClientID != s.ClientID() || len(n.Payload) == 0 {
+				t.Errorf("intercepted %+v", n)
+			}
+			switch n.Key {
+			case "late":
+				return emulator.NotificationAction{Delay: time.Hour}
+			case "never":
+				return emulator.NotificationAction{Drop: true}
+			}
+			return emulator.NotificationAction{}
+		})
+		for _, key := range []string{"never", "late", "now"} {
+			if _, err := store.Set(key, "v"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began := time.Now()
+		var got []string
+		for e, err := range w.Events(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == ours.EventSet {
+				got = append(got, fmt.Sprint(e.Key, " ", time.Since(began).Round(time.Hour)))
+			}
+			if len(got) == 2 {
+				break
+			}
+		}
+		if want := []string{"now 0s", "late 1h0m0s"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+func ExampleServer_Dial() {
+	store, err := emulator.New(emulator.Options{InProcess: true}) // without a port: no address, and virtual time
+	if err != nil {
+		panic(err)
+	}
+	defer store.Close()
+	s, err := ours.New(ours.Options{Address: "store:1883", Dial: store.Dial})
+	if err != nil {
+		panic(err)
+	}
+	defer s.Close()
+
+	if _, err := store.SetEntry("setpoint", emulator.Entry{Value: []byte("21.5"), Expires: store.Now().Add(time.Minute)}); err != nil {
+		panic(err)
+	}
+	get, err := s.Get(context.Background(), "setpoint")
+	fmt.Printf("%s %v\n", get.Value, err)
+	store.FastForward(time.Minute)
+	get, err = s.Get(context.Background(), "setpoint")
+	fmt.Println(get.Found, err)
+	// Output:
+	// 21.5 <nil>
+	// false <nil>
+}
