@@ -72,7 +72,8 @@ internal/socket
 internal/mqtt        internal/idtable internal/socket
 internal/wait
 internal/wire
-client               internal/files internal/idtable internal/mqtt internal/wait internal/wire
+internal/pemfile
+client               internal/files internal/idtable internal/mqtt internal/wait internal/wire internal/pemfile
 internal/admission
 internal/glob
 internal/shrinkmap
@@ -84,7 +85,8 @@ internal/redis       internal/socket internal/admission internal/glob internal/s
 internal/store       internal/wire internal/glob internal/observe
 internal/yamltext
 internal/policy      internal/wire internal/glob internal/yamltext
-emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store internal/policy
+internal/pipenet
+emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store internal/policy internal/pipenet
 format               internal/observe
 repl                 internal/files format
 
@@ -93,14 +95,14 @@ process              signals
 suggest              format
 terminal             format signals
 trace                internal/files internal/mqtt internal/wire format
-config               internal/files internal/yamltext format suggest
-certs                internal/files config
+config               internal/files client internal/yamltext format suggest
+certs                internal/files internal/pemfile config
 via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 help                 format config fault
 usage                internal/files format repl suggest config fault
 app                  internal/mqtt internal/wait internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
-accounts             internal/files internal/policy emulator format suggest config certs fault app
+accounts             internal/files internal/pemfile internal/policy emulator format suggest config fault app
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait client fault app
 jsonfield            format
@@ -119,7 +121,7 @@ command/export       internal/files client format suggest config fault app compl
 command/importcmd    client format suggest usage app bulkread lineinput command/batch
 command/diff         client format suggest config fault app complete bulkread jsonfield sources
 command/apply        internal/wire client format suggest config fault usage app bulkread verb sources command/diff
-command/shell        internal/mqtt internal/wire client format repl signals suggest config fault usage app complete cmdline directive lineinput help
+command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput
 command/lock/locklog client format
 command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb command/lock/locklog
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
@@ -315,6 +317,22 @@ func TestLayers(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: no such package", r.what)
+		}
+	}
+}
+
+// TestGoDoc: what go doc shows of the two libraries cites nothing that their users do not have.
+func TestGoDoc(t *testing.T) {
+	for _, name := range []string{"client", "emulator"} {
+		out, err := exec.Command("go", "doc", "-all", "./"+name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(out)) {
+			comment := strings.HasPrefix(line, "    ") || !strings.HasPrefix(line, "\t") && !strings.Contains(line, "=")
+			if strings.Contains(line, "protocol.md") || comment && (strings.Contains(line, "internal/") || strings.Contains(line, "[wire.") || strings.Contains(line, "package mqtt")) {
+				t.Errorf("go doc ./%s: %s", name, line)
+			}
 		}
 	}
 }

@@ -6,14 +6,17 @@ import (
 )
 
 // A Version is a reading of a hybrid logical clock: the version of a key or, for a lock's key,
-// the fencing token. The zero Version means no version; IsZero reports it. Compare versions
-// with Compare and Equal, not with ==. String returns the text that the store uses.
-// `go doc wire.Version` lists the methods.
+// the fencing token. The fields are Wall, in milliseconds since 1970, Counter and Node. The zero Version
+// means no version; IsZero reports it. Compare versions with Compare and Equal, not with ==. Time returns
+// Wall as a time.Time, and String the text that the store uses.
 type Version = wire.Version
 
-// ParseVersion parses a version in the form that String returns and the store sends. To check a
-// fencing token that a user typed, use [wire.ParseToken].
+// ParseVersion parses a version in the form that String returns and the store sends.
 func ParseVersion(text string) (Version, error) { return wire.ParseVersion(text) }
+
+// A Value is a RESP3 value: the answer to a [Call]. Kind is its type byte, such as '$'; Text is the text of a
+// string or an error, Int a number, and Items are the elements of an array or a map.
+type Value = wire.Value
 
 // A TraceEvent is an MQTT packet that was sent or received; see Options.Trace.
 type TraceEvent = mqtt.Event
@@ -40,7 +43,7 @@ type (
 
 	// A ReasonError means that the broker refused something. Packet is the type of the packet that
 	// reported the refusal, such as "PUBACK" or "DISCONNECT". Code is the MQTT 5 reason code, such
-	// as 0x86 (bad user name or password) or 0x87 (not authorized); package mqtt names the codes.
+	// as 0x86 (bad user name or password) or 0x87 (not authorized).
 	// Text is the broker's own text, and Topic the refused topic.
 	ReasonError = mqtt.ReasonError
 
@@ -51,6 +54,27 @@ type (
 
 // A StoreError is an error reply from the store. Text is the store's message; Kind identifies
 // the known errors. A client without access to a key gets the kind
-// [wire.ErrorNotAuthorized]; a client that may not connect, publish or subscribe at all gets a
-// *[ReasonError].
+// [ErrorNotAuthorized]; a client that may not connect, publish or subscribe at all gets a
+// *[ReasonError]. [ErrFenced], [ErrNotAuthorized], [ErrQuota] and [ErrClock] stand for the kinds that a
+// program most often handles.
 type StoreError = wire.StoreError
+
+// An ErrorKind identifies a kind of [StoreError]. The values are stable.
+type ErrorKind = wire.ErrorKind
+
+// The kinds of errors that the store is known to return. ErrorUnknown is any other error.
+const (
+	ErrorClockAhead         = wire.ErrorClockAhead
+	ErrorFenceRequired      = wire.ErrorFenceRequired
+	ErrorFenceAhead         = wire.ErrorFenceAhead
+	ErrorFenceLower         = wire.ErrorFenceLower
+	ErrorQuota              = wire.ErrorQuota
+	ErrorSyntax             = wire.ErrorSyntax
+	ErrorNotAuthorized      = wire.ErrorNotAuthorized
+	ErrorUnknownCommand     = wire.ErrorUnknownCommand
+	ErrorWrongArguments     = wire.ErrorWrongArguments
+	ErrorMissingTimestamp   = wire.ErrorMissingTimestamp
+	ErrorMalformedTimestamp = wire.ErrorMalformedTimestamp
+	ErrorEmptyKey           = wire.ErrorEmptyKey
+	ErrorUnknown            = wire.ErrorUnknown
+)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -15,4 +16,30 @@ func backOff(attempt int) time.Duration {
 	const first, longest = 100 * time.Millisecond, 10 * time.Second
 	d := min(first<<min(attempt-1, 20), longest)
 	return d/2 + rand.N(d/2)
+}
+
+// retry calls f until it succeeds, or fails other than for want of a connection, or Options.RetryFor has
+// passed, or ctx ends.
+func retry[T any](ctx context.Context, s *Session, f func() (T, error)) (T, error) {
+	until := time.Now().Add(s.o.RetryFor)
+	for failures := 1; ; failures++ {
+		result, err := f()
+		left := time.Until(until)
+		if !isA[*DialError](err) || left <= 0 || s.isFinal(err) || s.ctx.Err() != nil || !s.pause(ctx, min(backOff(failures), left)) {
+			return result, err
+		}
+	}
+}
+
+// pause returns true after d, or false as soon as ctx ends or the session is closed.
+func (s *Session) pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-s.ctx.Done():
+	}
+	return false
 }

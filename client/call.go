@@ -9,7 +9,7 @@ import (
 // CallResult is the answer to [Call].
 type CallResult struct {
 	ReplyInfo
-	Value wire.Value // the store's answer
+	Value Value // the store's answer
 }
 
 // Call returns a command with any words, for requests that this package does not support yet; its

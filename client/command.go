@@ -74,7 +74,7 @@ func newCommand(effect effect, read reader, words ...string) Command {
 // WriteOptions are the options of every command that writes.
 type WriteOptions struct {
 	// Fence is the fencing token; the zero Version means none. It is sent exactly as it was
-	// received (protocol.md 4).
+	// received.
 	Fence Version
 }
 

@@ -24,5 +24,5 @@ func Del(key string, o WriteOptions) Command {
 
 // Del sends the command [Del].
 func (s *Session) Del(ctx context.Context, key string, o WriteOptions) (DelResult, error) {
-	return typed[DelResult](s.Do(ctx, Del(key, o)))
+	return As[DelResult](s.Do(ctx, Del(key, o)))
 }

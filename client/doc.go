@@ -15,14 +15,13 @@
 // [Scan] and [Call] each return a Command. [Session.Do] sends a command, and [Session.Pipeline] keeps many
 // commands in flight. The store's answer is a [Result], whose type depends on the command.
 //
-//	r, err := s.Do(ctx, client.Get("setpoint"))
-//	…
-//	fmt.Println(string(r.(client.GetResult).Value))
+//	get, err := client.As[client.GetResult](s.Do(ctx, client.Get("setpoint")))
 //
 // A session from [New] connects when its first request comes, which saves a program that sends only one
 // request a round trip or two.
 //
-// [Session.Watch] reports changes, and [Session.Lock] holds a lock.
+// [Session.Follow] yields the current value of a key, [Session.Watch] reports each change, [Session.Keys]
+// lists keys, and [Session.WithLock] holds a lock while a function runs.
 //
 // Test errors with errors.Is and errors.AsType. The comment of [Session.Do] has a list of the errors.
 //

@@ -35,7 +35,7 @@ func (e *AnswerError) Error() string { return "the reply is invalid: " + e.Err.E
 
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// A StatusError is an answer whose `__stat` is neither 200 nor 204 (protocol.md 1.6). For a
+// A StatusError is an answer whose `__stat` is neither 200 nor 204. For a
 // write, a *[LostAnswerError] wraps it, unless the status says that the broker's RPC layer
 // refused the request before the store saw it.
 type StatusError struct {

@@ -13,7 +13,7 @@ const (
 	EventInitial   EventKind = "initial"   // the key's state when the watch began
 	EventFound     EventKind = "found"     // the state of a key that WatchOptions.Match found; its earlier changes are unknown
 	EventSet       EventKind = "set"       // the key was written
-	EventDelete    EventKind = "delete"    // the key was deleted, or expired (protocol.md 2.6)
+	EventDelete    EventKind = "delete"    // the key was deleted, or expired
 	EventOther     EventKind = "other"     // a notification of an unknown kind
 	EventGap       EventKind = "gap"       // events are missing, or may be
 	EventResync    EventKind = "resync"    // the key's state after a break

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -77,39 +78,31 @@ func ExampleSession_Pipeline() {
 	}
 	defer s.Close()
 
-	p := s.Pipeline(64)
-	var all []*client.InFlight
-	for _, c := range []client.Command{
+	commands := slices.Values([]client.Command{
 		client.Set("a", []byte("1"), client.SetOptions{}),
 		client.Set("b", []byte("2"), client.SetOptions{}),
-		client.Get("a"),
-		client.Del("b", client.WriteOptions{}),
-	} {
-		f, err := p.Send(ctx, c)
-		if err != nil {
-			log.Fatal(err)
-		}
-		all = append(all, f)
-	}
-	for _, f := range all {
-		result, err := f.Wait()
+		client.Get("a"), // waits for the request with the same key
+		client.Del("c", client.WriteOptions{}),
+	})
+	for f := range s.Pipeline(64).Results(ctx, commands) { // in the order in which the answers come
+		result, err := f.Wait(ctx)
 		if err != nil {
 			log.Fatal(err)
 		}
 		switch r := result.(type) {
 		case client.GetResult:
-			fmt.Printf("get %s\n", r.Value)
+			fmt.Printf("get %s: %s\n", f.Command().Key(), r.Value)
 		case client.SetResult:
-			fmt.Println("set", r.Applied)
+			fmt.Printf("set %s: %t\n", f.Command().Key(), r.Applied)
 		case client.DelResult:
-			fmt.Println("del", r.Deleted)
+			fmt.Printf("del %s: %t\n", f.Command().Key(), r.Deleted)
 		}
 	}
-	// Output:
-	// set true
-	// set true
-	// get 1
-	// del true
+	// Unordered output:
+	// set a: true
+	// set b: true
+	// get a: 1
+	// del c: false
 }
 
 // The version of a lock is the fencing token for the writes that the lock protects.
@@ -132,10 +125,8 @@ func ExampleWriteOptions() {
 		log.Fatal(err)
 	}
 	_, err = s.Set(ctx, "setpoint", []byte("99"), client.SetOptions{})
-	if refused, ok := errors.AsType[*client.StoreError](err); ok {
-		fmt.Println(refused.Kind())
-	}
-	// Output: fencing_required
+	fmt.Println(errors.Is(err, client.ErrFenced))
+	// Output: true
 }
 
 // In a pod: a service-account token, which Kubernetes replaces from time to time. From
@@ -220,9 +211,7 @@ func ExampleSession_Lock() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	set, err := s.Set(l.Context(), "deployed", []byte("1.2.3"), client.SetOptions{
-		WriteOptions: client.WriteOptions{Fence: l.Token()},
-	})
+	set, err := l.Set(ctx, "deployed", []byte("1.2.3"), client.SetOptions{})
 	if lost := context.Cause(l.Context()); lost != nil {
 		fmt.Println(lost) // stop at once; l.Lease().Until is the last moment
 	}
@@ -236,4 +225,110 @@ func ExampleSession_Lock() {
 	// Output:
 	// true
 	// false
+}
+
+// An election: each process that runs this is the leader as long as it holds the lock.
+func ExampleSession_WithLock() {
+	store := broker()
+	defer store.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	s, err := client.New(client.Options{Address: store.Addr().String(), RetryFor: time.Minute})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	lead := func(ctx context.Context, l *client.Lock) error { // ctx ends when the lock is lost
+		if _, err := l.Set(ctx, "leader", []byte(s.ClientID()), client.SetOptions{}); err != nil {
+			return err // ErrFenced if somebody else leads already
+		}
+		fmt.Println("leading")
+		stop() // a leader would work until ctx ends
+		<-ctx.Done()
+		return nil
+	}
+	for ctx.Err() == nil {
+		err := s.WithLock(ctx, "election", client.LockOptions{}, lead)
+		if err != nil && ctx.Err() == nil {
+			log.Print(err)              // such as ErrLockLost
+			time.Sleep(5 * time.Second) // be a candidate again
+		}
+	}
+	_, held := store.Get("election")
+	fmt.Println(held)
+	// Output:
+	// leading
+	// false
+}
+
+func ExampleSession_Follow() {
+	store := broker()
+	defer store.Close()
+	ctx := context.Background()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	for now, err := range s.Follow(ctx, "setpoint") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%t %q\n", now.Found, now.Value)
+		if now.Found {
+			break
+		}
+		if _, err := s.Set(ctx, "setpoint", []byte("21.5"), client.SetOptions{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// false ""
+	// true "21.5"
+}
+
+func ExampleSession_Keys() {
+	store := broker()
+	defer store.Close()
+	ctx := context.Background()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	for _, key := range []string{"line1/speed", "line2/speed", "shift"} {
+		if _, err := s.Set(ctx, key, []byte("1"), client.SetOptions{}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for key, err := range s.Keys(ctx, "line*") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(key)
+	}
+	// Unordered output:
+	// line1/speed
+	// line2/speed
+}
+
+func ExampleAs() {
+	store := broker()
+	defer store.Close()
+	ctx := context.Background()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	get, err := client.As[client.GetResult](s.Do(ctx, client.Get("setpoint")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(get.Found)
+	// Output: false
 }

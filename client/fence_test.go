@@ -16,7 +16,7 @@ func TestFencing(t *testing.T) {
 	older := wire.Version{Wall: now - 2000, Node: "lock"}
 	equal := wire.Version{Wall: now - 1000, Node: "lock"}
 	newer := wire.Version{Wall: now, Node: "lock"}
-	ahead := wire.Version{Wall: now + 120_000, Node: "lock"}
+	ahead := wire.Version{Wall: now + 3_600_000, Node: "lock"}
 	none := wire.Version{}
 	ok := wire.ErrorKind("")
 	set := func(f wire.Version) client.Command {

@@ -31,5 +31,5 @@ func Get(key string) Command {
 
 // Get sends the command [Get].
 func (s *Session) Get(ctx context.Context, key string) (GetResult, error) {
-	return typed[GetResult](s.Do(ctx, Get(key)))
+	return As[GetResult](s.Do(ctx, Get(key)))
 }

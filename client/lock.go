@@ -9,8 +9,8 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// LockOptions are the options of [Session.Lock], [Session.AcquireLock], [Session.RenewLock] and
-// [Session.ReleaseLock]. See [LockTiming] for the meaning of TTL, Grace and Margin.
+// LockOptions are the options of [Session.Lock], [Session.WithLock], [Session.AcquireLock] and
+// [Session.RenewLock]. See [LockTiming] for the meaning of TTL, Grace and Margin.
 type LockOptions struct {
 	TTL    time.Duration // how long the lock's key lives, whole milliseconds; 0 = DefaultLockTTL
 	Grace  time.Duration // 0 = a quarter of the TTL, at most 5 s; negative = none
@@ -30,8 +30,6 @@ type LockOptions struct {
 	OnWait    func(LockStatus) // another client holds the lock; called when the wait begins, when the holder changes, and every minute
 	OnLease   func(Lease)      // the lock was acquired or renewed; first called before Lock returns
 	OnTrouble func(error)      // a request or the watch failed and is retried; called with nil once it has recovered
-
-	wall func() time.Time // the wall clock; nil = time.Now
 }
 
 // A Lease is the time for which a successful acquisition or renewal holds the lock.
@@ -155,12 +153,7 @@ func (l *Lock) Lease() Lease {
 }
 
 // Token returns the newest fencing token. Each renewal gives a newer one, so call Token for
-// each write:
-//
-//	o := SetOptions{WriteOptions: WriteOptions{Fence: l.Token()}}
-//	_, err := s.Set(l.Context(), key, value, o)
-//
-// The token of a lost lock is stale.
+// each write, or use the methods of Lock that write. The token of a lost lock is stale.
 func (l *Lock) Token() Version { return l.Lease().Token }
 
 // Release stops the renewals and releases the lock if it is still ours. Always call Release

@@ -136,7 +136,7 @@ func TestLockReleaseLostToWaiter(t *testing.T) {
 		}
 		store.Set("l", "h")
 		store.Intercept(next)
-		err = s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")})
+		err = s.ReleaseLock(t.Context(), "l", []byte("h"))
 		if unknown, ok := errors.AsType[*LockUnknownError](err); !ok || !unknown.Over {
 			t.Errorf("ReleaseLock: %v", err)
 		}
@@ -159,7 +159,7 @@ func TestLockLateRelease(t *testing.T) {
 		store.Intercept(func(emulator.Request) emulator.Action {
 			return emulator.Action{DelayReply: 900 * time.Millisecond}
 		})
-		if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); err != nil {
+		if err := s.ReleaseLock(t.Context(), "l", []byte("h")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -280,7 +280,7 @@ func TestLockBudget(t *testing.T) {
 				"try":     func(ctx context.Context, s *Session) error { _, err := s.AcquireLock(ctx, "l", try); return err },
 				"lock":    func(ctx context.Context, s *Session) error { _, err := s.Lock(ctx, "l", o); return err },
 				"renew":   func(ctx context.Context, s *Session) error { _, err := s.RenewLock(ctx, "l", o); return err },
-				"release": func(ctx context.Context, s *Session) error { return s.ReleaseLock(ctx, "l", o) },
+				"release": func(ctx context.Context, s *Session) error { return s.ReleaseLock(ctx, "l", o.Holder) },
 			} {
 				synctest.Test(t, func(t *testing.T) {
 					store := startVirtual(t, emulator.Options{})
@@ -369,7 +369,7 @@ func TestReleaseNotSentAgain(t *testing.T) {
 			}
 			return a
 		})
-		err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("me")})
+		err := s.ReleaseLock(t.Context(), "l", []byte("me"))
 		if _, ok := errors.AsType[*LockUnknownError](err); !ok {
 			t.Errorf("%v, want a *LockUnknownError", err)
 		}

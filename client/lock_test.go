@@ -310,11 +310,12 @@ func TestLockSleep(t *testing.T) {
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
 		var mu sync.Mutex
 		var slept time.Duration
-		l := lockIt(t, s, LockOptions{wall: func() time.Time {
+		s.wall = func() time.Time {
 			mu.Lock()
 			defer mu.Unlock()
 			return time.Now().Add(slept)
-		}})
+		}
+		l := lockIt(t, s, LockOptions{})
 		time.Sleep(20 * time.Second)
 		mu.Lock()
 		slept = time.Minute
@@ -421,7 +422,7 @@ func TestLockWait(t *testing.T) {
 			if diff := cmp.Diff([]string{"other", "other", "other", "third"}, told); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
-			if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); err != nil {
+			if err := s.ReleaseLock(t.Context(), "l", []byte("h")); err != nil {
 				t.Error(err)
 			}
 		}
@@ -479,14 +480,14 @@ func TestReleaseLockRepeated(t *testing.T) {
 			}
 			return a
 		})
-		err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")})
+		err := s.ReleaseLock(t.Context(), "l", []byte("h"))
 		if unknown, ok := errors.AsType[*LockUnknownError](err); !ok || !unknown.Over {
 			t.Errorf("%v: the lock may have expired before the release", err)
 		}
-		if err := s.ReleaseLock(t.Context(), "l", LockOptions{Holder: []byte("h")}); !errors.Is(err, ErrNotHolder) {
+		if err := s.ReleaseLock(t.Context(), "l", []byte("h")); !errors.Is(err, ErrNotHolder) {
 			t.Error(err)
 		}
-		if err := s.ReleaseLock(t.Context(), "l", LockOptions{}); !isInvalid(err) {
+		if err := s.ReleaseLock(t.Context(), "l", nil); !isInvalid(err) {
 			t.Error(err)
 		}
 	})
@@ -683,7 +684,7 @@ func TestReleaseLockLate(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := s.ReleaseLock(ctx, "l", LockOptions{Holder: []byte("h")})
+		err := s.ReleaseLock(ctx, "l", []byte("h"))
 		if _, unknown := errors.AsType[*LockUnknownError](err); err != nil && !unknown {
 			t.Error(err)
 		}

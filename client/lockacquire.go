@@ -63,6 +63,11 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 	if err != nil {
 		return Lease{}, err
 	}
+	if o.Try && s.o.RetryFor > 0 {
+		if err := s.Connect(ctx); err != nil {
+			return Lease{}, err
+		}
+	}
 	if !o.Try {
 		if err := a.watch(ctx); err != nil {
 			return Lease{}, err
@@ -115,7 +120,7 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 // watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed.
 func (a *acquisition) watch(ctx context.Context) error {
 	for failures := 1; ; failures++ {
-		limited, cancel := context.WithTimeout(ctx, a.s.o.Timeout)
+		limited, cancel := limitTo(ctx, a.s.o.Timeout)
 		w, err := a.s.Watch(limited, []string{a.name}, WatchOptions{})
 		cancel()
 		if err == nil {

@@ -28,7 +28,7 @@ func (c claim) unusable() error {
 	case c.lease.Token.IsZero():
 		return &AnswerError{errors.New("the store sent no version, which is the fencing token")}
 	case c.lease.TermIn() <= 0:
-		return context.DeadlineExceeded // this process was suspended for a while
+		return ErrNoAnswer // this process was suspended for a while
 	}
 	return nil
 }
@@ -48,16 +48,15 @@ func (k knownVersions) include(v Version) bool {
 }
 
 // claim acquires a lock or, if held is not nil, extends a held lock. It waits for at most t.Interval,
-// or for the duration within if that is shorter. Once the request is sent, claim waits for the answer
+// or for the duration limit if that is shorter. Once the request is sent, claim waits for the answer
 // even if ctx ends.
 //
 // The request that extends a held lock would also acquire a free one. So claim reads the key
 // before it extends a lock: a lock that was deleted during a break, or that a restarted store
 // has forgotten, stays lost. If the store restarts between the two requests, the second one
 // acquires the lock again. Nothing then shows that another client may have held it in between.
-func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, within time.Duration, held *knownVersions) claim {
-	within = min(t.Interval, within)
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockTiming, limit time.Duration, held *knownVersions) claim {
+	patience, cancel := limitTo(context.WithoutCancel(ctx), min(t.Interval, limit))
 	defer cancel()
 	sending, stop := context.WithCancelCause(patience)
 	defer stop(nil)
@@ -68,7 +67,7 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 	}
 	if held != nil {
 		_, result, err := s.roundTrip(sending, sending, conn, Get(name))
-		r, err := typed[GetResult](result, err)
+		r, err := As[GetResult](result, err)
 		switch {
 		case err != nil:
 			return claim{err: err}
@@ -81,12 +80,12 @@ func (s *Session) claim(ctx context.Context, name string, o LockOptions, t LockT
 		}
 	}
 	sent, result, err := s.roundTrip(sending, patience, conn, Set(name, o.Holder, SetOptions{Condition: NEX, TTL: t.TTL}))
-	r, err := typed[SetResult](result, err)
+	r, err := As[SetResult](result, err)
 	if err != nil {
 		return claim{err: err}
 	}
 	c := claim{lease: t.lease(sent), held: r.Applied}
-	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, o.wall
+	c.lease.Holder, c.lease.Token, c.lease.wall = o.Holder, r.Version, s.wall
 	return c
 }
 

@@ -113,7 +113,7 @@ func (s *Session) deleteOwn(ctx context.Context, name string, holder []byte, t L
 		case <-d.again.C:
 			if d.answered { // and the unanswered requests have expired
 				if d.inFlight > 0 && d.lost == nil {
-					d.lost = d.last.lostAnswer(context.DeadlineExceeded)
+					d.lost = d.last.lostAnswer(ErrNoAnswer)
 				}
 				return d.deletion, nil
 			}
@@ -165,7 +165,7 @@ func (d *deleter) send(ctx, waiting context.Context) error {
 		d.s.abandonSilent(d.last.conn, d.last.sent)
 	}
 	d.attempt++
-	limited, cancel := context.WithTimeout(ctx, d.within)
+	limited, cancel := limitTo(ctx, d.within)
 	defer cancel()
 	r, err := d.s.send(limited, d.command)
 	if err != nil {
@@ -177,7 +177,7 @@ func (d *deleter) send(ctx, waiting context.Context) error {
 	d.expires = later(d.expires, r.lostAnswer(nil).Expires)
 	d.inFlight++
 	go func() {
-		result, err := typed[VDelResult](r.wait(waiting))
+		result, err := As[VDelResult](r.wait(waiting))
 		d.answers <- deleteAnswer{result, err, r.sent}
 	}()
 	d.again.Reset(d.within)
@@ -282,24 +282,24 @@ func (s *Session) notHolder(ctx context.Context, name string, held bool) error {
 	return &NotHolderError{status}
 }
 
-// ReleaseLock releases a lock that o.Holder holds; otherwise the error is a *[NotHolderError].
-// It ignores the other options. Other errors come from [Session.Do].
+// ReleaseLock releases a lock that holder holds; otherwise the error is a *[NotHolderError]. Other
+// errors come from [Session.Do].
 //
 // ReleaseLock repeats an unanswered request until ctx ends or, if ctx has no deadline, until
 // Options.Timeout has passed. Within that time it also waits until an unanswered request can no
-// longer be applied, so that it does not delete a lock that o.Holder acquires afterwards. The
+// longer be applied, so that it does not delete a lock that holder acquires afterwards. The
 // error is a *[LockUnknownError] if no answer came, or if one request got no answer and a later
 // one found the lock free or held by another: the lock may have expired before the release.
-func (s *Session) ReleaseLock(ctx context.Context, name string, o LockOptions) error {
-	if err := s.checkHolder(name, o.Holder); err != nil {
+func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) error {
+	if err := s.checkHolder(name, holder); err != nil {
 		return err
 	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	timing := LockTiming{Interval: s.o.Timeout}
-	err := s.release(ctx, name, o.Holder, timing, unconfirmed{}, false)
+	err := s.release(ctx, name, holder, timing, unconfirmed{}, false)
 	if lost, unknown := err.(*LostAnswerError); unknown {
-		return &LockUnknownError{Name: name, Holder: o.Holder, Err: fmt.Errorf("releasing it: %w", lost.Err)}
+		return &LockUnknownError{Name: name, Holder: holder, Err: fmt.Errorf("releasing it: %w", lost.Err)}
 	}
 	return err
 }

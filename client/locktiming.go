@@ -18,7 +18,7 @@ const minLockInterval = 200 * time.Millisecond
 // All times count from the moment when the last successful request was sent; the store starts
 // the TTL later. A renewal is due every Interval and must be answered within one Interval.
 type LockTiming struct {
-	TTL      time.Duration // time to live of the key (protocol.md 2.2)
+	TTL      time.Duration // time to live of the key
 	Margin   time.Duration // time between Lease.Until and the key's expiry
 	Grace    time.Duration // time between Lease.Term and Lease.Until
 	Interval time.Duration // (TTL − Margin − Grace) / 3

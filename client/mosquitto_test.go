@@ -79,7 +79,7 @@ func TestMosquittoSettings(t *testing.T) {
 					sent = append(sent, f)
 				}
 				for _, f := range sent {
-					if r, err := f.Wait(); err != nil || !r.(SetResult).Applied {
+					if r, err := f.Wait(context.Background()); err != nil || !r.(SetResult).Applied {
 						t.Fatalf("%+v, %v", r, err)
 					}
 				}

@@ -61,7 +61,7 @@ type Options struct {
 	// a random id.
 	ClientID string
 
-	// ResponseTopic is the topic for replies; empty = wire.ResponseTopic(ClientID).
+	// ResponseTopic is the topic for replies; empty = one that no other client uses.
 	ResponseTopic string
 
 	// NoPipelining delays SUBSCRIBE until CONNACK, and the GET of [Once] until SUBACK; other requests
@@ -71,12 +71,13 @@ type Options struct {
 	NoPipelining bool
 
 	// MetricCategory is the client's group in the broker's metrics: the user property
-	// `metriccategory` of CONNECT (protocol.md 1.3). Empty = DefaultMetricCategory.
+	// `metriccategory` of CONNECT. Empty = DefaultMetricCategory.
 	MetricCategory string
 
-	HighPriority bool          // ask the broker to accept requests even under load (protocol.md 1.5)
+	HighPriority bool          // ask the broker to accept requests even under load
 	Timeout      time.Duration // time limit of a call whose context has no deadline; 0 = DefaultTimeout
-	KeepAlive    time.Duration // whole seconds; 0 = mqtt.DefaultKeepAlive
+	RetryFor     time.Duration // how long a call goes on trying to connect before it sends anything; each attempt has its time limit; 0 = one attempt
+	KeepAlive    time.Duration // whole seconds; 0 = 60 s
 
 	// Trace is called for each packet, from several goroutines. It must not block or use the
 	// session.
@@ -113,6 +114,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Timeout < 0:
 		return o, invalid("the timeout %v must be greater than 0", o.Timeout)
+	case o.RetryFor < 0:
+		return o, invalid("the time to retry %v must not be negative", o.RetryFor)
 	case o.KeepAlive != 0 && o.KeepAlive < time.Second:
 		return o, invalid("the keep-alive %v must be at least 1s", o.KeepAlive)
 	case o.TokenPoll < 0:

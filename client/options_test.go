@@ -145,7 +145,7 @@ func TestReceiveMaximumOne(t *testing.T) {
 		all = append(all, must(p.Send(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{})))(t))
 	}
 	for _, f := range all {
-		must(f.Wait())(t)
+		must(f.Wait(context.Background()))(t)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // IsPermanent reports whether err keeps a session from reconnecting: the broker's reason would also
-// apply to the next connection, or another client with the same client id took over the connection
-// (protocol.md 8.2). After a refused login, a session reconnects once its password or token has
+// apply to the next connection, or another client with the same client id took over the connection.
+// After a refused login, a session reconnects once its password or token has
 // changed.
 func IsPermanent(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)

@@ -2,8 +2,12 @@ package client
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/sscli/sscli/internal/mqtt"
 )
 
 // A Pipeline keeps several requests in flight, up to a limit. For each key it keeps at most one
@@ -17,7 +21,8 @@ type Pipeline struct {
 	beforeWait func() // flushes, and calls onWait
 	onEnd      func(*request)
 
-	losses atomic.Int64
+	losses   atomic.Int64
+	flushing atomic.Bool // a flush is due
 
 	mu      sync.Mutex
 	busy    map[string]*InFlight              // by key
@@ -29,6 +34,8 @@ type Pipeline struct {
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
 	pipe    *Pipeline
+	command Command
+	ended   chan<- *InFlight // receives the InFlight when it is over; nil = nobody waits
 	result  Result
 	err     error
 	over    atomic.Bool   // result and err are set
@@ -58,13 +65,20 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 	return f, err
 }
 
-// Queue is like Send, but may leave the request unsent until Flush or a later call, so that
-// several requests are sent together. If it has to wait, it flushes first.
+// Queue is like Send, but sends the request with the requests that are queued in the next milliseconds, or
+// with Flush. If it has to wait, it flushes first.
 func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
+	return p.queue(ctx, &InFlight{pipe: p, command: c})
+}
+
+// flushAfter is how long Queue leaves a request unsent.
+const flushAfter = 5 * time.Millisecond
+
+func (p *Pipeline) queue(ctx context.Context, f *InFlight) (*InFlight, error) {
+	c := f.command
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	f := &InFlight{pipe: p}
 	r, err := p.reserve(ctx, c.Key(), f)
 	if err != nil {
 		return nil, err
@@ -73,11 +87,18 @@ func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
 	if err := p.send(ctx, r); err != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		f.ended = nil
 		p.free(c.Key(), f)
 		return nil, err
 	}
 	if ctx.Err() != nil {
 		p.endWith(ctx) // reserve's AfterFunc may have called endWith before r was outstanding
+	}
+	if p.flushing.CompareAndSwap(false, true) {
+		time.AfterFunc(flushAfter, func() {
+			p.flushing.Store(false)
+			p.Flush()
+		})
 	}
 	return f, nil
 }
@@ -88,10 +109,12 @@ func (p *Pipeline) send(ctx context.Context, r *request) error {
 	conn := s.alive()
 	if conn == nil {
 		p.beforeWait()
-		limited, cancel := context.WithTimeout(ctx, s.o.Timeout)
-		defer cancel()
 		var err error
-		if conn, err = s.connection(limited); err != nil {
+		if conn, err = retry(ctx, s, func() (*mqtt.Conn, error) {
+			limited, cancel := limitTo(ctx, s.o.Timeout)
+			defer cancel()
+			return s.connection(limited)
+		}); err != nil {
 			return err
 		}
 	}
@@ -117,6 +140,78 @@ func (p *Pipeline) ended(r *request) {
 // OnWait sets a function to call before Send or Queue waits: for a key, for another request to
 // end, for room at the broker, or for a new connection. Call OnWait before the first request.
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
+
+// Results queues commands and yields each of them once its result is known, in the order in which the
+// results come. InFlight.Wait then returns at once. A command that could not be sent is yielded with the
+// error of Queue. The loop may end early; Drain then waits for the requests in flight.
+//
+//	for f := range p.Results(ctx, commands) {
+//		if set, err := client.As[client.SetResult](f.Wait(ctx)); err != nil || !set.Applied {
+//			log.Print(f.Command().Key(), err)
+//		}
+//	}
+func (p *Pipeline) Results(ctx context.Context, commands iter.Seq[Command]) iter.Seq[*InFlight] {
+	return func(yield func(*InFlight) bool) {
+		ended := make(chan *InFlight, p.limit+1) // never full: it is emptied before each command
+		inFlight := 0
+		for c := range commands {
+			for ; len(ended) > 0; inFlight-- {
+				if !yield(<-ended) {
+					return
+				}
+			}
+			if _, err := p.queue(ctx, &InFlight{pipe: p, command: c, ended: ended}); err == nil {
+				inFlight++
+				continue
+			} else {
+				unsent := &InFlight{pipe: p, command: c, err: err}
+				unsent.over.Store(true)
+				if !yield(unsent) {
+					return
+				}
+			}
+		}
+		p.Flush()
+		for ; inFlight > 0; inFlight-- {
+			if !yield(<-ended) {
+				return
+			}
+		}
+	}
+}
+
+// Drain flushes, and waits until no request is in flight, or until ctx ends. The error is the cause of ctx.
+func (p *Pipeline) Drain(ctx context.Context) error {
+	for {
+		freed := p.nextFreed()
+		if freed == nil {
+			return nil
+		}
+		p.Flush()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// nextFreed returns a channel that is closed when a request ends; nil if none is in flight.
+func (p *Pipeline) nextFreed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.busy) == 0 {
+		return nil
+	}
+	return p.freedLocked()
+}
+
+func (p *Pipeline) freedLocked() <-chan struct{} {
+	if p.freed == nil {
+		p.freed = make(chan struct{})
+	}
+	return p.freed
+}
 
 // Flush sends the requests that Queue has not sent yet. It does not wait.
 func (p *Pipeline) Flush() {
@@ -150,10 +245,7 @@ func (p *Pipeline) reserve(ctx context.Context, key string, f *InFlight) (*reque
 			p.mu.Unlock()
 			return r, nil
 		}
-		if p.freed == nil {
-			p.freed = make(chan struct{})
-		}
-		freed := p.freed
+		freed := p.freedLocked()
 		p.mu.Unlock()
 		p.beforeWait()
 		select {
@@ -191,6 +283,9 @@ func (p *Pipeline) free(key string, f *InFlight) {
 	if f.awaited != nil {
 		close(f.awaited)
 	}
+	if f.ended != nil {
+		f.ended <- f
+	}
 	if len(p.busy) == 0 {
 		for _, stop := range p.watched {
 			stop()
@@ -206,8 +301,14 @@ func (p *Pipeline) free(key string, f *InFlight) {
 // Over reports whether the result is known, so that Wait returns immediately.
 func (f *InFlight) Over() bool { return f.over.Load() }
 
-// Done returns a channel that is closed when the result is known.
+// Command returns the command that was sent.
+func (f *InFlight) Command() Command { return f.command }
+
+// Done flushes, and returns a channel that is closed when the result is known.
 func (f *InFlight) Done() <-chan struct{} {
+	if !f.Over() {
+		f.pipe.Flush()
+	}
 	f.pipe.mu.Lock()
 	defer f.pipe.mu.Unlock()
 	if f.awaited == nil {
@@ -219,11 +320,17 @@ func (f *InFlight) Done() <-chan struct{} {
 	return f.awaited
 }
 
-// Wait waits for the result. It returns the errors of [Session.Do].
-func (f *InFlight) Wait() (Result, error) {
+// Wait waits for the result, or until ctx ends. It returns the errors of [Session.Do] or, if ctx ends first,
+// the cause of ctx; the request then goes on.
+func (f *InFlight) Wait(ctx context.Context) (Result, error) {
 	if !f.Over() {
-		f.pipe.Flush()
-		<-f.Done()
+		select {
+		case <-f.Done():
+		case <-ctx.Done():
+			if !f.Over() {
+				return nil, context.Cause(ctx)
+			}
+		}
 	}
 	return f.result, f.err
 }

@@ -42,7 +42,7 @@ func TestPipelineWindow(t *testing.T) {
 				all = append(all, f)
 			}
 			for _, f := range all {
-				if _, err := f.Wait(); err != nil {
+				if _, err := f.Wait(context.Background()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -73,7 +73,7 @@ func TestPipelineOrder(t *testing.T) {
 	p := s.Pipeline(10)
 	slow := must(p.Send(t.Context(), client.Set("slow", []byte("1"), client.SetOptions{})))(t)
 	fast := must(p.Send(t.Context(), client.Set("fast", []byte("1"), client.SetOptions{})))(t)
-	must(fast.Wait())(t)
+	must(fast.Wait(context.Background()))(t)
 	// A second request for the slow key waits for the first until its context ends.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -92,15 +92,15 @@ func TestPipelineOrder(t *testing.T) {
 		second <- f
 	}()
 	store.FastForward(5 * time.Second)
-	must(slow.Wait())(t)
+	must(slow.Wait(context.Background()))(t)
 	f := <-second
 	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	store.FastForward(5 * time.Second)
-	r := must(f.Wait())(t).(client.GetResult)
+	r := must(f.Wait(context.Background()))(t).(client.GetResult)
 	if string(r.Value) != "1" {
 		t.Errorf("got %q", r.Value)
 	}
-	if again := must(f.Wait())(t); again.Info().Version != r.Version { // Wait may be called any number of times
+	if again := must(f.Wait(context.Background()))(t); again.Info().Version != r.Version { // Wait may be called any number of times
 		t.Errorf("got %+v", again)
 	}
 }
@@ -125,7 +125,7 @@ func TestPipelineSenders(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if _, err := f.Wait(); err != nil {
+				if _, err := f.Wait(context.Background()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -145,13 +145,13 @@ func TestPipelineTimeout(t *testing.T) {
 	p := s.Pipeline(1)
 	for i := range 3 {
 		f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), nil, client.SetOptions{})))(t)
-		_, err := f.Wait()
+		_, err := f.Wait(context.Background())
 		if as[*client.LostAnswerError](t, err); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	}
 	store.Intercept(nil)
-	must(must(p.Send(t.Context(), client.Get("k")))(t).Wait())(t)
+	must(must(p.Send(t.Context(), client.Get("k")))(t).Wait(context.Background()))(t)
 }
 
 // TestPipelineContext: ctx ends the wait for room, and the key is free again.
@@ -178,8 +178,8 @@ func TestPipelineContext(t *testing.T) {
 	}
 	await(t, store, func(s emulator.State) bool { return s.Delayed == 1 })
 	store.FastForward(5 * time.Second)
-	must(first.Wait())(t)
-	must(must(p.Send(t.Context(), client.Get("b")))(t).Wait())(t)
+	must(first.Wait(context.Background()))(t)
+	must(must(p.Send(t.Context(), client.Get("b")))(t).Wait(context.Background()))(t)
 	if n := store.State().Requests; n != 2 {
 		t.Errorf("%d requests, want 2", n)
 	}
@@ -188,7 +188,7 @@ func TestPipelineContext(t *testing.T) {
 	store.Intercept(always(emulator.Action{Drop: true}))
 	f := must(p.Send(ctx, client.Set("k", nil, client.SetOptions{})))(t)
 	cancel(enough)
-	_, err := f.Wait()
+	_, err := f.Wait(context.Background())
 	if as[*client.LostAnswerError](t, err); !errors.Is(err, enough) {
 		t.Error(err)
 	}
@@ -211,7 +211,7 @@ func TestPipelineClose(t *testing.T) {
 						begun <- struct{}{}
 					}
 					if err == nil && n%10 == 0 {
-						_, err = f.Wait()
+						_, err = f.Wait(context.Background())
 					}
 					if err != nil {
 						if !errors.Is(err, mqtt.ErrClosed) {
@@ -251,7 +251,7 @@ func TestPipelineModel(t *testing.T) {
 		checkFirst := func() {
 			st := steps[0]
 			steps = steps[1:]
-			if r, err := st.f.Wait(); err != nil || !st.check(r) {
+			if r, err := st.f.Wait(context.Background()); err != nil || !st.check(r) {
 				t.Errorf("%s %s: got %+v, %v", st.c.Verb(), st.c.Key(), r, err)
 			}
 		}
@@ -339,7 +339,7 @@ func TestPipelineBreak(t *testing.T) {
 	}
 	lost := 0
 	for i, f := range all {
-		r, err := f.Wait()
+		r, err := f.Wait(context.Background())
 		if err != nil {
 			as[*client.LostAnswerError](t, err)
 			lost++
@@ -369,10 +369,10 @@ func TestPipelineResultsStay(t *testing.T) {
 			called = append(called, queue(client.Call([]string{"GET", key}, client.WriteOptions{})))
 		}
 		for i := range got {
-			if r := must(got[i].Wait())(t).(client.GetResult); string(r.Value) != value(i) {
+			if r := must(got[i].Wait(context.Background()))(t).(client.GetResult); string(r.Value) != value(i) {
 				t.Errorf("%d: got %q", i, r.Value)
 			}
-			if r := must(called[i].Wait())(t).(client.CallResult); string(r.Value.Text) != value(i) {
+			if r := must(called[i].Wait(context.Background()))(t).(client.CallResult); string(r.Value.Text) != value(i) {
 				t.Errorf("%d: the call got %q", i, r.Value.Text)
 			}
 		}
@@ -389,7 +389,7 @@ func TestPipelineClock(t *testing.T) {
 	for i := range 200 {
 		f := must(p.Queue(t.Context(), client.Set(fmt.Sprint(i), nil, client.SetOptions{})))(t)
 		if i%16 == 15 {
-			if version := must(f.Wait())(t).Info().Version; version.Compare(ahead) > 0 {
+			if version := must(f.Wait(context.Background()))(t).Info().Version; version.Compare(ahead) > 0 {
 				ahead = version
 			}
 			must(s.Set(t.Context(), "stamped", nil, client.SetOptions{}))(t)
@@ -437,12 +437,12 @@ func TestPipelineQueue(t *testing.T) {
 		t.Errorf("Queue waited %d times: %v", waits, err)
 	}
 	store.FastForward(time.Hour)
-	must(a.Wait())(t)
+	must(a.Wait(context.Background()))(t)
 	if f := p.Busy("a"); f != nil || !a.Over() {
 		t.Errorf("a is busy: %v; over: %v", f, a.Over())
 	}
 	store.Intercept(nil)
-	must(must(queue(t.Context(), "e"))(t).Wait())(t)
+	must(must(queue(t.Context(), "e"))(t).Wait(context.Background()))(t)
 }
 
 // TestPipelineLosses: a lost write is counted before another request takes its place.
@@ -457,12 +457,12 @@ func TestPipelineLosses(t *testing.T) {
 	if n := p.Losses(); n != 1 {
 		t.Errorf("%d losses once another request has the place of a lost one, want 1", n)
 	}
-	_, err := lost.Wait()
+	_, err := lost.Wait(context.Background())
 	as[*client.LostAnswerError](t, err)
-	if _, err := read.Wait(); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := read.Wait(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	must(must(p.Send(t.Context(), client.Set("c", nil, client.SetOptions{})))(t).Wait())(t)
+	must(must(p.Send(t.Context(), client.Set("c", nil, client.SetOptions{})))(t).Wait(context.Background()))(t)
 	if n := p.Losses(); n != 1 {
 		t.Errorf("%d losses, want 1: neither a lost read nor an answered write is one", n)
 	}
@@ -497,7 +497,7 @@ func BenchmarkPipeline256(b *testing.B) {
 		}
 		if all = append(all, f); len(all) == len(keys) {
 			for _, f := range all {
-				if r, err := f.Wait(); err != nil || r.(client.GetResult).Found {
+				if r, err := f.Wait(context.Background()); err != nil || r.(client.GetResult).Found {
 					b.Fatal(r, err)
 				}
 			}

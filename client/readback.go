@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/sscli/sscli/internal/wait"
@@ -19,6 +20,18 @@ const (
 	Fulfilled                     // the key is in the state that the write asked for, but another client may have written it
 )
 
+func (o Outcome) String() string {
+	switch o {
+	case OutcomeUnknown:
+		return "unknown"
+	case NotApplied:
+		return "not applied"
+	case Fulfilled:
+		return "fulfilled"
+	}
+	return "Outcome(" + strconv.Itoa(int(o)) + ")"
+}
+
 // ReadBackResult is the result of [Session.ReadBack].
 type ReadBackResult struct {
 	Outcome Outcome
@@ -30,8 +43,8 @@ type ReadBackResult struct {
 // request has expired and then reads the key; ctx should leave time for both. An error means
 // that the key could not be read.
 //
-// The store guarantees that the version assigned by a SET is greater than the request's `__ts`
-// (protocol.md 3.2). If the key's version is not greater, the SET was not applied. A greater
+// The store guarantees that the version assigned by a SET is greater than the request's `__ts`.
+// If the key's version is not greater, the SET was not applied. A greater
 // version proves nothing: another client may have written the same value. A delete assigns no
 // version, so the key's version cannot show that the delete was not applied: another client, whose
 // clock is slow, may have written the key afterwards. The outcome is Fulfilled only if it makes no
@@ -66,7 +79,7 @@ func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err er
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
-	limited, cancel := context.WithTimeout(ctx, time.Until(deadline)/2)
+	limited, cancel := limitTo(ctx, time.Until(deadline)/2)
 	defer cancel()
 	for range 3 {
 		r, err = s.Get(limited, key)

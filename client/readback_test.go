@@ -180,7 +180,7 @@ func TestExpiryCountsFromTheArrival(t *testing.T) {
 	close(goOn)
 	must(s.Get(t.Context(), "l"))(t) // its reply comes after the PUBACK of the SET
 	cancel()
-	_, err := f.Wait()
+	_, err := f.Wait(context.Background())
 	if lost := as[*client.LostAnswerError](t, err); lost.Expires.Before(taken.Add(time.Minute)) {
 		t.Errorf("it expires %v too early", taken.Add(time.Minute).Sub(lost.Expires))
 	}
@@ -246,7 +246,7 @@ func TestSilentConnection(t *testing.T) {
 			if _, err := s.Get(t.Context(), "b"); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrSilent) {
 				t.Error(err)
 			}
-			if _, err := f.Wait(); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrSilent) {
+			if _, err := f.Wait(context.Background()); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, client.ErrSilent) {
 				t.Error(err)
 			}
 			must(s.Get(t.Context(), "c"))(t)

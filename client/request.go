@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sscli/sscli/internal/mqtt"
@@ -59,6 +58,14 @@ type request struct {
 //     *[LostAnswerError]
 //   - a read got no answer: *[LostError], [ErrClosed], or the cause of ctx
 func (s *Session) Do(ctx context.Context, c Command) (Result, error) {
+	if s.o.RetryFor == 0 {
+		return s.do(ctx, c)
+	}
+	return retry(ctx, s, func() (Result, error) { return s.do(ctx, c) })
+}
+
+// do is like Do, without Options.RetryFor.
+func (s *Session) do(ctx context.Context, c Command) (Result, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	if c.repeatable() && !s.o.NoPipelining && c.Check() == nil && s.alive() == nil {
@@ -171,7 +178,7 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 	if r.onWait != nil {
 		r.onWait()
 	}
-	ctx, cancel := context.WithDeadline(ctx, r.sent.Add(r.timeout))
+	ctx, cancel := context.WithDeadlineCause(ctx, r.sent.Add(r.timeout), ErrNoAnswer)
 	defer cancel()
 	return conn.Publish(ctx, m, r.onAck)
 }
@@ -186,7 +193,7 @@ func (r *request) stamp() error {
 	}
 	var err error
 	if r.ts, err = r.s.clock.TickAt(r.sent); err != nil {
-		return fmt.Errorf("the local clock: %w", err)
+		return clockError{err}
 	}
 	return nil
 }
@@ -384,7 +391,7 @@ func (s *Session) endOverdue() {
 		}
 		return true
 	}
-	s.finishAll(isOverdue, context.DeadlineExceeded)
+	s.finishAll(isOverdue, ErrNoAnswer)
 	s.abandonSilent(conn, sent)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,9 +15,7 @@ import (
 // [SetResult], and so on for [DelResult], [VDelResult], [ScanResult] and [CallResult]. A caller
 // never gets any other type.
 //
-//	r, err := s.Do(ctx, client.Get("setpoint"))
-//	…
-//	value := r.(client.GetResult).Value
+// [As] converts a Result to its type.
 //
 // Methods of [Session] that are named after a verb, such as [Session.Get], return the concrete type.
 type Result interface {
@@ -28,7 +26,7 @@ type Result interface {
 
 // ReplyInfo holds the fields that all results have.
 type ReplyInfo struct {
-	// Version is the version of the key (protocol.md 3.6); zero if the store sent none. The
+	// Version is the version of the key; zero if the store sent none. The
 	// version of a lock's key is the fencing token.
 	Version Version
 
@@ -42,16 +40,20 @@ func (i ReplyInfo) Info() ReplyInfo { return i }
 
 func (ReplyInfo) isResult() {}
 
-// typed converts a result to the type that its command is known to have.
-func typed[R Result](r Result, err error) (R, error) {
-	if err != nil {
-		var none R
-		return none, err
+// As converts what [Session.Do] or [InFlight.Wait] returned to the type of result that the command has:
+//
+//	get, err := client.As[client.GetResult](s.Do(ctx, client.Get("setpoint")))
+//
+// The error is err or, if the result has another type, an *[InvalidError].
+func As[R Result](r Result, err error) (R, error) {
+	result, ok := r.(R)
+	if err == nil && !ok {
+		err = invalid("the result is a %T, not a %T", r, result)
 	}
-	return r.(R), nil
+	return result, err
 }
 
-// newResult converts the reply m to a result, with the checks in the order of protocol.md 1.7, and
+// newResult converts the reply m to a result, with the checks in this order, and
 // completes info. at is when the reply arrived. The result shares no memory with m, except for the
 // value of a GetResult if the value is larger than mqtt.ReusedSize.
 func newResult(c *Command, m *mqtt.Publication, info *ReplyInfo, at time.Time) (Result, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// methodSAT is the authentication method of Kubernetes service-account tokens
-// (protocol.md 7.2).
+// methodSAT is the authentication method of Kubernetes service-account tokens.
 const methodSAT = "K8S-SAT"
 
 // DefaultTokenPoll is the interval at which a session reads the token file. The session polls
@@ -45,7 +44,7 @@ func (e *TokenError) Error() string {
 func (e *TokenError) Unwrap() error { return e.Err }
 
 // ReadToken reads a service-account token from a file, without trailing white space: a newline is
-// not part of the token (protocol.md 7.2). A file in UTF-16 must begin with a byte order mark, as
+// not part of the token. A file in UTF-16 must begin with a byte order mark, as
 // Windows PowerShell writes it. The error is a *TokenError.
 func ReadToken(file string) ([]byte, error) {
 	var f *os.File
@@ -115,7 +114,7 @@ func numericDate(v any) time.Time {
 	return time.Unix(int64(seconds), 0)
 }
 
-// renewalAt returns when 80 % of a token's lifetime will have passed (protocol.md 7.2). It
+// renewalAt returns when 80 % of a token's lifetime will have passed. It
 // returns the zero time if the token has no expiry, or if 80 % have already passed.
 func renewalAt(token []byte, now time.Time) time.Time {
 	issued, expires := TokenTimes(token)

@@ -28,6 +28,8 @@ type Session struct {
 	dialing      chan struct{} // used as a mutex, held while connecting; capacity 1
 	awaitConnack bool          // wait for CONNACK before SUBSCRIBE; guarded by dialing
 
+	wall func() time.Time // the wall clock of leases; nil = time.Now, set by tests
+
 	ctx    context.Context // ends when the session is closed
 	cancel context.CancelFunc
 
@@ -99,9 +101,11 @@ func (s *Session) check() error {
 // deadline, within Options.Timeout. It does nothing if the session is connected. The error is a
 // *[DialError].
 func (s *Session) Connect(ctx context.Context) error {
-	ctx, cancel := s.limit(ctx)
-	defer cancel()
-	_, err := s.connection(ctx)
+	_, err := retry(ctx, s, func() (*mqtt.Conn, error) {
+		ctx, cancel := s.limit(ctx)
+		defer cancel()
+		return s.connection(ctx)
+	})
 	return err
 }
 
@@ -175,7 +179,7 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
 	}
-	return context.WithTimeout(ctx, s.o.Timeout)
+	return limitTo(ctx, s.o.Timeout)
 }
 
 // hold makes Close wait for a call to s.wg.Done. It returns false if the session is closed.

@@ -12,8 +12,7 @@ import (
 type Condition string
 
 // Always stores the value without a condition. NX stores the value only if the key does not exist.
-// NEX stores the value only if the key does not exist, or already holds exactly this value
-// (protocol.md 2.2).
+// NEX stores the value only if the key does not exist, or already holds exactly this value.
 const (
 	Always Condition = ""
 	NX     Condition = wire.OptionNX
@@ -25,7 +24,7 @@ type SetOptions struct {
 	WriteOptions
 	Condition Condition
 	TTL       time.Duration // whole milliseconds; 0 = the key does not expire
-	Persist   bool          // ask the store to keep the entry on disk (protocol.md 7.8)
+	Persist   bool          // ask the store to keep the entry on disk
 }
 
 // SetResult is the answer to [Set].
@@ -71,5 +70,5 @@ func isOK(v wire.Value) bool { return v.Kind == wire.SimpleString && string(v.Te
 // Set sends the command [Set]. A condition that is not met is not an error: Applied is false,
 // and Version is the existing key's version, if the store sent one.
 func (s *Session) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
-	return typed[SetResult](s.Do(ctx, Set(key, value, o)))
+	return As[SetResult](s.Do(ctx, Set(key, value, o)))
 }

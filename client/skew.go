@@ -21,7 +21,7 @@ const skewAge = 24 * time.Hour
 
 // MeasureSkew compares the local clock with the store's. It sets key, a scratch key that
 // expires after ttl, with a timestamp that is a day old. The store accepts the old timestamp
-// and takes the version from its own clock (protocol.md 3.2) during the round trip. So the
+// and takes the version from its own clock during the round trip. So the
 // bound is half the round trip, plus half a millisecond because versions are in whole
 // milliseconds.
 //
@@ -37,7 +37,7 @@ func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration
 	if err != nil {
 		return Skew{}, err
 	}
-	r, err := typed[SetResult](p.wait(ctx))
+	r, err := As[SetResult](p.wait(ctx))
 	if err != nil {
 		return Skew{}, err
 	}

@@ -27,5 +27,5 @@ func VDel(key string, value []byte, o WriteOptions) Command {
 
 // VDel sends the command [VDel].
 func (s *Session) VDel(ctx context.Context, key string, value []byte, o WriteOptions) (VDelResult, error) {
-	return typed[VDelResult](s.Do(ctx, VDel(key, value, o)))
+	return As[VDelResult](s.Do(ctx, VDel(key, value, o)))
 }

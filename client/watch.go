@@ -98,6 +98,11 @@ type Watch struct {
 // failed, a *[ReasonError] if the broker refuses the subscription, and a *[ScanError] if it cannot
 // look for the keys that match.
 func (s *Session) Watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
+	return retry(ctx, s, func() (*Watch, error) { return s.watch(ctx, keys, o) })
+}
+
+// watch is like Watch, without Options.RetryFor.
+func (s *Session) watch(ctx context.Context, keys []string, o WatchOptions) (*Watch, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -264,7 +269,7 @@ func (w *Watch) Close() error { return w.closeWithin(context.Background()) }
 
 // closeWithin is like Close, but waits until ctx ends at the latest.
 func (w *Watch) closeWithin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, min(closeTimeout, w.v.s.o.Timeout))
+	ctx, cancel := limitTo(ctx, min(closeTimeout, w.v.s.o.Timeout))
 	defer cancel()
 	return w.close(ctx)
 }

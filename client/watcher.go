@@ -255,7 +255,7 @@ func (v *watcher) connect() {
 		}
 	}
 	v.s.wg.Go(func() {
-		ctx, cancel := context.WithDeadline(v.s.ctx, until)
+		ctx, cancel := context.WithDeadlineCause(v.s.ctx, until, ErrNoAnswer)
 		defer cancel()
 		conn, connSeq, err := v.s.subscribed(ctx)
 		v.post(func() { v.connected(conn, connSeq, err) })

@@ -18,7 +18,7 @@ func TestZeroSession(t *testing.T) {
 		"Lock":        func(s *Session) error { _, err := s.Lock(ctx, "k", LockOptions{}); return err },
 		"AcquireLock": func(s *Session) error { _, err := s.AcquireLock(ctx, "k", LockOptions{Try: true}); return err },
 		"RenewLock":   func(s *Session) error { _, err := s.RenewLock(ctx, "k", LockOptions{Holder: []byte("me")}); return err },
-		"ReleaseLock": func(s *Session) error { return s.ReleaseLock(ctx, "k", LockOptions{Holder: []byte("me")}) },
+		"ReleaseLock": func(s *Session) error { return s.ReleaseLock(ctx, "k", []byte("me")) },
 		"Pipeline":    func(s *Session) error { _, err := s.Pipeline(2).Send(ctx, Get("k")); return err },
 		"ReadBack":    func(s *Session) error { _, err := s.ReadBack(ctx, &LostAnswerError{Command: Get("k")}); return err },
 		"Scan": func(s *Session) (err error) {

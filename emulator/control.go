@@ -98,7 +98,7 @@ func (s *Server) Intercept(decide func(Request) Action) {
 // watcher. The returned [NotificationAction] specifies what happens to it. The server is locked during the
 // call: decide must not call it. If decide is nil, notifications are not intercepted.
 func (s *Server) InterceptNotifications(decide func(Notification) NotificationAction) {
-	s.update(func() { s.decideNote = decide })
+	s.update(func() { s.onNotify = decide })
 }
 
 // RefuseConnect sets the function decide, which the server calls for each CONNECT. If decide returns a

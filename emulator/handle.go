@@ -283,7 +283,7 @@ func (s *Server) notify() {
 		size += notifyCost + 2*len(n.Key) + len(n.Payload)
 		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 		m := newMessage(nil, n.Payload, s.properties)
-		if s.decideNote != nil && s.divert(c, *n, m) {
+		if s.onNotify != nil && s.divert(c, *n, m) {
 			continue
 		}
 		if !s.journal.pending() {
@@ -306,7 +306,7 @@ func (s *Server) notify() {
 // divert does what the function of InterceptNotifications decides about a notification. It returns false if
 // the notification is to be sent now.
 func (s *Server) divert(c *broker.Client, n store.Notification, m message) bool {
-	action := s.decideNote(Notification{ClientID: n.ClientID, Key: n.Key, Payload: n.Payload})
+	action := s.onNotify(Notification{ClientID: n.ClientID, Key: n.Key, Payload: n.Payload})
 	if action.Drop || action.Delay <= 0 {
 		return action.Drop
 	}

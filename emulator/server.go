@@ -131,24 +131,24 @@ type Server struct {
 	logins  *admission.Throttle
 
 	// The broker's lock guards the fields below, so that changes are reported in order.
-	changed    sync.Cond // signals a change of the state that Await waits for
-	store      *store.Store
-	journal    *journal      // nil = the store is in memory only
-	changes    []Change      // the latest changes, oldest first
-	expiry     *broker.Timer // removes the next key that expires; nil = no key expires
-	expiresAt  time.Time     // when expiry is due; zero = never
-	notifying  bool          // notify is still sending and may have unlocked the broker, see awaitNotify
-	notified   sync.Cond     // signals that notifying has become false
-	intercept  func(Request) Action
-	decideNote func(Notification) NotificationAction
-	refuse     func(clientID, username string) byte
-	reauth     func(clientID string, token []byte) byte
-	counts     State
-	policy     *Policy               // nil = all clients may do everything
-	others     map[[2]string]*member // clients that are not connected, by id and user name
-	closed     bool
-	stopped    time.Time // the store's clock during a step of Redis commands; zero = the clock runs
-	err        error     // why the server ended, if not by Close
+	changed   sync.Cond // signals a change of the state that Await waits for
+	store     *store.Store
+	journal   *journal      // nil = the store is in memory only
+	changes   []Change      // the latest changes, oldest first
+	expiry    *broker.Timer // removes the next key that expires; nil = no key expires
+	expiresAt time.Time     // when expiry is due; zero = never
+	notifying bool          // notify is still sending and may have unlocked the broker, see awaitNotify
+	notified  sync.Cond     // signals that notifying has become false
+	intercept func(Request) Action
+	onNotify  func(Notification) NotificationAction
+	refuse    func(clientID, username string) byte
+	reauth    func(clientID string, token []byte) byte
+	counts    State
+	policy    *Policy               // nil = all clients may do everything
+	others    map[[2]string]*member // clients that are not connected, by id and user name
+	closed    bool
+	stopped   time.Time // the store's clock during a step of Redis commands; zero = the clock runs
+	err       error     // why the server ended, if not by Close
 
 	// For Observe: facts about the request that the store is answering.
 	responseTopic []byte    // nil = the request did not come in a packet

@@ -252,7 +252,11 @@ func cause(ctx context.Context, err error) error {
 	}
 	// A dialer that knows the deadline of ctx may time out a moment before ctx ends.
 	if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
-		if _, set := ctx.Deadline(); set {
+		if end, set := ctx.Deadline(); set {
+			if time.Until(end) < time.Second {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
 			return context.DeadlineExceeded
 		}
 	}

@@ -42,6 +42,12 @@ func (e *ReasonError) Error() string {
 	return b.String()
 }
 
+// Is reports whether target is an error for this reason code.
+func (e *ReasonError) Is(target error) bool {
+	t, ok := target.(interface{ HasCode(byte) bool })
+	return ok && t.HasCode(e.Code)
+}
+
 // ReasonCode returns the code of the ReasonError that err is or wraps. ok is false if there is no
 // ReasonError.
 func ReasonCode(err error) (code byte, ok bool) {

@@ -46,6 +46,12 @@ type StoreError struct {
 
 func (e *StoreError) Error() string { return "the store answered: " + e.Text }
 
+// Is reports whether target is an error for errors of this kind.
+func (e *StoreError) Is(target error) bool {
+	t, ok := target.(interface{ HasKind(ErrorKind) bool })
+	return ok && t.HasKind(e.Kind())
+}
+
 // Kind returns the kind of e, or ErrorUnknown for an unknown text.
 func (e *StoreError) Kind() ErrorKind {
 	for _, known := range errorKinds {

@@ -17,11 +17,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/pemfile"
 )
 
 // Flags holds the values of the flags --sat-…, except --sat-tokens, which is in [Login]. These
@@ -151,7 +151,7 @@ func (f Flags) issuer() (*emulator.Issuer, error) {
 	if err != nil {
 		return nil, fault.Usagef("--sat-key: %w", err)
 	}
-	if issuer.Key, err = certs.ReadKey(text, nil); err != nil {
+	if issuer.Key, err = pemfile.ReadKey(text, nil); err != nil {
 		return nil, fault.Usagef("--sat-key: %s: %w", f.Key, err)
 	}
 	if _, err := issuer.Issue("", time.Now(), 0); err != nil {
@@ -161,7 +161,7 @@ func (f Flags) issuer() (*emulator.Issuer, error) {
 }
 
 func (f Flags) writeKey(issuer *emulator.Issuer) error {
-	text, err := certs.KeyPEM(issuer.Key)
+	text, err := pemfile.KeyPEM(issuer.Key)
 	if err != nil {
 		return err
 	}

@@ -229,7 +229,7 @@ func (s *Store) entry(ctx context.Context, q request) (Entry, error) {
 	e, get := q.entry, client.Get(q.entry.Key)
 	reply, err := client.Result(nil), q.err
 	if q.reply != nil {
-		reply, err = q.reply.Wait()
+		reply, err = q.reply.Wait(context.Background())
 	}
 	reply, err = s.Again(ctx, get, q.sent, reply, err)
 	switch {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/pemfile"
 )
 
 // SelfSigned is a directory with the certificates of serve --self-signed: a CA (ca.crt, ca.key),
@@ -91,7 +92,7 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	if err != nil {
 		return signingCA{}, err
 	}
-	chain, err := readCertificates(text)
+	chain, err := pemfile.ReadCertificates(text)
 	if err != nil {
 		return signingCA{}, fmt.Errorf("%s: %w", crt, err)
 	}
@@ -105,10 +106,10 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	if err != nil {
 		return ca, err
 	}
-	if ca.key, err = ReadKey(text, nil); err != nil {
+	if ca.key, err = pemfile.ReadKey(text, nil); err != nil {
 		return ca, fmt.Errorf("%s: %w", key, err)
 	}
-	if !fits(ca.key, ca.cert) {
+	if !pemfile.Fits(ca.key, ca.cert) {
 		return ca, fmt.Errorf("%s is not the key of ca.crt: use another directory", key)
 	}
 	return ca, nil
@@ -135,7 +136,7 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 	case err != nil:
 		return err
 	default:
-		chain, err := readCertificates(text)
+		chain, err := pemfile.ReadCertificates(text)
 		if err != nil {
 			return fmt.Errorf("%s: %w", crt, err)
 		}
@@ -181,7 +182,7 @@ func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) st
 	if err != nil {
 		return "has no key"
 	}
-	if key, err := ReadKey(text, nil); err != nil || !fits(key, cert) {
+	if key, err := pemfile.ReadKey(text, nil); err != nil || !pemfile.Fits(key, cert) {
 		return "does not match its key"
 	}
 	return ""
@@ -202,7 +203,7 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 	if err != nil {
 		return signingCA{}, err
 	}
-	private, err := KeyPEM(key)
+	private, err := pemfile.KeyPEM(key)
 	if err != nil {
 		return signingCA{}, err
 	}

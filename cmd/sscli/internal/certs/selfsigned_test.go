@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/internal/pemfile"
 )
 
 func leaf(t *testing.T, dir, name string) *x509.Certificate {
@@ -15,7 +17,7 @@ func leaf(t *testing.T, dir, name string) *x509.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, err := readCertificates(text)
+	chain, err := pemfile.ReadCertificates(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/pemfile"
 )
 
 // TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
@@ -46,7 +47,7 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 	if err != nil {
 		return nil, bad("cert-file", err)
 	}
-	cert, err := readCertificates(text)
+	cert, err := pemfile.ReadCertificates(text)
 	if err != nil {
 		return nil, bad("cert-file", fmt.Errorf("%s: %w", s.CertFile, err))
 	}
@@ -57,13 +58,15 @@ func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := ReadKey(text, password)
+	key, err := pemfile.ReadKey(text, password)
 	switch {
-	case errors.Is(err, errKeyPassword):
+	case errors.Is(err, pemfile.ErrPassword):
 		return nil, bad("key-password-file", fmt.Errorf("%s is not the password of %s", s.KeyPasswordFile, s.KeyFile))
+	case errors.Is(err, pemfile.ErrEncrypted):
+		return nil, bad("key-file", fmt.Errorf("%s: %w: add --key-password-file", s.KeyFile, err))
 	case err != nil:
 		return nil, bad("key-file", fmt.Errorf("%s: %w", s.KeyFile, err))
-	case !fits(key, cert.Leaf):
+	case !pemfile.Fits(key, cert.Leaf):
 		return nil, bad("key-file", fmt.Errorf("%s is not the key of the first certificate in %s, which is for %q", s.KeyFile, s.CertFile, cert.Leaf.Subject))
 	}
 	cert.PrivateKey = key
@@ -104,6 +107,6 @@ func Certificate(file string) (*x509.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	cert, err := readCertificates(text)
+	cert, err := pemfile.ReadCertificates(text)
 	return cert.Leaf, err
 }

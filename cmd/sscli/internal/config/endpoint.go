@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 )
 
@@ -41,10 +42,14 @@ func (l layer) expand() error {
 		}
 		return wrong
 	}
-	l["host"], l["port"] = given{u.host, source}, given{u.port, source}
-	l["tls"], l[webSocketPath] = given{strconv.FormatBool(u.tls), source}, given{u.path, source}
-	if u.user != "" && !l.has("username") {
-		l["username"] = given{u.user, source}
+	host, port, err := net.SplitHostPort(u.Address)
+	if err != nil {
+		return &Error{source, err.Error()}
+	}
+	l["host"], l["port"] = given{host, source}, given{port, source}
+	l["tls"], l[webSocketPath] = given{strconv.FormatBool(u.TLS != nil), source}, given{u.WebSocket, source}
+	if u.Username != "" && !l.has("username") {
+		l["username"] = given{u.Username, source}
 	}
 	return nil
 }
@@ -69,52 +74,14 @@ func (e *MeantError) Advice() (hint suggest.Hint, ok bool) {
 // webSocketPath is the key in a layer for the WebSocket's path, which a URL sets. It has no flag.
 const webSocketPath = "websocket path"
 
-type brokerURL struct {
-	host, port, user string
-	tls              bool
-	path             string // the WebSocket's path with its query; empty = no WebSocket
-}
-
-func parseURL(text string) (brokerURL, error) {
-	u, err := url.Parse(text)
-	if err != nil {
-		// The error from net/url repeats the URL, which may hold a password.
-		return brokerURL{}, errors.New("not a URL: expected mqtt://host:port or mqtts://host:port")
-	}
-	if _, ok := u.User.Password(); ok {
-		return brokerURL{}, errors.New("a password in a URL is visible to others: use --password-file")
-	}
-	var b brokerURL
-	switch strings.ToLower(u.Scheme) {
-	case "mqtt":
-		b.port = "1883"
-	case "mqtts":
-		b.port, b.tls = "8883", true
-	case "ws":
-		b.port, b.path = "80", "/mqtt"
-	case "wss":
-		b.port, b.path, b.tls = "443", "/mqtt", true
-	default:
-		return brokerURL{}, fmt.Errorf("scheme %q: expected mqtt://, mqtts://, ws:// or wss://", u.Scheme)
-	}
-	if u.Hostname() == "" {
-		return brokerURL{}, errors.New("no host: expected mqtt://host:port or mqtts://host:port")
-	}
-	if b.path != "" && u.Fragment != "" {
-		return brokerURL{}, errors.New("a fragment (#…) is never sent: expected ws://host:port/path")
-	}
-	if b.path != "" {
-		if u.Path != "" || u.RawQuery != "" {
-			b.path = u.RequestURI()
+// parseURL is [client.ParseURL], with the flag for a password.
+func parseURL(text string) (client.Options, error) {
+	if u, err := url.Parse(text); err == nil {
+		if _, has := u.User.Password(); has {
+			return client.Options{}, errors.New("a password in a URL is visible to others: use --password-file")
 		}
-	} else if (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
-		return brokerURL{}, errors.New("unexpected text after the host: expected mqtt://host:port or mqtts://host:port")
 	}
-	if p := u.Port(); p != "" {
-		b.port = p
-	}
-	b.host, b.user = u.Hostname(), u.User.Username()
-	return b, nil
+	return client.ParseURL(text)
 }
 
 // endpoint resolves where to connect: to the host in the first layer that names one, or to the embedded

@@ -9,6 +9,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -183,7 +184,7 @@ func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != 
 // NoAnswer returns a text that describes why a request got no usable reply. within is how long sscli
 // waited; 0 = not known.
 func NoAnswer(err error, within time.Duration) string {
-	if err == context.DeadlineExceeded && within > 0 {
+	if (err == context.DeadlineExceeded || err == client.ErrNoAnswer) && within > 0 {
 		return fmt.Sprintf("no reply came within %v (--timeout)", within)
 	}
 	return Message(err)

@@ -129,7 +129,7 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 		item := <-queue
 		answer := &Answer{Err: item.err}
 		if item.err == nil {
-			answer.Reply, answer.Err = item.f.Wait()
+			answer.Reply, answer.Err = item.f.Wait(context.Background())
 		}
 		if item.command.Verb() == wire.VerbGet {
 			answer.Reply, answer.Err = reads.Again(ctx, item.command, item.at, answer.Reply, answer.Err)

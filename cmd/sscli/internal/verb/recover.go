@@ -61,7 +61,7 @@ func recoverOne(ctx, limited context.Context, s *client.Session, lost *client.Lo
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, "", &fault.UnknownError{Err: context.Cause(ctx), Why: "reading the key back was interrupted"}
-	case err == context.DeadlineExceeded:
+	case err == context.DeadlineExceeded, err == client.ErrNoAnswer:
 		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: fmt.Sprintf("the key could not be read back within another %v", timeout)}
 	case err != nil:
 		return nil, "", &fault.UnknownError{Err: lost.Err, Within: timeout, Why: "reading the key back: " + fault.Message(err)}

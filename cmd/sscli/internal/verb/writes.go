@@ -102,7 +102,7 @@ func (w *Writes) finishFirst(ctx context.Context) error {
 
 func (item *write) wait() {
 	if item.f != nil && item.answer.Reply == nil && item.answer.Err == nil {
-		item.answer.Reply, item.answer.Err = item.f.Wait()
+		item.answer.Reply, item.answer.Err = item.f.Wait(context.Background())
 	}
 }
 

@@ -31,7 +31,7 @@ func (p *pipeline) countNewer(l *pendingLine) {
 	if l.before == nil {
 		return
 	}
-	reply, err := l.before.Wait()
+	reply, err := l.before.Wait(context.Background())
 	old, ok := reply.(client.GetResult)
 	if err == nil && ok && old.Found && old.Version.Compare(l.version) > 0 && old.Version.Compare(p.firstWrite) < 0 &&
 		string(old.Value) != l.req.Commands[0].Value() {

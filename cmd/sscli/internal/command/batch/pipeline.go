@@ -236,7 +236,7 @@ func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 // await waits for the reply, and reports whether the line is a write whose reply was lost.
 func (l *pendingLine) await() (lost bool) {
 	if l.f != nil {
-		l.Reply, l.Err = l.f.Wait()
+		l.Reply, l.Err = l.f.Wait(context.Background())
 	}
 	return l.Lost() != nil
 }

@@ -234,7 +234,7 @@ func (b *benchmark) forEachKey(ctx context.Context, command func(key string) cli
 			break
 		}
 		wg.Go(func() {
-			if _, err := f.Wait(); err != nil {
+			if _, err := f.Wait(context.Background()); err != nil {
 				cancel(err)
 			}
 		})

@@ -78,7 +78,7 @@ func (b *backend) Do(ctx context.Context, _ *redis.Caller, ops []redis.Op) {
 			continue
 		}
 		op := &ops[i]
-		r, err := flight.Wait()
+		r, err := flight.Wait(context.Background())
 		if err != nil {
 			op.Err = b.unanswered(op, time.Since(sent[i]), err)
 			continue
@@ -117,7 +117,7 @@ func (b *backend) send(ctx context.Context, p *client.Pipeline, op *redis.Op) (*
 		return nil, unsent(err)
 	}
 	b.running.Go(func() {
-		r, _ := flight.Wait() // nil after an error
+		r, _ := flight.Wait(context.Background()) // nil after an error
 		b.own.finish(key, w, r)
 	})
 	return flight, nil
@@ -221,7 +221,7 @@ func (b *backend) Scan(ctx context.Context, _ *redis.Caller, prefix, token []byt
 	if err != nil {
 		return nil, nil, unsent(err)
 	}
-	r, err := f.Wait()
+	r, err := f.Wait(context.Background())
 	if err != nil {
 		return nil, nil, refusal(fmt.Errorf("SCAN: %w", err))
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,7 +91,7 @@ func TestExpiriesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := flight.Wait()
+		r, err := flight.Wait(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

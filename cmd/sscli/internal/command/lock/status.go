@@ -292,7 +292,7 @@ func readLocks(ctx context.Context, a *app.App, s *client.Session, names []strin
 		r := &readings[i]
 		var result client.Result
 		if r.err == nil {
-			result, r.err = request.Wait()
+			result, r.err = request.Wait(context.Background())
 		}
 		if len(names) > 1 {
 			result, r.err = store.Again(ctx, client.Get(names[i]), sent[i], result, r.err)

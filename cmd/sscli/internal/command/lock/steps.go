@@ -96,7 +96,7 @@ may have expired before the release.`,
 		Args:    usage.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, false, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
-				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, notReleased(s.ReleaseLock(ctx, f.name, o))
+				return format.Lock{Op: "release", Name: f.name, Holder: string(o.Holder)}, notReleased(s.ReleaseLock(ctx, f.name, o.Holder))
 			})
 		},
 	}
@@ -150,7 +150,7 @@ func twoTimeouts(timeout time.Duration) time.Duration {
 // giveBack releases a lock whose token could not be printed, because nobody would know that the lock is
 // held. It works even after a signal, and takes at most the timeout of the session.
 func giveBack(ctx context.Context, a *app.App, s *client.Session, name string, o client.LockOptions) error {
-	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o); err != nil {
+	if err := s.ReleaseLock(context.WithoutCancel(ctx), name, o.Holder); err != nil {
 		return fmt.Errorf("releasing the lock again: %w", err)
 	}
 	a.Inform("lock " + format.Brief(name) + " was released again, because its token could not be printed")

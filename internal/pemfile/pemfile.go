@@ -1,4 +1,6 @@
-package certs
+// Package pemfile reads certificates and keys in PEM. Keys may be PKCS #8 (also encrypted), PKCS #1 or
+// SEC 1. No error contains a key or a password.
+package pemfile
 
 import (
 	"crypto"
@@ -12,8 +14,8 @@ import (
 	"github.com/youmark/pkcs8"
 )
 
-// readCertificates reads a chain: a certificate, followed by its intermediate certificates.
-func readCertificates(text []byte) (tls.Certificate, error) {
+// ReadCertificates reads a chain: a certificate, followed by its intermediate certificates.
+func ReadCertificates(text []byte) (tls.Certificate, error) {
 	var cert tls.Certificate
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -34,9 +36,13 @@ func readCertificates(text []byte) (tls.Certificate, error) {
 	return cert, nil
 }
 
-var errKeyPassword = errors.New("the password does not decrypt the key")
+// Errors of ReadKey.
+var (
+	ErrPassword  = errors.New("the password does not decrypt the key")
+	ErrEncrypted = errors.New("the key is encrypted")
+)
 
-// ReadKey reads the first key in PEM text. If password is nil, an encrypted key is an error.
+// ReadKey reads the first key in PEM text. If password is nil, an encrypted key is ErrEncrypted.
 func ReadKey(text, password []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(text)
 	for block != nil && !strings.HasSuffix(block.Type, "PRIVATE KEY") {
@@ -48,12 +54,12 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	//lint:ignore SA1019 the encryption is weak, but such keys exist and nothing else reads them
 	legacy := x509.IsEncryptedPEMBlock(block)
 	if (legacy || block.Type == "ENCRYPTED PRIVATE KEY") && password == nil {
-		return nil, errors.New("the key is encrypted: add --key-password-file")
+		return nil, ErrEncrypted
 	}
 	der := block.Bytes
 	if block.Type == "ENCRYPTED PRIVATE KEY" {
 		if len(password) == 0 {
-			return nil, errKeyPassword // pkcs8 would read the key as unencrypted
+			return nil, ErrPassword // pkcs8 would read the key as unencrypted
 		}
 		key, _, err := pkcs8.ParsePrivateKey(der, password)
 		if err != nil {
@@ -70,7 +76,7 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	}
 	key, err := parseKey(der)
 	if err != nil && legacy {
-		return nil, errKeyPassword // one in 256 wrong passwords passes DecryptPEMBlock's padding check
+		return nil, ErrPassword // one in 256 wrong passwords passes DecryptPEMBlock's padding check
 	}
 	if err != nil {
 		return nil, err
@@ -78,11 +84,11 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	return signer(key)
 }
 
-// keyError returns errKeyPassword if err means a wrong password, and err otherwise.
+// keyError returns ErrPassword if err means a wrong password, and err otherwise.
 func keyError(err error) error {
 	// pkcs8 has no error value for a wrong password.
 	if errors.Is(err, x509.IncorrectPasswordError) || strings.HasSuffix(err.Error(), "incorrect password") {
-		return errKeyPassword
+		return ErrPassword
 	}
 	return err
 }
@@ -109,8 +115,8 @@ func signer(key any) (crypto.Signer, error) {
 	return s, nil
 }
 
-// fits reports whether the key belongs to the certificate.
-func fits(key crypto.Signer, cert *x509.Certificate) bool {
+// Fits reports whether the key belongs to the certificate.
+func Fits(key crypto.Signer, cert *x509.Certificate) bool {
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(cert.PublicKey)
 }

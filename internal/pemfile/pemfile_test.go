@@ -1,4 +1,4 @@
-package certs
+package pemfile
 
 import (
 	"errors"
@@ -72,11 +72,11 @@ func TestReadKey(t *testing.T) {
 			}
 			continue
 		}
-		if _, err := ReadKey(text, nil); err == nil || !strings.Contains(err.Error(), "--key-password-file") {
+		if _, err := ReadKey(text, nil); !errors.Is(err, ErrEncrypted) {
 			t.Errorf("%s without a password: %v", c.file, err)
 		}
 		for _, wrong := range []string{"", "open", testPassword + "\n"} {
-			if _, err := ReadKey(text, []byte(wrong)); !errors.Is(err, errKeyPassword) {
+			if _, err := ReadKey(text, []byte(wrong)); !errors.Is(err, ErrPassword) {
 				t.Errorf("%s with the password %q: %v", c.file, wrong, err)
 			}
 		}
@@ -90,7 +90,7 @@ func TestReadLegacyKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 1500 {
-		if _, err := ReadKey(text, fmt.Append(nil, "wrong", i)); !errors.Is(err, errKeyPassword) {
+		if _, err := ReadKey(text, fmt.Append(nil, "wrong", i)); !errors.Is(err, ErrPassword) {
 			t.Fatalf("with the password wrong%d: %v", i, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestReadKeyUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	// An unknown cipher is not reported as a wrong password.
-	if _, err := ReadKey(text, []byte(testPassword)); err == nil || errors.Is(err, errKeyPassword) {
+	if _, err := ReadKey(text, []byte(testPassword)); err == nil || errors.Is(err, ErrPassword) {
 		t.Errorf("PBES1: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cert, err := readCertificates(crt)
+	cert, err := ReadCertificates(crt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestFits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := fits(key, cert.Leaf); got != want {
+		if got := Fits(key, cert.Leaf); got != want {
 			t.Errorf("%s fits rsa.crt: %t", file, got)
 		}
 	}

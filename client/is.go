@@ -1,0 +1,73 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// What to do after an error, for errors.Is. The error itself is a *[StoreError], a *[ReasonError] or
+// another type, and says more.
+var (
+	// ErrFenced means that the key is protected by a fencing token, and that the request had none, an
+	// older one, or one from the future. If the request had the token of a lock, the lock was lost.
+	ErrFenced error = &condition{"the write was fenced out", []ErrorKind{wire.ErrorFenceRequired, wire.ErrorFenceLower, wire.ErrorFenceAhead}, nil}
+
+	// ErrNotAuthorized means that the broker's rules do not allow this client to use the key, to
+	// publish or to subscribe.
+	ErrNotAuthorized error = &condition{"not authorized", []ErrorKind{wire.ErrorNotAuthorized}, []byte{mqtt.ReasonNotAuthorized}}
+
+	// ErrQuota means that the store is full.
+	ErrQuota error = &condition{"the store is full", []ErrorKind{wire.ErrorQuota}, nil}
+
+	// ErrClock means that the clocks of the client and the store, or of the store that issued a fencing
+	// token, differ by more than a minute, or that the local clock was set back ([ErrClockDrift]).
+	ErrClock error = &condition{"the clocks differ", []ErrorKind{wire.ErrorClockAhead, wire.ErrorFenceAhead}, nil}
+
+	// ErrNoAnswer means that a time limit of the session, such as Options.Timeout, has passed. If a
+	// deadline of the caller's own context has passed, the error is context.DeadlineExceeded instead.
+	// ErrNoAnswer itself also matches context.DeadlineExceeded.
+	ErrNoAnswer error = noAnswerError{}
+)
+
+// A condition is an error that StoreErrors and ReasonErrors match.
+type condition struct {
+	text  string
+	kinds []ErrorKind
+	codes []byte
+}
+
+func (c *condition) Error() string { return c.text }
+
+// HasKind reports whether a *[StoreError] of a kind matches c.
+func (c *condition) HasKind(k ErrorKind) bool { return slices.Contains(c.kinds, k) }
+
+// HasCode reports whether a *[ReasonError] with a code matches c.
+func (c *condition) HasCode(code byte) bool { return slices.Contains(c.codes, code) }
+
+type noAnswerError struct{}
+
+func (noAnswerError) Error() string { return "timed out" }
+
+// Timeout makes the error a net.Error.
+func (noAnswerError) Timeout() bool { return true }
+
+func (noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// A clockError is an error of the local clock.
+type clockError struct{ err error }
+
+func (e clockError) Error() string { return fmt.Sprintf("the local clock: %v", e.err) }
+
+func (e clockError) Unwrap() error { return e.err }
+
+func (e clockError) Is(target error) bool { return target == ErrClock }
+
+// limitTo returns a context that ends with ErrNoAnswer when d has passed.
+func limitTo(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, d, ErrNoAnswer)
+}
