@@ -115,11 +115,11 @@ func TestAlignedLocks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := `NAME            HOLDER                                     AGE
+	want := `NAME            LOCK  VALUE                                      AGE
     TOKEN
-build           "deploy@build-agent-17:31337:9f3c1a2b"  3s ago
+build           held  "deploy@build-agent-17:31337:9f3c1a2b"  3s ago
     1696374425000:1:StateStore
-deploy-staging  "deploy@build-agent-17:31337:9f3c1a2b"  3s ago
+deploy-staging  held  "deploy@build-agent-17:31337:9f3c1a2b"  3s ago
     1696374425000:1:StateStore
 `
 	if out.String() != want {

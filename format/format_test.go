@@ -278,6 +278,7 @@ func samples() map[string][]Result {
 			LockStatus{List: true, Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
 			LockStatus{List: true, Name: "deploy-1", Held: true, Holder: "j", Token: version{}},
 			LockStatus{List: true, Name: "free"},
+			LockStatus{List: true, Maybe: true, Name: "config", Held: true, Holder: "on", Token: stored(), Age: time.Minute},
 			LockStatus{List: true, Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Renewals: Renewals{Observed: 10 * time.Second, Seen: 3, Every: 3210 * time.Millisecond}},
 			LockStatus{List: true, Name: hostile, Held: true, Holder: strings.Repeat("x", 200), Token: stored(), Age: time.Minute, Renewals: Renewals{Observed: 30 * time.Second}},
 			LockStatus{List: true, Name: "build", Held: true, Holder: "h", Token: stored(), Age: time.Hour, Renewals: Renewals{Observed: 150 * time.Second, Seen: 1}},

@@ -46,7 +46,8 @@ type LockStatus struct {
 
 	Renewals Renewals // observed with --observe
 
-	List bool // a row of `lock list`
+	List  bool // a row of `lock list`
+	Maybe bool // List: nothing shows that the key is a lock, and Holder is its value
 }
 
 // Renewals counts the observed renewals by a lock's current holder.
@@ -97,8 +98,9 @@ func (l LockStatus) fields(o *objectWriter) {
 	observed, issued := l.Renewals.Observed != 0, l.Held && !none(l.Token)
 	o.add("op", op)
 	o.add("name", l.Name)
-	o.add("held", l.Held)
-	o.add("holder", when(l.Held, l.Holder))
+	o.add("held", when(!l.Maybe, l.Held))
+	o.add("holder", when(l.Held && !l.Maybe, l.Holder))
+	o.add("value", when(l.Maybe, l.Holder))
 	o.add("token", when(l.Held, l.Token))
 	o.add("age_ms", when(issued, l.Age))
 	o.add("age_by", when(issued, by))
@@ -127,7 +129,7 @@ func (l LockStatus) human(w *writer) {
 }
 
 func (l LockStatus) titles(*style) []string {
-	titles := []string{"NAME", "HOLDER", "AGE", "TOKEN"}
+	titles := []string{"NAME", "LOCK", "VALUE", "AGE", "TOKEN"}
 	if l.Renewals.Observed != 0 {
 		titles = append(titles, "RENEWALS")
 	}
@@ -140,7 +142,7 @@ func (l LockStatus) cells(s *style) []cell {
 	}
 	name := cell{text: Word(l.Name), paint: s.key}
 	if !l.Held {
-		return []cell{name, {text: "(free)", paint: s.faint}}
+		return []cell{name, {text: l.state(), paint: s.faint}}
 	}
 	age, token := "unknown", "unknown"
 	if !none(l.Token) {
@@ -148,6 +150,7 @@ func (l LockStatus) cells(s *style) []cell {
 	}
 	row := []cell{
 		name,
+		{text: l.state()},
 		{text: s.holder(l.Holder), keep: true},
 		{text: age, paint: s.faint, right: true},
 		{text: token, paint: s.faint, keep: true},
@@ -171,9 +174,20 @@ func (s *style) holder(name string) string {
 	return fmt.Sprintf("%s… (%d bytes)", Quote(name[:begin]), len(name))
 }
 
+// state says in one word whether the lock is held.
+func (l LockStatus) state() string {
+	switch {
+	case !l.Held:
+		return "free"
+	case l.Maybe:
+		return "maybe"
+	}
+	return "held"
+}
+
 // raw writes `held`, the holder, the token and the token's age in milliseconds, or only `free`.
-// With --observe it adds the number of renewals. In a list, the lock's name comes first, and a free
-// lock has a minus for each of holder, token and age. There, --observe also adds the mean time
+// With --observe it adds the number of renewals. In a list, the lock's name comes first, a key that may not be a
+// lock has `maybe` for `held` and its value for the holder, and a free lock has a minus for each of holder, token and age. There, --observe also adds the mean time
 // between renewals.
 func (l LockStatus) raw(w *writer) {
 	var record []any
@@ -182,11 +196,11 @@ func (l LockStatus) raw(w *writer) {
 	}
 	switch {
 	case l.Held:
-		record = append(record, "held", l.Holder, l.Token, when(!none(l.Token), l.Age.Milliseconds()))
+		record = append(record, l.state(), l.Holder, l.Token, when(!none(l.Token), l.Age.Milliseconds()))
 	case l.List:
-		record = append(record, "free", nil, nil, nil)
+		record = append(record, l.state(), nil, nil, nil)
 	default:
-		record = append(record, "free")
+		record = append(record, l.state())
 	}
 	if l.Renewals.Observed != 0 {
 		record = append(record, l.Renewals.Seen)

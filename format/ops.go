@@ -58,7 +58,7 @@ func Ops() []Op {
 		{Name: "lock_release", By: "lock release", Fields: "name holder"},
 		{Name: "lock_break", By: "lock break", Fields: "name holder"},
 		{Name: "lock_status", By: "lock status", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
-		{Name: "lock_list", By: "lock list", Fields: "name held holder token age_ms age_by observed_ms renewals renewal_interval_ms"},
+		{Name: "lock_list", By: "lock list", Fields: "name held holder value token age_ms age_by observed_ms renewals renewal_interval_ms"},
 		{Name: "lock_trace", By: "lock trace", Fields: "what name key held holder before token held_ms free_ms at_least renewals renewal_interval_ms inferred why event word continuity from to time"},
 		{Name: "lock_timeline", By: "lock trace --timeline", Fields: "from to locks guards"},
 		{Name: "explain", By: "explain", Fields: "key found version lock held holder lock_token token token_to_version token_to_lock_token at_least asked verdict rule assumes_lock assumes_clock why hint"},

@@ -121,7 +121,7 @@ func TestInstrumentsInShell(t *testing.T) {
 	u := sitDown(t, server)
 	for _, tt := range []struct{ line, want string }{
 		{"lock acquire build --holder job-7 -o raw", "VERSION"},
-		{"lock list b* -o raw", "build	held	job-7	VERSION	AGE"},
+		{"lock list b* -o raw", "build	maybe	job-7	VERSION	AGE"},
 		{"lock list -q -o template={{.name}}", "build"},
 		{"lock list nobody -o raw", "nobody	free	-	-	-"},
 		{"set artifact 1 -o raw", "OK	VERSION"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/wire"
@@ -14,6 +15,8 @@ import (
 // clockWarning is the clock difference above which the check warns. The check fails if the local clock is
 // more than wire.MaxDrift ahead of the store's, because then the store refuses writes.
 const clockWarning = 5 * time.Second
+
+const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
 
 // clock measures the difference between the local clock and the store's clock.
 func (c *checkup) clock(ctx context.Context) error {
@@ -41,7 +44,6 @@ func (c *checkup) clock(ctx context.Context) error {
 	if best.Ahead > 0 {
 		check.Message += fmt.Sprintf("; the store refuses writes that are over %v ahead", wire.MaxDrift)
 	}
-	const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
 	switch {
 	case best.Ahead > wire.MaxDrift:
 		check.Status, check.Hint = format.Fail, synchronize
@@ -51,6 +53,56 @@ func (c *checkup) clock(ctx context.Context) error {
 		return &fault.ExitError{Code: fault.CodeClock}
 	case ahead > clockWarning:
 		check.Status, check.Hint = format.Warn, synchronize
+	}
+	return c.print(check)
+}
+
+// maxVersions is the number of keys that clockBound reads at most.
+const maxVersions = 16
+
+// clockBound compares the local clock with versions of keys, without a write. The store's clock has passed
+// every version that it returns, so the newest one limits how far the local clock is ahead.
+func (c *checkup) clockBound(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
+	defer cancel()
+	var keys []string
+	for page, err := range c.s.Scan(limited, "*") {
+		if err != nil || len(keys) >= maxVersions {
+			break // without SCAN, only ping.Key is read
+		}
+		keys = append(keys, page.Keys...)
+	}
+	keys = append([]string{ping.Key}, keys[:min(len(keys), maxVersions)]...)
+	var ahead time.Duration // at most, by the newest version
+	n := 0
+	for _, key := range keys {
+		got, err := c.s.Get(limited, key)
+		if err != nil || got.Version.IsZero() {
+			continue // not allowed, or deleted meanwhile
+		}
+		if age := time.Since(got.Version.Time()); n == 0 || age < ahead {
+			ahead = age
+		}
+		n++
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	check := format.Check{Name: "clock", Status: format.Skip}
+	switch {
+	case n == 0:
+		check.Message = "not compared: no key with a version could be read"
+	case ahead < -clockWarning:
+		check.Status, check.Hint = format.Warn, synchronize
+		check.Message = fmt.Sprintf("the local clock is at least %s behind the store's, by %s read", rounded(-ahead), format.Count(n, "version"))
+	default:
+		if ahead <= wire.MaxDrift {
+			check.Status = format.Pass
+		}
+		check.Message = fmt.Sprintf("the local clock is at most %s ahead of the store's, by %s read", format.Span(max(ahead, 0)), format.Count(n, "version"))
+	}
+	if check.Status != format.Warn {
+		check.Message += "; --write measures the difference"
 	}
 	return c.print(check)
 }

@@ -81,13 +81,16 @@ func newList(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PATTERN | NAME...]",
 		Short: "Show who holds several locks",
-		Long: `Print a line for each lock: who holds it, the token's age (the time since the acquisition
-or the last renewal), and the token. With --observe, the line also shows how often the
-holder renews the lock, or that no renewal was seen.
+		Long: `Print a line for each lock: whether it is held, its value (the holder), the token's age
+(the time since the acquisition or the last renewal), and the token. With --observe, the
+line also shows how often the holder renews the lock, or that no renewal was seen.
 
-An operand with *, ? or [ is a PATTERN, as in sscli scan; the default is *. The store does
-not say which keys are locks, so use a PATTERN that matches only locks. A PATTERN needs a
-broker that has SCAN, and may leave out names that are not UTF-8 text; a NAME does not.
+An operand with *, ? or [ is a PATTERN, as in sscli scan; the default is *. A PATTERN needs
+a broker that has SCAN, and may leave out names that are not UTF-8 text; a NAME does not.
+
+The store does not say which keys are locks. A key is listed as "held" if it is a NAME, or
+if --observe saw that it was renewed: written again with the same value. Other keys that
+match a PATTERN are listed as "maybe", and their values may not be holders.
 
 The exit code is 1 if a NAME is free. The store does not say when a lock expires, and the
 age is wrong by the difference between the local clock and the store's clock.`,
@@ -167,7 +170,7 @@ func (l *lister) names(ctx context.Context, s *bulkread.Store, add func(bulkread
 		}
 		if l.all && !l.warned {
 			l.warned = true
-			l.app.Inform("the store does not say which keys are locks: each key is listed as one; a PATTERN such as 'locks/*' lists fewer")
+			l.app.Inform("the store does not say which keys are locks, so each key is listed; a PATTERN such as 'locks/*' lists fewer, and --observe DURATION shows which are renewed")
 		}
 		l.app.RememberKey(e.Key)
 		return add(e)
@@ -209,6 +212,7 @@ func (l *lister) print(r reading) error {
 		l.app.NotePattern(r.status.Name, suggest.Try("`lock list PATTERN`"))
 	}
 	l.found, r.status.List = true, true
+	r.status.Maybe = r.status.Held && !l.named[r.status.Name] && r.status.Renewals.Seen == 0
 	if l.aligned {
 		return l.app.Queue(r.status)
 	}

@@ -174,22 +174,22 @@ func TestList(t *testing.T) {
 		code         int
 		want, stderr string
 	}{
-		{"locks/*", 0, "locks/build job-7\nlocks/deploy job-7\n", ""},
-		{"locks/deploy locks/* locks/deploy", 0, "locks/deploy job-7\nlocks/build job-7\n", ""},
-		{"", 0, "locks/build job-7\nlocks/deploy job-7\nother job-7\n", "each key is listed as one"},
+		{"locks/*", 0, "locks/build maybe: job-7\nlocks/deploy maybe: job-7\n", ""},
+		{"locks/deploy locks/* locks/deploy", 0, "locks/deploy job-7\nlocks/build maybe: job-7\n", ""},
+		{"", 0, "locks/build maybe: job-7\nlocks/deploy maybe: job-7\nother maybe: job-7\n", "so each key is listed"},
 		{"nobody other", 1, "nobody \nother job-7\n", ""},
 		{"nobody*", 0, "", "no key matches \"nobody*\""},
 		{"secret other", 4, "other job-7\n", `get "secret": the store answered: not authorized`},
 	} {
-		args := append([]string{"list", "-o", "template={{.name}} {{.holder}}"}, strings.Fields(tt.args)...)
+		args := append([]string{"list", "-o", "template={{.name}} {{.holder}}{{with .value}}maybe: {{.}}{{end}}"}, strings.Fields(tt.args)...)
 		code, stdout, stderr := runLock(t, store, args...)
 		if diff := cmp.Diff(tt.want, stdout); code != tt.code || diff != "" || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%q: exit code %d, want %d\n%s(-want +got):\n%s", tt.args, code, tt.code, stderr, diff)
 		}
 	}
 	code, stdout, stderr := observe(t, store, "locks/build", func() { hold(t, store, "locks/build", "job-7") },
-		"list", "locks/*", "secret", "--observe", "300ms", "-o", "template={{.name}} {{.renewals}}")
-	if diff := cmp.Diff("locks/build 1\nlocks/deploy 0\n", stdout); code != 4 || diff != "" || !strings.Contains(stderr, "observing 2 locks for 300ms") {
+		"list", "locks/*", "secret", "--observe", "300ms", "-o", "template={{.name}} {{.held}} {{.renewals}}")
+	if diff := cmp.Diff("locks/build true 1\nlocks/deploy  0\n", stdout); code != 4 || diff != "" || !strings.Contains(stderr, "observing 2 locks for 300ms") {
 		t.Errorf("exit code %d: %s(-want +got):\n%s", code, stderr, diff)
 	}
 }
