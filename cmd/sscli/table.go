@@ -67,9 +67,9 @@ func table() []app.Command {
 }
 
 // rows returns the rows of verbs.
-func rows(verbs []func() verb.Verb) (rows []app.Command) {
+func rows(verbs []func(verb.Env) verb.Verb) (rows []app.Command) {
 	for _, v := range verbs {
-		rows = append(rows, app.Command{Name: v().Name(), New: verb.Command(v)})
+		rows = append(rows, app.Command{Name: v(nil).Name(), New: verb.Command(v)})
 	}
 	return rows
 }

@@ -337,7 +337,7 @@ func Columns(records iter.Seq2[Record, error]) (columns []string, err error) {
 		return names, nil
 	}
 	for len(names) > 0 {
-		next := max(0, slices.IndexFunc(names, func(name string) bool { return len(before[name]) == 0 })) // 0 = the records disagree
+		next := max(0, slices.IndexFunc(names, func(name string) bool { return len(before[name]) == 0 })) // the first, if the records disagree
 		columns = append(columns, names[next])
 		for _, others := range before {
 			delete(others, names[next])

@@ -19,7 +19,7 @@ import (
 // connects for a write in a protected context, it asks for confirmation. Each attempt has one timeout,
 // from connecting to the last reply, unless req.Run is set.
 func Do(ctx context.Context, a *app.App, req Request) error {
-	if err := req.Check(a.Output); err != nil {
+	if err := req.Check(a); err != nil {
 		return err
 	}
 	if err := a.Settings.Broker(); err != nil || len(req.Commands) == 0 {

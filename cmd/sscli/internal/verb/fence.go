@@ -82,8 +82,8 @@ func (f *FenceFile) Remove() error {
 }
 
 // currentFence returns the current token of the innermost `lock run` around this process.
-func currentFence() (wire.Version, error) {
-	path := os.Getenv(EnvFenceFile)
+func currentFence(env Env) (wire.Version, error) {
+	path, _ := env(EnvFenceFile)
 	if path == "" {
 		return wire.Version{}, &fault.UsageError{
 			Err:  errors.New("--fence lock: this command does not run under lock run: " + EnvFenceFile + " is not set"),
@@ -100,20 +100,26 @@ func currentFence() (wire.Version, error) {
 		err = fmt.Errorf("%s is empty", path)
 	}
 	if err != nil {
-		return wire.Version{}, lost(err)
+		return wire.Version{}, lost(env, err)
 	}
 	v, err := wire.ParseToken(token)
 	if err != nil {
-		return wire.Version{}, lost(fmt.Errorf("%s: %w", path, err))
+		return wire.Version{}, lost(env, fmt.Errorf("%s: %w", path, err))
 	}
 	return v, nil
 }
 
 // lost returns the error for a fence file without a token.
-func lost(err error) error { return fault.About(os.Getenv(EnvLockName), &noFenceError{err}) }
+func lost(env Env, err error) error {
+	name, _ := env(EnvLockName)
+	return fault.About(name, &noFenceError{err, name})
+}
 
 // A noFenceError means that the fence file has no token, so the lock was lost.
-type noFenceError struct{ err error }
+type noFenceError struct {
+	err  error
+	lock string
+}
 
 func (e *noFenceError) Error() string {
 	return "--fence lock: nothing was sent, the lock was lost: " + e.err.Error()
@@ -121,8 +127,11 @@ func (e *noFenceError) Error() string {
 
 // Unwrap returns the cause, and a LockLostError, whose lock the hint names.
 func (e *noFenceError) Unwrap() []error {
-	return []error{e.err, &client.LockLostError{Name: os.Getenv(EnvLockName)}}
+	return []error{e.err, &client.LockLostError{Name: e.lock}}
 }
+
+// Env looks up an environment variable; see [app.App.Env].
+type Env = func(name string) (value string, ok bool)
 
 // The environment variables of a command that runs under a lock.
 const (
@@ -153,27 +162,27 @@ func (f *FenceFlags) Bind(fs *pflag.FlagSet) {
 
 // Options returns the write options with the token of --fence; --force-fence does not change them.
 // With --fence lock, Options reads the fence file, so call it right before sending.
-func (f *FenceFlags) Options() (client.WriteOptions, error) {
+func (f *FenceFlags) Options(env Env) (client.WriteOptions, error) {
 	switch {
 	case f.Force && f.token != "":
 		return client.WriteOptions{}, fault.Usagef("--fence and --force-fence: use one of them")
 	case f.token == "":
 		return client.WriteOptions{}, nil
 	}
-	token, err := ParseFence(string(f.token))
+	token, err := ParseFence(env, string(f.token))
 	return client.WriteOptions{Fence: token}, err
 }
 
 // ParseFence returns the token for a value of --fence: a token, "lock" for the token in the fence file, or
 // @FILE for the token in FILE.
-func ParseFence(text string) (wire.Version, error) {
+func ParseFence(env Env, text string) (wire.Version, error) {
 	if text == fenceOfLock {
-		return currentFence()
+		return currentFence(env)
 	}
 	from := ""
 	if name, ok := strings.CutPrefix(text, "@"); ok {
-		if name == os.Getenv(EnvFenceFile) {
-			return currentFence()
+		if current, _ := env(EnvFenceFile); name == current {
+			return currentFence(env)
 		}
 		content, err := os.ReadFile(name)
 		if err != nil {
@@ -189,18 +198,18 @@ func ParseFence(text string) (wire.Version, error) {
 }
 
 // CheckFence is like [CheckFenceKey], for the key of a command that has a token.
-func CheckFence(c client.Command) error {
+func CheckFence(env Env, c client.Command) error {
 	if c.Fence() == "" {
 		return nil
 	}
-	return CheckFenceKey(c.Key())
+	return CheckFenceKey(env, c.Key())
 }
 
 // CheckFenceKey returns a usage error if a key is the lock of the surrounding `lock run`. Tokens are for
 // other keys: a write to the lock itself with a token would fence the lock, and then nobody could
 // renew, release or acquire it.
-func CheckFenceKey(key string) error {
-	if name := os.Getenv(EnvLockName); name == "" || name != key {
+func CheckFenceKey(env Env, key string) error {
+	if name, _ := env(EnvLockName); name == "" || name != key {
 		return nil
 	}
 	return &fault.UsageError{

@@ -22,7 +22,7 @@ func parse(t *testing.T, args ...string) (client.WriteOptions, error) {
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return f.Options()
+	return f.Options(os.LookupEnv)
 }
 
 // TestFile: --fence lock uses the newest token in the file. After Empty the file has no token.

@@ -82,7 +82,7 @@ func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions)
 		}
 	}
 	req := SetRequest(w.Key, value, o)
-	if err := req.Check(w.App.Output); err != nil {
+	if err := req.Check(w.App); err != nil {
 		return err
 	}
 	req.Force = w.Force

@@ -37,7 +37,7 @@ func (f *SetFlags) Bind(fs *pflag.FlagSet) {
 }
 
 // Parse parses the operands of `set`; see Verb.Parse.
-func (f *SetFlags) Parse(operands []repl.Word, in Source) (Request, error) {
+func (f *SetFlags) Parse(env Env, operands []repl.Word, in Source) (Request, error) {
 	if len(operands) == 0 {
 		return Request{}, fault.Usagef("missing KEY and VALUE")
 	}
@@ -53,7 +53,7 @@ func (f *SetFlags) Parse(operands []repl.Word, in Source) (Request, error) {
 			return Request{}, err
 		}
 	}
-	options, err := f.Options()
+	options, err := f.Options(env)
 	if err != nil {
 		return Request{}, err
 	}
@@ -126,7 +126,7 @@ func (f *SetFlags) words(rest []repl.Word) error {
 }
 
 // Options checks the flags, and returns them as options. The error is a usage error.
-func (f *SetFlags) Options() (client.SetOptions, error) {
+func (f *SetFlags) Options(env Env) (client.SetOptions, error) {
 	options := client.SetOptions{Persist: f.persist}
 	var err error
 	switch {
@@ -159,7 +159,7 @@ func (f *SetFlags) Options() (client.SetOptions, error) {
 			return options, fault.Usagef("--ttl %s: expected whole milliseconds, at least 1ms", f.ttl)
 		}
 	}
-	options.WriteOptions, err = f.FenceFlags.Options()
+	options.WriteOptions, err = f.FenceFlags.Options(env)
 	return options, err
 }
 

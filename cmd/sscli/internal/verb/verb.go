@@ -74,9 +74,9 @@ func (v Verb) Name() string {
 }
 
 // Command returns a function that makes a verb's command for the command line.
-func Command(newVerb func() Verb) func(*app.App) *cobra.Command {
+func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {
 	return func(a *app.App) *cobra.Command {
-		v := newVerb()
+		v := newVerb(a.Env)
 		cmd := &cobra.Command{
 			Use:               v.Use,
 			Aliases:           v.Aliases,
@@ -151,16 +151,16 @@ type Request struct {
 
 // Check returns a usage error if the request cannot be sent, or if its results cannot be printed in
 // this form of output.
-func (r Request) Check(output string) error {
+func (r Request) Check(a *app.App) error {
 	for i := range r.Commands {
 		if err := r.Commands[i].Check(); err != nil {
 			return &fault.UsageError{Err: err}
 		}
-		if err := CheckFence(r.Commands[i]); err != nil {
+		if err := CheckFence(a.Env, r.Commands[i]); err != nil {
 			return err
 		}
 	}
-	return usage.CheckShow(r.Show, output)
+	return usage.CheckShow(r.Show, a.Output)
 }
 
 // Writes returns a short description of what a request changes, such as `set "a" and 2 more`. It returns

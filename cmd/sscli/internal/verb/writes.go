@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
@@ -14,6 +15,7 @@ import (
 // of Add and Skip. Up to [bulkread.Window] writes are pending at a time, fewer if their values are
 // large.
 type Writes struct {
+	app     *app.App
 	session *client.Session
 	timeout time.Duration // for reading back the keys of writes whose replies were lost
 	pipe    *client.Pipeline
@@ -33,15 +35,15 @@ type write struct {
 }
 
 // NewWrites returns a Writes for a session.
-func NewWrites(s *client.Session, timeout time.Duration) *Writes {
-	return &Writes{session: s, timeout: timeout, pipe: s.Pipeline(bulkread.Window)}
+func NewWrites(a *app.App, s *client.Session, timeout time.Duration) *Writes {
+	return &Writes{app: a, session: s, timeout: timeout, pipe: s.Pipeline(bulkread.Window)}
 }
 
 // Add queues a write, and calls done with its outcome when all earlier outcomes were passed on. An
 // error of done, or one that is not about this key, is returned by Add or Finish.
 func (w *Writes) Add(ctx context.Context, c client.Command, done func(Answer) error) error {
 	item := &write{command: c, done: done}
-	if err := CheckFence(c); err != nil {
+	if err := CheckFence(w.app.Env, c); err != nil {
 		item.answer.Err = err
 		return w.add(ctx, item)
 	}

@@ -135,7 +135,7 @@ func (f *flags) check(a *app.App) (every time.Duration, err error) {
 	if every, err = usage.PositiveDuration("--every", f.every); err != nil {
 		return 0, err
 	}
-	if _, err := f.set.Options(); err != nil {
+	if _, err := f.set.Options(a.Env); err != nil {
 		return 0, err
 	}
 	if f.prune != "" {

@@ -59,12 +59,12 @@ type item struct {
 
 // run carries out the round and prints a summary, unless the round is timed and did nothing.
 func (r *round) run(ctx context.Context) (err error) {
-	options, err := r.flags.set.Options()
+	options, err := r.flags.set.Options(r.app.Env)
 	if err != nil {
 		return err
 	}
 	r.options = options.WriteOptions
-	r.writes = verb.NewWrites(r.session, r.timeout)
+	r.writes = verb.NewWrites(r.app, r.session, r.timeout)
 	store := bulkread.NewStore(r.app, r.session, r.timeout)
 	if r.flags.prune != "" {
 		if err := r.findStale(ctx, store); err != nil {

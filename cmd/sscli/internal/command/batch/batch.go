@@ -145,7 +145,7 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	}
 	if !f.load {
 		a.Flags = nil // the lines have flags of their own
-	} else if b.set, err = f.Set.Options(); err != nil {
+	} else if b.set, err = f.Set.Options(b.app.Env); err != nil {
 		return err
 	}
 	source, end, err := a.Open(from, f.Name)

@@ -25,15 +25,15 @@ import (
 // A lineVerb provides a verb for lines. Each line with flags needs a new verb; all lines without flags
 // share one.
 type lineVerb struct {
-	newVerb func() verb.Verb // for a line with flags
-	plain   verb.Verb        // for all lines without flags
+	newVerb func(verb.Env) verb.Verb // for a line with flags
+	plain   verb.Verb                // for all lines without flags
 }
 
 // lineVerbs returns the verbs of a batch by name and alias.
 func (b *batch) lineVerbs() map[string]*lineVerb {
 	known := make(map[string]*lineVerb)
 	for _, newVerb := range slices.Concat(verbs.Store(), verbs.Diagnostics()) {
-		v := &lineVerb{newVerb: newVerb, plain: newVerb()}
+		v := &lineVerb{newVerb: newVerb, plain: newVerb(b.app.Env)}
 		b.flagsOf(v.plain)
 		for _, name := range append([]string{v.plain.Name()}, v.plain.Aliases...) {
 			known[name] = v
@@ -71,7 +71,7 @@ func (b *batch) parse(line lineinput.Line) (t task, err error) {
 			t.version, _ = client.ParseVersion(e.Version) // zero if the line has no version
 		}
 		t.req = verb.SetRequest(e.Key, string(e.Value), b.set)
-		return t, t.req.Check(b.app.Output)
+		return t, t.req.Check(b.app)
 	}
 	return b.parseWords(line.Words)
 }
@@ -84,7 +84,7 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 			t.req, err = v.Parse(operands, b.in)
 		}
 		if err == nil {
-			err = t.req.Check(b.app.Output)
+			err = t.req.Check(b.app)
 		}
 		return t, err
 	}
@@ -169,7 +169,7 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []re
 	if flag < 0 {
 		return &known.plain, words, nil
 	}
-	v := known.newVerb()
+	v := known.newVerb(b.app.Env)
 	if v.Flags == nil {
 		return &v, nil, fault.Usagef("%s: unknown flag: %.64s", v.Name(), words[flag].Text)
 	}

@@ -92,7 +92,7 @@ func (l *loader) run(ctx context.Context) error {
 	if err := client.Get(l.key).Check(); err != nil {
 		return &fault.UsageError{Err: err}
 	}
-	if _, err := l.fence.Options(); err != nil { // check the flags before reading the file
+	if _, err := l.fence.Options(l.app.Env); err != nil { // check the flags before reading the file
 		return err
 	}
 	if err := l.app.Settings.Broker(); err != nil {
@@ -198,7 +198,7 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 	}
 	w := verb.Replacement{
 		App: l.app, Session: s, Timeout: o.Timeout, Key: l.key, Before: state, Force: l.fence.Force,
-		Fence: l.fence.Options,
+		Fence: func() (client.WriteOptions, error) { return l.fence.Options(l.app.Env) },
 		Changed: func(now client.GetResult) error {
 			refused := verb.NotWritten(l.key, now, "while it was compared")
 			refused.Hint = suggest.Say("the same command again: it compares with the new value")

@@ -80,8 +80,8 @@ cannot be known.`,
 			}
 			if token != "" {
 				var err error
-				if f.token, err = verb.ParseFence(string(token)); err == nil {
-					err = verb.CheckFenceKey(f.key)
+				if f.token, err = verb.ParseFence(a.Env, string(token)); err == nil {
+					err = verb.CheckFenceKey(a.Env, f.key)
 				}
 				if err != nil {
 					return err

@@ -11,7 +11,7 @@ import (
 )
 
 // Call returns the verb `call`.
-func Call() verb.Verb {
+func Call(env verb.Env) verb.Verb {
 	var fence verb.FenceFlags
 	return verb.Verb{
 		Use:   "call ARG...",
@@ -27,7 +27,7 @@ Use it for verbs that sscli does not know. The store expects verbs in upper case
 			if len(operands) == 0 {
 				return verb.Request{}, fault.Usagef("missing ARG")
 			}
-			options, err := fence.Options()
+			options, err := fence.Options(env)
 			if err != nil {
 				return verb.Request{}, err
 			}

@@ -14,7 +14,7 @@ import (
 )
 
 // Del returns the verb `del`.
-func Del() verb.Verb {
+func Del(env verb.Env) verb.Verb {
 	var fence verb.FenceFlags
 	var keysFrom usage.KeysFrom
 	var match config.Text
@@ -40,7 +40,7 @@ the keys, as scan does, and deletes nothing. --match needs a broker that has SCA
 		},
 		Writes: func([]repl.Word) bool { return !dryRun },
 		Parse: func(operands []repl.Word, in verb.Source) (verb.Request, error) {
-			options, err := fence.Options()
+			options, err := fence.Options(env)
 			if err != nil {
 				return verb.Request{}, err
 			}

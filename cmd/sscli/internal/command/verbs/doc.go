@@ -5,7 +5,7 @@ package verbs
 import "github.com/sscli/sscli/cmd/sscli/internal/verb"
 
 // Store returns the constructors of the verbs that read and write keys, the most used first.
-func Store() []func() verb.Verb { return []func() verb.Verb{Get, Set, Del, Scan, Vdel} }
+func Store() []func(verb.Env) verb.Verb { return []func(verb.Env) verb.Verb{Get, Set, Del, Scan, Vdel} }
 
 // Diagnostics returns the constructors of the verbs for tests of the protocol.
-func Diagnostics() []func() verb.Verb { return []func() verb.Verb{Call, KeyNotify} }
+func Diagnostics() []func(verb.Env) verb.Verb { return []func(verb.Env) verb.Verb{Call, KeyNotify} }

@@ -11,7 +11,7 @@ import (
 )
 
 // KeyNotify returns the hidden verb `keynotify`. The store drops the registration when the connection ends.
-func KeyNotify() verb.Verb {
+func KeyNotify(_ verb.Env) verb.Verb {
 	return verb.Verb{
 		Use:     "keynotify KEY [STOP]",
 		Short:   "Send KEYNOTIFY and print the reply",

@@ -55,7 +55,7 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 		return err
 	}
 	a.Signals.Arm()
-	writes := verb.NewWrites(s, timeout)
+	writes := verb.NewWrites(a, s, timeout)
 	flush := func() error {
 		writes.Flush()
 		return a.Flush()

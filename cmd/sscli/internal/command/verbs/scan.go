@@ -27,7 +27,7 @@ type scanFlags struct {
 }
 
 // Scan returns the verb `scan`.
-func Scan() verb.Verb {
+func Scan(_ verb.Env) verb.Verb {
 	f := scanFlags{pattern: "*", limit: -1}
 	return verb.Verb{
 		Use:     "scan [PATTERN]",

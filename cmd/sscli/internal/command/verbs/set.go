@@ -1,9 +1,12 @@
 package verbs
 
-import "github.com/sscli/sscli/cmd/sscli/internal/verb"
+import (
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/repl"
+)
 
 // Set returns the verb `set`.
-func Set() verb.Verb {
+func Set(env verb.Env) verb.Verb {
 	var f verb.SetFlags
 	return verb.Verb{
 		Use:     "set KEY VALUE [NX|NEX] [PX MS]",
@@ -20,7 +23,9 @@ newline.`,
 		Example: "  sscli set setpoint 21.5\n  sscli set lock me NEX PX 10000\n  sscli set image - < image.png\n  sscli set door open --fence 001696374425000:00001:StateStore",
 		Keys:    1,
 		Flags:   f.Bind,
-		Parse:   f.Parse,
-		Writes:  verb.Always,
+		Parse: func(operands []repl.Word, in verb.Source) (verb.Request, error) {
+			return f.Parse(env, operands, in)
+		},
+		Writes: verb.Always,
 	}
 }

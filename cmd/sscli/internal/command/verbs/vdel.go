@@ -13,7 +13,7 @@ import (
 )
 
 // Vdel returns the verb `vdel`.
-func Vdel() verb.Verb {
+func Vdel(env verb.Env) verb.Verb {
 	var fence verb.FenceFlags
 	var file config.Text
 	return verb.Verb{
@@ -38,7 +38,7 @@ func Vdel() verb.Verb {
 			if len(rest) > 0 {
 				return verb.Request{}, fault.Usagef("%.64q after the value: expected vdel KEY VALUE, and quotes around a value with spaces", rest[0].Text)
 			}
-			options, err := fence.Options()
+			options, err := fence.Options(env)
 			if err != nil {
 				return verb.Request{}, err
 			}
