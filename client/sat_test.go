@@ -75,12 +75,15 @@ type gate struct {
 
 func newGate(good string) *gate { return &gate{good: good, news: make(chan string, 1000)} }
 
-func (g *gate) check(token []byte) bool {
+func (g *gate) check(token []byte, _ time.Time) (emulator.Login, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen = append(g.seen, string(token))
 	g.news <- string(token)
-	return g.good == "" || string(token) == g.good
+	if g.good != "" && string(token) != g.good {
+		return emulator.Login{}, errors.New("not the good token")
+	}
+	return emulator.Login{}, nil
 }
 
 func (g *gate) want(good string) {
@@ -297,12 +300,12 @@ func TestTokenReplacedBetweenReadingAndTheAnswer(t *testing.T) {
 	t.Parallel()
 	f := newTokenFile(t, "one")
 	g := newGate("two")
-	store := emulator.Start(t, emulator.Options{CheckToken: func(token []byte) bool {
-		good := g.check(token)
+	store := emulator.Start(t, emulator.Options{CheckToken: func(token []byte, now time.Time) (emulator.Login, error) {
+		login, err := g.check(token, now)
 		if string(token) == "one" {
 			f.write("two")
 		}
-		return good
+		return login, err
 	}})
 	s := watchSession(t, satOptions(store, f))
 	if _, err := s.Get(t.Context(), "k"); err != nil || g.count() != 2 {

@@ -111,7 +111,7 @@ func (s *Server) RefuseConnect(decide func(clientID, username string) (reason by
 // RefuseReauth sets the function decide, which the server calls for each re-authentication. If decide
 // returns a reason code of 0x80 or more, the server disconnects the client with that code; 0x18 tells
 // the client to try again later. For any other code, or if decide is nil, the server checks the token
-// with Options.CheckToken or VerifyToken.
+// with Options.CheckToken.
 func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason byte)) {
 	s.update(func() { s.reauth = decide })
 }

@@ -152,7 +152,7 @@
 //	Retain is ignored on requests                         assumed
 //	more than 1024 unacknowledged requests: 0x93          MQTT 5      Limits.ReceiveMaximum
 //	take-over 0x8E, bad login 0x86, shutdown 0x8B         MQTT 5
-//	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken, VerifyToken
+//	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken
 //	an expired token closes its connection                documented  Login.Expires
 //	user name with a certificate: its common name         documented
 //	  another user name in CONNECT: 0x86                  assumed

@@ -129,7 +129,7 @@ func TestUserNameWithoutLogin(t *testing.T) {
 func TestTokenOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, "ann:ReadWrite:a", "bob:ReadWrite:b")})
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Rules: parseRules(t, "ann:ReadWrite:a", "bob:ReadWrite:b")})
 	token := func(user string) string {
 		text, err := i.Issue(user, s.Now(), time.Hour)
 		if err != nil {

@@ -40,17 +40,17 @@ func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 	}
 	name := commonName(l)
 	var err error
-	if check := s.opts.CheckLogin; check != nil && (l.Method == "" || s.opts.VerifyToken == nil) {
+	if check := s.opts.CheckLogin; check != nil && (l.Method == "" || s.opts.CheckToken == nil) {
 		err = s.logins.Check(l.Client.Remote(), func() bool { return check(l.Username, l.Password) })
 	}
 	switch {
 	case l.Method != "" && l.Method != methodSAT: // MQTT 5, 4.12.0-1
 		return broker.Verdict{Code: broker.BadAuthMethod, Text: "the authentication method must be " + methodSAT}
-	case s.opts.VerifyToken != nil && l.Method != "":
+	case s.opts.CheckToken != nil && l.Method != "":
 		return s.verify(l)
 	case errors.Is(err, admission.ErrBusy):
 		return busy()
-	case err != nil, s.opts.CheckLogin == nil && s.opts.VerifyToken != nil:
+	case err != nil, s.opts.CheckLogin == nil && s.opts.CheckToken != nil:
 		return broker.Verdict{Code: broker.BadLogin, Text: "bad username or password"}
 	case name != "" && l.Username != "" && l.Username != name:
 		// The certificate decides (assumed): some clients have one configuration for all brokers.
@@ -85,7 +85,7 @@ func (s *Server) authenticateAgain(l *broker.Login) broker.Verdict {
 			return broker.Verdict{Code: reason}
 		}
 	}
-	if s.opts.VerifyToken == nil {
+	if s.opts.CheckToken == nil {
 		return broker.Verdict{Username: l.Client.Username}
 	}
 	return s.verify(l)
@@ -97,7 +97,7 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 	var login Login
 	var err error
 	if throttled := s.logins.Check(l.Client.Remote(), func() bool {
-		login, err = s.opts.VerifyToken(l.Data, s.Now())
+		login, err = s.opts.CheckToken(l.Data, s.Now())
 		return err == nil
 	}); errors.Is(throttled, admission.ErrBusy) {
 		return busy()

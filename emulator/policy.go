@@ -45,7 +45,7 @@ func (o *Options) takesCertificates() bool {
 func (o *Options) checkProvable(r Rule) error {
 	_, known := o.Users[r.User]
 	switch {
-	case o.VerifyToken != nil, r.User == policy.Anybody && !strings.Contains(r.Keys, "{"):
+	case o.CheckToken != nil, r.User == policy.Anybody && !strings.Contains(r.Keys, "{"):
 		return nil
 	case o.Users != nil: // then a certificate alone is not enough to log in
 		if r.User != policy.Anybody && !known {
@@ -66,7 +66,7 @@ func (o *Options) policy() *Policy {
 	switch {
 	case len(o.Rules) > 0:
 		return policy.FromShort(o.Rules)
-	case o.CheckLogin != nil || o.VerifyToken != nil || o.takesCertificates():
+	case o.CheckLogin != nil || o.CheckToken != nil || o.takesCertificates():
 		return o.Policy
 	}
 	return nil

@@ -98,7 +98,7 @@ func TestPolicyExamples(t *testing.T) {
 		servers := map[string]*emulator.Server{
 			"password":    emulator.Start(t, options(emulator.Options{CheckLogin: func(_ string, password []byte) bool { return string(password) == "secret" }})),
 			"certificate": emulator.Start(t, options(emulator.Options{TLS: server})),
-			"token":       emulator.Start(t, options(emulator.Options{VerifyToken: issuer.Verify})),
+			"token":       emulator.Start(t, options(emulator.Options{CheckToken: issuer.Verify})),
 		}
 		for _, r := range rows {
 			attributes.Store(r.user, r.attributes)

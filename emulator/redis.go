@@ -310,9 +310,9 @@ func (s *Server) listenRedis() error {
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName
-	case s.opts.VerifyToken != nil:
+	case s.opts.CheckToken != nil:
 		o.Login = func(_ string, token []byte) (string, time.Time, bool) {
-			login, err := s.opts.VerifyToken(token, s.Now())
+			login, err := s.opts.CheckToken(token, s.Now())
 			return login.User, login.Expires, err == nil
 		}
 		o.At = s.at

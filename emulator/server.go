@@ -45,10 +45,9 @@ type Options struct {
 
 	Users      map[string]string                           // user name to password; nil = not checked
 	CheckLogin func(username string, password []byte) bool // replaces Users; nil = the server checks Users
-	CheckToken func(token []byte) bool                     // checks service-account tokens (K8S-SAT); nil = not checked
-	// VerifyToken is called in place of CheckToken. Set it for tokens that name a user and expire, such
-	// as tokens from an [Issuer]. now is the time on the store's clock.
-	VerifyToken func(token []byte, now time.Time) (Login, error)
+	// CheckToken checks service-account tokens (K8S-SAT), such as those of an [Issuer], and returns whom they
+	// name; nil = not checked. now is the time on the store's clock.
+	CheckToken func(token []byte, now time.Time) (Login, error)
 
 	// Policy says what clients may do: connect, publish, subscribe, read and write keys. As on the broker, it
 	// applies only if clients have to log in. nil = all clients may do everything. Redis clients have only its
@@ -203,8 +202,7 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// complete checks the rules, sets defaults, and derives CheckLogin from Users and VerifyToken from
-// CheckToken.
+// complete checks the rules, sets defaults, and derives CheckLogin from Users.
 func (o *Options) complete() error {
 	if o.Policy != nil && len(o.Rules) > 0 {
 		return errors.New("Rules together with Policy: use one or the other")
@@ -221,14 +219,6 @@ func (o *Options) complete() error {
 		o.CheckLogin = func(username string, password []byte) bool {
 			want, known := users[username]
 			return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
-		}
-	}
-	if check := o.CheckToken; check != nil && o.VerifyToken == nil {
-		o.VerifyToken = func(token []byte, _ time.Time) (Login, error) {
-			if !check(token) {
-				return Login{}, errors.New("the token is not known")
-			}
-			return Login{}, nil
 		}
 	}
 	if o.Log == nil {

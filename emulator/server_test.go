@@ -436,7 +436,12 @@ func TestUsers(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	s := emulator.Start(t, emulator.Options{CheckToken: func(token []byte) bool { return string(token) == "good" }})
+	s := emulator.Start(t, emulator.Options{CheckToken: func(token []byte, _ time.Time) (emulator.Login, error) {
+		if string(token) != "good" {
+			return emulator.Login{}, errors.New("not a token")
+		}
+		return emulator.Login{}, nil
+	}})
 	with := func(method, token string) func(*packets.Connect) {
 		return func(p *packets.Connect) { p.Properties.AuthMethod, p.Properties.AuthData = method, []byte(token) }
 	}

@@ -16,7 +16,7 @@ import (
 
 // An Issuer replaces a Kubernetes cluster in tests: it signs and verifies service-account tokens
 // , which are JSON Web Tokens (RFC 7519), for one audience. Use its Verify method
-// as [Options].VerifyToken.
+// as [Options].CheckToken.
 type Issuer struct {
 	Key      crypto.Signer // private key: ECDSA on P-256 (ES256), RSA (RS256) or Ed25519 (EdDSA)
 	Audience string
@@ -68,7 +68,7 @@ func (i *Issuer) Verify(token []byte, now time.Time) (Login, error) {
 }
 
 // A Verifier verifies service-account tokens from a Kubernetes cluster with the cluster's public
-// keys. Use its Verify method as [Options].VerifyToken. Unlike the cluster, a Verifier does not
+// keys. Use its Verify method as [Options].CheckToken. Unlike the cluster, a Verifier does not
 // check whether the token's account still exists.
 type Verifier struct {
 	Audience string

@@ -149,7 +149,7 @@ func withToken(token string) func(*packets.Connect) {
 func TestTokenEnds(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Rules: parseRules(t, account+":ReadWrite:*")})
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Rules: parseRules(t, account+":ReadWrite:*")})
 	token := issue(t, i, s.Now(), time.Hour)
 	one, two := connect(t, s, "one", withToken(token)), connect(t, s, "two", withToken(token))
 	one.do("SET k v", "+OK") // the rule names the token's subject
@@ -176,7 +176,7 @@ func TestTokenEnds(t *testing.T) {
 // connection, even if the client only listens, and requests that have not been processed yet.
 func TestTokenEndsEverywhere(t *testing.T) {
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{VerifyToken: i.Verify, Redis: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Redis: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
 	token := issue(t, i, s.Now(), time.Minute)
 	login := func() *redistest.Client {
 		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))

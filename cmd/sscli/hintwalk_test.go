@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -251,7 +252,12 @@ func TestHintsLeadOn(t *testing.T) {
 			o := emulator.Options{}
 			if test.users {
 				o.Users = map[string]string{"ann": "secret"}
-				o.CheckToken = func(token []byte) bool { return string(token) == "good" }
+				o.CheckToken = func(token []byte, _ time.Time) (emulator.Login, error) {
+					if string(token) != "good" {
+						return emulator.Login{}, errors.New("not a token")
+					}
+					return emulator.Login{}, nil
+				}
 			}
 			server := emulator.Start(t, o)
 			w := &walk{t: t, env: []string{

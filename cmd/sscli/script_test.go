@@ -654,7 +654,12 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 	},
 	// token accepts only this service-account token.
 	"token": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
-		o.CheckToken = func(token []byte) bool { return string(token) == value }
+		o.CheckToken = func(token []byte, _ time.Time) (emulator.Login, error) {
+			if string(token) != value {
+				return emulator.Login{}, errors.New("not a token")
+			}
+			return emulator.Login{}, nil
+		}
 		return nil
 	},
 }

@@ -86,7 +86,7 @@ func TestSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	logins := &emulator.Options{Users: map[string]string{"ann": s["password"]}}
-	accounts := &emulator.Options{VerifyToken: issuer.Verify}
+	accounts := &emulator.Options{CheckToken: issuer.Verify}
 	proxy := func(password string) string {
 		return "SSCLI_PROXY=http://ann:" + url.QueryEscape(password) + "@127.0.0.1:1"
 	}

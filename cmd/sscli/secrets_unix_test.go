@@ -43,8 +43,8 @@ func TestSecretsInShell(t *testing.T) {
 	}{
 		{emulator.Options{Users: map[string]string{"ann": s["password"]}}, []string{"--username", "ann", "--password-file", file("password")}, true},
 		{emulator.Options{Users: map[string]string{"ann": s["password"]}}, []string{"--username", "ann", "--password-file", file("wrong password")}, false},
-		{emulator.Options{VerifyToken: issuer.Verify}, []string{"--sat-file", file("token")}, true},
-		{emulator.Options{VerifyToken: issuer.Verify}, []string{"--sat-file", file("expired token")}, false},
+		{emulator.Options{CheckToken: issuer.Verify}, []string{"--sat-file", file("token")}, true},
+		{emulator.Options{CheckToken: issuer.Verify}, []string{"--sat-file", file("expired token")}, false},
 	} {
 		server := emulator.Start(t, c.server)
 		home := t.TempDir()

@@ -74,7 +74,7 @@ func startVia(t *testing.T, variables ...string) *viaCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.store = emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, VerifyToken: issuer.Verify})
+	c.store = emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, CheckToken: issuer.Verify})
 	c.api = apiservertest.Start(t, apiservertest.Options{Broker: c.store.Addr().String(), CA: string(ca), Token: func(account string) (string, error) {
 		tokens := c.tokens.Load()
 		signer := &emulator.Issuer{Key: issuer.Key, Audience: cmp.Or(tokens.audience, apiservertest.Audience)}

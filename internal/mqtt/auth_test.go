@@ -23,7 +23,12 @@ func tokens(current *atomic.Value) mqtt.Auth {
 }
 
 func TestAuth(t *testing.T) {
-	server := emulator.Start(t, emulator.Options{CheckToken: func(token []byte) bool { return strings.HasPrefix(string(token), "good") }})
+	server := emulator.Start(t, emulator.Options{CheckToken: func(token []byte, _ time.Time) (emulator.Login, error) {
+		if !strings.HasPrefix(string(token), "good") {
+			return emulator.Login{}, errors.New("not a good token")
+		}
+		return emulator.Login{}, nil
+	}})
 	var token atomic.Value
 	token.Store("good-1")
 	var mu sync.Mutex
@@ -88,7 +93,7 @@ func TestAuth(t *testing.T) {
 }
 
 func TestAuthRefused(t *testing.T) {
-	server := emulator.Start(t, emulator.Options{CheckToken: func([]byte) bool { return false }})
+	server := emulator.Start(t, emulator.Options{CheckToken: func([]byte, time.Time) (emulator.Login, error) { return emulator.Login{}, errors.New("no") }})
 	for method, code := range map[string]byte{"K8S-SAT": mqtt.ReasonNotAuthorized, "OTHER": mqtt.ReasonBadAuthMethod} {
 		_, err := mqtt.Dial(within(t), mqtt.Options{
 			Address: server.Addr().String(), ClientID: "c", Subscribe: []string{"t"},

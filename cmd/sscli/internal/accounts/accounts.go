@@ -97,7 +97,7 @@ type Accounts struct {
 	renewal sync.WaitGroup
 }
 
-// Open reads or creates the signing key, or reads the cluster's keys, and sets o.VerifyToken. It
+// Open reads or creates the signing key, or reads the cluster's keys, and sets o.CheckToken. It
 // also chooses the file to which Start writes the token: --sat-out or, without it, a file in dir.
 // If dir is empty too, Open chooses a file in a temporary directory, but only if child is true,
 // because a child process needs a token. Without --sat-audience, Open leaves o as it is.
@@ -112,7 +112,7 @@ func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, err
 			return nil, fault.Usagef("--sat-jwks: %w", err)
 		}
 		v := emulator.Verifier{Audience: string(f.Audience), Issuer: string(f.Issuer), Key: keys.key}
-		o.VerifyToken = v.Verify
+		o.CheckToken = v.Verify
 		return acc, nil
 	}
 	var err error
@@ -122,7 +122,7 @@ func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, err
 	if acc.issuer, err = f.issuer(); err != nil {
 		return nil, err
 	}
-	o.VerifyToken = acc.issuer.Verify
+	o.CheckToken = acc.issuer.Verify
 	switch {
 	case acc.out != "":
 	case dir != "":

@@ -33,7 +33,7 @@ func TestTokenRenewal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			login, err := o.VerifyToken([]byte(strings.TrimSpace(string(text))), time.Now())
+			login, err := o.CheckToken([]byte(strings.TrimSpace(string(text))), time.Now())
 			if err != nil || login.User != "ann" {
 				t.Errorf("after %d tokens: %+v, %v", len(seen), login, err)
 			}

@@ -117,7 +117,7 @@ func TestClusterKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		for id, key := range keys {
-			login, err := o.VerifyToken(sign(t, id, key, claims(none)), now)
+			login, err := o.CheckToken(sign(t, id, key, claims(none)), now)
 			if err != nil || login.User != "system:serviceaccount:a:b" || !login.Expires.Equal(now.Add(time.Hour)) {
 				t.Errorf("%s: %+v, %v", id, login, err)
 			}
@@ -130,7 +130,7 @@ func TestClusterKeys(t *testing.T) {
 			"signature is inval":  sign(t, "p256", signers(t)["p256"], claims(none)),
 			"key is of invalid t": sign(t, "ed", keys["rsa"], claims(none)),
 		} {
-			if _, err := o.VerifyToken(token, now); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := o.CheckToken(token, now); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v, want %s", err, want)
 			}
 		}

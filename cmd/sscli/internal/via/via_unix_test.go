@@ -51,7 +51,7 @@ func start(t *testing.T) (*viatest.Cluster, *via.Way, client.Options) {
 		}
 		return emulator.Login{User: "sscli"}, nil
 	}
-	server, err := emulator.New(emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, VerifyToken: verify})
+	server, err := emulator.New(emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{cert}}, CheckToken: verify})
 	if err != nil {
 		t.Fatal(err)
 	}
