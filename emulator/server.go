@@ -205,7 +205,7 @@ func New(opts Options) (*Server, error) {
 // complete checks the rules, sets defaults, and derives CheckLogin from Users.
 func (o *Options) complete() error {
 	if o.Policy != nil && len(o.Rules) > 0 {
-		return errors.New("Rules together with Policy: use one or the other")
+		return errors.New("both Rules and Policy: use one of them")
 	}
 	for _, r := range o.Rules {
 		if err := cmp.Or(r.Check(), o.checkProvable(r)); err != nil {

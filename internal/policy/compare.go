@@ -17,7 +17,7 @@ type Change struct {
 // Compare returns what two policies decide differently: for all principals that either names, what the
 // entries of either list, with examples for their patterns, and the given deeds. Changes that no
 // example shows are not found.
-func Compare(old, new *Policy, deeds []Deed) (changes []Change) {
+func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 	seen := make(map[string]bool)
 	compare := func(d Deed, from string, oldClient, newClient *Client) {
 		a, b := oldClient.Allowed(d.Action), newClient.Allowed(d.Action)
@@ -31,10 +31,10 @@ func Compare(old, new *Policy, deeds []Deed) (changes []Change) {
 		}
 	}
 	for _, d := range deeds {
-		compare(d, "", old.For(d.Principal), new.For(d.Principal))
+		compare(d, "", old.For(d.Principal), next.For(d.Principal))
 	}
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
-	for _, pair := range [][2]*Policy{{old, new}, {new, old}} {
+	for _, pair := range [][2]*Policy{{old, next}, {next, old}} {
 		same := make(map[string]bool)
 		for _, r := range pair[1].Rules {
 			same[r.Flow()] = true
@@ -46,14 +46,14 @@ func Compare(old, new *Policy, deeds []Deed) (changes []Change) {
 			for _, alt := range r.alternatives() {
 				clients := r.clients(alt)
 				connects := func(who Principal) bool {
-					return old.For(who).connect != nil || new.For(who).connect != nil
+					return old.For(who).connect != nil || next.For(who).connect != nil
 				}
 				some := slices.ContainsFunc(clients, connects)
 				for _, who := range clients {
 					if some && !connects(who) {
 						continue
 					}
-					a, b := old.For(who), new.For(who)
+					a, b := old.For(who), next.For(who)
 					for _, e := range r.Entries {
 						for _, m := range e.Methods.Each() {
 							for _, on := range e.examples(&who, m) {

@@ -104,10 +104,10 @@ type world struct{ *rand.Rand }
 
 func pick[T any](w world, from ...T) T { return from[w.IntN(len(from))] }
 
-func (w world) some(most int, make func() string) []string {
+func (w world) some(most int, word func() string) []string {
 	list := []string{}
 	for range w.IntN(most + 1) {
-		list = append(list, make())
+		list = append(list, word())
 	}
 	return list
 }

@@ -280,21 +280,8 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	}
 	defer policies.Close()
 	server, err := emulator.New(o)
-	if fault.IsA[*emulator.DataError](err) {
-		return dataError(err)
-	}
-	if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
-		return accounts.RuleError(rule)
-	}
-	if load, ok := errors.AsType[*emulator.LoadError](err); ok {
-		return fault.Usagef("--load: %w", load.Err)
-	}
 	if err != nil {
-		hint := suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")
-		if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
-			hint = suggest.Run("--listen", "127.0.0.1:"+o.Listen)
-		}
-		return &fault.UsageError{Err: err, Hint: hint}
+		return startError(o, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	defer boundMemory(func() int { return cmp.Or(o.Limits.MaxBytes, 1<<30) + server.State().Stored*9/8 })()
@@ -325,6 +312,24 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	case <-server.Done():
 		return dataError(server.Err())
 	}
+}
+
+// startError describes why a server with these options did not start.
+func startError(o emulator.Options, err error) error {
+	if fault.IsA[*emulator.DataError](err) {
+		return dataError(err)
+	}
+	if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
+		return accounts.RuleError(rule)
+	}
+	if load, ok := errors.AsType[*emulator.LoadError](err); ok {
+		return fault.Usagef("--load: %w", load.Err)
+	}
+	hint := suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")
+	if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
+		hint = suggest.Run("--listen", "127.0.0.1:"+o.Listen)
+	}
+	return &fault.UsageError{Err: err, Hint: hint}
 }
 
 // warnExposed prints a warning for each file with secrets that other users may read. token is the file

@@ -1,0 +1,190 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/glob"
+)
+
+// A bound is an entry with its tokens replaced.
+type bound struct {
+	entry  *Entry
+	client string        // the client id
+	levels []string      // of a topic, with wildcards as "+" and "#" in wild
+	wild   []bool        // levels that are wildcards
+	glob   *glob.Pattern // nil = exact
+	all    bool          // every key, also keys that are not UTF-8
+	prefix string        // with simple, the pattern is this text and a star
+	simple bool
+}
+
+// bind replaces the tokens of an entry. ok is false if the entry matches nothing for this principal.
+func (e *Entry) bind(who *Principal) (b bound, ok bool) {
+	b.entry, b.client = e, who.ClientID
+	switch {
+	case e.never != "" || !e.fits(who):
+		return b, false
+	case e.Type == Pattern:
+		b.all = strings.Trim(e.Text, "*") == ""
+		b.glob = compile(e.key, who)
+		if text, star := strings.CutSuffix(e.Text, "*"); star && !strings.ContainsAny(text, "*?[{") {
+			b.prefix, b.simple = text, true
+		}
+		return b, b.glob != nil
+	case e.levels == nil:
+		return b, true
+	}
+	for _, parts := range e.levels {
+		p := parts[0]
+		text, wild := p.text, p.token == tokenWild || p.token == tokenApp
+		if p.token != "" && !wild {
+			if text, ok = who.value(p.token); !ok || strings.Contains(text, "/") {
+				return b, false
+			}
+		}
+		b.levels, b.wild = append(b.levels, text), append(b.wild, wild)
+	}
+	return b, true
+}
+
+// fits reports whether an entry is for the client's id.
+func (e *Entry) fits(who *Principal) bool {
+	return len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ClientIDs, func(text string) bool {
+		parts, why := parseParts(text)
+		if why != "" || !parses(parts) {
+			return false
+		}
+		p := compile(parts, who)
+		return p != nil && p.Match([]byte(who.ClientID))
+	})
+}
+
+// matches reports whether an entry covers what an action is on.
+func (b *bound) matches(a Action) bool {
+	switch {
+	case a.Method == Connect:
+		return true
+	case a.Method == Publish || a.Method == Subscribe:
+		on, filter := a.On, a.Method == Subscribe
+		if rest, shared := strings.CutPrefix(on, "$share/"); shared && filter {
+			_, on, _ = strings.Cut(rest, "/")
+		}
+		if b.entry.own {
+			return OwnsTopic(b.client, on)
+		}
+		return b.covers(on, filter)
+	case b.all:
+		return true
+	case b.simple:
+		return strings.HasPrefix(a.On, b.prefix) && utf8.ValidString(a.On)
+	case b.glob != nil:
+		return b.glob.Match([]byte(a.On))
+	}
+	return b.entry.exact == a.On
+}
+
+// covers reports whether the levels match a topic or, with filter, every topic that a filter matches.
+func (b *bound) covers(on string, filter bool) bool {
+	rest, more := on, true
+	for i, want := range b.levels {
+		hidden := i == 0 && strings.HasPrefix(on, "$") // wildcards do not match these (MQTT 5, 4.7.2)
+		if b.wild[i] && want == wildAll {
+			return !hidden
+		}
+		if !more {
+			return false
+		}
+		var level string
+		level, rest, more = strings.Cut(rest, "/")
+		switch {
+		case !b.wild[i]:
+			if level != want || filter && (level == wildOne || level == wildAll) {
+				return false
+			}
+		case want == "": // a first level of applications
+			if level == "clients" || level == "statestore" || filter && (level == wildOne || level == wildAll) {
+				return false
+			}
+		case filter && level == wildAll: // + and # together match what # matches
+			return i == 0 && len(b.levels) == 2 && b.levels[1] == wildAll && b.wild[1]
+		case hidden:
+			return false
+		}
+	}
+	return !more
+}
+
+// names reports whether a rule is for a principal.
+func (r *Rule) names(who *Principal) bool {
+	return r.everybody || who.Username != "" && slices.Contains(r.Usernames, who.Username) ||
+		who.ClientID != "" && slices.Contains(r.ClientIDs, who.ClientID) ||
+		slices.ContainsFunc(r.Attributes, func(set map[string]string) bool { return len(set) > 0 && within(set, who.Attributes) })
+}
+
+// within reports whether all has every member of set.
+func within(set, all map[string]string) bool {
+	for name, value := range set {
+		if got, ok := all[name]; !ok || got != value {
+			return false
+		}
+	}
+	return true
+}
+
+// A Client answers what a principal may do. It is safe for concurrent use.
+type Client struct {
+	connect      *Entry
+	topics, keys []bound
+}
+
+// For returns the answers for a principal.
+func (p *Policy) For(who Principal) *Client {
+	c := &Client{}
+	for _, r := range p.Rules {
+		if !r.names(&who) {
+			continue
+		}
+		for _, e := range r.Entries {
+			switch b, ok := e.bind(&who); {
+			case !ok:
+			case e.Type != "":
+				c.keys = append(c.keys, b)
+			case e.Methods == Connect:
+				c.connect = e
+			default:
+				c.topics = append(c.topics, b)
+			}
+		}
+	}
+	return c
+}
+
+// Allowed returns the entry that allows an action, or nil if none does.
+func (c *Client) Allowed(a Action) *Entry {
+	list := c.topics
+	switch {
+	case a.Method == Connect:
+		return c.connect
+	case a.Method&(Read|Write) != 0:
+		list = c.keys
+	}
+	for i := range list {
+		if b := &list[i]; b.entry.Methods&a.Method != 0 && b.matches(a) {
+			return b.entry
+		}
+	}
+	return nil
+}
+
+// AllowsAll reports whether the client may read and write every key.
+func (c *Client) AllowsAll() bool {
+	all := Method(0)
+	for _, b := range c.keys {
+		if b.all {
+			all |= b.entry.Methods
+		}
+	}
+	return all == Read|Write
+}
