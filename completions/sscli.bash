@@ -36,7 +36,7 @@ __sscli_get_completion_results() {
     # Prepare the command to request completions for the program.
     # Calling ${words[0]} instead of directly sscli allows handling aliases
     args=("${words[@]:1}")
-    requestComp="SSCLI_COMPLETION_QUOTES=1 ${words[0]} __complete ${args[*]}"
+    requestComp="SSCLI_COMPLETION_QUOTES=escapes ${words[0]} __complete ${args[*]}"
 
     lastParam=${words[$((${#words[@]}-1))]}
     lastChar=${lastParam:$((${#lastParam}-1)):1}
@@ -249,21 +249,43 @@ __sscli_extract_activeHelp() {
     done <<<"${out}"
 }
 
-# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
+# Decodes the candidates, and quotes them if one of them needs it. In an open quote readline does it,
+# as for files.
 __sscli_handle_quoted() {
-    local tab=$'\t' comp
+    local tab=$'\t' comp quote=''
+    local -a plain=()
     for comp in "${completions[@]}"; do
-        if [[ ${comp%%$tab*} == *[!a-zA-Z0-9_./:=@%+,-]* ]]; then
-            COMPREPLY=("${completions[@]%%$tab*}")
-            if [[ ${cur} == [\'\"]* ]]; then
-                compopt -o filenames
-            else
-                IFS=$'\n' read -ra COMPREPLY -d '' < <(printf '%q\n' "${COMPREPLY[@]}")
-            fi
-            return 0
+        printf -v comp %b "${comp%%$tab*}"
+        [[ $comp == *[!a-zA-Z0-9_./:=@%+,-]* ]] && quote=1
+        plain+=("$comp")
+    done
+    [[ $quote ]] || return
+    COMPREPLY=()
+    [[ ${cur} == [\'\"]* ]] && compopt -o filenames
+    for comp in "${plain[@]}"; do
+        if [[ ${cur} == [\'\"]* ]]; then
+            # In quotes, readline cannot insert a control character
+            [[ $comp == *[[:cntrl:]]* ]] || COMPREPLY+=("$comp")
+        else
+            __sscli_quote "$comp"
+            COMPREPLY+=("$comp")
         fi
     done
-    return 1
+    return 0
+}
+
+# Sets comp to a word, quoted. Control characters are quoted one by one, so that words with a common
+# prefix still have one.
+__sscli_quote() {
+    local rest=$1 part
+    comp=''
+    while [[ -n $rest ]]; do
+        part=${rest%%[[:cntrl:]]*}
+        [[ -n $part ]] || part=${rest:0:1}
+        rest=${rest:${#part}}
+        printf -v part %q "$part"
+        comp+=$part
+    done
 }
 
 __sscli_handle_completion_types() {

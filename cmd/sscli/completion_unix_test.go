@@ -76,18 +76,26 @@ function fish_greeting; end
 	}
 }
 
+// inBash returns want in bash, and otherwise in other shells.
+func (k shellKind) inBash(want, otherwise string) string {
+	if k.name == "bash" {
+		return want
+	}
+	return otherwise
+}
+
 // words returns the words into which the shell splits a line of sscli.
 func (k shellKind) words(t *testing.T, line string) []string {
 	t.Helper()
-	echo := "sscli() { printf '%s\\n' \"$@\"; }\n"
+	echo := "sscli() { printf '%s\\0' \"$@\"; }\n"
 	if k.name == "fish" {
-		echo = "function sscli; printf '%s\\n' $argv; end\n"
+		echo = "function sscli; printf '%s\\0' $argv; end\n"
 	}
 	out, err := exec.Command(k.name, "-c", echo+line).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %q: %v\n%s", k.name, line, err, out)
 	}
-	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 
 // A completer is a shell that runs in a terminal.
@@ -196,7 +204,7 @@ func TestCompletion(t *testing.T) {
 	store := emulator.Start(t)
 	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "two:words here", "two:words",
 		"quoted key", "it's", `say "hi"`, "run $(touch ran) 1", "run $(touch ran) 2", "tick `touch ran`", "semi;touch ran", "$HOME", "star*", "back\\slash",
-		"new\nline", "bang!1", "tilde~", "{a,b}", " blank", "ends ", "ünïcode"} {
+		"new\nline", "bang!1", "tilde~", "{a,b}", " blank", "ends ", "ünïcode", "-dashed", "-t o", "mixed1\t\\'\"x", "mixed\n2"} {
 		if _, err := store.Set(key, "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -291,11 +299,18 @@ func TestCompletion(t *testing.T) {
 				{"star", "star*"},
 				{"bang", "bang!1"},
 				{"ün", "ünïcode"},
-				{"back", "back"}, // a shell would drop the backslash
-				{"new", "new"},
+				{"back", kind.inBash(`back\slash`, "back")}, // another shell would drop the backslash
+				{"new", kind.inBash("new\nline", "new")},
+				{"mixed", "mixed"},
+				{"mixed1", kind.inBash("mixed1\t\\'\"x", "mixed1")},
+				{"ends", kind.inBash("ends ", "ends")},
+				{"-- -d", "-dashed"},
+				{"-- -t", "-t o"},
+				{"-- -dashed -t", "-t o"},
+				{"-dash", "-dash"}, // it would be read as a flag
 			} {
 				line := c.tab("sscli get " + test[0])
-				if got := kind.words(t, line); len(got) != 2 || got[1] != test[1] {
+				if got := kind.words(t, line); got[len(got)-1] != test[1] {
 					t.Errorf("%q became %q, which are the words %q, want get and %q", test[0], line, got, test[1])
 				}
 			}

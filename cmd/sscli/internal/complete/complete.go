@@ -12,6 +12,7 @@ package complete
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -83,19 +84,28 @@ func completeWords(words []string) cobra.CompletionFunc {
 }
 
 // QuotesVariable is the environment variable that a completion script sets if it quotes candidates.
-// The script for PowerShell does not quote, and neither do scripts from old versions of sscli.
+// The script for PowerShell does not quote, and neither do scripts from old versions of sscli. If the
+// value is [Escapes], the script also decodes candidates that are keys as printf %b does.
 const QuotesVariable = "SSCLI_COMPLETION_QUOTES"
+
+// Escapes is the value of [QuotesVariable] with which keys are escaped.
+const Escapes = "escapes"
 
 // scannedKeys returns the store's keys that begin with part, and all as for [Scan]. There are no
 // keys with --askpass or --embedded, without a configured broker, or if the broker has no SCAN or
 // does not reply in time. If the completion script does not quote candidates, scannedKeys leaves
 // out keys that need quotes, because text that others have stored would become part of the command
-// line.
-func scannedKeys(a *app.App, cmd *cobra.Command, part string) (found []string, all bool) {
-	fits := isPlain
-	if set, _ := a.Env(QuotesVariable); set != "" {
-		fits = isText
+// line. It leaves out keys with a leading minus unless dashed is true.
+func scannedKeys(a *app.App, cmd *cobra.Command, part string, dashed bool) (found []string, all bool) {
+	quotes := isPlain
+	switch set, _ := a.Env(QuotesVariable); set {
+	case "":
+	case Escapes:
+		quotes = func(key string) bool { return !strings.Contains(key, "\x00") }
+	default:
+		quotes = isText
 	}
+	fits := func(key string) bool { return (dashed || !strings.HasPrefix(key, "-")) && quotes(key) }
 	if !fits(part + "x") { // no key that fits begins with part
 		return nil, true
 	}
@@ -167,20 +177,37 @@ func offer(keys []string, part string, all bool) (candidates []string, open bool
 	return candidates, open
 }
 
-// isPlain reports whether a key has no special meaning to shells, SCAN or the flag parser.
+// isPlain reports whether a key has no special meaning to shells and SCAN.
 func isPlain(key string) bool {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_./:@%+,-", c)
 	}
-	return key != "" && key[0] != '-' && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
+	return key != "" && !strings.ContainsFunc(key, func(c rune) bool { return !plain(c) })
 }
 
 // isText reports whether a key can be a candidate if the completion script quotes candidates: one line
-// of printable text without a backslash, a leading minus, or spaces at the ends, which cobra would
-// remove.
+// of printable text without a backslash or spaces at the ends, which cobra would remove.
 func isText(key string) bool {
-	return isPlain(key) || key != "" && key[0] != '-' && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
+	return isPlain(key) || key != "" && utf8.ValidString(key) && strings.TrimSpace(key) == key &&
 		!strings.ContainsFunc(key, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
+}
+
+// escape returns a key as one line for printf %b: of printable text, and without spaces at the ends, which
+// cobra would remove.
+func escape(key string) string {
+	var b strings.Builder
+	for i, c := range key {
+		_, size := utf8.DecodeRuneInString(key[i:])
+		switch edge := i == 0 || i+size == len(key); {
+		case c == '\\' || c == ' ' && edge || !unicode.IsPrint(c) || c == utf8.RuneError && size == 1:
+			for _, octet := range []byte(key[i : i+size]) {
+				fmt.Fprintf(&b, `\x%02x`, octet)
+			}
+		default:
+			b.WriteString(key[i : i+size])
+		}
+	}
+	return b.String()
 }
 
 // literal returns a SCAN pattern that matches a text. It replaces each special character of patterns
@@ -216,9 +243,12 @@ func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app
 // user's shell the candidates are always keys, because the store does not know which keys are locks.
 func names(a *app.App, most int, known func(s app.Shell, prefix string) (names []string, all bool)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, part string) ([]string, cobra.ShellCompDirective) {
-		// Cobra appends -- to args. The words after an earlier -- are another program's command
+		// Cobra appends -- to args, and completes flags if part begins with a minus and follows no other
+		// --. After that, a key may begin with a minus, unless the words are another program's command
 		// line.
-		if n := cmd.ArgsLenAtDash(); n >= 0 && n < len(args) {
+		n := cmd.ArgsLenAtDash()
+		dashed := n >= 0 && n < len(args) || strings.HasPrefix(part, "-")
+		if dashed && strings.Contains(cmd.Use, "CMD") {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
 		if most > 0 && len(args) >= most {
@@ -227,7 +257,7 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 		var found []string
 		var all bool
 		if a.Shell == nil {
-			found, all = scannedKeys(a, cmd, part)
+			found, all = scannedKeys(a, cmd, part, dashed)
 		} else {
 			words := usage.Unprotect(append(slices.Clone(args), part))
 			args, part = words[:len(args)], words[len(args)]
@@ -235,9 +265,13 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 		}
 		found = slices.DeleteFunc(found, func(key string) bool { return slices.Contains(args, key) })
 		found, open := offer(found, part, all)
+		set, _ := a.Env(QuotesVariable)
 		for i := range found {
-			if a.Shell != nil {
+			switch {
+			case a.Shell != nil:
 				found[i] = keyCandidate + strconv.QuoteToASCII(found[i])
+			case set == Escapes:
+				found[i] = escape(found[i])
 			}
 		}
 		directive := cobra.ShellCompDirectiveNoFileComp

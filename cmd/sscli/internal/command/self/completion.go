@@ -98,6 +98,7 @@ func safe(shell, script string) (string, error) {
 // changes returns the texts to replace in cobra's script for a shell, each with its replacement.
 func changes(shell string) [][2]string {
 	const set = complete.QuotesVariable + "=1 "
+	const escapes = complete.QuotesVariable + "=" + complete.Escapes + " "
 	switch shell {
 	case "bash":
 		return [][2]string{
@@ -120,25 +121,47 @@ __sscli_init_completion()
 
     # Use eval to handle any environment variables and such
 `},
-			{`    requestComp="${words[0]} `, `    requestComp="` + set + `${words[0]} `},
+			{`    requestComp="${words[0]} `, `    requestComp="` + escapes + `${words[0]} `},
 			// For several candidates, cobra's script inserts their common prefix without quotes.
 			// __sscli_handle_quoted adds quotes. It need not filter candidates, because sscli does.
 			{`__sscli_handle_completion_types() {
-`, `# Quotes the candidates if one of them needs it. In an open quote readline does it, as for files.
+`, `# Decodes the candidates, and quotes them if one of them needs it. In an open quote readline does it,
+# as for files.
 __sscli_handle_quoted() {
-    local tab=$'\t' comp
+    local tab=$'\t' comp quote=''
+    local -a plain=()
     for comp in "${completions[@]}"; do
-        if [[ ${comp%%$tab*} == *[!a-zA-Z0-9_./:=@%+,-]* ]]; then
-            COMPREPLY=("${completions[@]%%$tab*}")
-            if [[ ${cur} == [\'\"]* ]]; then
-                compopt -o filenames
-            else
-                IFS=$'\n' read -ra COMPREPLY -d '' < <(printf '%q\n' "${COMPREPLY[@]}")
-            fi
-            return 0
+        printf -v comp %b "${comp%%$tab*}"
+        [[ $comp == *[!a-zA-Z0-9_./:=@%+,-]* ]] && quote=1
+        plain+=("$comp")
+    done
+    [[ $quote ]] || return
+    COMPREPLY=()
+    [[ ${cur} == [\'\"]* ]] && compopt -o filenames
+    for comp in "${plain[@]}"; do
+        if [[ ${cur} == [\'\"]* ]]; then
+            # In quotes, readline cannot insert a control character
+            [[ $comp == *[[:cntrl:]]* ]] || COMPREPLY+=("$comp")
+        else
+            __sscli_quote "$comp"
+            COMPREPLY+=("$comp")
         fi
     done
-    return 1
+    return 0
+}
+
+# Sets comp to a word, quoted. Control characters are quoted one by one, so that words with a common
+# prefix still have one.
+__sscli_quote() {
+    local rest=$1 part
+    comp=''
+    while [[ -n $rest ]]; do
+        part=${rest%%[[:cntrl:]]*}
+        [[ -n $part ]] || part=${rest:0:1}
+        rest=${rest:${#part}}
+        printf -v part %q "$part"
+        comp+=$part
+    done
 }
 
 __sscli_handle_completion_types() {
