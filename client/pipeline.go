@@ -34,7 +34,7 @@ type Pipeline struct {
 // An InFlight is a request that a [Pipeline] has sent.
 type InFlight struct {
 	pipe    *Pipeline
-	command Command
+	command *Command         // set by Results, else nil: a Command is large
 	ended   chan<- *InFlight // receives the InFlight when it is over; nil = nobody waits
 	result  Result
 	err     error
@@ -68,14 +68,13 @@ func (p *Pipeline) Send(ctx context.Context, c Command) (*InFlight, error) {
 // Queue is like Send, but sends the request with the requests that are queued in the next milliseconds, or
 // with Flush. If it has to wait, it flushes first.
 func (p *Pipeline) Queue(ctx context.Context, c Command) (*InFlight, error) {
-	return p.queue(ctx, &InFlight{pipe: p, command: c})
+	return p.queue(ctx, c, &InFlight{pipe: p})
 }
 
 // flushAfter is how long Queue leaves a request unsent.
 const flushAfter = 5 * time.Millisecond
 
-func (p *Pipeline) queue(ctx context.Context, f *InFlight) (*InFlight, error) {
-	c := f.command
+func (p *Pipeline) queue(ctx context.Context, c Command, f *InFlight) (*InFlight, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
@@ -160,11 +159,11 @@ func (p *Pipeline) Results(ctx context.Context, commands iter.Seq[Command]) iter
 					return
 				}
 			}
-			if _, err := p.queue(ctx, &InFlight{pipe: p, command: c, ended: ended}); err == nil {
+			if _, err := p.queue(ctx, c, &InFlight{pipe: p, command: &c, ended: ended}); err == nil {
 				inFlight++
 				continue
 			} else {
-				unsent := &InFlight{pipe: p, command: c, err: err}
+				unsent := &InFlight{pipe: p, command: &c, err: err}
 				unsent.over.Store(true)
 				if !yield(unsent) {
 					return
@@ -301,8 +300,13 @@ func (p *Pipeline) free(key string, f *InFlight) {
 // Over reports whether the result is known, so that Wait returns immediately.
 func (f *InFlight) Over() bool { return f.over.Load() }
 
-// Command returns the command that was sent.
-func (f *InFlight) Command() Command { return f.command }
+// Command returns the command of an InFlight that [Pipeline.Results] yielded, and a zero Command for another.
+func (f *InFlight) Command() Command {
+	if f.command == nil {
+		return Command{}
+	}
+	return *f.command
+}
 
 // Done flushes, and returns a channel that is closed when the result is known.
 func (f *InFlight) Done() <-chan struct{} {
