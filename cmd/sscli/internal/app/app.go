@@ -52,6 +52,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
+// ProbeKey is the key that sscli reads to find out whether the store answers. It need not exist.
+const ProbeKey = "sscli/ping"
+
 // An App is the environment that a command runs in. Only one goroutine may use an App, but any
 // goroutine may call Warn, Note, Inform, Notify and Say, which print whole lines.
 type App struct {

@@ -121,6 +121,7 @@ type Store struct {
 	outage app.Outage
 	ended  time.Time     // when the last outage ended
 	pause  time.Duration // pause before the next attempt
+	silent bool          // a request after one that timed out got no reply either
 }
 
 // NewStore returns a Store that reads over s and reports outages on standard error. RetryFor is

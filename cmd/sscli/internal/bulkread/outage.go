@@ -39,8 +39,9 @@ func (s *Store) Again(ctx context.Context, c client.Command, sent time.Time, rep
 	}
 	if err == nil {
 		s.answered(sent)
+		return reply, nil
 	}
-	return reply, err
+	return reply, s.unanswered(ctx, c, err)
 }
 
 // limit returns the context for a request that follows one whose error was err; nil = no error. After a

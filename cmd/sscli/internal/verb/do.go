@@ -84,6 +84,7 @@ func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	}
 	var answer Answer
 	answer.Reply, answer.Err = send(limited, a, s, req)
+	answer.Err = bulkread.Unanswered(ctx, s, req.Commands[0], answer.Err)
 	recoverLost(ctx, a, s, timeout, &answer)
 	return finish(a, req, 0, &answer)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
@@ -18,7 +19,7 @@ func ReadKey(ctx context.Context, s *client.Session, key string, timeout time.Du
 	defer cancel()
 	r, err := s.Get(limited, key)
 	if err != nil {
-		return r, fault.Describe(client.Get(key), err)
+		return r, fault.Describe(client.Get(key), bulkread.Unanswered(ctx, s, client.Get(key), err))
 	}
 	return r, nil
 }

@@ -26,7 +26,7 @@ import (
 
 // Key is the key that ping reads. It need not exist, and the user need not be allowed to read it,
 // because a refusal is a reply too.
-const Key = "sscli/ping"
+const Key = app.ProbeKey
 
 // New returns the command `sscli ping`.
 func New(a *app.App) *cobra.Command {
