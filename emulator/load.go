@@ -18,7 +18,10 @@ type Seed struct {
 }
 
 // A LoadError reports an error from Options.Load, or a key that the store refused.
-type LoadError struct{ Err error }
+type LoadError struct {
+	Err   error
+	Added int // number of keys that were added before; a data file keeps them
+}
 
 func (e *LoadError) Error() string { return "load: " + e.Err.Error() }
 
@@ -29,12 +32,13 @@ func (s *Server) load() error {
 	if s.opts.Load == nil {
 		return nil
 	}
+	before := s.store.Len()
 	for seed, err := range s.opts.Load {
 		if err == nil {
 			_, err = s.set(seed, Version{}, wire.OptionNX)
 		}
 		if err != nil {
-			return &LoadError{err}
+			return &LoadError{err, s.store.Len() - before}
 		}
 	}
 	return s.journal.wait()

@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -138,10 +139,14 @@ func NoRecords(name string) error {
 }
 
 // Value returns the records of a source as canonical JSON Lines, and the number of records. size is
-// the expected length of the result in bytes, to allocate it only once; size may be wrong or 0.
-func Value(source io.Reader, o Options, size int) (value []byte, n int, err error) {
+// the expected length of the result in bytes, to allocate it only once; size may be wrong or 0. If ctx ends,
+// Value returns its cause.
+func Value(ctx context.Context, source io.Reader, o Options, size int) (value []byte, n int, err error) {
 	value = slices.Grow([]byte{}, size)
 	for r, err := range Read(source, o) {
+		if err == nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, 0, err
 		}

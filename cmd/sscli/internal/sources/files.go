@@ -61,7 +61,7 @@ func fileList(all []file, o Options) source {
 				value, err := []byte(nil), context.Cause(ctx)
 				f.o = o
 				if err == nil {
-					value, err = f.content(values)
+					value, err = f.content(ctx, values)
 				}
 				load := func([]byte) ([]byte, error) { return value, nil }
 				e := Entry{Key: f.key, Found: true, Options: f.options, Load: load}
@@ -75,14 +75,17 @@ func fileList(all []file, o Options) source {
 
 // content returns the value of the key, and checks that the store would accept it. If values is
 // false, content opens a plain file without reading it, and returns nil.
-func (f file) content(values bool) (value []byte, err error) {
+func (f file) content(ctx context.Context, values bool) (value []byte, err error) {
 	switch {
 	case f.name == "":
 		value = []byte(f.text)
 	case f.dataset:
-		value, err = f.records(!values)
+		value, err = f.records(ctx, !values)
 	default:
 		value, err = f.bytes(values)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	if err == nil {
 		if err = client.Set(f.key, value, client.SetOptions{}).Check(); err != nil {
@@ -135,7 +138,7 @@ func (f file) open() (*os.File, error) {
 }
 
 // records reads a data set, and returns it as JSON Lines. first is true in the first pass.
-func (f file) records(first bool) ([]byte, error) {
+func (f file) records(ctx context.Context, first bool) ([]byte, error) {
 	in, err := f.open()
 	if err != nil {
 		return nil, err
@@ -146,7 +149,7 @@ func (f file) records(first bool) ([]byte, error) {
 		size = int(min(info.Size(), maxHint))
 	}
 	skipped := 0
-	value, n, err := dataset.Value(in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, size)
+	value, n, err := dataset.Value(ctx, in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, size)
 	bad, ok := errors.AsType[*dataset.Error](err)
 	switch {
 	case ok && bad.Separator != "":

@@ -22,6 +22,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -281,7 +282,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	defer policies.Close()
 	server, err := emulator.New(o)
 	if err != nil {
-		return startError(o, err)
+		return startError(a, o, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
 	defer boundMemory(func() int { return cmp.Or(o.Limits.MaxBytes, 1<<30) + server.State().Stored*9/8 })()
@@ -315,7 +316,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 }
 
 // startError describes why a server with these options did not start.
-func startError(o emulator.Options, err error) error {
+func startError(a *app.App, o emulator.Options, err error) error {
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
 	}
@@ -323,7 +324,16 @@ func startError(o emulator.Options, err error) error {
 		return accounts.RuleError(rule)
 	}
 	if load, ok := errors.AsType[*emulator.LoadError](err); ok {
-		return fault.Usagef("--load: %w", load.Err)
+		if interrupted, ok := errors.AsType[*signals.Interrupted](err); ok {
+			return interrupted
+		}
+		err = fault.Usagef("--load: %w", load.Err)
+		if load.Added == 0 || o.Data.File == "" {
+			return err
+		}
+		var refused error
+		a.Refuse(&refused, fmt.Errorf("%w; added before, and kept by --data: %s", err, format.Count(load.Added, "key")))
+		return fault.Partial(refused)
 	}
 	hint := suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")
 	if _, portErr := strconv.ParseUint(o.Listen, 10, 16); portErr == nil {
