@@ -213,7 +213,6 @@ func TestHintsLeadOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	root := cmdline.NewRoot(newApp())
 	future := func() string { return fmt.Sprintf("%d:0:somebody", time.Now().Add(50*time.Second).UnixMilli()) }
 	tests := []struct {
 		name    string
@@ -262,7 +261,7 @@ func TestHintsLeadOn(t *testing.T) {
 			server := emulator.Start(t, o)
 			w := &walk{t: t, env: []string{
 				"SSCLI_URL=" + server.URL(), "SSCLI_OUTPUT=json", "XDG_CONFIG_HOME=" + t.TempDir(), "SSCLI_TIMEOUT=5s",
-			}, hints: filepath.Join(t.TempDir(), "hints"), root: root, places: map[suggest.Place][]string{
+			}, hints: filepath.Join(t.TempDir(), "hints"), root: cmdline.NewRoot(newApp()), places: map[suggest.Place][]string{
 				suggest.OtherLock: {"walkers-lock"}, suggest.Token: {future()}, suggest.Cmd: {"sscli", "version"}, suggest.Value: {"2"}, suggest.Duration: {"100ms"},
 			}, flags: map[string]string{"--username": "ann", "--password-file": password, "--sat-file": token, "--holder": "job-7"}, later: []string{"--trace", "--wait", "--timeout"}}
 			typed := func(text string) []string {

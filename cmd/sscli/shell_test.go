@@ -99,7 +99,7 @@ func TestShellCommands(t *testing.T) {
 		{".output human", ""},
 		{".timeout", "10s"},
 		{".timeout 2s", ""},
-		{".timeout 5", "sscli: .timeout: \"5\" has no unit: 5ms or 5s?\n(exit code 2)"},
+		{".timeout 5", "sscli: .timeout: \"5\" has no unit: 5ms or 5s?\n  try: .timeout 5s\n(exit code 2)"},
 		{".timeout", "2s"},
 		{".timeout never", "sscli: .timeout: \"never\": expected a duration such as 500ms, 10s or 2m\n(exit code 2)"},
 		{".outptu json", "sscli: unknown dot-command \".outptu\"\n  try: .output [FORM]\n(exit code 2)"},

@@ -35,6 +35,7 @@ var streamCases = map[string][]string{
 	"lock status":           {"lock status busy", "lock status free"},
 	"lock list":             {"lock list"},
 	"lock trace":            {"lock trace busy --for 10ms", "lock trace busy --from -"},
+	"lock break":            {"lock break busy --yes", "lock break free --yes"},
 	"lock hold":             {"lock hold busy --try"},
 	"lock acquire":          {"lock acquire mine --holder me", "lock acquire busy --holder me --try"},
 	"lock renew":            {"lock renew busy --holder holder --ttl 1m"},
