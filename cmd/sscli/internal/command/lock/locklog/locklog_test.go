@@ -297,7 +297,7 @@ func FuzzRecording(f *testing.F) {
 			}
 			said = append(said, s)
 			c.Add(s)
-			if infers := s.What == Released || s.What == Expired || s.What == TakenOver; infers != s.Inferred {
+			if infers := s.What == Released || s.What == Expired || s.What == TakenOver || s.What == ChangedHands; infers != s.Inferred {
 				t.Fatalf("%q is inferred: %v", s.What, s.Inferred)
 			}
 			if s.For < 0 || s.Renewals > 0 && s.NoHolder && s.What == Renewed {
