@@ -104,7 +104,7 @@ usage                internal/files format repl suggest config fault
 app                  internal/mqtt internal/wait internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
 accounts             internal/files internal/pemfile internal/policy emulator format suggest config fault app
 complete             client format config usage app
-bulkread             internal/mqtt internal/wait client fault app
+bulkread             internal/mqtt internal/wait internal/wire client suggest fault app
 jsonfield            format
 dataset              internal/files internal/yamltext format suggest fault
 cmdline              format repl suggest config fault help usage app complete
@@ -127,7 +127,7 @@ command/lock         internal/files internal/wire client format signals process 
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
-command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format process suggest trace config certs fault app accounts sources command/ping
+command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format signals process suggest trace config certs fault app accounts sources command/ping
 command/gateway      internal/wait internal/wire client internal/observe internal/redis format process suggest config certs fault app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
