@@ -169,6 +169,13 @@ func (c *client) reply(within time.Duration) (string, error) {
 			return "", err
 		}
 		if message, ok := p.Content.(*packets.Publish); ok {
+			if message.QoS > 0 { // a client that keeps its replies unacknowledged is an attacker
+				ack := packets.NewControlPacket(packets.PUBACK)
+				ack.Content.(*packets.Puback).PacketID = message.PacketID
+				if _, err := ack.WriteTo(c); err != nil {
+					return "", err
+				}
+			}
 			body := message.Payload
 			if i := bytes.LastIndexAny(body, "+-:*$"); i >= 0 {
 				return string(bytes.TrimSpace(body[max(i, len(body)-40):])), nil
