@@ -51,5 +51,8 @@ func ParseSize(text string) (int, error) {
 		}
 		n *= base
 	}
+	if n > math.MaxInt {
+		return 0, errors.New("is too large")
+	}
 	return int(n), nil
 }

@@ -177,7 +177,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 }
 
 func (f serveFlags) options() (emulator.Options, error) {
-	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(f.maxPacket, math.MaxUint32))},
+	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(uint64(f.maxPacket), math.MaxUint32))},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
 	if o.Skew, err = config.ParseDuration(f.skew); err != nil {
