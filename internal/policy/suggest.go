@@ -2,12 +2,13 @@ package policy
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // A Deed is an action that a client was seen to do.
@@ -130,19 +131,10 @@ func (r *Rule) resources() (all []resource) {
 	return all
 }
 
-// quote returns a text as JSON, which YAML understands too.
-func quote(text string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a text can be encoded, and a Builder returns no errors
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
 func flow(texts []string) string {
 	quoted := make([]string, len(texts))
 	for i, t := range texts {
-		quoted[i] = quote(t)
+		quoted[i] = yamltext.Quote(t)
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
@@ -173,7 +165,7 @@ func (r *Rule) principals() (fields []string) {
 	for _, set := range r.Attributes {
 		var pairs []string
 		for _, name := range slices.Sorted(maps.Keys(set)) {
-			pairs = append(pairs, quote(name)+": "+quote(set[name]))
+			pairs = append(pairs, yamltext.Quote(name)+": "+yamltext.Quote(set[name]))
 		}
 		sets = append(sets, "{"+strings.Join(pairs, ", ")+"}")
 	}
@@ -215,7 +207,7 @@ func (s resource) list() string {
 // Resource returns rules as the YAML of a BrokerAuthorization.
 func ResourceOf(name string, rules []*Rule) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: %sv1\nkind: %s\nmetadata:\n  name: %s\n  namespace: azure-iot-operations\nspec:\n  authorizationPolicies:\n    cache: Enabled\n", group, kindOf, quote(name))
+	fmt.Fprintf(&b, "apiVersion: %sv1\nkind: %s\nmetadata:\n  name: %s\n  namespace: azure-iot-operations\nspec:\n  authorizationPolicies:\n    cache: Enabled\n", group, kindOf, yamltext.Quote(name))
 	if len(rules) == 0 {
 		b.WriteString("    rules: []\n")
 		return b.String()
@@ -248,7 +240,7 @@ func ResourceOf(name string, rules []*Rule) string {
 					lines = append(lines, l.name+":")
 				}
 				for _, t := range l.texts {
-					lines = append(lines, "  - "+quote(t))
+					lines = append(lines, "  - "+yamltext.Quote(t))
 				}
 			}
 			b.WriteString("          - " + strings.Join(lines, "\n            ") + "\n")

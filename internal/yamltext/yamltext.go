@@ -80,12 +80,38 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 	}
 }
 
-// fromJSON writes the characters for the escapes of JSON that the library refuses: \/ and surrogate pairs.
-// It returns a text that is not JSON as it is.
-func fromJSON(text []byte) []byte {
-	if !json.Valid(text) {
+// Quote returns text, which is UTF-8, in double quotes, as both YAML and JSON read it.
+func Quote(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // no error: a string can be encoded, and a Builder takes every write
+	return string(escape([]byte(strings.TrimSuffix(b.String(), "\n"))))
+}
+
+// escape writes the characters of JSON that YAML has only as escapes.
+func escape(text []byte) []byte {
+	if bytes.IndexFunc(text, mustEscape) < 0 {
 		return text
 	}
+	out := make([]byte, 0, len(text)+16)
+	for _, r := range string(text) {
+		if mustEscape(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
+}
+
+// fromJSON writes what JSON may write and the library refuses, as the library reads it: \/, surrogate
+// pairs, and characters without an escape. It returns a text that is not JSON as it is.
+func fromJSON(text []byte) []byte {
+	if !json.Valid(text) || !utf8.Valid(text) {
+		return text
+	}
+	text = escape(text)
 	unit := func(escape []byte) (r rune) {
 		if len(escape) >= 6 && escape[0] == '\\' && escape[1] == 'u' {
 			n, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // no error: the text is JSON
@@ -120,12 +146,23 @@ func check(text []byte) error {
 		switch {
 		case r == utf8.RuneError && !bytes.HasPrefix(text[i:], []byte("\ufffd")):
 			return &Error{Line: lineAfter(text[:i]), Why: "expected UTF-8"}
-		case r >= ' ' && r < 0x7f, r == '\n', r == '\r', r == '\t', r == bom && i == 0:
-		case r < 0xa0, r == '\u2028', r == '\u2029', r == bom, r == '\ufffe', r == '\uffff':
+		case r == bom && i == 0:
+		case mustEscape(r):
 			return &Error{Line: lineAfter(text[:i]), Why: fmt.Sprintf(`the character %U: write it in double quotes, as \u%04x`, r, r)}
 		}
 	}
 	return nil
+}
+
+// mustEscape reports whether a character must be written as an escape.
+func mustEscape(r rune) bool {
+	switch {
+	case r >= ' ' && r < 0x7f, r == '\n', r == '\r', r == '\t':
+		return false
+	case r < 0xa0, r == '\u2028', r == '\u2029', r == bom, r == '\ufffe', r == '\uffff':
+		return true
+	}
+	return false
 }
 
 const bom = '\ufeff'

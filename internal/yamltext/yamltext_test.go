@@ -129,22 +129,28 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON: a string reads the same in JSON and as YAML, or is refused.
+// FuzzJSON: a string in JSON is read as JSON reads it, and so is what Quote writes. Half a surrogate pair, which
+// JSON reads as U+FFFD, may be refused, and text that is not UTF-8.
 func FuzzJSON(f *testing.F) {
 	f.Add(`"\ud83d\ude00\/"`)
 	f.Add(`"\\\u005c\/"`)
+	f.Add("\"a\u007f\u0085\u2028\ufeff\uffff\"")
 	f.Fuzz(func(t *testing.T, text string) {
 		var want string
 		if json.Unmarshal([]byte(text), &want) != nil {
 			t.Skip()
 		}
-		docs, err := Parse(t.Context(), []byte(`{"a":`+text+`}`))
-		if err != nil {
-			return
-		}
-		for _, value := range Members(docs[0]) {
-			if got, ok := Scalar(value); !ok || got != want {
-				t.Errorf("%s: got %q, want %q", text, got, want)
+		quoted := Quote(want)
+		for _, doc := range []string{`{"a":` + text + `}`, `{"a":` + quoted + `}`, "a:\n  " + quoted + "\n", "[" + quoted + "]"} {
+			docs, err := Parse(t.Context(), []byte(doc))
+			if err != nil {
+				if utf8.ValidString(text) && !strings.ContainsRune(want, utf8.RuneError) || strings.Contains(doc, quoted) {
+					t.Errorf("%q: %v", doc, err)
+				}
+				continue
+			}
+			if got := show(docs[0]); got != fmt.Sprintf("{a:%q}", want) && got != fmt.Sprintf("[%q]", want) {
+				t.Errorf("%q: got %s, want %q", doc, got, want)
 			}
 		}
 	})
