@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -66,6 +67,17 @@ func dialAt(t testing.TB, o client.Options) *client.Session {
 		}
 	})
 	return s
+}
+
+// virtual runs a test with a store in memory and a session, in virtual time: no timeout of theirs takes real
+// time, and no load makes one end early.
+func virtual(t *testing.T, o client.Options, test func(t *testing.T, store *emulator.Server, s *client.Session)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := emulator.Start(t, emulator.Options{InProcess: true})
+		o.Dial = store.Dial
+		test(t, store, dial(t, store, o))
+	})
 }
 
 // open starts a store and opens a session with it.

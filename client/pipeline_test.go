@@ -139,19 +139,19 @@ func TestPipelineSenders(t *testing.T) {
 
 func TestPipelineTimeout(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
-	s := dial(t, store, client.Options{Timeout: 100 * time.Millisecond})
-	store.Intercept(always(emulator.Action{Drop: true}))
-	p := s.Pipeline(1)
-	for i := range 3 {
-		f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), nil, client.SetOptions{})))(t)
-		_, err := f.Wait(context.Background())
-		if as[*client.LostAnswerError](t, err); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
+	virtual(t, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		store.Intercept(always(emulator.Action{Drop: true}))
+		p := s.Pipeline(1)
+		for i := range 3 {
+			f := must(p.Send(t.Context(), client.Set(fmt.Sprint(i%2), nil, client.SetOptions{})))(t)
+			_, err := f.Wait(context.Background())
+			if as[*client.LostAnswerError](t, err); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
 		}
-	}
-	store.Intercept(nil)
-	must(must(p.Send(t.Context(), client.Get("k")))(t).Wait(context.Background()))(t)
+		store.Intercept(nil)
+		must(must(p.Send(t.Context(), client.Get("k")))(t).Wait(context.Background()))(t)
+	})
 }
 
 // TestPipelineContext: ctx ends the wait for room, and the key is free again.
@@ -448,24 +448,24 @@ func TestPipelineQueue(t *testing.T) {
 // TestPipelineLosses: a lost write is counted before another request takes its place.
 func TestPipelineLosses(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
-	s := dial(t, store, client.Options{Timeout: 100 * time.Millisecond})
-	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() != "c"} })
-	p := s.Pipeline(1)
-	lost := must(p.Send(t.Context(), client.Set("a", nil, client.SetOptions{})))(t)
-	read := must(p.Send(t.Context(), client.Get("b")))(t)
-	if n := p.Losses(); n != 1 {
-		t.Errorf("%d losses once another request has the place of a lost one, want 1", n)
-	}
-	_, err := lost.Wait(context.Background())
-	as[*client.LostAnswerError](t, err)
-	if _, err := read.Wait(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	must(must(p.Send(t.Context(), client.Set("c", nil, client.SetOptions{})))(t).Wait(context.Background()))(t)
-	if n := p.Losses(); n != 1 {
-		t.Errorf("%d losses, want 1: neither a lost read nor an answered write is one", n)
-	}
+	virtual(t, client.Options{}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: r.Key() != "c"} })
+		p := s.Pipeline(1)
+		lost := must(p.Send(t.Context(), client.Set("a", nil, client.SetOptions{})))(t)
+		read := must(p.Send(t.Context(), client.Get("b")))(t)
+		if n := p.Losses(); n != 1 {
+			t.Errorf("%d losses once another request has the place of a lost one, want 1", n)
+		}
+		_, err := lost.Wait(context.Background())
+		as[*client.LostAnswerError](t, err)
+		if _, err := read.Wait(context.Background()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		must(must(p.Send(t.Context(), client.Set("c", nil, client.SetOptions{})))(t).Wait(context.Background()))(t)
+		if n := p.Losses(); n != 1 {
+			t.Errorf("%d losses, want 1: neither a lost read nor an answered write is one", n)
+		}
+	})
 }
 
 func BenchmarkDo(b *testing.B) {

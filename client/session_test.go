@@ -40,35 +40,35 @@ func reads() []client.Command {
 
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
 	var seen recorder
-	s := dial(t, store, client.Options{Timeout: 50 * time.Millisecond, Trace: seen.record})
-	store.Intercept(always(emulator.Action{Drop: true}))
-	for _, c := range reads() {
-		if _, err := s.Do(t.Context(), c); err != client.ErrNoAnswer {
-			t.Errorf("%s: %v", c.Verb(), err)
+	virtual(t, client.Options{Trace: seen.record}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		store.Intercept(always(emulator.Action{Drop: true}))
+		for _, c := range reads() {
+			if _, err := s.Do(t.Context(), c); err != client.ErrNoAnswer {
+				t.Errorf("%s: %v", c.Verb(), err)
+			}
 		}
-	}
-	for _, c := range writes() {
-		before := time.Now()
-		_, err := s.Do(t.Context(), c)
-		e := as[*client.LostAnswerError](t, err)
-		if !errors.Is(err, context.DeadlineExceeded) || e.Command.Verb() != c.Verb() || e.Command.Key() != "k" {
-			t.Errorf("%s: %v", c.Verb(), err)
+		for _, c := range writes() {
+			before := time.Now()
+			_, err := s.Do(t.Context(), c)
+			e := as[*client.LostAnswerError](t, err)
+			if !errors.Is(err, context.DeadlineExceeded) || e.Command.Verb() != c.Verb() || e.Command.Key() != "k" {
+				t.Errorf("%s: %v", c.Verb(), err)
+			}
+			sent := seen.requests()
+			m := sent[len(sent)-1]
+			if stamp, _ := m.Property("__ts"); e.Timestamp.String() != stamp {
+				t.Errorf("%s: the timestamp is %v, sent was %s", c.Verb(), e.Timestamp, stamp)
+			}
+			if e.Expires.Before(before.Add(m.Expiry)) || e.Expires.After(time.Now().Add(m.Expiry)) {
+				t.Errorf("%s: it expires in %v", c.Verb(), e.Expires.Sub(before))
+			}
 		}
-		sent := seen.requests()
-		m := sent[len(sent)-1]
-		if stamp, _ := m.Property("__ts"); e.Timestamp.String() != stamp {
-			t.Errorf("%s: the timestamp is %v, sent was %s", c.Verb(), e.Timestamp, stamp)
-		}
-		if e.Expires.Before(before.Add(m.Expiry)) || e.Expires.After(time.Now().Add(m.Expiry)) {
-			t.Errorf("%s: it expires in %v", c.Verb(), e.Expires.Sub(before))
-		}
-	}
-	store.Intercept(nil)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	must(s.Do(ctx, client.Get("k")))(t)
+		store.Intercept(nil)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		must(s.Do(ctx, client.Get("k")))(t)
+	})
 }
 
 func TestContextCause(t *testing.T) {
