@@ -227,6 +227,70 @@ func ExampleSession_Lock() {
 	// false
 }
 
+// A lock that outlives the process that acquires it: whoever knows the holder renews and releases it.
+func ExampleSession_AcquireLock() {
+	store := broker()
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
+	o := client.LockOptions{Holder: []byte("night shift"), TTL: 8 * time.Hour, Try: true}
+	lease, err := s.AcquireLock(ctx, "furnace", o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = s.AcquireLock(ctx, "furnace", client.LockOptions{Holder: []byte("day shift"), Try: true})
+	if busy, ok := errors.AsType[*client.LockBusyError](err); ok {
+		fmt.Printf("held by %s\n", busy.Status.Holder)
+	}
+	renewed, err := s.RenewLock(ctx, "furnace", o)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(renewed.Token.Compare(lease.Token) > 0)
+	if err := s.ReleaseLock(ctx, "furnace", o.Holder); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// held by night shift
+	// true
+}
+
+// A write whose answer was lost is not sent again: ReadBack finds out whether it was applied.
+func ExampleSession_ReadBack() {
+	store := broker()
+	defer store.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		return emulator.Action{CutAfter: r.Verb() == "SET"} // the connection breaks before the answer
+	})
+
+	limited, cancelSet := context.WithTimeout(ctx, time.Second) // the write expires then
+	defer cancelSet()
+	_, err = s.Set(limited, "setpoint", []byte("21.5"), client.SetOptions{})
+	lost, ok := errors.AsType[*client.LostAnswerError](err)
+	if !ok {
+		log.Fatal(err)
+	}
+	r, err := s.ReadBack(ctx, lost)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.Outcome)
+	// Output: fulfilled
+}
+
 // An election: each process that runs this is the leader as long as it holds the lock.
 func ExampleSession_WithLock() {
 	store := broker()

@@ -142,8 +142,23 @@ func (l *Lock) Timing() LockTiming { return l.timing }
 // Context returns a context that ends when the lock is lost, with a *[LockLostError] as its
 // cause. It ends as soon as the loss is known, and at Lease().Term at the latest. Work under
 // the lock must then stop before Lease().Until. Release ends the context with context.Canceled
-// as its cause.
-func (l *Lock) Context() context.Context { return l.ctx }
+// as its cause. The context of a zero Lock has ended.
+func (l *Lock) Context() context.Context {
+	if err := l.check(); err != nil {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		cancel(err)
+		return ctx
+	}
+	return l.ctx
+}
+
+// check returns an error if the lock does not come from Lock.
+func (l *Lock) check() error {
+	if l.ctx == nil {
+		return invalid("the zero Lock holds nothing; a Lock comes from Session.Lock")
+	}
+	return nil
+}
 
 // Lease returns the newest lease. After the lock is lost, the lease no longer changes.
 func (l *Lock) Lease() Lease {
@@ -166,6 +181,9 @@ func (l *Lock) Token() Version { return l.Lease().Token }
 // Any other error is one that [Session.Do] returns, and means that the lock may not have been released;
 // it then stays held until it expires. A second call does nothing and returns the same error.
 func (l *Lock) Release(ctx context.Context) error {
+	if err := l.check(); err != nil {
+		return err
+	}
 	l.once.Do(func() {
 		close(l.releasing)
 		l.cancel(nil)

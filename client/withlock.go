@@ -23,6 +23,9 @@ func (l *Lock) VDel(ctx context.Context, key string, value []byte) (VDelResult, 
 }
 
 func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
 	if lost := l.Context().Err(); lost != nil {
 		if lost = context.Cause(l.Context()); !errors.Is(lost, ErrLockLost) {
 			lost = &NotHolderError{LockStatus{Name: l.name}}

@@ -41,6 +41,26 @@ func TestZeroSession(t *testing.T) {
 	}
 }
 
+// TestZeroLock: a Lock that does not come from Session.Lock holds nothing, and its methods say so.
+func TestZeroLock(t *testing.T) {
+	t.Parallel()
+	l, ctx := new(Lock), t.Context()
+	for name, do := range map[string]func() error{
+		"Context": func() error { return context.Cause(l.Context()) },
+		"Set":     func() error { _, err := l.Set(ctx, "k", nil, SetOptions{}); return err },
+		"Del":     func() error { _, err := l.Del(ctx, "k"); return err },
+		"VDel":    func() error { _, err := l.VDel(ctx, "k", nil); return err },
+		"Release": func() error { return l.Release(ctx) },
+	} {
+		if err := do(); !isA[*InvalidError](err) {
+			t.Errorf("%s: got %v, want an *InvalidError", name, err)
+		}
+	}
+	if l.Name() != "" || l.Holder() != nil || !l.Token().IsZero() || !l.Lease().Until.IsZero() || l.Timing() != (LockTiming{}) {
+		t.Error("it is the name, the holder, the lease or the timing of a lock")
+	}
+}
+
 // TestZeroCommand: no method that sends commands sends the zero Command.
 func TestZeroCommand(t *testing.T) {
 	t.Parallel()

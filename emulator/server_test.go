@@ -1081,6 +1081,20 @@ func ExampleNew() {
 	// Output: 21.5 true
 }
 
+// A broker without a state store, such as Mosquitto, gets one.
+func ExampleAttach() {
+	ctx := context.Background()
+	store, err := emulator.Attach(ctx, emulator.BrokerOptions{Address: "127.0.0.1:1883", ClientID: "statestore"},
+		emulator.StoreOptions{}, emulator.Data{File: "state.db"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	<-store.Done()
+	fmt.Println(store.Err())
+}
+
 // exampleTest takes the place of a test's *testing.T.
 type exampleTest struct{ cleanups []func() }
 
