@@ -21,7 +21,8 @@ revive=github.com/mgechev/revive@v1.10.0
 gotestsum=gotest.tools/gotestsum@v1.13.0
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 full='' again=scripts/check.sh
-[ "${SSCLI_CHECK-}" = full ] && full=yes again="SSCLI_CHECK=full $again"
+tags=() # the build tag full: tests that require something slow to compile
+[ "${SSCLI_CHECK-}" = full ] && full=yes again="SSCLI_CHECK=full $again" tags=(-tags=full)
 only=("$@")
 
 if ! command -v go >/dev/null; then
@@ -319,13 +320,13 @@ everything() {
 		step "go vet for $system" env GOOS=$system CGO_ENABLED=0 go vet ./...
 	done
 	step 'go build for 32 bits' env GOOS=linux GOARCH=arm CGO_ENABLED=0 go build -o "$tmp/" ./cmd/sscli
-	step staticcheck staticcheck ./...
+	step staticcheck staticcheck "${tags[@]}" ./...
 	step revive revive -config revive.toml -set_exit_status ./...
 	vulnerabilities
 	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
 	step 'completions are current' scripts/completions.sh --check
 	# In a build for the race detector, package socket makes other system calls.
-	step 'go test of servers, without race detector' go test -shuffle=on ./internal/socket ./internal/broker ./internal/redis
+	step 'go test of servers, without race detector' go test "${tags[@]}" -shuffle=on ./internal/socket ./internal/broker ./internal/redis
 	if [ "$(uname)" = Linux ]; then
 		step 'attacks, short form' scripts/hostile.sh -short
 		step 'soak, short form' scripts/hostile.sh -soak 15s
@@ -333,10 +334,10 @@ everything() {
 		skip 'attacks and soak' 'require Linux'
 	fi
 	if race; then
-		tests -vet=off -shuffle=on -timeout=25m -race
+		tests -vet=off "${tags[@]}" -shuffle=on -timeout=25m -race
 	else
 		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
-		tests -vet=off -shuffle=on
+		tests -vet=off "${tags[@]}" -shuffle=on
 	fi
 	fuzz
 	cluster
@@ -347,7 +348,7 @@ everything() {
 [ -n "$full" ] && step 'install missing tools' install_missing
 step gofmt formatted
 step 'blanks, conflicts, paths' hygiene
-step 'go vet' go vet ./...
+step 'go vet' go vet "${tags[@]}" ./...
 # The tests include the imports between packages, README.md, docs and the tour.
 if [ -n "$full" ]; then
 	everything

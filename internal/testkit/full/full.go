@@ -1,6 +1,7 @@
 // Package full distinguishes tests by where they run. `go test ./...` and scripts/check.sh run every test
 // that a change can break within minutes, and skip a test whose program is not installed. With
-// SSCLI_CHECK=full, as in CI, slow tests run too, and a missing program fails its test.
+// SSCLI_CHECK=full, as in CI, slow tests run too, and a missing program fails its test. Tests that require
+// something slow to compile have the build tag full.
 package full
 
 import (
