@@ -130,6 +130,7 @@ command/explain      internal/wire client format suggest config fault app comple
 command/serve        internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/redis emulator format signals process suggest trace config certs fault app accounts sources command/ping
 command/gateway      internal/wait internal/wire client internal/observe internal/redis format process suggest config certs fault app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
+command/check        internal/admission internal/files internal/wait internal/yamltext client format jsonfield config certs fault suggest app accounts complete dataset command/ping
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
@@ -139,7 +140,7 @@ command/self         format fault help usage app complete cmdline
 command/policycmd    internal/wire internal/policy format repl config fault app
 command/dataset      internal/files client format suggest config fault usage app complete jsonfield dataset verb
 
-cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
+cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
 `
 
 const rooms = module + "/cmd/sscli/internal/"

@@ -123,6 +123,7 @@ install_missing() {
 	have zsh || packages+=(zsh)
 	have fish || packages+=(fish)
 	[ -e /usr/share/bash-completion/bash_completion ] || packages+=(bash-completion)
+	have promtool || packages+=(prometheus)
 	have man || packages+=(man-db)
 	have mandoc || packages+=(mandoc)
 	have rpm || packages+=(rpm)

@@ -69,6 +69,7 @@ func networkCases() map[string][]networkCase {
 		"lock renew":            {{args: "l --holder h --ttl 15s", talks: true}},
 		"lock status":           {{args: "l", talks: true}},
 		"shell":                 {{}},
+		"check":                 {{args: "a --max-age 1h", talks: true}, {args: "--lint -f input", stdin: "checks: [{key: a}]"}},
 		"ping":                  {{args: "-n 2 --interval 1ms", talks: true}},
 		"batch":                 {{args: "-", stdin: "get a\n", talks: true}},
 		"serve":                 {{args: "-- true", own: true}, {args: "--ws 127.0.0.1:0 -- true", own: true}},

@@ -53,6 +53,7 @@ var streamCases = map[string][]string{
 	"top":                   {"top"},
 	"explain":               {"explain k"},
 	"doctor":                {"doctor", "doctor --write"},
+	"check":                 {"check k --max-age 1h", "check k -o nagios", "check k -o prometheus"},
 	"ping":                  {"ping -n 1"},
 	"hlc parse":             {"hlc parse 1696374425000:0:node-1"},
 	"hlc now":               {"hlc now"},

@@ -7,6 +7,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/apply"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/batch"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/bench"
+	"github.com/sscli/sscli/cmd/sscli/internal/command/check"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/cluster"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/contextcmd"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
@@ -46,6 +47,7 @@ func table() []app.Command {
 		{Name: "top", New: top.New},
 		{Name: "explain", New: explain.New},
 		{Name: "doctor", New: doctor.New},
+		{Name: "check", New: check.New},
 		{Name: "ping", New: ping.New},
 		{Name: "hlc", New: hlc.New},
 		{Name: "policy", New: policycmd.New},

@@ -36,6 +36,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,9 +72,12 @@ type App struct {
 
 	Settings config.Settings
 	Output   string          // the form of results: human (also for wide), raw, json or template=…
+	Form     string          // the form that the command prints itself, one of Forms; Output is then raw
 	Out      *format.Printer // prints results
 	Faults   *format.Printer // prints errors and warnings; nil = not configured yet
 	saying   sync.Mutex      // held while Faults prints
+
+	Forms []string // further forms of output, which the command prints itself
 
 	// LogsResults means that results are only a log, as those of a server: the command goes on when
 	// nobody reads them.
@@ -141,7 +145,11 @@ func (a *App) ConfigureOffline(fs *pflag.FlagSet) error {
 
 func (a *App) configured(settings config.Settings, err error) error {
 	a.Settings = settings
-	if printErr := a.SetOutput(settings.Output); printErr != nil {
+	form := settings.Output
+	if a.Form = ""; slices.Contains(a.Forms, form) {
+		a.Form, form = form, "raw"
+	}
+	if printErr := a.SetOutput(form); printErr != nil {
 		source := settings.Sources["output"]
 		return errors.Join(err, &config.Error{Source: source, Why: strings.TrimPrefix(printErr.Error(), "output ")})
 	}
@@ -189,7 +197,12 @@ func (a *App) GuessOutput(args []string) {
 const (
 	Offline     = "offline"      // the command does not connect
 	LogsResults = "logs results" // see App.LogsResults
+	Forms       = "forms"        // see App.Forms; separated by blanks
 )
+
+// Plugin is the form of output of a monitoring plugin: one line, and an exit code from 0 to 3. With it, a
+// command line that cannot be carried out is the state UNKNOWN.
+const Plugin = "nagios"
 
 // A Command is a row of the command table. New builds a new cobra command for each command line,
 // because a cobra command holds the values of its flags.

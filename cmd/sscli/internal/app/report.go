@@ -73,6 +73,9 @@ func (a *App) Report(err error) int {
 	if err == nil {
 		return 0
 	}
+	if a.Settings.Output == Plugin && !a.outputClosed {
+		return a.reportUnknown(err)
+	}
 	if a.Faults == nil {
 		// The command line could not be parsed, or its --output is invalid.
 		p, formErr := a.Diagnostics("human")
@@ -83,6 +86,21 @@ func (a *App) Report(err error) int {
 		a.Faults = p
 	}
 	return a.Fault(err)
+}
+
+// reportUnknown prints an error as a monitoring plugin, and returns the exit code.
+func (a *App) reportUnknown(err error) int {
+	f, printed := a.Explain(err)
+	if printed {
+		return f.Code
+	}
+	text := f.Message
+	if f.Hint != "" {
+		text += "; try: " + f.Hint
+	}
+	const unknown = 3
+	fmt.Fprintln(a.Stdout, "SSCLI UNKNOWN - "+strings.ReplaceAll(format.Escape(text), "|", "/"))
+	return unknown
 }
 
 // Fault prints an error and returns its exit code. It prints nothing for [fault.ErrNo], whose
@@ -183,6 +201,12 @@ func (a *App) Emit(result format.Result) error {
 		return nil
 	}
 	return a.printed(a.Out.Print(result))
+}
+
+// Print prints text in a form that the command makes itself (App.Form). The error is a *fault.OutputError.
+func (a *App) Print(text string) error {
+	_, err := a.Stdout.WriteString(text)
+	return a.printed(err)
 }
 
 // Queue is like Emit, but the next Flush prints the result, together with other queued results.

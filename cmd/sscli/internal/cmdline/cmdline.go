@@ -120,6 +120,7 @@ fencing tokens.`,
 				return fault.Usagef("%w", err)
 			}
 			_, a.LogsResults = cmd.Annotations[app.LogsResults]
+			a.Forms = strings.Fields(cmd.Annotations[app.Forms])
 			if version || isOffline(cmd) {
 				return cmp.Or(a.ConfigureOffline(cmd.Flags()), a.CheckOutput())
 			}

@@ -1,0 +1,403 @@
+// Package check is the command `sscli check`, which tells a site's monitoring about keys, locks and brokers.
+//
+// A spec is one check, from the command line or from a file (spec.go, file.go). A view is what is known of a
+// broker and of the keys of its checks: read once (look.go), or kept current by a watch, for Prometheus
+// (listen.go). judge compares the two and returns a verdict (judge.go), which is printed as a result, as the
+// line of a monitoring plugin, or as metrics (output.go).
+package check
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
+)
+
+type flags struct {
+	locks, patterns []string
+	conditions      map[string]*config.Text // of conditions with a value
+	switches        map[string]*bool        // of the others
+	file, state     config.Text
+	out             config.Text
+	lint, noWrite   bool
+	listen          listenFlags
+}
+
+// New returns the command `sscli check`.
+func New(a *app.App) *cobra.Command {
+	f := flags{conditions: make(map[string]*config.Text), switches: make(map[string]*bool)}
+	cmd := &cobra.Command{
+		Use:         "check [KEY...]",
+		Short:       "Check keys and locks for monitoring",
+		GroupID:     app.GroupDebug,
+		Annotations: map[string]string{app.Forms: app.Plugin + " " + prometheus},
+		Long: `Check keys, locks and the broker, once, or with --listen for as long as it runs. Each
+condition applies to the keys, the locks (--lock) or the patterns (--match) that it can be
+about. Without a condition, a key must exist.
+
+A limit is critical. Two, as in --max-age 10m,1h, are where it warns and where it is
+critical. Times may be in days, such as 14d.
+
+The exit code is 1 if a check warns or is critical, and 3, 4 or 124 if the broker does not
+answer. With -o nagios, it is 0, 1, 2 or 3: OK, warning, critical, unknown. With
+-o prometheus, it is 0 once the metrics are written.
+
+An age is measured on the store's clock. To read it, sscli sets the key ` + ClockKey + `, which
+expires after 10 s. With --no-write, in a protected context without --yes, or if the store
+refuses it, an age is by this machine's clock.
+
+The store does not say since when a lock is held or how often a key changed. --held-max
+and --changes-max compare with what earlier runs put into the file of --state, or with
+what --listen saw.`,
+		Example: `  sscli check setpoint --max-age 10m,1h
+  sscli check config --json .temp --min 10 --max 30 -o nagios
+  sscli check --lock deploy --held-max 1h --state /var/lib/sscli/checks
+  sscli check --match 'sensors/*' --count-min 10
+  sscli check --rtt 100ms --skew 1s --cert-expires 14d
+  sscli check -f checks.yaml -o prometheus --outfile /var/lib/node_exporter/sscli.prom
+  sscli check -f checks.yaml --listen 127.0.0.1:9843`,
+		ValidArgsFunction: complete.Keys(a, 0),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), a, cmd, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.locks, "lock", nil, "check the lock `NAME`; may be repeated")
+	fs.StringArrayVar(&f.patterns, "match", nil, "check the number of keys that match `PATTERN`; may be repeated")
+	for _, c := range conditions() {
+		if c.value == "" {
+			f.switches[c.name] = fs.Bool(c.name, false, c.usage)
+			continue
+		}
+		f.conditions[c.name] = new(config.Text)
+		fs.Var(f.conditions[c.name], c.name, c.usage)
+	}
+	fs.VarP(&f.file, "file", "f", "run the checks in `FILE`, - for standard input")
+	fs.BoolVar(&f.lint, "lint", false, "find mistakes in the file of -f, and connect to no broker")
+	fs.Var(&f.state, "state", "keep in `FILE` what the next run needs to know of this one")
+	fs.BoolVar(&f.noWrite, "no-write", false, "do not set "+ClockKey+" to read the store's clock")
+	fs.Var(&f.out, "outfile", "with -o prometheus: write to `FILE`, which readers see whole")
+	f.listen.bind(fs)
+	return cmd
+}
+
+// prometheus is the form of output for Prometheus.
+const prometheus = "prometheus"
+
+func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []string) error {
+	specs, err := f.specs(ctx, a, keys)
+	if err != nil {
+		return err
+	}
+	if f.lint {
+		return a.Emit(format.Note{Level: format.Notice, Message: format.Count(len(specs), "check") + ", no mistakes"})
+	}
+	if err := f.together(a, specs); err != nil {
+		return err
+	}
+	views, apps, err := f.views(ctx, a, cmd, specs)
+	if err != nil {
+		return err
+	}
+	if f.listen.listen != "" {
+		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, now: time.Now,
+			log: func(text string, args ...any) { a.Note(fmt.Sprintf(text, args...)) }}
+		return m.run(ctx, a, f.listen)
+	}
+	return f.once(ctx, a, views, apps)
+}
+
+// specs returns the checks of the command line or of the file.
+func (f flags) specs(ctx context.Context, a *app.App, keys []string) ([]*spec, error) {
+	if f.file == "" {
+		if f.lint {
+			return nil, fault.Usagef("--lint without a file: add -f FILE")
+		}
+		return f.given(keys)
+	}
+	if len(keys)+len(f.locks)+len(f.patterns) > 0 || len(f.set()) > 0 {
+		return nil, fault.Usagef("-f together with keys, locks, patterns or conditions: write them into the file")
+	}
+	text, err := a.Read(ctx, string(f.file), "the checks")
+	if err != nil {
+		return nil, &fault.UsageError{Err: err}
+	}
+	name := string(f.file)
+	if name == "-" {
+		name = "standard input"
+	}
+	specs, mistakes := parseFile(ctx, name, text)
+	if len(mistakes) > 0 {
+		return nil, &fault.UsageError{Err: errors.Join(mistakes...)}
+	}
+	return specs, nil
+}
+
+// set returns the conditions of the command line.
+func (f flags) set() (set []condition) {
+	for _, c := range conditions() {
+		if on := f.switches[c.name]; on != nil && *on {
+			set = append(set, c)
+		} else if text := f.conditions[c.name]; text != nil && *text != "" {
+			set = append(set, c)
+		}
+	}
+	return set
+}
+
+// given returns the checks of the command line.
+func (f flags) given(keys []string) (specs []*spec, err error) {
+	for _, key := range keys {
+		specs = append(specs, &spec{key: key})
+	}
+	for _, name := range f.locks {
+		specs = append(specs, &spec{lock: name})
+	}
+	for _, pattern := range f.patterns {
+		specs = append(specs, &spec{match: pattern})
+	}
+	for _, s := range specs {
+		if s.kind() == aBroker {
+			return nil, fault.Usagef("the key, the lock or the pattern is empty")
+		}
+	}
+	about := &spec{} // the broker
+	for _, c := range f.set() {
+		text := ""
+		if value := f.conditions[c.name]; value != nil {
+			text = string(*value)
+		}
+		used := slices.Contains(c.on, aBroker)
+		if used {
+			if err := about.set(c, text); err != nil {
+				return nil, fault.Usagef("--%s: %w", c.name, err)
+			}
+		}
+		for _, s := range specs {
+			if !slices.Contains(c.on, s.kind()) {
+				continue
+			}
+			used = true
+			if err := s.set(c, text); err != nil {
+				return nil, fault.Usagef("--%s: %w", c.name, err)
+			}
+		}
+		if !used {
+			what := map[string]string{aKey: "KEY", aLock: "--lock NAME", aMatch: "--match PATTERN"}[c.on[0]]
+			return nil, fault.Usagef("--%s without %s: nothing to check", c.name, what)
+		}
+	}
+	if len(about.conditions) > 0 {
+		specs = append(specs, about)
+	}
+	if len(specs) == 0 {
+		return nil, fault.Usagef("nothing to check: expected KEY, --lock NAME, --match PATTERN, a condition on the broker such as --rtt 100ms, or -f FILE")
+	}
+	for _, s := range specs {
+		if err := s.check(); err != nil {
+			return nil, fault.Usagef("%w", err)
+		}
+	}
+	return specs, nil
+}
+
+// together returns a usage error for flags that exclude or require each other.
+func (f flags) together(a *app.App, specs []*spec) error {
+	l := f.listen
+	switch {
+	case l.listen != "" && (f.state != "" || f.out != "" || a.Form != ""):
+		return fault.Usagef("--listen together with --state, --outfile, or -o nagios or prometheus: Prometheus reads the metrics from the port")
+	case l.listen == "" && (l.cert != "" || l.key != "" || l.users != "" || l.insecure):
+		return fault.Usagef("--tls-cert, --tls-key, --users and --no-login are for --listen")
+	case f.out != "" && a.Form != prometheus:
+		return fault.Usagef("--outfile without -o prometheus")
+	}
+	for _, s := range specs {
+		if condition := s.needsHistory(); condition != "" && f.state == "" && l.listen == "" && a.Form != prometheus {
+			return &fault.UsageError{
+				Err:  fmt.Errorf("%s of %s: one look cannot tell", condition, s.describe()),
+				Hint: suggest.Try("`--state FILE`, or `--listen HOST:PORT`"),
+			}
+		}
+	}
+	return nil
+}
+
+// views returns a view for each context, with the App that connects to its broker.
+func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs []*spec) (views []*view, apps []*app.App, err error) {
+	by := make(map[string][]*spec)
+	var names []string
+	for _, s := range specs {
+		if by[s.context] == nil {
+			names = append(names, s.context)
+		}
+		by[s.context] = append(by[s.context], s)
+	}
+	live := f.listen.listen != ""
+	for _, name := range names {
+		one := a
+		if name != "" {
+			where := fmt.Sprintf("%s:%d: context", format.Path(string(f.file)), by[name][0].line)
+			if one, err = a.InContext(ctx, cmd.Flags(), name, where); err != nil {
+				return nil, nil, err
+			}
+		}
+		if err := one.Settings.Broker(); err != nil {
+			return nil, nil, err
+		}
+		views, apps = append(views, newView(one, by[name], a.Form == "" && !live, a.Form == prometheus || live)), append(apps, one)
+	}
+	return views, apps, nil
+}
+
+// once looks at all brokers at the same time, and prints the verdicts.
+func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.App) (err error) {
+	past := history{Checks: make(map[string]past)}
+	if f.state != "" {
+		if past, err = readHistory(string(f.state)); err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("--state: %w", err)}
+		}
+	}
+	var looks sync.WaitGroup
+	wrong := make([]error, len(views))
+	for i, v := range views {
+		looks.Go(func() { wrong[i] = v.look(ctx, apps[i], f.noWrite) })
+	}
+	looks.Wait()
+	if err := errors.Join(wrong...); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	now := time.Now()
+	var all []verdict
+	code := 0
+	for _, v := range views {
+		for _, s := range v.specs {
+			if k := v.keys[s.of()]; k != nil {
+				own := *k // the history of a check is its own
+				past.before(s, &own, now)
+				verdict := judge(s, &v.broker, &own, now)
+				past.after(&verdict, &own, now)
+				all = append(all, verdict)
+				continue
+			}
+			verdict := judge(s, &v.broker, nil, now)
+			past.after(&verdict, nil, now)
+			all = append(all, verdict)
+		}
+		code = cmp.Or(code, v.broker.code)
+	}
+	if f.state != "" {
+		if err := past.write(string(f.state)); err != nil {
+			return &fault.UsageError{Err: fmt.Errorf("--state: %w", err)}
+		}
+	}
+	switch a.Form {
+	case app.Plugin:
+		line, state := plugin(all, now)
+		if err := a.Print(line + "\n"); err != nil {
+			return err
+		}
+		return &fault.ExitError{Code: state}
+	case prometheus:
+		return f.metrics(a, expose(views, false, now))
+	}
+	return report(a, all, code, now)
+}
+
+// metrics prints metrics, or writes them to a file.
+func (f flags) metrics(a *app.App, text string) error {
+	if f.out == "" {
+		return a.Print(text)
+	}
+	if err := files.Write(string(f.out), []byte(text), 0o644); err != nil {
+		return &fault.UsageError{Err: fmt.Errorf("--outfile: %w", err)}
+	}
+	return nil
+}
+
+// report prints verdicts as results. code is the exit code if a broker does not answer, or 0.
+func report(a *app.App, all []verdict, code int, now time.Time) error {
+	var sum format.CheckSummary
+	for i := range all {
+		v := &all[i]
+		c := format.Check{Name: v.spec.describe(), Message: v.message(now)}
+		switch v.state {
+		case ok:
+			c.Status = format.Pass
+			sum.Passed++
+		case warning:
+			c.Status = format.Warn
+			sum.Warned++
+		case critical:
+			c.Status = format.Fail
+			sum.Failed++
+		case unknown:
+			c.Status = format.Skip
+			sum.Skipped++
+		}
+		for _, m := range v.measures {
+			c.Facts = append(c.Facts, format.Fact{Name: m.name, Value: decimal(m.value) + m.unit})
+		}
+		if a.Output == "human" {
+			c.Facts = nil // the message has them
+		}
+		if err := a.Emit(c); err != nil {
+			return err
+		}
+	}
+	if len(all) > 1 {
+		if err := a.Emit(sum); err != nil {
+			return err
+		}
+	}
+	switch {
+	case code != 0:
+		return &fault.ExitError{Code: code}
+	case sum.Passed < len(all):
+		return fault.ErrNo
+	}
+	return nil
+}
+
+// look reads a broker and the keys of its checks once. A broker that does not answer is no error.
+func (v *view) look(ctx context.Context, a *app.App, noWrite bool) error {
+	return a.WithBroker(func(o client.Options) error {
+		v.watchCertificates(&o)
+		err := a.Reach(ctx, a.Settings.RetryFor, func(reached func()) error {
+			limited, cancel := context.WithTimeout(ctx, o.Timeout)
+			defer cancel()
+			return a.Connect(limited, o, func(s *client.Session) error {
+				reached()
+				if !v.probe(ctx, a, s, o.Timeout) {
+					return nil
+				}
+				v.readToken(o)
+				v.measureClock(ctx, a, s, noWrite)
+				v.readKeys(ctx, s)
+				v.countKeys(ctx, s)
+				return nil
+			})
+		})
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			v.fail(a, err)
+		}
+		return nil
+	})
+}

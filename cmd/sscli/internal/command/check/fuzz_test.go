@@ -1,0 +1,85 @@
+package check
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+)
+
+// FuzzFile: a file of checks is refused with a line, or its checks are judged without a panic, whatever the value
+// is, and printed as a plugin and as metrics whose lines are whole.
+func FuzzFile(f *testing.F) {
+	f.Add("checks:\n- {key: a, max-age: \"10m,1h\", json: .a, min: 1, value: true}\n", "{\"a\": 1}", int64(0))
+	f.Add("checks:\n- {lock: a, changes-max: \"1,5/10m\", holder: a*, labels: {x: \"|\\n\"}}\n- {match: a}\n- {rtt: 1s}", "a|\n", int64(5))
+	f.Add("checks: [{name: \"a'=b|c\", key: \"\\x01\", equals: x}]", "\xff", int64(-5))
+	f.Fuzz(func(t *testing.T, text, content string, age int64) {
+		specs, mistakes := parseFile(t.Context(), "f", []byte(text))
+		for _, err := range mistakes {
+			if strings.ContainsAny(err.Error(), "\n\x1b") {
+				t.Errorf("%q", err)
+			}
+		}
+		if len(mistakes) > 0 {
+			return
+		}
+		now := time.Unix(2_000_000_000, 0)
+		v := &view{context: content, specs: specs, shown: age%2 == 0, keys: make(map[target]*seen)}
+		v.broker.counts = map[string]count{"a": {n: 3}}
+		for _, s := range specs {
+			if s.target() != "" {
+				v.keys[s.of()] = &seen{}
+			}
+		}
+		version := client.Version{Wall: now.UnixMilli() - age%1_000_000, Node: "n"}
+		for _, s := range specs {
+			v.record(s.target(), []byte(content), age%3 != 0, version, now)
+		}
+		line, code := plugin(v.verdicts(now), now)
+		if strings.ContainsAny(line, "\n\r\x1b\x00") || strings.Count(line, "|") > 1 || code < 0 || code > 3 {
+			t.Errorf("%q, %d", line, code)
+		}
+		for metric := range strings.Lines(expose([]*view{v}, true, now)) {
+			if !strings.HasSuffix(metric, "\n") || !strings.HasPrefix(metric, "sscli_") && !strings.HasPrefix(metric, "# ") {
+				t.Errorf("%q", metric)
+			}
+		}
+	})
+}
+
+// TestParseAmounts: limits with and without a warning, in each unit.
+func TestParseAmounts(t *testing.T) {
+	for _, tt := range []struct {
+		text, unit        string
+		way               direction
+		warning, critical float64
+		bad               bool
+	}{
+		{"10m", seconds, up, math.NaN(), 600, false},
+		{"10m, 1h", seconds, up, 600, 3600, false},
+		{"14d", seconds, down, math.NaN(), 14 * 86400, false},
+		{"30d,14d", seconds, down, 30 * 86400, 14 * 86400, false},
+		{"1KiB", size, up, math.NaN(), 1024, false},
+		{"-3.5", number, up, math.NaN(), -3.5, false},
+		{"1h,10m", seconds, up, 0, 0, true},
+		{"10", seconds, up, 0, 0, true},
+		{"-1s", seconds, up, 0, 0, true},
+		{"nan", number, up, 0, 0, true},
+		{"1,2,3", number, up, 0, 0, true},
+		{"", number, up, 0, 0, true},
+		{"1.5d", seconds, up, 0, 0, true},
+	} {
+		l, err := parseLimit(tt.text, tt.unit, tt.way)
+		if tt.bad {
+			if err == nil {
+				t.Errorf("%q: %+v, want an error", tt.text, l)
+			}
+			continue
+		}
+		if err != nil || l.critical != tt.critical || l.warning != tt.warning && !(math.IsNaN(l.warning) && math.IsNaN(tt.warning)) {
+			t.Errorf("%q: %+v, %v", tt.text, l, err)
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package check
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/net/netutil"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/wait"
+)
+
+// listenFlags are the flags of the Prometheus target.
+type listenFlags struct {
+	listen, cert, key, users config.Text
+	insecure                 bool
+}
+
+func (f *listenFlags) bind(fs *pflag.FlagSet) {
+	fs.Var(&f.listen, "listen", "stay connected, and serve the checks to Prometheus on `HOST:PORT`, at /metrics")
+	fs.Var(&f.cert, "tls-cert", "with --listen: PEM `FILE` with the server's certificate and its intermediate certificates")
+	fs.Var(&f.key, "tls-key", "with --listen: PEM `FILE` with the key of --tls-cert")
+	fs.Var(&f.users, "users", "with --listen: `FILE` of the users who may read: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
+	fs.BoolVar(&f.insecure, "no-login", false, "with --listen: let anybody read on an address that is not loopback")
+}
+
+// The limits of the Prometheus target. A scrape takes milliseconds, so few connections are enough, and no
+// client can hold one for long.
+const (
+	maxConnections = 64
+	maxHeader      = 8 << 10
+	headerTime     = 5 * time.Second
+	answerTime     = 10 * time.Second
+	idleTime       = 2 * time.Minute
+)
+
+// open listens. The handler may be used from the address, and by the users, that the flags allow.
+func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, server *http.Server, err error) {
+	loopback, err := config.IsLoopback(string(f.listen))
+	if err != nil {
+		return nil, "", nil, fault.Usagef("--listen: %w", err)
+	}
+	if !loopback && f.users == "" && !f.insecure {
+		return nil, "", nil, &fault.UsageError{
+			Err:  fmt.Errorf("--listen %s: anybody who reaches that address could read the names of keys and locks", f.listen),
+			Hint: suggest.Try("`--users FILE`, or `--no-login` to let anybody read"),
+		}
+	}
+	switch {
+	case f.users != "":
+		users, err := accounts.ReadUsers(string(f.users))
+		if err != nil {
+			return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
+		}
+		handler = withLogin(handler, users)
+	case loopback:
+		handler = sameHost(handler)
+	}
+	scheme := "http"
+	var pair *tls.Config
+	switch {
+	case (f.cert == "") != (f.key == ""):
+		return nil, "", nil, fault.Usagef("--tls-cert and --tls-key must be used together")
+	case f.cert != "":
+		loaded, err := tls.LoadX509KeyPair(string(f.cert), string(f.key))
+		if err == nil {
+			pair, err = certs.ServerTLS(loaded, "")
+		}
+		if err != nil {
+			return nil, "", nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
+		}
+		scheme = "https"
+	}
+	if ln, err = net.Listen("tcp", string(f.listen)); err != nil {
+		return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--listen %s: %w", f.listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
+	}
+	url = scheme + "://" + ln.Addr().String() + "/metrics"
+	ln = netutil.LimitListener(ln, maxConnections)
+	if pair != nil {
+		ln = tls.NewListener(ln, pair)
+	}
+	server = &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
+	return ln, url, server, nil
+}
+
+// withLogin requires a login by HTTP basic authentication.
+func withLogin(next http.Handler, users accounts.Users) http.Handler {
+	throttle := admission.NewThrottle()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, password, _ := r.BasicAuth()
+		err := throttle.Check(r.RemoteAddr, func() bool { return users.Check(name, []byte(password)) })
+		switch {
+		case errors.Is(err, admission.ErrBusy):
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+		case err != nil:
+			w.Header().Set("WWW-Authenticate", `Basic realm="sscli"`)
+			http.Error(w, "user name or password is wrong", http.StatusUnauthorized)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// sameHost refuses requests for other names than localhost: a web page could use such a name for the loopback
+// address, and read what the server says.
+func sameHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
+			http.Error(w, "expected the host localhost, or an address", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// A monitor watches the keys of all views, and serves what it knows.
+type monitor struct {
+	views   []*view
+	apps    []*app.App
+	noWrite bool
+	log     func(format string, args ...any)
+	now     func() time.Time
+
+	scrape sync.Mutex // one scrape at a time
+}
+
+func (m *monitor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path != "/metrics":
+		http.Error(w, "the metrics are at /metrics", http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "expected GET", http.StatusMethodNotAllowed)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	if r.Method == http.MethodHead {
+		return
+	}
+	m.scrape.Lock()
+	text := expose(m.views, true, m.now())
+	m.scrape.Unlock()
+	_, _ = w.Write([]byte(text)) // the client went away
+}
+
+// expose returns all views in the text format of Prometheus.
+func expose(views []*view, watched bool, now time.Time) string {
+	e := newExposition()
+	for _, v := range views {
+		v.expose(e, watched, now)
+	}
+	return e.String()
+}
+
+// run serves until ctx ends.
+func (m *monitor) run(ctx context.Context, a *app.App, f listenFlags) error {
+	a.LogsResults = true // the server goes on when nobody reads its output
+	ln, url, server, err := f.open(m)
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	var running sync.WaitGroup
+	ctx, stop := context.WithCancelCause(ctx)
+	failed := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			stop(err)
+		}
+	}
+	for i, v := range m.views {
+		running.Go(func() { failed(m.follow(ctx, m.apps[i], v)) })
+	}
+	running.Go(func() {
+		if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			failed(err)
+		}
+	})
+	err = a.Emit(format.Serving{Op: "check", URL: url, Paste: []string{"curl -s " + url}})
+	if err == nil {
+		<-ctx.Done()
+		err = fault.ServerEnded(context.Cause(ctx))
+	}
+	stop(nil)
+	_ = server.Close() // closes the listener
+	running.Wait()
+	return err
+}
+
+const (
+	// The store answers within probeTime, or it counts as down. With these, a store that stops answering
+	// is down after at most 1.75 s.
+	probeTime     = time.Second
+	probeInterval = 750 * time.Millisecond
+
+	clockInterval  = time.Minute      // between measurements of the clock
+	countInterval  = 30 * time.Second // between counts of the keys that match
+	refusedPause   = time.Minute      // until a key that could not be watched is tried again
+	permanentPause = 30 * time.Second // after a refused login, whose password or certificate may be replaced
+	auditInterval  = 5 * time.Minute
+)
+
+// follow keeps a view current until ctx ends. It returns an error of the settings.
+func (m *monitor) follow(ctx context.Context, a *app.App, v *view) error {
+	for ctx.Err() == nil {
+		err := a.WithBroker(func(o client.Options) error { return m.connected(ctx, a, v, o) })
+		if ctx.Err() != nil {
+			return nil
+		}
+		if !client.IsPermanent(err) {
+			return err
+		}
+		v.fail(a, err)
+		m.log("%s: %v; trying again in %v", v.context, err, permanentPause)
+		wait.For(ctx, permanentPause)
+	}
+	return nil
+}
+
+// connected follows a broker over a session until ctx ends or an error is permanent.
+func (m *monitor) connected(ctx context.Context, a *app.App, v *view, o client.Options) error {
+	v.watchCertificates(&o)
+	s, err := client.New(o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { m.watch(ctx, v, s) })
+	running.Go(func() {
+		for ok := true; ok; ok = wait.For(ctx, clockInterval) {
+			v.readToken(o)
+			v.measureClock(ctx, a, s, m.noWrite)
+		}
+	})
+	running.Go(func() {
+		for ok := true; ok; ok = wait.For(ctx, countInterval) {
+			v.countKeys(ctx, s)
+		}
+	})
+	up := true
+	for ctx.Err() == nil {
+		began := time.Now()
+		answered := v.probe(ctx, a, s, probeTime)
+		if answered != up && ctx.Err() == nil {
+			up = answered
+			v.mu.Lock()
+			why := v.broker.err
+			v.mu.Unlock()
+			if up {
+				m.log("%s: the store answers again", v.context)
+			} else {
+				m.log("%s: %v", v.context, why)
+			}
+		}
+		if err := s.Err(); !answered && client.IsPermanent(err) {
+			return err
+		}
+		wait.For(ctx, probeInterval-time.Since(began))
+	}
+	return nil
+}
+
+// watch watches the keys of a view until ctx ends.
+func (m *monitor) watch(ctx context.Context, v *view, s *client.Session) {
+	refused := make(map[string]time.Time) // when to try again
+	for ctx.Err() == nil {
+		var keys []string
+		again := time.Now().Add(time.Hour)
+		for _, key := range v.names() {
+			switch at, is := refused[key]; {
+			case is && time.Now().Before(at):
+				again = earlier(again, at)
+			default:
+				delete(refused, key)
+				keys = append(keys, key)
+			}
+		}
+		if len(keys) == 0 {
+			wait.For(ctx, time.Until(again))
+			continue
+		}
+		limited, cancel := context.WithDeadline(ctx, again)
+		err := v.watchKeys(limited, s, keys, refused)
+		over := limited.Err() != nil
+		cancel()
+		if e, one := errors.AsType[*client.WatchError](err); one && !fault.IsTimeout(err) && !isLost(err) {
+			v.cannotRead(e.Key, fault.Describe(client.Get(e.Key), e.Err))
+			refused[e.Key] = time.Now().Add(refusedPause)
+			continue
+		}
+		if !over {
+			wait.For(ctx, time.Second)
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// isLost reports whether an error is about the connection, and not about a key.
+func isLost(err error) bool {
+	return fault.IsA[*client.DialError](err) || fault.IsA[*client.LostError](err) || errors.Is(err, client.ErrClosed)
+}
+
+// watchKeys records the changes of keys until ctx ends or an error ends the watch. It adds to refused the keys
+// that the store no longer lets it watch.
+func (v *view) watchKeys(ctx context.Context, s *client.Session, keys []string, refused map[string]time.Time) error {
+	w, err := s.Watch(ctx, keys, client.WatchOptions{Audit: auditInterval})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	down := false
+	for e, err := range w.Events(ctx) {
+		if err != nil {
+			return err
+		}
+		switch e.Kind {
+		case client.EventInitial, client.EventFound, client.EventResync, client.EventSet:
+			if e.Kind == client.EventSet && !e.HasValue { // a notification without a value
+				got, err := s.Get(ctx, e.Key)
+				if err != nil {
+					v.cannotRead(e.Key, fault.Describe(client.Get(e.Key), err))
+					continue
+				}
+				e.Value, e.HasValue, e.Version = got.Value, got.Found, got.Version
+			}
+			v.record(e.Key, e.Value, e.HasValue, e.Version, e.Time)
+		case client.EventDelete:
+			v.record(e.Key, nil, false, client.Version{}, e.Time)
+		case client.EventError:
+			v.cannotRead(e.Key, fault.Describe(client.Get(e.Key), e.Err))
+			refused[e.Key] = time.Now().Add(refusedPause)
+		case client.EventDown:
+			down = true
+			v.gap()
+		case client.EventGap:
+			if !down { // each key has a gap after a break, which is one
+				v.gap()
+			}
+		case client.EventUp:
+			down = false
+		}
+	}
+	return nil
+}
+
+// gap counts a break of the watch.
+func (v *view) gap() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.broker.gaps++
+}

@@ -1,0 +1,231 @@
+package check
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sscli/sscli/format"
+)
+
+// plugin returns verdicts as the line of a monitoring plugin, and the exit code: 0 to 3. The problems come
+// first, and then the numbers as performance data.
+func plugin(verdicts []verdict, now time.Time) (line string, code int) {
+	worst := ok
+	var problems, fine, data []string
+	for i := range verdicts {
+		v := &verdicts[i]
+		worst = worse(worst, v.state)
+		text := v.spec.describe() + ": " + v.message(now)
+		if v.state == ok {
+			fine = append(fine, text)
+		} else {
+			problems = append(problems, v.state.String()+" "+text)
+		}
+		for _, m := range v.measures {
+			data = append(data, m.plugin(v.spec))
+		}
+	}
+	text := ""
+	switch {
+	case len(problems) > 0 && len(verdicts) == 1:
+		text = strings.TrimPrefix(problems[0], worst.String()+" ")
+	case len(problems) > 0:
+		text = fmt.Sprintf("%d of %s: %s", len(problems), format.Count(len(verdicts), "check"), strings.Join(problems, ", "))
+	case len(fine) == 1:
+		text = fine[0]
+	default:
+		text = format.Count(len(fine), "check")
+	}
+	line = "SSCLI " + worst.String() + " - " + plain(text)
+	if len(data) > 0 {
+		line += " | " + strings.Join(data, " ")
+	}
+	return line, int(worst)
+}
+
+// plain returns text that cannot end the text of a plugin: without control characters and |.
+func plain(text string) string {
+	return strings.ReplaceAll(format.Escape(text), "|", "/")
+}
+
+// plugin returns a number as performance data: 'label'=value[unit];[warning];[critical].
+func (m measure) plugin(s *spec) string {
+	label := strings.NewReplacer("'", "''", "=", "-").Replace(plain(s.describe() + " " + m.name))
+	text := "'" + label + "'=" + decimal(m.value) + m.unit
+	if m.limit != nil {
+		text += ";" + m.bound(m.limit.warning) + ";" + m.bound(m.limit.critical)
+	}
+	return text
+}
+
+// bound returns a limit as a range of values that are fine.
+func (m measure) bound(limit float64) string {
+	switch {
+	case math.IsNaN(limit):
+		return ""
+	case m.way == down:
+		return decimal(limit) + ":"
+	}
+	return decimal(limit)
+}
+
+// decimal returns a number in whole thousandths at most, as performance data writes it.
+func decimal(n float64) string { return strconv.FormatFloat(math.Round(n*1000)/1000, 'f', -1, 64) }
+
+// A family is a metric with its series.
+type family struct{ name, kind, help string }
+
+// families returns the metrics, in the order in which they are written. docs/monitoring.md has a table of them.
+func families() []family {
+	return []family{
+		{"sscli_up", "gauge", "Whether the store answered the last round trip."},
+		{"sscli_round_trip_seconds", "gauge", "Duration of the last round trip to the store."},
+		{"sscli_clock_skew_seconds", "gauge", "How far this machine's clock is ahead of the store's."},
+		{"sscli_certificate_expiry_timestamp_seconds", "gauge", "When the first of the certificates expires."},
+		{"sscli_token_expiry_timestamp_seconds", "gauge", "When the service-account token expires."},
+		{"sscli_watch_gaps_total", "counter", "Breaks of the watch in which changes may have been missed."},
+		{"sscli_check_state", "gauge", "State of a check: 0 OK, 1 warning, 2 critical, 3 unknown."},
+		{"sscli_key_present", "gauge", "Whether the key exists."},
+		{"sscli_key_age_seconds", "gauge", "Time since the last write, on the store's clock."},
+		{"sscli_key_size_bytes", "gauge", "Size of the value."},
+		{"sscli_key_version_timestamp_seconds", "gauge", "Wall time of the version."},
+		{"sscli_key_value", "gauge", "The value, for checks that ask for it."},
+		{"sscli_key_changes_total", "counter", "Changes of the key that the watch saw."},
+		{"sscli_lock_held", "gauge", "Whether the lock is held."},
+		{"sscli_lock_held_seconds", "gauge", "How long the holder has had the lock, as far as it was seen."},
+		{"sscli_lock_version_ahead_seconds", "gauge", "How far the lock's fencing token is ahead of this machine's clock."},
+		{"sscli_lock_holder_changes_total", "counter", "Changes of the lock's holder that the watch saw."},
+		{"sscli_match_keys", "gauge", "Number of keys that match the pattern."},
+	}
+}
+
+// An exposition collects series in the text format of Prometheus.
+type exposition struct {
+	series map[string]*strings.Builder // by metric
+	escape *strings.Replacer           // of the values of labels
+}
+
+func newExposition() *exposition {
+	return &exposition{make(map[string]*strings.Builder), strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)}
+}
+
+// add adds a series. labels are pairs of names and values.
+func (e *exposition) add(name string, value float64, labels ...label) {
+	b := e.series[name]
+	if b == nil {
+		b = &strings.Builder{}
+		e.series[name] = b
+	}
+	b.WriteString(name)
+	for i, l := range labels {
+		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
+		b.WriteString(l.name + `="`)
+		b.WriteString(e.escape.Replace(strings.ToValidUTF8(l.value, "\ufffd")))
+		b.WriteByte('"')
+	}
+	if len(labels) > 0 {
+		b.WriteByte('}')
+	}
+	b.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
+}
+
+// String returns the series below their HELP and TYPE.
+func (e *exposition) String() string {
+	var b strings.Builder
+	for _, f := range families() {
+		if series := e.series[f.name]; series != nil {
+			b.WriteString("# HELP " + f.name + " " + f.help + "\n# TYPE " + f.name + " " + f.kind + "\n" + series.String())
+		}
+	}
+	return b.String()
+}
+
+// expose adds the series of a broker and of its checks. watched is set if changes were watched.
+func (v *view) expose(e *exposition, watched bool, local time.Time) {
+	verdicts := v.verdicts(local)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	b := &v.broker
+	own := label{"context", v.context}
+	e.add("sscli_up", truth(b.err == nil), own)
+	if b.err == nil {
+		e.add("sscli_round_trip_seconds", b.rtt.Seconds(), own)
+		if b.skew != nil {
+			e.add("sscli_clock_skew_seconds", b.skew.Ahead.Seconds(), own)
+		}
+	}
+	if !b.certs.IsZero() {
+		e.add("sscli_certificate_expiry_timestamp_seconds", float64(b.certs.Unix()), own)
+	}
+	if !b.token.IsZero() {
+		e.add("sscli_token_expiry_timestamp_seconds", float64(b.token.Unix()), own)
+	}
+	if watched {
+		e.add("sscli_watch_gaps_total", float64(b.gaps), own)
+	}
+	for i := range verdicts {
+		s := verdicts[i].spec
+		labels := []label{own, {"check", s.describe()}}
+		e.add("sscli_check_state", float64(verdicts[i].state), append(labels, s.labels...)...)
+		if b.err == nil {
+			s.expose(e, b, v.keys[s.of()], labels, watched, local)
+		}
+	}
+}
+
+// expose adds the series of what a check looks at.
+func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched bool, local time.Time) {
+	if s.kind() == aMatch {
+		if c, counted := b.counts[s.match]; counted && c.err == nil {
+			e.add("sscli_match_keys", float64(c.n), append(append(labels, label{"match", s.match}), s.labels...)...)
+		}
+		return
+	}
+	if k == nil || !k.read || k.err != nil {
+		return
+	}
+	labels = append(append(labels, label{s.kind(), s.target()}), s.labels...)
+	written, _ := b.age(k, local)
+	known := k.found && !k.version.IsZero()
+	if s.kind() == aLock {
+		e.add("sscli_lock_held", truth(k.found), labels...)
+		if k.found {
+			since := k.since
+			if since.IsZero() || written.Before(since) {
+				since = written
+			}
+			e.add("sscli_lock_held_seconds", max(0, local.Sub(since).Seconds()), labels...)
+		}
+		if known {
+			e.add("sscli_lock_version_ahead_seconds", max(0, k.version.Time().Sub(local).Seconds()), labels...)
+		}
+		if watched {
+			e.add("sscli_lock_holder_changes_total", float64(k.total), labels...)
+		}
+		return
+	}
+	e.add("sscli_key_present", truth(k.found), labels...)
+	if k.found {
+		e.add("sscli_key_size_bytes", float64(k.size), labels...)
+	}
+	if known {
+		e.add("sscli_key_age_seconds", local.Sub(written).Seconds(), labels...)
+		e.add("sscli_key_version_timestamp_seconds", float64(k.version.Time().UnixMilli())/1000, labels...)
+	}
+	if found, has := k.values[s]; has && s.conditions["value"] && !math.IsNaN(found.number) {
+		e.add("sscli_key_value", found.number, labels...)
+	}
+	if watched {
+		e.add("sscli_key_changes_total", float64(k.total), labels...)
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,123 @@
+package check
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/sscli/sscli/internal/files"
+)
+
+// A history is what --state keeps between two runs: the store says neither since when a lock is held, nor how
+// often a key changed.
+type history struct {
+	Checks map[string]past `json:"checks"`
+}
+
+// A past is what earlier runs found out about a check.
+type past struct {
+	State   state       `json:"state"`
+	Since   time.Time   `json:"since"`             // since when the check is in this state
+	Holder  string      `json:"holder,omitempty"`  // of a lock; empty = free
+	Last    string      `json:"last,omitempty"`    // of a lock: its last holder
+	Held    time.Time   `json:"held,omitzero"`     // since when this holder was seen
+	Version string      `json:"version,omitempty"` // of the key
+	Changes []time.Time `json:"changes,omitempty"` // times of runs that found a change, the newest last
+}
+
+const maxState = 64 << 20 // size of a state file, in bytes
+
+// readHistory reads a state file. A missing file is an empty history.
+func readHistory(name string) (h history, err error) {
+	h.Checks = make(map[string]past)
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return h, nil
+	case err != nil:
+		return h, err
+	case info.Size() > maxState:
+		return h, fmt.Errorf("%s: larger than 64 MiB: not a file of --state", name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, fmt.Errorf("%s: not a file of --state: %w", name, err)
+	}
+	if h.Checks == nil {
+		h.Checks = make(map[string]past)
+	}
+	return h, nil
+}
+
+func (h history) write(name string) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	return files.Write(name, append(text, '\n'), 0o600)
+}
+
+// id returns the name of a check in a history.
+func (s *spec) id() string { return s.context + "\x00" + s.describe() }
+
+// before adds what earlier runs found to what this run saw.
+func (h history) before(s *spec, k *seen, now time.Time) {
+	p, known := h.Checks[s.id()]
+	if k == nil || !k.read || k.err != nil {
+		return
+	}
+	k.changes = p.Changes
+	k.since = p.Held
+	changed := p.Version != k.versionText()
+	counts := changed
+	if k.last = p.Last; s.kind() == aLock {
+		changed = p.Holder != k.holderText()
+		counts = k.found && p.Last != k.holder // a lock changes hands when another takes it
+		if k.found {
+			k.last = k.holder
+		}
+	}
+	if !known || changed {
+		k.since = now
+	}
+	if known && counts {
+		k.changes = append(k.changes, now)
+		k.changes = k.changes[max(0, len(k.changes)-maxChanges-1):]
+	}
+}
+
+// after records a verdict, and says since when the check is in its state.
+func (h history) after(v *verdict, k *seen, now time.Time) {
+	p, known := h.Checks[v.spec.id()]
+	if !known || p.State != v.state {
+		p.State, p.Since = v.state, now
+	}
+	v.since = p.Since
+	if k != nil && k.read && k.err == nil {
+		p.Holder, p.Version, p.Held, p.Changes = "", k.versionText(), k.since, k.changes
+		if v.spec.kind() == aLock {
+			p.Holder, p.Last = k.holderText(), k.last
+		}
+	}
+	h.Checks[v.spec.id()] = p
+}
+
+func (k *seen) versionText() string {
+	if !k.found {
+		return ""
+	}
+	return k.version.String()
+}
+
+func (k *seen) holderText() string {
+	if !k.found {
+		return ""
+	}
+	return k.holder
+}
