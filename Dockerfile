@@ -8,4 +8,9 @@ COPY $TARGETPLATFORM/sscli /usr/bin/sscli
 COPY LICENSE build/THIRD-PARTY-LICENSES /usr/share/doc/sscli/
 # nobody, as a number, so that Kubernetes can check runAsNonRoot
 USER 65532:65532
+# Without a command, the image is a broker with a state store, for tests. Nobody has to log in, because nobody
+# reaches the port but through what the container publishes.
+EXPOSE 1883
+HEALTHCHECK --interval=2s --timeout=2s --start-period=5s CMD ["/usr/bin/sscli", "ping", "-u", "mqtt://127.0.0.1:1883", "-n", "1", "-q"]
 ENTRYPOINT ["/usr/bin/sscli"]
+CMD ["serve", "--listen", "0.0.0.0:1883", "--no-login"]

@@ -195,20 +195,26 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 	for _, problem := range found.problems {
 		v.problem(critical, "%s", problem)
 	}
-	if found.text != "" {
-		v.fact("%s", found.text)
-	}
-	if !math.IsNaN(found.number) {
+	switch {
+	case math.IsNaN(found.number):
+		if found.text != "" && len(found.problems) == 0 {
+			v.fact("%s", found.text)
+		}
+	default:
 		shown := strconv.FormatFloat(found.number, 'g', -1, 64)
 		if s.field != nil {
 			shown = s.field.String() + " is " + shown
 		}
 		m := measure{name: "value", value: found.number, way: up}
+		before := len(v.problems)
 		if s.conditions["min"] && (!s.conditions["max"] || found.number < s.limits["min"].critical) {
 			m.way = down
 			v.measure("min", shown, m)
 		} else {
 			v.measure("max", shown, m)
+		}
+		if len(v.problems) == before {
+			v.fact("%s", shown)
 		}
 	}
 	before := len(v.problems)

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/net/netutil"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
@@ -40,16 +38,6 @@ func (f *listenFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.insecure, "no-login", false, "with --listen: let anybody read on an address that is not loopback")
 }
 
-// The limits of the Prometheus target. A scrape takes milliseconds, so few connections are enough, and no
-// client can hold one for long.
-const (
-	maxConnections = 64
-	maxHeader      = 8 << 10
-	headerTime     = 5 * time.Second
-	answerTime     = 10 * time.Second
-	idleTime       = 2 * time.Minute
-)
-
 // open listens. The handler may be used from the address, and by the users, that the flags allow.
 func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, server *http.Server, err error) {
 	loopback, err := config.IsLoopback(string(f.listen))
@@ -68,9 +56,9 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 		if err != nil {
 			return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		handler = withLogin(handler, users)
+		handler = admission.BasicAuth(handler, users.Check)
 	case loopback:
-		handler = sameHost(handler)
+		handler = admission.SameHost(handler)
 	}
 	scheme := "http"
 	var pair *tls.Config
@@ -91,46 +79,11 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 		return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--listen %s: %w", f.listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
 	url = scheme + "://" + ln.Addr().String() + "/metrics"
-	ln = netutil.LimitListener(ln, maxConnections)
+	server, ln = admission.HTTPServer(ln, handler)
 	if pair != nil {
 		ln = tls.NewListener(ln, pair)
 	}
-	server = &http.Server{Handler: handler, ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}
 	return ln, url, server, nil
-}
-
-// withLogin requires a login by HTTP basic authentication.
-func withLogin(next http.Handler, users accounts.Users) http.Handler {
-	throttle := admission.NewThrottle()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, password, _ := r.BasicAuth()
-		err := throttle.Check(r.RemoteAddr, func() bool { return users.Check(name, []byte(password)) })
-		switch {
-		case errors.Is(err, admission.ErrBusy):
-			http.Error(w, err.Error(), http.StatusTooManyRequests)
-		case err != nil:
-			w.Header().Set("WWW-Authenticate", `Basic realm="sscli"`)
-			http.Error(w, "user name or password is wrong", http.StatusUnauthorized)
-		default:
-			next.ServeHTTP(w, r)
-		}
-	})
-}
-
-// sameHost refuses requests for other names than localhost: a web page could use such a name for the loopback
-// address, and read what the server says.
-func sameHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = r.Host
-		}
-		if _, err := netip.ParseAddr(host); err != nil && host != "localhost" {
-			http.Error(w, "expected the host localhost, or an address", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // A monitor watches the keys of all views, and serves what it knows.

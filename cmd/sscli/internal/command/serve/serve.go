@@ -42,6 +42,7 @@ type serveFlags struct {
 	maxPacket                   config.Size
 	limits                      limitFlags
 	attach                      bool
+	control                     config.Text
 	data                        dataFlags
 	load                        []string
 	log                         app.LogFlags
@@ -94,6 +95,10 @@ that match a --persist-pattern. --data-check reads a file and reports damage.
 --load SOURCE sets keys before the first client connects. SOURCE is a file that sscli
 export wrote, a directory, a data set or a manifest, as in sscli apply. A key that --data
 kept is not changed.
+
+--control lets tests in any language move the store's clock, lose and delay requests,
+replies and notifications, close connections and restart the store. curl on its URL prints
+what it understands. With CMD, SSCLI_CONTROL_URL is the URL.
 
 With -v, print a line on standard error for each request and its outcome. With -vv, also
 print more about each request, and the clients that connect and disconnect. --log-format
@@ -172,6 +177,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	f.limits.bind(fs)
 	f.data.bind(fs)
 	fs.StringArrayVar(&f.load, "load", nil, "set the keys of `SOURCE` before serving: any source of sscli apply; may be repeated")
+	fs.Var(&f.control, "control", "`HOST:PORT` of an HTTP port on which tests steer the emulator: its clock, faults, restarts")
 	f.log.Bind(fs)
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 }
@@ -291,14 +297,22 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	policies.Watch(server, len(args) == 0)
+	steered := ""
+	if f.control != "" {
+		var end func() error
+		if steered, end, err = startControl(server, string(f.control), f.login.None); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, end()) }()
+	}
 	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
-		return runChild(a, server, ready, args)
+		return runChild(a, server, ready, steered, args)
 	}
 	if err := a.Emit(ready); err != nil {
 		return err
 	}
-	for _, url := range []string{server.WebSocketURL(), server.RedisURL()} {
+	for _, url := range []string{server.WebSocketURL(), server.RedisURL(), steered} {
 		if url == "" {
 			continue
 		}
@@ -355,9 +369,10 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 }
 
 // runChild runs a command against the server. If the command fails, the error is a *[fault.ExitError]
-// with its exit code. If the server has failed, runChild returns the server's error instead.
-func runChild(a *app.App, server *emulator.Server, ready format.Serving, args []string) error {
-	err := fault.RunChild(process.Command{Args: args, Env: servedEnviron(a, server, ready)})
+// with its exit code. If the server has failed, runChild returns the server's error instead. control is the
+// URL of the control port, or empty.
+func runChild(a *app.App, server *emulator.Server, ready format.Serving, control string, args []string) error {
+	err := fault.RunChild(process.Command{Args: args, Env: servedEnviron(a, server, ready, control)})
 	if kept := server.Err(); kept != nil {
 		return dataError(kept)
 	}
@@ -400,7 +415,7 @@ func absolute(name string) string {
 }
 
 // servedEnviron returns an environment for CMD in which clients connect to the server.
-func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []string {
+func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving, control string) []string {
 	address := strings.SplitAfter(ready.URL, "://")[1]
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -427,6 +442,9 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving) []
 	}
 	if url := server.RedisURL(); url != "" {
 		set["REDIS_URL"] = url
+	}
+	if control != "" {
+		set["SSCLI_CONTROL_URL"] = control
 	}
 	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
 	if ready.SATFile != "" { // a token cannot be combined with another login

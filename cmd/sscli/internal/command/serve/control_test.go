@@ -1,0 +1,242 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/emulator"
+)
+
+// A steered is a store with a control port.
+type steered struct {
+	t     *testing.T
+	store *emulator.Server
+	url   string
+}
+
+func steer(t *testing.T) steered {
+	t.Helper()
+	store := emulator.Start(t)
+	url, end, err := startControl(store, "127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	})
+	return steered{t, store, url}
+}
+
+// ask sends a request, "POST /path {body}", and returns the status and the answer.
+func (s steered) ask(text string, change func(*http.Request)) (status int, answer string) {
+	s.t.Helper()
+	method, rest, _ := strings.Cut(text, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if change != nil {
+		change(r)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	content, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(content)
+}
+
+// do is ask for a request that must succeed.
+func (s steered) do(text string) string {
+	s.t.Helper()
+	status, answer := s.ask(text, nil)
+	if status >= 300 {
+		s.t.Fatalf("%s: %d, %s", text, status, answer)
+	}
+	return answer
+}
+
+func (s steered) session(o client.Options) *client.Session {
+	s.t.Helper()
+	o.Address = s.store.Addr().String()
+	session, err := client.Dial(s.t.Context(), o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = session.Close() })
+	return session
+}
+
+// TestControl: the clock, faults, connections and restarts, as a client sees them.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	c := s.session(client.Options{RetryFor: time.Minute})
+	ctx := t.Context()
+	set := func(key string, o client.SetOptions) error { _, err := c.Set(ctx, key, []byte("v"), o); return err }
+	found := func(key string) bool {
+		t.Helper()
+		r, err := c.Get(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Found
+	}
+	if err := set("lease", client.SetOptions{TTL: time.Hour}); err != nil || !found("lease") {
+		t.Fatal(err)
+	}
+	s.do(`POST /fast-forward {"by": "59m"}`)
+	if !found("lease") {
+		t.Error("it expired after 59 of 60 minutes")
+	}
+	s.do(`POST /fast-forward {"by": "2m"}`)
+	if found("lease") {
+		t.Error("it did not expire")
+	}
+
+	s.do(`POST /faults {"verb": "set", "key": "a*", "cut": "after", "count": 2}`)
+	for range 2 {
+		if err := set("abc", client.SetOptions{}); !isA[*client.LostAnswerError](err) {
+			t.Errorf("set, whose answer is lost: %v", err)
+		}
+	}
+	if err := set("abc", client.SetOptions{}); err != nil || s.do("GET /faults") != "[]\n" {
+		t.Errorf("the third set: %v, %s", err, s.do("GET /faults"))
+	}
+	s.do(`POST /faults {"key": "late", "delay": "1h"}`)
+	late := make(chan error, 1)
+	go func() { late <- set("late", client.SetOptions{}) }()
+	for {
+		var st controlState
+		if err := json.Unmarshal([]byte(s.do("GET /state")), &st); err != nil {
+			t.Fatal(err)
+		}
+		if st.Delayed == 1 {
+			break
+		}
+	}
+	s.do(`POST /faults {"client": "somebody else", "drop": "request", "count": 0}`)
+	s.do(`POST /fast-forward {"by": "1h"}`) // the request has expired, too
+	if !found("abc") {
+		t.Error("the fault of another client")
+	}
+	s.do("DELETE /faults")
+	if s.do("GET /faults") != "[]\n" {
+		t.Error("faults are left")
+	}
+
+	s.do(`POST /disconnect {}`)
+	if !found("abc") {
+		t.Error("lost by a broken connection")
+	}
+	s.do(`POST /restart {"empty": false}`)
+	if !found("abc") {
+		t.Error("lost by a restart that keeps the keys")
+	}
+	s.do(`POST /restart {"empty": true}`)
+	if found("abc") {
+		t.Error("kept by a restart of an empty store")
+	}
+}
+
+// TestControlNotification: a notification is dropped, and the next one is not.
+func TestControlNotification(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	w, err := s.session(client.Options{}).Watch(t.Context(), []string{"k"}, client.WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	s.do(`POST /faults {"drop": "notification", "key": "k"}`)
+	for _, value := range []string{"1", "2"} {
+		if _, err := s.store.Set("k", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for e, err := range w.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == client.EventSet {
+			if string(e.Value) != "2" {
+				t.Errorf("the dropped notification of %q came", e.Value)
+			}
+			return
+		}
+	}
+}
+
+// TestControlRefuses: what is not understood is refused with a reason, and web pages are refused.
+func TestControlRefuses(t *testing.T) {
+	t.Parallel()
+	s := steer(t)
+	for text, want := range map[string]string{
+		`POST /fast-forward {"by": "-1s"}`:                "by: \"-1s\": expected more than 0",
+		`POST /fast-forward {"by": "10"}`:                 "has no unit",
+		`POST /fast-forward {"to": "1s"}`:                 "unknown field",
+		`POST /fast-forward {"by": "1s"} {}`:              "more than one value",
+		`POST /fast-forward {"by": "200000h"}`:            "at most 10 years",
+		`POST /faults {}`:                                 "nothing to do",
+		`POST /faults {"drop": "all"}`:                    "drop: \"all\": expected request, reply or notification",
+		`POST /faults {"cut": "x"}`:                       "expected before or after",
+		`POST /faults {"delay": "x"}`:                     "delay: ",
+		`POST /faults {"drop": "reply", "count": -1}`:     "must not be negative",
+		`POST /faults {"drop": "notification","cut":"x"}`: "goes with key, client and count",
+		`POST /restart [`:                                 "body: ",
+		`POST /restart ` + strings.Repeat(" ", 100_000):   "body: ",
+	} {
+		if status, answer := s.ask(text, nil); status != 400 || !strings.Contains(answer, want) {
+			t.Errorf("%.60s: %d, %q, want 400, %s", text, status, answer, want)
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"a form":         {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
+		"a web page":     {func(r *http.Request) { r.Header.Set("Origin", "http://localhost") }, 403},
+		"a rebound name": {func(r *http.Request) { r.Host = "evil.example" }, 403},
+		"IPv6":           {func(r *http.Request) { r.Host = "[::1]" }, 200},
+	} {
+		if status, answer := s.ask(`POST /disconnect {}`, tt.change); status != tt.status {
+			t.Errorf("%s: %d, %q, want %d", name, status, answer, tt.status)
+		}
+	}
+	for text, want := range map[string]int{"GET /x": 404, "GET /restart": 405, "GET /": 200} {
+		if status, _ := s.ask(text, nil); status != want {
+			t.Errorf("%s: %d, want %d", text, status, want)
+		}
+	}
+	for range maxFaults {
+		s.do(`POST /faults {"drop": "reply"}`)
+	}
+	if status, answer := s.ask(`POST /faults {"drop": "reply"}`, nil); status != 400 || !strings.Contains(answer, "more than 1000") {
+		t.Errorf("one fault more: %d, %q", status, answer)
+	}
+	if _, _, err := startControl(s.store, "0.0.0.0:0", false); !isA[*fault.UsageError](err) {
+		t.Errorf("all addresses: %v", err)
+	}
+}
+
+func isA[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}

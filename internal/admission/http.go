@@ -1,0 +1,78 @@
+package admission
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// The limits of HTTPServer: its requests are short, so few connections are enough, and no client can hold one for
+// long.
+const (
+	maxHTTPConnections = 64
+	maxHTTPHeader      = 8 << 10
+	httpReadTime       = 5 * time.Second
+	httpWriteTime      = 10 * time.Second
+	httpIdleTime       = 2 * time.Minute
+)
+
+// HTTPServer returns a server for short requests, and the listener to serve on, both with limits: 64 connections
+// at the same time, headers of 8 KiB, 5 s to send a request, 10 s to read the answer, and 2 minutes between two
+// requests of a connection. The handler limits the size of bodies.
+func HTTPServer(ln net.Listener, handler http.Handler) (*http.Server, net.Listener) {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: httpReadTime, ReadTimeout: httpReadTime, WriteTimeout: httpWriteTime,
+		IdleTimeout: httpIdleTime, MaxHeaderBytes: maxHTTPHeader}, netutil.LimitListener(ln, maxHTTPConnections)
+}
+
+// BasicAuth requires a login by HTTP basic authentication, which check judges. Wrong logins are slowed down as by
+// a [Throttle].
+func BasicAuth(next http.Handler, check func(name string, password []byte) bool) http.Handler {
+	throttle := NewThrottle()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, password, _ := r.BasicAuth()
+		switch err := throttle.Check(r.RemoteAddr, func() bool { return check(name, []byte(password)) }); {
+		case errors.Is(err, ErrBusy):
+			http.Error(w, err.Error(), http.StatusTooManyRequests)
+		case err != nil:
+			w.Header().Set("WWW-Authenticate", `Basic realm="sscli"`)
+			http.Error(w, "user name or password is wrong", http.StatusUnauthorized)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// SameHost is for a server on loopback without a login. It refuses the requests that a web page can make a browser
+// send: those for another name than localhost, which the page's owner may have given this address, and those of
+// NoPages.
+func SameHost(next http.Handler) http.Handler {
+	next = NoPages(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = strings.Trim(r.Host, "[]")
+		}
+		_, err = netip.ParseAddr(host)
+		if err != nil && host != "localhost" {
+			http.Error(w, "expected the host localhost, or an address", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// NoPages refuses the requests of web pages.
+func NoPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Origin") != "" {
+			http.Error(w, "not for web pages", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

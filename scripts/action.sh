@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# The steps of the GitHub action (action.yml), which also work in other CI systems:
+#
+#	action.sh start    install sscli, start sscli serve in the background, and wait until it is ready
+#	action.sh log      print the server's log, and end the server
+#
+# The variables SSCLI_VERSION, SSCLI_PATH, SSCLI_LISTEN, SSCLI_LOAD, SSCLI_POLICY, SSCLI_USERS, SSCLI_REDIS and
+# SSCLI_CONTROL are the inputs of the action. What later steps need is written to $GITHUB_ENV, $GITHUB_OUTPUT and
+# $GITHUB_PATH, or without these variables printed as lines NAME=VALUE.
+set -euo pipefail
+
+dir=${RUNNER_TEMP:-${TMPDIR:-/tmp}}/sscli
+log=$dir/serve.log
+
+fail() {
+	printf 'sscli action: %s\n' "$*" >&2
+	exit 1
+}
+
+# put FILE NAME=VALUE
+put() {
+	if [ -n "$1" ]; then printf '%s\n' "$2" >>"$1"; else printf '%s\n' "$2"; fi
+}
+
+sha256() {
+	if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi
+}
+
+install_release() {
+	local version=${SSCLI_VERSION#v} system arch form=tar.gz base=${SSCLI_RELEASES:-https://github.com/sscli/sscli/releases/download} name
+	case ${RUNNER_OS:-$(uname -s)} in
+	Linux) system=linux ;;
+	macOS | Darwin) system=darwin ;;
+	Windows | MINGW* | MSYS*) system=windows form=zip ;;
+	*) fail "no release for ${RUNNER_OS:-$(uname -s)}" ;;
+	esac
+	case ${RUNNER_ARCH:-$(uname -m)} in
+	X64 | x86_64) arch=amd64 ;;
+	ARM64 | aarch64 | arm64) arch=arm64 ;;
+	ARM | armv7l) arch=armv7 ;;
+	*) fail "no release for ${RUNNER_ARCH:-$(uname -m)}" ;;
+	esac
+	name=sscli_${version}_${system}_$arch.$form
+	for file in "$name" checksums.txt; do
+		curl -fsSL --retry 3 -o "$dir/$file" "$base/v$version/$file" || fail "cannot download $file of version $version"
+	done
+	(cd "$dir" && grep -F "  $name" checksums.txt >wanted && sha256 -c --status wanted) || fail "$name does not have the checksum of the release"
+	case $form in
+	zip) unzip -qo "$dir/$name" -d "$dir/bin" ;;
+	*) tar -xzf "$dir/$name" -C "$dir/bin" ;;
+	esac
+}
+
+install_sscli() {
+	mkdir -p "$dir/bin"
+	if [ -n "${SSCLI_PATH-}" ]; then
+		(cd "$SSCLI_PATH" && go build -o "$dir/bin/" ./cmd/sscli) || fail "cannot build $SSCLI_PATH"
+	elif [ -n "${SSCLI_VERSION-}" ]; then
+		install_release
+	else
+		command -v sscli >/dev/null || fail 'expected the input version, or path, or sscli on the PATH'
+		return 0
+	fi
+	PATH=$dir/bin:$PATH
+	put "${GITHUB_PATH-}" "$dir/bin"
+}
+
+start() {
+	local args=(--listen "${SSCLI_LISTEN:-127.0.0.1:1883}") file url pid
+	while IFS= read -r file; do
+		[ -z "$file" ] || args+=(--load "$file")
+	done <<<"${SSCLI_LOAD-}"
+	[ -z "${SSCLI_POLICY-}" ] || args+=(--policy "$SSCLI_POLICY")
+	[ -z "${SSCLI_USERS-}" ] || args+=(--users "$SSCLI_USERS")
+	[ -z "${SSCLI_REDIS-}" ] || args+=(--redis "$SSCLI_REDIS")
+	[ -z "${SSCLI_CONTROL-}" ] || args+=(--control "$SSCLI_CONTROL")
+	# What clients need is in the variables that this script exports, not in those of its inputs.
+	nohup sscli serve -v -o raw "${args[@]}" >"$dir/urls" 2>"$log" </dev/null &
+	pid=$!
+	printf '%s\n' "$pid" >"$dir/pid"
+	for _ in $(seq 600); do
+		[ ! -s "$dir/urls" ] || break
+		kill -0 "$pid" 2>/dev/null || { cat "$log" >&2; fail 'sscli serve ended'; }
+		sleep 0.1
+	done
+	# Without a login, a round trip shows that the store answers.
+	url=$(grep -m 1 '^mqtt' "$dir/urls") || { cat "$log" >&2; fail 'sscli serve is not ready after a minute'; }
+	[ -n "${SSCLI_USERS-}" ] || sscli -u "$url" -q ping -n 1 --wait 30s >/dev/null || { cat "$log" >&2; fail 'the store does not answer'; }
+	put "${GITHUB_OUTPUT-}" "url=$url"
+	put "${GITHUB_OUTPUT-}" "log=$log"
+	put "${GITHUB_ENV-}" "SSCLI_URL=$url"
+	put "${GITHUB_ENV-}" "AIO_BROKER_HOSTNAME=$(hostname_of "$url")"
+	put "${GITHUB_ENV-}" "AIO_BROKER_TCP_PORT=${url##*:}"
+	put "${GITHUB_ENV-}" AIO_MQTT_USE_TLS=false
+	put "${GITHUB_ENV-}" AIO_MQTT_CLEAN_START=true
+	if url=$(grep -m 1 '^redis' "$dir/urls"); then
+		put "${GITHUB_OUTPUT-}" "redis-url=$url"
+		put "${GITHUB_ENV-}" "REDIS_URL=$url"
+	fi
+	if url=$(grep -m 1 '^http' "$dir/urls"); then
+		put "${GITHUB_OUTPUT-}" "control-url=$url"
+		put "${GITHUB_ENV-}" "SSCLI_CONTROL_URL=$url"
+	fi
+}
+
+# hostname_of URL
+hostname_of() {
+	local address=${1#*://}
+	address=${address%:*}
+	address=${address#[}
+	printf '%s' "${address%]}"
+}
+
+case ${1-} in
+start)
+	install_sscli
+	start
+	;;
+log)
+	if [ -r "$dir/pid" ]; then
+		pid=$(<"$dir/pid")
+		kill "$pid" 2>/dev/null || true
+		for _ in $(seq 100); do
+			kill -0 "$pid" 2>/dev/null || break
+			sleep 0.1
+		done
+		rm "$dir/pid"
+	fi
+	cat "$log"
+	;;
+*) fail 'expected start or log' ;;
+esac
