@@ -75,6 +75,7 @@ internal/wire
 internal/pemfile
 client               internal/files internal/idtable internal/mqtt internal/wait internal/wire internal/pemfile
 internal/admission
+internal/httpport    internal/admission
 internal/glob
 internal/shrinkmap
 internal/neterr
@@ -127,10 +128,10 @@ command/lock         internal/files internal/wire client format signals process 
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
-command/serve        internal/admission internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/store internal/redis emulator format signals process suggest trace config certs fault app accounts sources command/ping
+command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/store internal/redis emulator format signals process suggest trace config certs fault app accounts sources command/ping
 command/gateway      internal/wait internal/wire client internal/observe internal/redis format process suggest config certs fault app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
-command/check        internal/admission internal/files internal/wait internal/yamltext client format jsonfield config certs fault suggest app accounts complete dataset command/ping
+command/check        internal/httpport internal/files internal/wait internal/yamltext client format jsonfield config certs fault suggest app accounts complete dataset command/ping
 command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app

@@ -20,7 +20,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/httpport"
 	"github.com/sscli/sscli/internal/wait"
 )
 
@@ -56,9 +56,9 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 		if err != nil {
 			return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		handler = admission.BasicAuth(handler, users.Check)
+		handler = httpport.BasicAuth(handler, users.Check)
 	case loopback:
-		handler = admission.SameHost(handler)
+		handler = httpport.SameHost(handler)
 	}
 	scheme := "http"
 	var pair *tls.Config
@@ -79,7 +79,7 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 		return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--listen %s: %w", f.listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
 	url = scheme + "://" + ln.Addr().String() + "/metrics"
-	server, ln = admission.HTTPServer(ln, handler)
+	server, ln = httpport.Server(ln, handler)
 	if pair != nil {
 		ln = tls.NewListener(ln, pair)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
-	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/httpport"
 	"github.com/sscli/sscli/internal/store"
 )
 
@@ -122,16 +122,20 @@ func (c *control) take(notification bool, verb, key, client string) (emulator.Ac
 	return emulator.Action{}, false
 }
 
-// start serves the control port on an address until end is called. login is true if clients have to log in.
+// startControl serves the control port on an address, unless it is empty, until end is called. anybody is set
+// if clients of other machines need no login.
 func startControl(server *emulator.Server, address string, anybody bool) (url string, end func() error, err error) {
+	if address == "" {
+		return "", func() error { return nil }, nil
+	}
 	c := &control{server: server}
-	handler := admission.NoPages(c.handler())
+	handler := httpport.NoPages(c.handler())
 	loopback, err := config.IsLoopback(address)
 	switch {
 	case err != nil:
 		return "", nil, fault.Usagef("--control: %w", err)
 	case loopback:
-		handler = admission.SameHost(handler)
+		handler = httpport.SameHost(handler)
 	case !anybody:
 		return "", nil, &fault.UsageError{
 			Err:  fmt.Errorf("--control %s: anybody who reaches that address could steer the store", address),
@@ -143,7 +147,7 @@ func startControl(server *emulator.Server, address string, anybody bool) (url st
 		return "", nil, fault.Usagef("--control: %w", err)
 	}
 	url = "http://" + ln.Addr().String()
-	web, ln := admission.HTTPServer(ln, handler)
+	web, ln := httpport.Server(ln, handler)
 	server.Intercept(func(r emulator.Request) emulator.Action {
 		action, _ := c.take(false, r.Verb(), r.Key(), r.ClientID)
 		return action

@@ -297,14 +297,11 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return err
 	}
 	policies.Watch(server, len(args) == 0)
-	steered := ""
-	if f.control != "" {
-		var end func() error
-		if steered, end, err = startControl(server, string(f.control), f.login.None); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, end()) }()
+	steered, endControl, err := startControl(server, string(f.control), f.login.None)
+	if err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, endControl()) }()
 	ready := serving(a, f, server, tokens.File())
 	if len(args) > 0 {
 		return runChild(a, server, ready, steered, args)

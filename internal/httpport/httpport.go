@@ -1,4 +1,9 @@
-package admission
+// Package httpport has what the HTTP ports of sscli share: limits on what a client can cost, logins, and the
+// refusal of web pages.
+//
+//	server, ln := httpport.Server(ln, httpport.SameHost(handler))
+//	err := server.Serve(ln)
+package httpport
 
 import (
 	"errors"
@@ -9,34 +14,36 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/sscli/sscli/internal/admission"
 )
 
-// The limits of HTTPServer: its requests are short, so few connections are enough, and no client can hold one for
+// The limits of Server: its requests are short, so few connections are enough, and no client can hold one for
 // long.
 const (
-	maxHTTPConnections = 64
-	maxHTTPHeader      = 8 << 10
-	httpReadTime       = 5 * time.Second
-	httpWriteTime      = 10 * time.Second
-	httpIdleTime       = 2 * time.Minute
+	maxConnections = 64
+	maxHeader      = 8 << 10
+	readTime       = 5 * time.Second
+	writeTime      = 10 * time.Second
+	idleTime       = 2 * time.Minute
 )
 
-// HTTPServer returns a server for short requests, and the listener to serve on, both with limits: 64 connections
+// Server returns a server for short requests, and the listener to serve on, both with limits: 64 connections
 // at the same time, headers of 8 KiB, 5 s to send a request, 10 s to read the answer, and 2 minutes between two
 // requests of a connection. The handler limits the size of bodies.
-func HTTPServer(ln net.Listener, handler http.Handler) (*http.Server, net.Listener) {
-	return &http.Server{Handler: handler, ReadHeaderTimeout: httpReadTime, ReadTimeout: httpReadTime, WriteTimeout: httpWriteTime,
-		IdleTimeout: httpIdleTime, MaxHeaderBytes: maxHTTPHeader}, netutil.LimitListener(ln, maxHTTPConnections)
+func Server(ln net.Listener, handler http.Handler) (*http.Server, net.Listener) {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: writeTime,
+		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}, netutil.LimitListener(ln, maxConnections)
 }
 
 // BasicAuth requires a login by HTTP basic authentication, which check judges. Wrong logins are slowed down as by
-// a [Throttle].
+// an [admission.Throttle].
 func BasicAuth(next http.Handler, check func(name string, password []byte) bool) http.Handler {
-	throttle := NewThrottle()
+	throttle := admission.NewThrottle()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, password, _ := r.BasicAuth()
 		switch err := throttle.Check(r.RemoteAddr, func() bool { return check(name, []byte(password)) }); {
-		case errors.Is(err, ErrBusy):
+		case errors.Is(err, admission.ErrBusy):
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
 		case err != nil:
 			w.Header().Set("WWW-Authenticate", `Basic realm="sscli"`)
