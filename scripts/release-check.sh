@@ -181,6 +181,7 @@ if command -v dpkg >/dev/null && [ "$(id -u)" = 0 ]; then
 	dpkg --root="$root" --force-depends -i "$(one "*_linux_$arch.deb")" >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -i'; }
 	in_place "$root"
 	[ -s "$root/usr/share/zsh/vendor-completions/_sscli" ] || die 'no completion for zsh'
+	gzip -t "$root/usr/share/doc/sscli/changelog.Debian.gz"
 	dpkg --root="$root" -r sscli >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -r'; }
 	[ -z "$(files "$root")" ] || die "dpkg -r leaves $(files "$root")"
 else
@@ -200,6 +201,7 @@ if command -v rpm >/dev/null && [ "$(id -u)" = 0 ]; then
 	"${r[@]}" -i --nodeps --nosignature "$(one "*_linux_$arch.rpm")" >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'rpm -i'; }
 	in_place "$tmp/rpm"
 	[ -s "$tmp/rpm/usr/share/zsh/site-functions/_sscli" ] || die 'no completion for zsh'
+	[ "$("${r[@]}" -qL sscli | wc -l)" = 2 ] || die 'rpm: -qL does not list both licenses'
 	"${r[@]}" -e sscli >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'rpm -e'; }
 	[ -z "$(files "$tmp/rpm")" ] || die "rpm -e leaves $(files "$tmp/rpm")"
 else

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the files of a release that are not in the repository to build/: the manual
-# pages, plain and compressed, the licenses of the modules linked into the program, and
-# the provenance that is signed.
+# pages, plain and compressed, the licenses of the modules linked into the program, the
+# changelog of the packages, and the provenance that is signed.
 #
 #	scripts/release-files.sh VERSION SECONDS COMMIT    SECONDS: the commit's time, since 1970
 set -euo pipefail
@@ -46,6 +46,15 @@ modules() {
 		fi
 	done
 } >build/THIRD-PARTY-LICENSES
+
+# In the form of github.com/goreleaser/chglog, for /usr/share/doc/sscli/changelog.Debian.gz.
+cat >build/changelog.yml <<EOF
+- semver: "$1"
+  date: $(date -u -d "@$2" +%Y-%m-%dT%H:%M:%SZ)
+  packager: The sscli authors <sscli@users.noreply.github.com>
+  changes:
+    - note: "Version $1. CHANGELOG.md lists the changes that users notice."
+EOF
 
 # The predicate of an SLSA v1 provenance. GitHub sets the variables in a workflow.
 source=https://github.com/sscli/sscli

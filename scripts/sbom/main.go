@@ -64,6 +64,7 @@ type component struct {
 	Version    string     `json:"version,omitempty"`
 	Purl       string     `json:"purl,omitempty"`
 	Hashes     []hash     `json:"hashes,omitempty"`
+	Licenses   []license  `json:"licenses,omitempty"`
 	Properties []property `json:"properties,omitempty"`
 }
 
@@ -97,7 +98,7 @@ func read(program, version string) (bom, error) {
 		return bom{}, err
 	}
 	main := component{
-		Type: "application", Ref: info.Main.Path, Name: info.Path, Version: version,
+		Type: "application", Ref: purl(own, "v"+version), Name: info.Path, Version: version, Purl: purl(own, "v"+version),
 		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum.Sum(nil))}},
 	}
 	for _, s := range info.Settings {
@@ -111,6 +112,14 @@ func read(program, version string) (bom, error) {
 	}}
 	for _, m := range info.Deps {
 		parts = append(parts, module(m))
+	}
+	if err := main.licensed(own); err != nil {
+		return bom{}, err
+	}
+	for i := range parts {
+		if err := parts[i].licensed(parts[i].Name); err != nil {
+			return bom{}, err
+		}
 	}
 	b := bom{
 		Schema: "http://cyclonedx.org/schema/bom-1.6.schema.json", Format: "CycloneDX", SpecVersion: "1.6", Version: 1,

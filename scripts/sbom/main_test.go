@@ -32,8 +32,13 @@ func TestWrite(t *testing.T) {
 	if err := json.Unmarshal(text, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Format != "CycloneDX" || b.Metadata.Component.Ref != "github.com/sscli/sscli" || b.Metadata.Component.Version != "1.2.3" {
-		t.Errorf("format %q, about %+v", b.Format, b.Metadata.Component)
+	if c := b.Metadata.Component; b.Format != "CycloneDX" || c.Purl != "pkg:golang/github.com/sscli/sscli@v1.2.3" || c.Ref != c.Purl || c.Version != "1.2.3" {
+		t.Errorf("format %q, about %+v", b.Format, c)
+	}
+	for _, c := range append(b.Components, b.Metadata.Component) {
+		if len(c.Licenses) != 1 {
+			t.Errorf("%s has licenses %+v, want one", c.Name, c.Licenses)
+		}
 	}
 	if len(b.Components) == 0 || b.Components[0].Name != "std" || b.Components[0].Version == "" {
 		t.Errorf("components begin with %+v, want the standard library", b.Components)
