@@ -3,7 +3,6 @@ package usage
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -76,15 +75,11 @@ func FlagError(err error) string {
 	}
 	f := bad.GetFlag()
 	why := bad.Unwrap().Error()
-	if _, ok := errors.AsType[*strconv.NumError](bad.Unwrap()); ok {
-		switch f.Value.Type() {
-		case "bool":
-			why = "must be true or false"
-		case "float64":
-			why = "must be a number of at least 0"
-		default:
-			why = "expected a whole number of at least 0"
-		}
+	switch f.Value.Type() {
+	case "int", "int64", "uint16":
+		why = "expected a whole number of at least 0"
+	case "float64":
+		why = "must be a number of at least 0"
 	}
 	return fmt.Sprintf("--%s %.32q: %s", f.Name, strings.TrimPrefix(bad.GetValue(), mark), why)
 }
