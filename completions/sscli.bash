@@ -85,6 +85,9 @@ __sscli_process_completion_results() {
     local shellCompDirectiveFilterDirs=16
     local shellCompDirectiveKeepOrder=32
 
+    if (((directive & 64) != 0)) && __sscli_handle_command; then
+        return
+    fi
     if (((directive & shellCompDirectiveError) != 0)); then
         # Error code.  No completion.
         __sscli_debug "Received error from custom completion go code"
@@ -247,6 +250,26 @@ __sscli_extract_activeHelp() {
             completions+=("$comp")
         fi
     done <<<"${out}"
+}
+
+# Completes the words after -- as the shell completes a command.
+__sscli_handle_command() {
+    local i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] || continue
+        [[ $(type -t compopt) == builtin ]] && compopt -o default
+        if declare -F _comp_command_offset >/dev/null; then
+            _comp_command_offset $((i + 1))
+        elif declare -F _command_offset >/dev/null; then
+            _command_offset $((i + 1))
+        elif ((COMP_CWORD == i + 1)); then
+            while IFS='' read -r i; do
+                COMPREPLY+=("$i")
+            done < <(compgen -c -- "${cur}")
+        fi
+        return 0
+    done
+    return 1
 }
 
 # Decodes the candidates, and quotes them if one of them needs it. In an open quote readline does it,

@@ -66,6 +66,16 @@ function __sscli_perform_completion
     __sscli_debug "DirectiveLine: $directiveLine"
     __sscli_debug "flagPrefix: $flagPrefix"
 
+    # Complete the words after -- as the shell completes a command
+    set -l dashes (contains -i -- -- $args)
+    if test -n "$dashes"; and string match -qr '^:' -- "$directiveLine"
+        and test (math (math --scale 0 (string sub -s 2 -- $directiveLine) / 64) % 2) -eq 1
+        set -l command $args[(math $dashes + 1)..-1] (commandline -ct)
+        complete -C "$command"
+        echo :4
+        return
+    end
+
     for comp in $comps
         printf "%s%s\n" "$flagPrefix" "$comp"
     end

@@ -84,6 +84,14 @@ func (k shellKind) inBash(want, otherwise string) string {
 	return otherwise
 }
 
+// delegates returns more, unless the shell cannot complete another command's words.
+func (k shellKind) delegates(more string) string {
+	if k.without != "" {
+		return ""
+	}
+	return more
+}
+
 // words returns the words into which the shell splits a line of sscli.
 func (k shellKind) words(t *testing.T, line string) []string {
 	t.Helper()
@@ -273,6 +281,16 @@ func TestCompletion(t *testing.T) {
 				{"sscli get a --timeout some", "sscli get a --timeout some"},
 				{"sscli version some", "sscli version some"},
 				{"sscli -c prod", "sscli -c production "},
+				{"sscli --context prod", "sscli --context production "},
+				{"sscli get --context some", "sscli get --context some"},
+				// After --, the shell completes a command: its name, and then what the shell knows of it.
+				{"sscli lock run thermostat/fan -- ssc", "sscli lock run thermostat/fan -- sscli "},
+				{"sscli lock run -w 1m a -- sscli hlc par", "sscli lock run -w 1m a -- sscli hlc par" + kind.delegates("se ")},
+				{"sscli lock run a -- cat some", "sscli lock run a -- cat some-file "},
+				{"sscli serve -- ssc", "sscli serve -- sscli "},
+				{"sscli watch a -- ssc", "sscli watch a -- sscli "},
+				{"sscli lock run a ssc", "sscli lock run a ssc"},
+				{"sscli get -- ssc", "sscli get -- ssc"},
 				{"sscli context use stag", "sscli context use staging "},
 				{"sscli context show x stag", "sscli context show x stag"},
 				{"sscli nonsense some", "sscli nonsense some"},
@@ -328,5 +346,30 @@ func TestCompletion(t *testing.T) {
 				t.Errorf("completion printed an error:\n%s", c.shown())
 			}
 		})
+	}
+}
+
+// TestCompletionRecipes follows docs/install.md in an empty home directory.
+func TestCompletionRecipes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/install.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "## Completions")
+	_, recipes, _ := strings.Cut(section, "```sh\n")
+	recipes, _, ok := strings.Cut(recipes, "# PowerShell")
+	if !ok {
+		t.Fatalf("docs/install.md has no recipes for completions: %q", recipes)
+	}
+	home := t.TempDir()
+	run := exec.Command("sh", "-ec", recipes)
+	run.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{".local/share/bash-completion/completions/sscli", ".bashrc", ".zfunc/_sscli", ".config/fish/completions/sscli.fish"} {
+		if text, err := os.ReadFile(filepath.Join(home, name)); err != nil || !strings.Contains(string(text), "sscli") {
+			t.Errorf("%s: %q, %v, want a completion of sscli", name, text, err)
+		}
 	}
 }

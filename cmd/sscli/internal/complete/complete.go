@@ -59,7 +59,11 @@ func Register(a *app.App, root *cobra.Command) {
 			cmd.ValidArgsFunction = names(a, 0, app.Shell.LocksWith)
 		case strings.HasPrefix(operands, "NAME") && cmd.Parent().Name() == "lock":
 			cmd.ValidArgsFunction = names(a, 1, app.Shell.LocksWith)
-		case !strings.Contains(operands, "FILE") && !strings.Contains(operands, "CMD"):
+		case strings.Contains(operands, "CMD"):
+			cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+				return nil, commandAfter(cmd) | cobra.ShellCompDirectiveNoFileComp
+			}
+		case !strings.Contains(operands, "FILE"):
 			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
 		cmd.PersistentFlags().VisitAll(each)
@@ -236,6 +240,19 @@ func DecodeCandidate(text string) (string, bool) {
 	return key, err == nil
 }
 
+// Command is a directive beside cobra's own, for our completion scripts: if -- precedes the word, the
+// words after -- are the command line of another program, and the shell completes them as such.
+const Command cobra.ShellCompDirective = 64
+
+// commandAfter returns [Command] if the words after -- are a command line. Whether there is a -- only the
+// shell knows: cobra adds one to the words.
+func commandAfter(cmd *cobra.Command) cobra.ShellCompDirective {
+	if strings.Contains(cmd.Use, "CMD") {
+		return Command
+	}
+	return 0
+}
+
 // Keys completes operands that are keys. most is the number of operands to complete; 0 = all.
 func Keys(a *app.App, most int) cobra.CompletionFunc { return names(a, most, app.Shell.KeysWith) }
 
@@ -248,11 +265,13 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 		// line.
 		n := cmd.ArgsLenAtDash()
 		dashed := n >= 0 && n < len(args) || strings.HasPrefix(part, "-")
-		if dashed && strings.Contains(cmd.Use, "CMD") {
-			return nil, cobra.ShellCompDirectiveDefault
+		directive := commandAfter(cmd)
+		if dashed && directive == Command {
+			return nil, directive
 		}
+		directive |= cobra.ShellCompDirectiveNoFileComp
 		if most > 0 && len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, directive
 		}
 		var found []string
 		var all bool
@@ -274,7 +293,6 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 				found[i] = escape(found[i])
 			}
 		}
-		directive := cobra.ShellCompDirectiveNoFileComp
 		if open {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,16 +24,19 @@ func NewCompletion(a *app.App) *cobra.Command {
 		Annotations: map[string]string{app.Offline: ""},
 		Long: `Write the script that lets a shell complete the commands, flags, contexts and keys of
 sscli. Packages already install the scripts.`,
-		Example: "  . <(sscli completion bash)\n  sscli completion zsh > ~/.zfunc/_sscli",
+		Example: "  . <(sscli completion bash)\n  sscli completion fish | source",
 	}, script(a, "bash", `The script works with the package bash-completion and without it. Without it, ~/.bashrc
 must run the script.`,
 		"  . <(sscli completion bash)                # for this shell\n"+
-			"  sscli completion bash > /etc/bash_completion.d/sscli", (*cobra.Command).GenBashCompletionV2),
-		script(a, "zsh", `The script must be in a directory of fpath, and ~/.zshrc must call compinit.`,
+			"  mkdir -p ~/.local/share/bash-completion/completions\n"+
+			"  sscli completion bash > ~/.local/share/bash-completion/completions/sscli", (*cobra.Command).GenBashCompletionV2),
+		script(a, "zsh", `The script must be in a directory of fpath, and ~/.zshrc must call compinit: before that, it
+needs fpath+=~/.zfunc.`,
 			"  . <(sscli completion zsh)                 # for this shell\n"+
-				"  sscli completion zsh > \"${fpath[1]}/_sscli\"", zsh),
+				"  mkdir -p ~/.zfunc && sscli completion zsh > ~/.zfunc/_sscli", zsh),
 		script(a, "fish", "",
 			"  sscli completion fish | source            # for this shell\n"+
+				"  mkdir -p ~/.config/fish/completions\n"+
 				"  sscli completion fish > ~/.config/fish/completions/sscli.fish", (*cobra.Command).GenFishCompletion),
 		script(a, "powershell", `To load the script in every session, add it to the profile. Keys that PowerShell would
 have to quote are not completed.`,
@@ -95,6 +99,9 @@ func safe(shell, script string) (string, error) {
 	return script, nil
 }
 
+// after is the condition, in the shells' arithmetic, that the words after -- are a command.
+var after = fmt.Sprintf("(directive & %d) != 0", complete.Command)
+
 // changes returns the texts to replace in cobra's script for a shell, each with its replacement.
 func changes(shell string) [][2]string {
 	const set = complete.QuotesVariable + "=1 "
@@ -122,10 +129,36 @@ __sscli_init_completion()
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + escapes + `${words[0]} `},
+			{`    if (((directive & shellCompDirectiveError) != 0)); then
+`, `    if ((` + after + `)) && __sscli_handle_command; then
+        return
+    fi
+    if (((directive & shellCompDirectiveError) != 0)); then
+`},
 			// For several candidates, cobra's script inserts their common prefix without quotes.
 			// __sscli_handle_quoted adds quotes. It need not filter candidates, because sscli does.
 			{`__sscli_handle_completion_types() {
-`, `# Decodes the candidates, and quotes them if one of them needs it. In an open quote readline does it,
+`, `# Completes the words after -- as the shell completes a command.
+__sscli_handle_command() {
+    local i
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] || continue
+        [[ $(type -t compopt) == builtin ]] && compopt -o default
+        if declare -F _comp_command_offset >/dev/null; then
+            _comp_command_offset $((i + 1))
+        elif declare -F _command_offset >/dev/null; then
+            _command_offset $((i + 1))
+        elif ((COMP_CWORD == i + 1)); then
+            while IFS='' read -r i; do
+                COMPREPLY+=("$i")
+            done < <(compgen -c -- "${cur}")
+        fi
+        return 0
+    done
+    return 1
+}
+
+# Decodes the candidates, and quotes them if one of them needs it. In an open quote readline does it,
 # as for files.
 __sscli_handle_quoted() {
     local tab=$'\t' comp quote=''
@@ -180,6 +213,18 @@ __sscli_handle_completion_types() {
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[1]} `, `    requestComp="` + set + `${words[1]} `},
+			{`    if [ $((directive & shellCompDirectiveError)) -ne 0 ]; then
+`, `    # Complete the words after -- as the shell completes a command
+    local dashes=${words[(ie)--]}
+    if (( ` + after + ` && dashes < $#words )); then
+        shift $dashes words
+        CURRENT=$#words
+        _normal
+        return
+    fi
+
+    if [ $((directive & shellCompDirectiveError)) -ne 0 ]; then
+`},
 		}
 	case "fish":
 		return [][2]string{
@@ -191,6 +236,19 @@ __sscli_handle_completion_types() {
 `, `    set -l lastArg (string escape -- (__sscli_word))
 `},
 			{`    set -l requestComp "SSCLI_ACTIVE_HELP=0 $args[1] `, `    set -l requestComp "SSCLI_ACTIVE_HELP=0 ` + set + `$args[1] `},
+			{`    for comp in $comps
+`, `    # Complete the words after -- as the shell completes a command
+    set -l dashes (contains -i -- -- $args)
+    if test -n "$dashes"; and string match -qr '^:' -- "$directiveLine"
+        and test (math (math --scale 0 (string sub -s 2 -- $directiveLine) / ` + strconv.Itoa(int(complete.Command)) + `) % 2) -eq 1
+        set -l command $args[(math $dashes + 1)..-1] (commandline -ct)
+        complete -C "$command"
+        echo :4
+        return
+    end
+
+    for comp in $comps
+`},
 			{`function __sscli_perform_completion
 `, `# The words before the cursor, quoted so that eval finds them again. Only variables are left
 # for eval to expand.
