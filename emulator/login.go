@@ -105,24 +105,34 @@ func (s *Server) verify(l *broker.Login) broker.Verdict {
 		s.opts.Log.Info("token refused", "client", l.ClientID, "error", err)
 		return broker.Verdict{Code: broker.NotAuthorized, Text: "not authorized"}
 	}
-	s.update(func() { s.expireLogin(l.Client, login.Expires) })
+	s.update(func() { s.expireLogin(l, login.Expires) })
 	if login.User == "" {
 		login.User = commonName(l)
 	}
 	return broker.Verdict{Username: login.User}
 }
 
-// expireLogin sets the time when a client's token expires. At that time the server closes the connection
-// without a DISCONNECT (protocol.md 7.2). The zero time means never. expireLogin requires the broker's lock.
-func (s *Server) expireLogin(c *broker.Client, at time.Time) {
-	s.keepLogin(c)
+// expireLogin sets the time when a client's token expires; the zero time means never. expireLogin requires the
+// broker's lock.
+func (s *Server) expireLogin(l *broker.Login, at time.Time) {
+	c := l.Client
 	m, known := c.Value.(*member)
 	if !known {
 		m = &member{who: policy.Principal{ClientID: c.ID, Username: c.Username}}
 		c.Value = m
 	}
-	if m.expires, m.cut = at, nil; !at.IsZero() {
-		m.cut = s.broker.At(at, c.Cut)
+	m.expires = at
+	if l.Again && c.Connected() {
+		s.cutAtExpiry(c)
+	}
+}
+
+// cutAtExpiry closes a client's connection without a DISCONNECT when its token expires (protocol.md 7.2). Only
+// connected clients may have such a timer: disconnected stops it. cutAtExpiry requires the broker's lock.
+func (s *Server) cutAtExpiry(c *broker.Client) {
+	s.keepLogin(c)
+	if m, ok := c.Value.(*member); ok && !m.expires.IsZero() {
+		m.cut = s.broker.At(m.expires, c.Cut)
 	}
 }
 
@@ -130,6 +140,7 @@ func (s *Server) expireLogin(c *broker.Client, at time.Time) {
 func (s *Server) keepLogin(c *broker.Client) {
 	if m, ok := c.Value.(*member); ok {
 		s.broker.Cancel(m.cut)
+		m.cut = nil
 	}
 }
 
@@ -145,6 +156,7 @@ func (s *Server) refused(c *broker.Client, v broker.Verdict) {
 
 func (s *Server) connected(c *broker.Client) {
 	s.observeConnection(observe.Connect, c, "")
+	s.cutAtExpiry(c)
 	if m, ok := c.Value.(*member); ok && s.policy != nil && m.admitted != s.policy { // the policy changed during the login
 		c.Disconnect(broker.AdministrativeAction)
 	}

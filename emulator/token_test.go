@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"encoding/base64"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -176,19 +177,21 @@ func TestTokenEnds(t *testing.T) {
 // connection, even if the client only listens, and requests that have not been processed yet.
 func TestTokenEndsEverywhere(t *testing.T) {
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Redis: "127.0.0.1:0", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Redis: "127.0.0.1:0", RedisNotify: "KEA", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
 	token := issue(t, i, s.Now(), time.Minute)
 	login := func() *redistest.Client {
 		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 		c.Expect(t, "+OK\r\n", "AUTH", token)
 		return c
 	}
-	idle, queued, subscribed, out, renewed := login(), login(), login(), login(), login()
+	idle, queued, subscribed, watching, out, renewed := login(), login(), login(), login(), login(), login()
 	queued.Expect(t, "+OK\r\n", "MULTI")
 	queued.Expect(t, "+QUEUED\r\n", "SET", "late", "v")
 	subscribed.Do(t, "SUBSCRIBE", "news")
 	out.Expect(t, "+RESET\r\n", "RESET")
 	renewed.Expect(t, "+OK\r\n", "AUTH", issue(t, i, s.Now(), time.Hour))
+	renewed.Expect(t, "+OK\r\n", "SET", "brief", "v", "PX", "60500") // expires after the tokens, in the same FastForward
+	watching.Do(t, "SUBSCRIBE", "__keyspace@0__:brief")
 
 	ws, _, err := (&websocket.Dialer{Subprotocols: []string{"mqtt"}}).DialContext(t.Context(), s.WebSocketURL(), nil)
 	if err != nil {
@@ -217,11 +220,46 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	idle.Closed(t)
 	queued.Closed(t)
 	subscribed.Closed(t)
+	if late := watching.Closed(t); len(late) > 0 {
+		t.Errorf("after the token's end: %q", late)
+	}
 	web.ended()
 	mqtt.ended()
 	out.Expect(t, "-NOAUTH Authentication required.\r\n", "PING")
 	s.FastForward(5 * time.Minute)
 	renewed.Expect(t, ":0\r\n", "EXISTS", "late")
+}
+
+// TestRefusedWithToken: a client whose token is valid, but which is refused for another reason, leaves nothing in
+// memory until its token expires.
+func TestRefusedWithToken(t *testing.T) {
+	const clients, will = 200, 60 << 10
+	s := emulator.Start(t, emulator.Options{CheckToken: func(token []byte, now time.Time) (emulator.Login, error) {
+		return emulator.Login{User: string(token), Expires: now.Add(time.Hour)}, nil
+	}})
+	connect(t, s, "taken", withToken("ann"))
+	heap := func() uint64 {
+		await(t, s, func(st emulator.State) bool { return st.Connections == 1 })
+		runtime.GC()
+		runtime.GC() // frees what the first collection found in pools
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range clients {
+		c := dial(t, s, "taken")
+		if ack := c.hello(withToken("eve"), func(p *packets.Connect) {
+			p.WillFlag, p.WillTopic, p.WillMessage, p.WillProperties = true, "will", make([]byte, will), &packets.Properties{}
+		}); ack.ReasonCode != 0x85 {
+			t.Fatalf("CONNACK %#x", ack.ReasonCode)
+		}
+		c.ended()
+		c.conn.Close()
+	}
+	if after := heap(); after > before+clients*will/4 {
+		t.Errorf("%d refused clients left %d bytes", clients, after-before)
+	}
 }
 
 // TestCriticalHeader: a token is refused if it has a critical header parameter that the server does not

@@ -351,7 +351,9 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	}
 	if cmd.flags&usesStore != 0 {
 		c.lock()
-		c.holding++
+		if c.holding++; !c.executing && c.out.closed.Load() {
+			return // the connection ended, for example with its login, while it waited for the lock
+		}
 	}
 	err := cmd.run(c, args)
 	if err != nil {

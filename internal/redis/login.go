@@ -76,6 +76,9 @@ func (c *conn) endLoginAt(t time.Time) {
 	}
 	if !t.IsZero() {
 		c.cancelEnd = c.s.opts.At(t, func() {
+			c.out.mu.Lock()
+			c.out.end() // at once, so that nothing later is sent to the client or run for it
+			c.out.mu.Unlock()
 			c.s.running.Go(func() { // close may block; the connection's own goroutine has not ended: it would have canceled
 				c.s.log.Info("closing a client whose login has ended", "client", c.who.ID)
 				c.close()
