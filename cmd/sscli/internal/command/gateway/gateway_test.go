@@ -2,15 +2,18 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/testkit/mosquitto"
 )
 
@@ -288,6 +291,59 @@ func TestRefusedForGood(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the gateway goes on")
 	}
+}
+
+// TestTokenOfTheGateway: when the gateway's own token expires, the broker ends its connection, with everything that
+// Redis clients opened through it. The gateway goes on with a new token, and ends without one.
+func TestTokenOfTheGateway(t *testing.T) {
+	issuer, err := emulator.NewIssuer("aio-internal")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := emulator.Start(t, emulator.Options{CheckToken: issuer.Verify})
+	var token atomic.Pointer[string]
+	renew := func() {
+		text, err := issuer.Issue("gateway", store.Now(), time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token.Store(&text)
+	}
+	renew()
+	f := startAs(t, client.Options{
+		Address: store.Addr().String(), Timeout: timeout, ReadToken: func(context.Context) ([]byte, error) { return []byte(*token.Load()), nil },
+	}, redis.Options{Notify: "KEA"})
+	c, watching := f.connect(t), f.connect(t)
+	c.do("+OK", "SET", "k", "v")
+	watching.subscribe("SUBSCRIBE", "__keyspace@0__:k")
+	store.RefuseConnect(func(string, string) byte { return 0x88 }) // until the key has changed
+	down := f.session.Down()
+	store.FastForward(2 * time.Hour)
+	<-down
+	if st := store.State(); st.Registrations > 0 {
+		t.Errorf("%d registrations outlived the token", st.Registrations)
+	}
+	c.do("-LOADING the broker cannot be reached; nothing was sent", "GET", "k")
+	if _, err := store.Set("k", "w"); err != nil {
+		t.Fatal(err)
+	}
+	renew()
+	store.RefuseConnect(nil)
+	if got := watching.closed(); got != nil {
+		t.Errorf("before the end there was %q", got)
+	}
+	c.do("w", "GET", "k")
+
+	store.FastForward(2 * time.Hour)
+	select {
+	case err := <-f.ended:
+		if e, ok := errors.AsType[*client.ReasonError](err); !ok || e.Code != 0x87 {
+			t.Errorf("%v, want CONNACK 0x87", err)
+		}
+	case <-time.After(patience):
+		t.Error("the gateway goes on")
+	}
+	c.do("-LOADING the broker cannot be reached; nothing was sent", "GET", "k")
 }
 
 // TestNoStore: a broker without a store processes no request, so clients may repeat requests.

@@ -123,11 +123,16 @@ func start(t *testing.T, address string, timeout time.Duration, notify string, w
 
 func startWith(t *testing.T, address string, timeout time.Duration, o redis.Options, watch ...string) *front {
 	t.Helper()
-	s := dial(t, client.Options{Address: address, Timeout: timeout})
-	f := &front{direct: address, log: newLogBuffer()}
+	return startAs(t, client.Options{Address: address, Timeout: timeout}, o, watch...)
+}
+
+func startAs(t *testing.T, upstream client.Options, o redis.Options, watch ...string) *front {
+	t.Helper()
+	s := dial(t, upstream)
+	f := &front{direct: upstream.Address, log: newLogBuffer()}
 	var err error
 	log := slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	if f.backend, err = open(t.Context(), s, timeout, log, watch, o); err != nil {
+	if f.backend, err = open(t.Context(), s, upstream.Timeout, log, watch, o); err != nil {
 		t.Fatal(err)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
