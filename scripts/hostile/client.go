@@ -28,6 +28,7 @@ type connectOptions struct {
 	will           []byte // payload of a will on the topic "will"; nil = no will
 	password       string // with the user name "user"; empty = no password
 	user           string // user name to send without a password; empty = none
+	token          string // service-account token; empty = none
 }
 
 // connectPacket returns the bytes of a CONNECT.
@@ -45,6 +46,9 @@ func connectPacket(o connectOptions) []byte {
 	}
 	if o.user != "" {
 		p.UsernameFlag, p.Username = true, o.user
+	}
+	if o.token != "" {
+		p.Properties.AuthMethod, p.Properties.AuthData = "K8S-SAT", []byte(o.token)
 	}
 	return encoded(&p)
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/scripts/harness"
 )
 
@@ -27,8 +28,8 @@ const (
 )
 
 func main() {
-	if len(os.Args) == 3 && os.Args[1] == bystanderRole {
-		bystander(os.Args[2])
+	if len(os.Args) == 4 && os.Args[1] == bystanderRole {
+		bystander(os.Args[2], os.Args[3])
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == brokerRole {
@@ -56,6 +57,10 @@ func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
 	if err := writeUsers(b.Dir); err != nil {
 		return err
 	}
+	issuer, err := newIssuer(b.Dir)
+	if err != nil {
+		return err
+	}
 	idle, err := startTarget(ctx, b, nil)
 	if err != nil {
 		return err
@@ -71,7 +76,7 @@ func run(ctx context.Context, b *harness.Bench, only string, short bool) error {
 		if !strings.Contains(a.name, only) {
 			continue
 		}
-		row, err := a.attempt(ctx, b, idle, short)
+		row, err := a.attempt(ctx, b, idle, issuer, short)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
@@ -111,7 +116,7 @@ type row struct {
 	broken []string // bounds that were exceeded
 }
 
-func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, short bool) (r row, err error) {
+func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, issuer *emulator.Issuer, short bool) (r row, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	flags := a.flags
@@ -122,13 +127,19 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, sho
 	if err != nil {
 		return r, err
 	}
-	t.short = short
+	t.short, t.issuer = short, issuer
 	defer t.stop()
-	attacked, _, err := startChild(ctx, bystanderRole, t.mqtt)
+	token := ""
+	if slices.Contains(flags, "--sat-audience") {
+		if token, err = issuer.Issue("bystander", time.Now(), longest); err != nil {
+			return r, err
+		}
+	}
+	attacked, _, err := startChild(ctx, bystanderRole, t.mqtt, token)
 	if err != nil {
 		return r, err
 	}
-	control, _, err := startChild(ctx, bystanderRole, idle.mqtt)
+	control, _, err := startChild(ctx, bystanderRole, idle.mqtt, "")
 	if err != nil {
 		return r, err
 	}
@@ -169,5 +180,5 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, sho
 }
 
 func attacks() []attack {
-	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks())
+	return slices.Concat(stalls(), holds(), fills(), floods(), crowds(), leaks(), tokens())
 }

@@ -19,14 +19,16 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/scripts/harness"
 )
 
 // A target is a server under attack.
 type target struct {
-	mqtt, redis string // host:port
-	short       bool
-	stored      atomic.Int64 // bytes of keys and values that the attacker stored
+	mqtt, redis, web string // host:port; web is for WebSocket
+	issuer           *emulator.Issuer
+	short            bool
+	stored           atomic.Int64 // bytes of keys and values that the attacker stored
 
 	cmd    *exec.Cmd
 	mu     sync.Mutex
@@ -35,15 +37,15 @@ type target struct {
 
 // startTarget starts a server with flags in addition to those of every target. It runs in b.Dir.
 func startTarget(ctx context.Context, b *harness.Bench, flags []string) (*target, error) {
-	var ports [2]string
+	var ports [3]string
 	for i := range ports {
 		var err error
 		if ports[i], err = harness.FreePort(); err != nil {
 			return nil, err
 		}
 	}
-	t := &target{mqtt: "127.0.0.1:" + ports[0], redis: "127.0.0.1:" + ports[1]}
-	words := append([]string{"serve", "-o", "human", "--listen", t.mqtt, "--redis", t.redis, "--notify-keyspace-events", "KEA"}, flags...)
+	t := &target{mqtt: "127.0.0.1:" + ports[0], redis: "127.0.0.1:" + ports[1], web: "127.0.0.1:" + ports[2]}
+	words := append([]string{"serve", "-o", "human", "--listen", t.mqtt, "--ws", t.web, "--redis", t.redis, "--notify-keyspace-events", "KEA"}, flags...)
 	t.cmd = exec.CommandContext(ctx, b.SSCLI, words...)
 	t.cmd.Dir, t.cmd.Stderr = b.Dir, os.Stderr
 	return t, b.Start(t.cmd, "ready")
@@ -148,7 +150,7 @@ func (c *child) end() error {
 }
 
 // bystanderRole runs a client that takes no part in the attack, in a separate process so that the attacker
-// does not delay it. Its operand is the address of the server.
+// does not delay it. Its operands are the address of the server and its token, if the server wants one.
 const bystanderRole = "bystander"
 
 // slowest ends a bystander and returns its slowest reply in milliseconds. The error is the reason why the
@@ -168,8 +170,8 @@ func slowest(c *child) (ms float64, err error) {
 
 // bystander sends a PING and a GET 5 ms after each reply until standard input ends. It prints the time of the
 // slowest reply, followed by the error that ended its connection.
-func bystander(address string) {
-	slowest, err := bystand(address)
+func bystander(address, token string) {
+	slowest, err := bystand(address, token)
 	line := fmt.Sprint(float64(slowest.Microseconds()) / 1000)
 	if err != nil {
 		line += " " + err.Error()
@@ -177,13 +179,17 @@ func bystander(address string) {
 	fmt.Println(line)
 }
 
-func bystand(address string) (slowest time.Duration, err error) {
+func bystand(address, token string) (slowest time.Duration, err error) {
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(ended)
 	}()
-	c, err := connectToStore(&target{mqtt: address}, connectOptions{id: "bystander", password: password})
+	o := connectOptions{id: "bystander", token: token}
+	if token == "" {
+		o.password = password
+	}
+	c, err := connectToStore(&target{mqtt: address}, o)
 	if err == nil {
 		err = c.request([]byte("SET"), []byte("bystander"), []byte("value"))
 	}
