@@ -83,7 +83,7 @@ internal/broker      internal/socket internal/admission internal/shrinkmap
 internal/disk        internal/files
 internal/observe
 internal/redis       internal/socket internal/admission internal/glob internal/shrinkmap internal/observe
-internal/store       internal/wire internal/glob internal/observe
+internal/store       internal/wire internal/glob internal/shrinkmap internal/observe
 internal/yamltext
 internal/policy      internal/wire internal/glob internal/yamltext
 internal/pipenet
@@ -277,9 +277,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool {
 				return !isStd(i) && i != redis && i != admit && i != glob && i != observe && i != socket && i != shrink
 			}},
-		{"store stands on the standard library, wire, glob, observe and btree", func(p string) bool { return p == store }, direct,
+		{"store stands on the standard library, wire, glob, observe, shrinkmap and btree", func(p string) bool { return p == store }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != wire && i != glob && i != observe && i != btree
+				return !isStd(i) && i != wire && i != glob && i != observe && i != shrink && i != btree
 			}},
 		{"disk stands on the standard library, files and bbolt", func(p string) bool { return p == disk }, direct,
 			func(i string) bool { return !isStd(i) && i != files && !under(i, bbolt) }},

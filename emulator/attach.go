@@ -49,9 +49,9 @@ const (
 	maxWaiting      = maxAttachedQueue / 3
 	maxWaitingBytes = 256 << 20
 
-	// maxWatched is the maximum estimated memory of all KEYNOTIFY registrations, in bytes. It allows about
-	// 40,000 registrations, so that one change never causes more than maxAttachedQueue notifications.
-	maxWatched = 16 << 20
+	// maxWatched is the maximum estimated memory of all KEYNOTIFY registrations, in bytes. It allows at most
+	// 60,000 registrations, so that one step never causes more than maxAttachedQueue notifications.
+	maxWatched = 8 << 20
 
 	// attachedRetry is the pause before reconnecting. It is short because brokers on a developer's
 	// machine restart quickly.

@@ -11,7 +11,7 @@ const (
 	sessionOverhead      = 650 // with the map of its subscriptions
 	subscriptionOverhead = 200
 	groupOverhead        = 300
-	receivedOverhead     = 16 // per identifier in session.received
+	receivedOverhead     = 11 // per identifier in session.received
 	timerOverhead        = 150
 	outgoingAliasCost    = 80 // per Topic Alias of the broker, in addition to its topic
 	incomingAliasCost    = 60 // per Topic Alias of the client, in addition to its topic

@@ -2,20 +2,14 @@ package broker
 
 import (
 	"fmt"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
-)
 
-// heap returns the bytes of all live objects.
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // frees what the first collection found in pools
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
+	"github.com/sscli/sscli/internal/testkit/memtest"
+)
 
 // TestCosts compares the broker's charge for each kind of object, at its largest and in large numbers, with
 // the memory of the objects. It fails if a new field of variable size is not charged.
@@ -110,6 +104,12 @@ func TestCosts(t *testing.T) {
 		{"will", 50, func(b *Broker, _ *session, i int) {
 			b.newSession(text(i, 20), "").setWill(&will{msg: newMessage(i, 65_535, maxProperties, 65_535)})
 		}},
+		{"received messages that wait for PUBREL", 50, func(b *Broker, _ *session, i int) {
+			s := b.newSession(text(i, 20), "")
+			for id := range identifiers {
+				s.receive(uint16(id + 1))
+			}
+		}},
 		{"topic aliases of the broker", 200, func(b *Broker, s *session, i int) {
 			c := &Client{b: b, aliasMax: maxOutgoingAliases}
 			for j := range maxOutgoingAliases {
@@ -123,18 +123,12 @@ func TestCosts(t *testing.T) {
 			b.Lock()
 			s := b.newSession("s", "")
 			b.Unlock()
-			before, charged := heap(), b.kept.Load()
-			b.Lock()
-			for i := range test.number {
+			memtest.Compare(t, test.number, func() int { return int(b.kept.Load()) }, func(i int) {
+				b.Lock()
 				test.make(b, s, i)
-			}
-			b.dirty = nil
-			b.Unlock()
-			memory, cost := heap()-before, int(b.kept.Load()-charged)
-			t.Logf("cost %d, memory %d bytes each", cost/test.number, memory/test.number)
-			if cost < memory*3/4 || cost > memory*5/4+1<<16 {
-				t.Errorf("%d bytes are charged, %d are in use", cost/test.number, memory/test.number)
-			}
+				b.dirty = nil
+				b.Unlock()
+			})
 			runtime.KeepAlive(b)
 			runtime.KeepAlive(s)
 			b.Lock()
@@ -145,4 +139,55 @@ func TestCosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFields: each field of the objects that clients fill is charged or bounded.
+func TestFields(t *testing.T) {
+	const (
+		fixed     = "Client.fixedCost"
+		login     = "Ticket.Reserve, until the login ends"
+		one       = "one for a broker"
+		elsewhere = "an object that is charged for itself"
+		ofSession = "session.cost; TestCosts"
+		ofClient  = "chargeBuffers; budget_test.go"
+		ofSub     = "subscription.cost; TestCosts"
+		ofMessage = "message.cost; TestCosts"
+		ofRoute   = "route.cost; all routes: maxRouteBytes"
+		ofTimer   = "timerOverhead; TestCosts"
+	)
+	memtest.Fields(t, map[string]string{
+		"Broker.opts": one, "Broker.log": one, "Broker.done": one, "Broker.gate": "package admission", "Broker.sysTimer": one, "Broker.listeners": one,
+		"Broker.clients": fixed, "Broker.sessions": ofSession, "Broker.away": ofSession, "Broker.owned": ofSession,
+		"Broker.tree": ofSub, "Broker.routes": ofRoute, "Broker.lastRoute": ofRoute, "Broker.timers": ofTimer,
+		"Broker.jobs": "one for the end of a session, a will or a SUBSCRIBE", "Broker.spares": "at most maxSpares", "Broker.dirty": elsewhere, "Broker.toClose": elsewhere,
+		"Broker.own": "the message that is being sent",
+
+		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "the owner's, of a fixed size",
+		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed,
+		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or that of an error",
+		"Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,
+		"Client.aliases": "chargeAlias; TestCosts", "Client.aliasTopics": "chargeAlias; TestCosts", "Client.topics": "chargeAlias",
+		"Client.publish": "a view of the read buffer, which chargeReads charges",
+
+		"session.b": elsewhere, "session.id": ofSession, "session.user": ofSession, "session.client": elsewhere, "session.subs": ofSub,
+		"session.received": "receivedOverhead; TestCosts", "session.inflight": "chargePlaces; TestCosts", "session.pending": "chargePlaces; TestCosts",
+		"session.will": ofMessage, "session.willTimer": ofSession, "session.expiryTimer": ofSession, "session.away": ofSession,
+
+		"subscription.session": elsewhere, "subscription.filter": ofSub, "subscription.at": elsewhere, "subscription.ids": ofSub, "subscription.group": elsewhere,
+		"group.name": ofSub, "group.members": ofSub,
+		"node.parent": elsewhere, "node.level": ofSub, "node.children": ofSub, "node.subs": ofSub, "node.groups": ofSub, "node.retained": ofMessage, "node.expires": ofTimer,
+
+		"delivery.msg": ofMessage, "delivery.ids": "identifierList.cost; TestCosts", "delivery.group": elsewhere,
+		"message.topic": ofMessage, "message.props": ofMessage, "message.payload": ofMessage, "message.kept": elsewhere,
+		"will.msg": ofMessage, "identifierList.ids": "identifierList.cost; TestCosts",
+		"route.topic": ofRoute, "route.targets": ofRoute, "route.groups": ofRoute, "target.session": elsewhere, "target.ids": ofRoute,
+		"Timer.do": ofTimer,
+
+		"connectPacket.props": login, "connectPacket.clientID": login, "connectPacket.willProps": login, "connectPacket.willTopic": login, "connectPacket.willBody": login,
+		"connectPacket.user": login, "connectPacket.password": login,
+		"Login.ClientID": ofSession, "Login.Username": login, "Login.Password": login, "Login.Method": "one that the login accepts", "Login.Data": login, "Login.TLS": fixed, "Login.Client": elsewhere,
+		"webSocket.webSocketConn": fixed, "webSocket.path": one, "webSocket.origins": one, "webSocket.ws": fixed, "webSocket.message": fixed,
+	}, reflect.TypeFor[Broker](), reflect.TypeFor[Client](), reflect.TypeFor[session](), reflect.TypeFor[subscription](), reflect.TypeFor[group](), reflect.TypeFor[node](),
+		reflect.TypeFor[delivery](), reflect.TypeFor[message](), reflect.TypeFor[will](), reflect.TypeFor[identifierList](), reflect.TypeFor[route](), reflect.TypeFor[target](),
+		reflect.TypeFor[Timer](), reflect.TypeFor[connectPacket](), reflect.TypeFor[Login](), reflect.TypeFor[webSocket]())
 }

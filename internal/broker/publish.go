@@ -105,7 +105,7 @@ func (c *Client) handlePublish(first byte, body []byte) *Error {
 	}
 	s := c.session
 	if p.QoS == 2 {
-		if _, again := s.received[p.ID]; again { // [MQTT-4.3.3-10]
+		if _, again := s.received.M[p.ID]; again { // [MQTT-4.3.3-10]
 			c.ack(typePubrec, p.ID, Success)
 			return nil
 		}
@@ -119,8 +119,7 @@ func (c *Client) handlePublish(first byte, body []byte) *Error {
 	if p.QoS == 2 {
 		// Before accept, which may unlock the broker: if the connection ends meanwhile, the client
 		// sends the message again on its next connection.
-		s.received[p.ID] = struct{}{}
-		b.charge(receivedOverhead)
+		s.receive(p.ID)
 	}
 	code := c.accept(p)
 	if p.QoS == 2 {

@@ -19,7 +19,7 @@ type session struct {
 	expiry uint32  // in seconds; 0 = the session ends with the connection
 	subs   shrinkmap.Map[string, *subscription]
 
-	received map[uint16]struct{} // packet identifiers of QoS 2 messages that wait for PUBREL
+	received shrinkmap.Map[uint16, struct{}] // packet identifiers of QoS 2 messages that wait for PUBREL
 	inflight inflight
 	pending  queue
 	held     int // estimated memory of the messages and identifiers in inflight and pending, in bytes
@@ -35,7 +35,7 @@ type session struct {
 const neverExpires = math.MaxUint32
 
 func (b *Broker) newSession(id, user string) *session {
-	s := &session{b: b, id: id, user: user, received: make(map[uint16]struct{})}
+	s := &session{b: b, id: id, user: user}
 	b.sessions[id] = s
 	b.owned[user]++
 	b.charge(s.cost())
@@ -116,12 +116,18 @@ func (c *Client) leaveSession() {
 	}
 }
 
+// receive adds the packet identifier of a QoS 2 message from the client, which is new.
+func (s *session) receive(id uint16) {
+	s.received.Set(id, struct{}{})
+	s.b.charge(receivedOverhead)
+}
+
 // forget removes the packet identifier of a QoS 2 message from the client. It returns false if the
 // session does not have the identifier.
 func (s *session) forget(id uint16) bool {
-	_, ok := s.received[id]
+	_, ok := s.received.M[id]
 	if ok {
-		delete(s.received, id)
+		s.received.Delete(id)
 		s.b.charge(-receivedOverhead)
 	}
 	return ok
@@ -142,8 +148,8 @@ func (b *Broker) removeSession(s *session) {
 	}
 	delete(b.sessions, s.id)
 	b.disown(s)
-	b.charge(-s.cost() - receivedOverhead*len(s.received))
-	s.received = nil
+	b.charge(-s.cost() - receivedOverhead*len(s.received.M))
+	s.received = shrinkmap.Map[uint16, struct{}]{}
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
 	if s.pending.len()+s.inflight.count <= maxStepTargets {
 		s.redistribute()

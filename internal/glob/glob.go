@@ -173,6 +173,12 @@ func (p *Pattern) Cost(n int) int {
 	return n * (len(p.stars) + bits.Len(uint(len(p.bounds))))
 }
 
+// Memory returns the memory of a compiled pattern in bytes, without that of the Pattern itself.
+func (p *Pattern) Memory() int {
+	const slice = 24 // bytes of a slice's header
+	return cap(p.prefix) + 8*(cap(p.stars)+cap(p.skips)) + 4*cap(p.bounds) + len(p.rows)*(slice+8*len(p.stars))
+}
+
 // Match reports whether the whole text matches. A text that is not UTF-8 matches only if
 // Bytes is set.
 func (p *Pattern) Match(text []byte) bool {

@@ -25,14 +25,14 @@ func (c *conn) listChannels(r *roster, args [][]byte) error {
 	}
 	var names []string
 	c.s.mu.Lock()
-	n := len(r.subscribers)
+	n := len(r.subscribers.M)
 	c.s.mu.Unlock()
 	if err := c.look(n); err != nil {
 		return err
 	}
 	n = 0
 	c.s.mu.Lock()
-	for name := range r.subscribers {
+	for name := range r.subscribers.M {
 		if n++; n%64 == 0 {
 			c.s.mu.Unlock()
 			c.letOthersIn()
@@ -69,7 +69,7 @@ func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 		n := int64(0)
 		if key, _, _ := cutChannel(name); key == nil || c.mayRead(key) {
 			c.s.mu.Lock()
-			for _, sub := range r.subscribers[string(name)] {
+			for _, sub := range r.subscribers.M[string(name)] {
 				if !sub.out.closed.Load() {
 					n++
 				}
@@ -87,5 +87,5 @@ func (c *conn) countSubscribers(r *roster, args [][]byte) error {
 func runPubSubNumPat(c *conn, _ [][]byte) error {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	return c.reply(len(c.s.rosters[ofPatterns].subscribers))
+	return c.reply(len(c.s.rosters[ofPatterns].subscribers.M))
 }

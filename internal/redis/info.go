@@ -116,7 +116,7 @@ func (c *conn) infoStats() []string {
 	return []string{
 		"total_connections_received:" + itoa(c.s.connections.Load()), "total_commands_processed:" + itoa(c.s.commands.Load()),
 		"expired_keys:" + itoa(c.s.expired.Load()), "evicted_keys:0",
-		"pubsub_channels:" + strconv.Itoa(len(c.s.rosters[ofChannels].subscribers)), "pubsub_patterns:" + strconv.Itoa(len(c.s.rosters[ofPatterns].subscribers)),
+		"pubsub_channels:" + strconv.Itoa(len(c.s.rosters[ofChannels].subscribers.M)), "pubsub_patterns:" + strconv.Itoa(len(c.s.rosters[ofPatterns].subscribers.M)),
 	}
 }
 

@@ -12,13 +12,15 @@ const (
 	connectionCost = 64 << 10 // per connection, including freeInput and freeOutput
 	freeInput      = 32 << 10 // memory for requests that is included in connectionCost
 	freeOutput     = 32 << 10 // memory for replies and messages that is included in connectionCost
-	nameCost       = 200      // per watched key or subscription, plus its name
-	patternCost    = 32       // per byte of a pattern
+	nameCost       = 200      // per subscription, plus its name
+	patternCost    = 512      // per pattern, plus the memory of its tables
+	watchedCost    = 300      // per watched key, plus its name
 	keyWatchCost   = 24 << 10 // per subscription to a key of a remote store, because the backend watches the key
 	spanCost       = 16       // per argument of a request that is being read, plus its bytes
 	argCost        = 24       // per argument of a request that was read
-	queuedCost     = 100      // per queued command, plus its arguments
-	taskCost       = 8 << 10  // per running command of a pipeline, plus its arguments
+	queuedCost     = 60       // per queued command, plus its arguments
+	taskCost       = 8 << 10  // per running command of a pipeline, plus its arguments and keys
+	taskKeyCost    = 64       // per key of a running command of a pipeline
 )
 
 var (
@@ -58,7 +60,7 @@ func (ch *charge) set(n int) bool {
 // requests, subscriptions and watched keys. It returns false if the budget has too few bytes left.
 // Clients that have not logged in share a separate budget.
 func (c *conn) chargeInput(buffer int) bool {
-	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queuedBytes+queuedCost*len(c.queue)+c.pipeline.cost()+c.found+c.nameBytes+len(c.name)+len(c.library[0])+len(c.library[1])-freeInput)
+	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queueCost()+c.pipeline.memory+c.found+c.nameBytes+len(c.name)+len(c.library[0])+len(c.library[1])-freeInput)
 	if !c.authenticated {
 		return c.ticket.Reserve(n)
 	}

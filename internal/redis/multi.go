@@ -20,7 +20,7 @@ func multiCommands() []*command {
 const (
 	maxAtomic      = 1 << 15  // number of arguments of a single MSET
 	maxQueuedBytes = 1 << 30  // size of the arguments
-	maxQueued      = 16 << 20 // memory of the commands and arguments, without their bytes
+	maxQueued      = 11 << 20 // estimated memory of the commands and arguments, without their bytes
 	maxWritten     = 32 << 20 // size of the values that the commands write
 	maxReplies     = 32 << 20 // size of the replies
 	replyCost      = 32       // maximum size of a reply besides its value
@@ -32,11 +32,16 @@ type queued struct {
 	args [][]byte
 }
 
+// queueCost returns the estimated memory of the queued commands, in bytes.
+func (c *conn) queueCost() int {
+	return c.queuedBytes + argCost*c.queuedArgs + queuedCost*len(c.queue)
+}
+
 // enqueue queues a command for EXEC. It copies the arguments, because their buffer is reused.
 func (c *conn) enqueue(cmd *command, args [][]byte) error {
 	size := sizeOf(args)
 	c.queuedArgs += len(args)
-	if argCost*c.queuedArgs+queuedCost*len(c.queue) > maxQueued || c.queuedBytes+size > maxQueuedBytes {
+	if c.queueCost()-c.queuedBytes > maxQueued || c.queuedBytes+size > maxQueuedBytes {
 		c.abort = true
 		return &Error{Text: "the transaction is too large"}
 	}
@@ -170,21 +175,25 @@ func runWatch(c *conn, args [][]byte) error {
 		if err := c.growNames(i); err != nil {
 			return err
 		}
-		name := string(key)
-		if _, had := c.watched[name]; had {
-			continue
-		}
-		if c.watched == nil {
-			c.watched = make(map[string]struct{})
-		}
-		c.watched[name] = struct{}{}
-		c.nameBytes += len(name) + nameCost
-		if c.s.watched[name] == nil {
-			c.s.watched[name] = make(map[*conn]struct{})
-		}
-		c.s.watched[name][c] = struct{}{}
+		c.watch(string(key))
 	}
 	return c.reply(replyOK)
+}
+
+// watch adds a watched key. The Local is locked.
+func (c *conn) watch(name string) {
+	if _, had := c.watched[name]; had {
+		return
+	}
+	if c.watched == nil {
+		c.watched = make(map[string]struct{})
+	}
+	c.watched[name] = struct{}{}
+	c.nameBytes += len(name) + watchedCost
+	if c.s.watched.M[name] == nil {
+		c.s.watched.Set(name, make(map[*conn]struct{}))
+	}
+	c.s.watched.M[name][c] = struct{}{}
 }
 
 func runUnwatch(c *conn, _ [][]byte) error {
@@ -223,10 +232,10 @@ func (c *conn) unwatch() {
 		if n++; n%64 == 0 {
 			c.letOthersIn()
 		}
-		c.nameBytes -= len(key) + nameCost
-		delete(c.s.watched[key], c)
-		if len(c.s.watched[key]) == 0 {
-			delete(c.s.watched, key)
+		c.nameBytes -= len(key) + watchedCost
+		delete(c.s.watched.M[key], c)
+		if len(c.s.watched.M[key]) == 0 {
+			c.s.watched.Delete(key)
 		}
 	}
 	c.watched = nil

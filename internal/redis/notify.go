@@ -101,7 +101,7 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.rosters[ofChannels].subscribers) == 0 && len(s.rosters[ofPatterns].subscribers) == 0 {
+	if len(s.rosters[ofChannels].subscribers.M) == 0 && len(s.rosters[ofPatterns].subscribers.M) == 0 {
 		return
 	}
 	if flags&classKeyspace != 0 {
@@ -117,8 +117,8 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 // Changed sends the events of a change to subscribers, and makes EXEC fail for connections that watch the
 // key. A Backend must report changes in the order in which they happened. A [Local] must be locked.
 func (s *Server) Changed(ch Change) {
-	if len(s.watched) > 0 { // only a Local has watched keys, and it is locked
-		for c := range s.watched[string(ch.Key)] {
+	if len(s.watched.M) > 0 { // only a Local has watched keys, and it is locked
+		for c := range s.watched.M[string(ch.Key)] {
 			c.dirty.Store(true)
 		}
 	}
@@ -145,13 +145,13 @@ func (s *Server) Changed(ch Change) {
 func (s *Server) Lost(key []byte, reason string) {
 	var lost []*conn // lists a connection once for each of its affected subscriptions
 	s.mu.Lock()
-	for name, subs := range s.rosters[ofChannels].subscribers {
+	for name, subs := range s.rosters[ofChannels].subscribers.M {
 		of, all, ok := cutChannel([]byte(name))
 		if ok && (key == nil || all || bytes.Equal(of, key)) {
 			lost = append(lost, subs...)
 		}
 	}
-	for name, subs := range s.rosters[ofPatterns].subscribers {
+	for name, subs := range s.rosters[ofPatterns].subscribers.M {
 		if mayNotify([]byte(name)) {
 			lost = append(lost, subs...)
 		}

@@ -12,15 +12,29 @@ type pipeline struct {
 	tasks       []*task          // oldest first
 	latest      map[string]*task // the latest task for each key
 	keys, bytes int              // total numbers of keys and bytes of the tasks
+	memory      int              // total cost of the tasks, in bytes
 }
 
 // A task is a command of a pipeline.
 type task struct {
+	args  [][]byte
 	keys  []string
 	bytes int           // size of the arguments
 	done  chan struct{} // closed when the command has run
 	sent  chan struct{} // closed when the reply and all earlier replies are in the output
 }
+
+func newTask(cmd *command, args [][]byte) *task {
+	size := sizeOf(args)
+	t := &task{args: cloneArgs(args, size), bytes: size, done: make(chan struct{}), sent: make(chan struct{})}
+	for key := range cmd.keysOf(args) {
+		t.keys = append(t.keys, string(key))
+	}
+	return t
+}
+
+// cost returns the estimated memory of a running command, in bytes.
+func (t *task) cost() int { return taskCost + t.bytes + argCost*len(t.args) + taskKeyCost*len(t.keys) }
 
 // A window limits how many keys of one client are requested from a remote store at the same time. It
 // shrinks after a large value and grows after small ones, because all values stay in memory until
@@ -56,27 +70,28 @@ func (c *conn) runInPipeline(args [][]byte) bool {
 		return false
 	}
 	c.lastCommand.Store(cmd)
-	t := &task{bytes: size, done: make(chan struct{}), sent: make(chan struct{})}
-	for key := range cmd.keysOf(args) {
-		t.keys = append(t.keys, string(key))
-	}
+	t := newTask(cmd, args)
 	p := &c.pipeline
 	for len(p.tasks) > 0 && (p.keys+len(t.keys) > int(c.window.n.Load()) || p.bytes+size > fullOutput || isClosed(p.tasks[0].sent)) {
 		p.awaitFirst()
 	}
-	earlier, turn := p.add(t)
-	for !c.chargeInput(len(c.in.buf)) && len(p.tasks) > 1 {
+	for !c.chargeInput(len(c.in.buf) + t.cost()) {
+		if len(p.tasks) == 0 {
+			c.mark, c.last = len(c.w), true
+			c.fail(errMemory)
+			return true
+		}
 		p.awaitFirst()
 	}
+	earlier, turn := p.add(t)
 	c.commit()
 	worker := &conn{s: c.s, nc: c.nc, socket: c.socket, id: c.id, who: c.who, out: c.out, window: c.window, resp3: c.resp3, turn: turn}
-	args = cloneArgs(args, size)
 	c.s.running.Go(func() {
 		for _, e := range earlier {
 			<-e.done
 		}
 		if !c.out.closed.Load() {
-			worker.execute(cmd, args)
+			worker.execute(cmd, t.args)
 		}
 		close(t.done)
 		worker.awaitTurn()
@@ -108,11 +123,9 @@ func (p *pipeline) add(t *task) (earlier []*task, turn chan struct{}) {
 	p.tasks = append(p.tasks, t)
 	p.keys += len(t.keys)
 	p.bytes += t.bytes
+	p.memory += t.cost()
 	return earlier, turn
 }
-
-// cost returns the estimated memory of the running commands, in bytes.
-func (p *pipeline) cost() int { return p.bytes + taskCost*len(p.tasks) }
 
 // awaitFirst waits until the reply to the oldest task is in the output, and removes the task.
 func (p *pipeline) awaitFirst() {
@@ -121,6 +134,7 @@ func (p *pipeline) awaitFirst() {
 	p.tasks = p.tasks[1:]
 	p.keys -= len(t.keys)
 	p.bytes -= t.bytes
+	p.memory -= t.cost()
 	for _, key := range t.keys {
 		if p.latest[key] == t {
 			delete(p.latest, key)

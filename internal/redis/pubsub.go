@@ -9,9 +9,16 @@ import (
 	"github.com/sscli/sscli/internal/shrinkmap"
 )
 
-// subscribed holds the channels or patterns of one connection, each with the sequence number of its
-// subscription.
-type subscribed struct{ shrinkmap.Map[string, int64] }
+// subscribed holds the channels or patterns of one connection.
+type subscribed struct {
+	shrinkmap.Map[string, subscription]
+}
+
+// A subscription is one connection's to a channel or a pattern.
+type subscription struct {
+	sequence int64 // increases from one subscription to the next
+	cost     int   // memory charged to the client, in bytes
+}
 
 // A kind is a kind of subscription: to channels, patterns or shard channels.
 type kind int
@@ -45,7 +52,7 @@ type watchCalls struct {
 func newHub() hub {
 	h := hub{watching: make(map[string]*watchCalls)}
 	for k := range h.rosters {
-		h.rosters[k] = roster{kind: kind(k), subscribers: make(map[string][]*conn)}
+		h.rosters[k] = roster{kind: kind(k)}
 	}
 	return h
 }
@@ -56,7 +63,7 @@ func newHub() hub {
 // the key get the message. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
-	n += s.publishTo(from, s.rosters[ofChannels].subscribers[string(channel)], "message", channel, payload, key)
+	n += s.publishTo(from, s.rosters[ofChannels].subscribers.M[string(channel)], "message", channel, payload, key)
 	cost := 0
 	for _, p := range s.rosters[ofPatterns].parsed {
 		cost += lookCost
@@ -69,7 +76,7 @@ func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 		}
 		if p.match(channel) {
 			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
-			n += s.deliver(from, s.rosters[ofPatterns].subscribers[p.text], channel, payload, key)
+			n += s.deliver(from, s.rosters[ofPatterns].subscribers.M[p.text], channel, payload, key)
 		}
 	}
 	return n
@@ -96,7 +103,7 @@ const lookCost = 64
 
 // dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
 func (s *Server) dropSubscribers(pattern string) {
-	for _, c := range s.rosters[ofPatterns].subscribers[pattern] {
+	for _, c := range s.rosters[ofPatterns].subscribers.M[pattern] {
 		c.out.mu.Lock()
 		if !c.out.closed.Load() {
 			c.drop("closing a subscriber because all patterns together take too long to match")
@@ -209,10 +216,17 @@ func (s *Server) subscribe(c *conn, k kind, name []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, had := c.subs[k].M[string(name)]; !had {
+		own := string(name)
+		var p *pattern
+		if k == ofPatterns {
+			p = parsePattern(name)
+			p.text = own // one copy in memory
+		}
 		s.sequence++
-		c.subs[k].Set(string(name), s.sequence)
-		c.nameBytes += s.rosters[k].cost(name)
-		s.rosters[k].add(c, string(name))
+		sub := subscription{s.sequence, s.rosters[k].cost(name, p)}
+		c.subs[k].Set(own, sub)
+		c.nameBytes += sub.cost
+		s.rosters[k].add(c, own, p)
 	}
 	c.confirm(k, "subscribe", name)
 	if !c.muted {
@@ -261,17 +275,17 @@ func (own *subscribed) names() [][]byte {
 	for name := range own.M {
 		names = append(names, []byte(name))
 	}
-	slices.SortFunc(names, func(a, b []byte) int { return cmp.Compare(own.M[string(a)], own.M[string(b)]) })
+	slices.SortFunc(names, func(a, b []byte) int { return cmp.Compare(own.M[string(a)].sequence, own.M[string(b)].sequence) })
 	return names
 }
 
 // endSubscription ends a subscription, if there is one. The caller must then prune the roster.
 // s.mu is held.
 func (s *Server) endSubscription(c *conn, k kind, name []byte) {
-	_, had := c.subs[k].M[string(name)]
+	sub, had := c.subs[k].M[string(name)]
 	c.subs[k].Delete(string(name))
 	if had {
-		c.nameBytes -= s.rosters[k].cost(name)
+		c.nameBytes -= sub.cost
 		s.unsubscribed(c, k, name)
 	}
 }
@@ -300,7 +314,7 @@ func (s *Server) forget(c *conn) {
 // subscribing to it. s.mu is held.
 func (s *Server) unwatchUnused(channel []byte) {
 	key, _, ok := cutChannel(channel)
-	if ok && key != nil && s.watching[string(key)] == nil && len(s.rosters[ofChannels].subscribers[string(channel)]) == 0 {
+	if ok && key != nil && s.watching[string(key)] == nil && len(s.rosters[ofChannels].subscribers.M[string(channel)]) == 0 {
 		s.opts.Backend.Unwatch(key)
 	}
 }
@@ -359,7 +373,7 @@ func runPublish(c *conn, args [][]byte) error {
 
 func runSPublish(c *conn, args [][]byte) error {
 	c.s.mu.Lock()
-	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers[string(args[1])], "smessage", args[1], args[2], nil)
+	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers.M[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
 }

@@ -3,30 +3,32 @@ package redis
 import (
 	"cmp"
 	"slices"
+
+	"github.com/sscli/sscli/internal/shrinkmap"
 )
 
 // A roster holds the subscribers to all channels, to all patterns or to all shard channels.
 type roster struct {
 	kind        kind
-	subscribers map[string][]*conn // by channel or pattern; the connections are in the order of their subscriptions
-	parsed      []*pattern         // patterns, in order of cost, then of first subscription; nil unless kind is ofPatterns
-	watchCost   int                // see keyWatchCost; 0 if the store is local
-	stale       int                // number of patterns in parsed without subscribers; see prune
+	subscribers shrinkmap.Map[string, []*conn] // by channel or pattern; the connections are in the order of their subscriptions
+	parsed      []*pattern                     // patterns, in order of cost, then of first subscription; nil unless kind is ofPatterns
+	watchCost   int                            // see keyWatchCost; 0 if the store is local
+	stale       int                            // number of patterns in parsed without subscribers; see prune
 }
 
-func (r *roster) add(c *conn, name string) {
-	if r.kind == ofPatterns && len(r.subscribers[name]) == 0 {
-		p := parsePattern([]byte(name))
+// add adds a subscriber. p is the parsed name if kind is ofPatterns.
+func (r *roster) add(c *conn, name string, p *pattern) {
+	if p != nil && len(r.subscribers.M[name]) == 0 {
 		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
 		r.parsed = slices.Insert(r.parsed, after, p)
 	}
-	r.subscribers[name] = append(r.subscribers[name], c)
+	r.subscribers.Set(name, append(r.subscribers.M[name], c))
 }
 
-// cost returns the estimated memory of a subscription, in bytes.
-func (r *roster) cost(name []byte) int {
-	if r.kind == ofPatterns {
-		return nameCost + patternCost*len(name)
+// cost returns the estimated memory of a subscription, in bytes. p is the parsed name if kind is ofPatterns.
+func (r *roster) cost(name []byte, p *pattern) int {
+	if p != nil {
+		return nameCost + len(name) + patternCost + p.Memory()
 	}
 	if key, _, _ := cutChannel(name); key != nil {
 		return nameCost + len(name) + r.watchCost
@@ -37,12 +39,12 @@ func (r *roster) cost(name []byte) int {
 // remove removes a subscriber of a name, and reports whether the name has no subscribers left. The caller must
 // then call prune.
 func (r *roster) remove(c *conn, name string) (last bool) {
-	rest := slices.DeleteFunc(r.subscribers[name], func(other *conn) bool { return other == c })
+	rest := slices.DeleteFunc(r.subscribers.M[name], func(other *conn) bool { return other == c })
 	if len(rest) > 0 {
-		r.subscribers[name] = rest
+		r.subscribers.Set(name, rest)
 		return false
 	}
-	delete(r.subscribers, name)
+	r.subscribers.Delete(name)
 	if r.kind == ofPatterns {
 		r.stale++
 	}
@@ -55,7 +57,7 @@ func (r *roster) prune() {
 		return
 	}
 	r.parsed = slices.DeleteFunc(r.parsed, func(p *pattern) bool {
-		gone := r.stale > 0 && len(r.subscribers[p.text]) == 0
+		gone := r.stale > 0 && len(r.subscribers.M[p.text]) == 0
 		if gone {
 			r.stale--
 		}

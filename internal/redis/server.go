@@ -13,6 +13,7 @@ import (
 
 	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/shrinkmap"
 )
 
 // Options configure a [Server].
@@ -89,8 +90,8 @@ type Server struct {
 	expired     atomic.Int64  // expired keys that the backend reported so far
 
 	// Guarded by the Local's lock.
-	active  *conn                         // connection that has locked the Local; nil = none
-	watched map[string]map[*conn]struct{} // connections that watch a key, by key
+	active  *conn                                     // connection that has locked the Local; nil = none
+	watched shrinkmap.Map[string, map[*conn]struct{}] // connections that watch a key, by key
 
 	mu sync.Mutex // locked after the Local and before output.mu
 	hub
@@ -133,8 +134,8 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, table: newTable(), started: time.Now(), hub: newHub(),
-		runID:   fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
-		watched: make(map[string]map[*conn]struct{}), conns: make(map[*conn]struct{}), cursors: newCursors(),
+		runID: fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
+		conns: make(map[*conn]struct{}), cursors: newCursors(),
 		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)

@@ -84,8 +84,8 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
-// recordOverhead is the estimated memory that a key needs in addition to its name and value, in bytes:
-// half of it in the record, half in the index.
+// recordOverhead is the estimated memory that a new key needs in addition to its name and value, in bytes: in
+// its record and in the index.
 const recordOverhead = 128
 
 // full reports whether there is no room for a key and value of size bytes in total. r is the key's
@@ -115,7 +115,7 @@ func (s *Store) exceeds(r ref, size int) bool {
 }
 
 // Bytes returns the estimated memory of all keys and values, in bytes, including the records and the index.
-func (s *Store) Bytes() int { return s.index.arena.used + recordOverhead/2*s.index.len() }
+func (s *Store) Bytes() int { return s.index.cost() }
 
 // put sets a key's state and gives the key a new version. seen is the request's timestamp; the version
 // is greater than seen. r is the key's present record, or 0 for a new key. If fence is empty, the key

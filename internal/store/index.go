@@ -65,6 +65,12 @@ func (x *index) clear() {
 	x.last = 0
 }
 
+// cost returns the estimated memory of all records and of the index itself, in bytes.
+func (x *index) cost() int {
+	const perKey, perExpiry = 28, 32 // in the maps and trees
+	return x.arena.used + perKey*x.len() + perExpiry*x.expiries.Len()
+}
+
 func (x *index) len() int { return len(x.byHash) + len(x.others) }
 
 // entry returns the record at a ref.

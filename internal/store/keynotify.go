@@ -3,6 +3,7 @@ package store
 import (
 	"slices"
 
+	"github.com/sscli/sscli/internal/shrinkmap"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func (s *Store) keyNotify(c *call) Response {
 	case stop && !watching:
 		return s.count(c, 0, causeNotWatched)
 	case stop:
-		s.unwatch(s.watching[c.ClientID], string(c.key))
+		s.unwatch(s.watching.M[c.ClientID], string(c.key))
 	case watching && s.opts.Variants.RepeatedWatchZero:
 		return s.count(c, 0, causeWatched)
 	case !watching && len(c.key) > wire.MaxNotifyKey(c.ClientID):
@@ -41,54 +42,64 @@ func (s *Store) keyNotify(c *call) Response {
 // A watcher holds the registrations of one connection of a client.
 type watcher struct {
 	clientID string
-	keys     map[string]struct{}
+	keys     shrinkmap.Map[string, struct{}]
 	ended    bool // the client has disconnected
 }
 
-// registrationOverhead is the estimated memory that a registration needs in addition to its key and
-// client id, in bytes.
-const registrationOverhead = 400
+// watcherCost returns the estimated memory of a watcher without registrations, in bytes.
+func watcherCost(clientID string) int { return 310 + len(clientID) }
+
+// registrationCost returns the estimated memory of a registration, in bytes.
+func registrationCost(key string) int { return 135 + len(key) }
 
 // watch registers a client for a key. It returns false if Options.Reserve refuses the memory.
 func (s *Store) watch(clientID, key string) bool {
-	if s.opts.Reserve != nil && !s.opts.Reserve(registrationOverhead+len(key)+len(clientID)) {
+	w := s.watching.M[clientID]
+	cost := registrationCost(key)
+	if w == nil {
+		cost += watcherCost(clientID)
+	}
+	if s.opts.Reserve != nil && !s.opts.Reserve(cost) {
 		return false
 	}
-	w := s.watching[clientID]
 	if w == nil {
-		w = &watcher{clientID: clientID, keys: make(map[string]struct{})}
-		s.watching[clientID] = w
+		w = &watcher{clientID: clientID}
+		s.watching.Set(clientID, w)
 	}
-	w.keys[key] = struct{}{}
-	s.watchers[key] = append(s.watchers[key], w)
+	w.keys.Set(key, struct{}{})
+	s.watchers.Set(key, append(s.watchers.M[key], w))
 	s.registrations++
 	return true
 }
 
 func (s *Store) watches(clientID string, key []byte) bool {
-	w := s.watching[clientID]
+	w := s.watching.M[clientID]
 	if w == nil {
 		return false
 	}
-	_, found := w.keys[string(key)]
+	_, found := w.keys.M[string(key)]
 	return found
 }
 
 func (s *Store) unwatch(w *watcher, key string) {
-	delete(w.keys, key)
-	if len(w.keys) == 0 && !w.ended {
-		delete(s.watching, w.clientID)
+	w.keys.Delete(key)
+	cost := registrationCost(key)
+	if len(w.keys.M) == 0 {
+		cost += watcherCost(w.clientID)
+		if !w.ended {
+			s.watching.Delete(w.clientID)
+		}
 	}
 	s.registrations--
 	if s.opts.Reserve != nil {
-		s.opts.Reserve(-registrationOverhead - len(key) - len(w.clientID))
+		s.opts.Reserve(-cost)
 	}
-	rest := slices.DeleteFunc(s.watchers[key], func(other *watcher) bool { return other == w })
+	rest := slices.DeleteFunc(s.watchers.M[key], func(other *watcher) bool { return other == w })
 	if len(rest) == 0 {
-		delete(s.watchers, key)
+		s.watchers.Delete(key)
 		return
 	}
-	s.watchers[key] = rest
+	s.watchers.Set(key, rest)
 }
 
 // maxUnwatched is the maximum number of registrations that one step of Disconnect removes.
@@ -97,21 +108,23 @@ const maxUnwatched = 32
 // Disconnect ends a client's registrations (protocol.md 2.5). Each call to release then releases the
 // memory of some of them. The caller must call release until it returns false, unless release is nil.
 func (s *Store) Disconnect(clientID string) (release func() (more bool)) {
-	w := s.watching[clientID]
+	w := s.watching.M[clientID]
 	if w == nil {
 		return nil
 	}
 	w.ended = true
-	delete(s.watching, clientID)
+	s.watching.Delete(clientID)
 	release = func() bool {
-		n := 0
-		for key := range w.keys {
-			if n++; n > maxUnwatched {
-				return true
+		some := make([]string, 0, maxUnwatched)
+		for key := range w.keys.M {
+			if some = append(some, key); len(some) == maxUnwatched {
+				break
 			}
+		}
+		for _, key := range some {
 			s.unwatch(w, key)
 		}
-		return false
+		return len(w.keys.M) > 0
 	}
 	if release() {
 		return release

@@ -84,7 +84,7 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 // notify queues one notification for each watcher. It copies the entry,
 // because the entry may change before the caller takes the notifications.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
-	watchers := s.watchers[string(e.Key())]
+	watchers := s.watchers.M[string(e.Key())]
 	if len(watchers) == 0 {
 		return
 	}

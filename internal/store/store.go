@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/shrinkmap"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -27,8 +28,8 @@ type Options struct {
 	// no keys. persist is set if the write asked to keep the key on disk. Keep must not call the store.
 	Keep func(key []byte, persist bool) bool
 
-	// Reserve is called with the estimated memory of each new KEYNOTIFY registration, and with the
-	// negative of this number when the registration ends; nil = no limit. If Reserve returns false, the
+	// Reserve is called with the estimated memory of each new KEYNOTIFY registration, and with a
+	// negative number when a registration ends; nil = no limit. If Reserve returns false, the
 	// registration is refused with the quota error. Reserve must not call the store.
 	Reserve func(bytes int) bool
 
@@ -53,8 +54,8 @@ type Store struct {
 	micros        int64     // now, in microseconds since the Unix epoch
 	clock         clock
 	index         *index
-	watchers      map[string][]*watcher // by key, in the order of registration
-	watching      map[string]*watcher   // by client id
+	watchers      shrinkmap.Map[string, []*watcher] // by key, in the order of registration
+	watching      shrinkmap.Map[string, *watcher]   // by client id
 	registrations int
 	queue         queue
 
@@ -102,10 +103,8 @@ func New(opts Options) *Store {
 	}
 	versioned := replyProperties(opts.Variants, true)
 	return &Store{
-		opts:     opts,
-		index:    newIndex(),
-		watchers: make(map[string][]*watcher),
-		watching: make(map[string]*watcher),
+		opts:  opts,
+		index: newIndex(),
 
 		bare: replyProperties(opts.Variants, false), versioned: versioned,
 		versionAt: slices.IndexFunc(versioned, func(p Property) bool { return p.Name == wire.PropTimestamp }),
