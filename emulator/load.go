@@ -27,11 +27,14 @@ func (e *LoadError) Error() string { return "load: " + e.Err.Error() }
 
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// load sets the keys that Options.Load yields, except keys that exist already.
+// load sets the keys that Options.Load yields, except keys that exist already. It runs before the server listens.
 func (s *Server) load() error {
 	if s.opts.Load == nil {
 		return nil
 	}
+	setLoading := func(on bool) { s.update(func() { s.loading = on }) }
+	setLoading(true)
+	defer setLoading(false)
 	before := s.store.Len()
 	for seed, err := range s.opts.Load {
 		if err == nil {

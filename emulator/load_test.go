@@ -53,6 +53,24 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestLoadRestricted: the rules are about clients, and seeds come from none.
+func TestLoadRestricted(t *testing.T) {
+	t.Parallel()
+	all := seeds(nil, emulator.Seed{Key: "a", Value: []byte("1")})
+	for _, o := range []emulator.Options{
+		{Authorize: func(_, _, _ string, write bool) bool { return !write }, Load: all},
+		{Users: map[string]string{"ann": "secret"}, Rules: []emulator.Rule{{User: "ann", Read: true, Keys: "*"}}, Load: all},
+	} {
+		s := emulator.Start(t, o)
+		if e, _ := s.Get("a"); string(e.Value) != "1" {
+			t.Errorf("got %+v", e)
+		}
+		if _, err := s.Set("a", "2"); err == nil {
+			t.Error("the rules do not apply after New")
+		}
+	}
+}
+
 // TestLoadErrors: New returns errors in the seeds and releases its resources.
 func TestLoadErrors(t *testing.T) {
 	t.Parallel()

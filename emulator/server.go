@@ -70,8 +70,8 @@ type Options struct {
 	Data      Data // the data file; zero = the store is in memory only
 
 	// Load yields keys to add to the store before the server listens; nil = none. New does not change
-	// keys that the data file already has. If Load yields an error, New's error wraps a
-	// *[LoadError].
+	// keys that the data file already has. Rules about clients do not apply to Load. If Load yields an error,
+	// New's error wraps a *[LoadError].
 	Load iter.Seq2[Seed, error]
 
 	// Changes makes the server keep the last 1024 changes, with their values, for [Server.Changes].
@@ -145,6 +145,7 @@ type Server struct {
 	counts    State
 	policy    *Policy               // nil = all clients may do everything
 	others    map[[2]string]*member // clients that are not connected, by id and user name
+	loading   bool                  // the rules do not apply to the keys of Options.Load
 	closed    bool
 	stopped   time.Time // the store's clock during a step of Redis commands; zero = the clock runs
 	err       error     // why the server ended, if not by Close
