@@ -1,0 +1,288 @@
+// Package sscli runs the image of sscli in a test: an MQTT broker with a state store, as the one of Azure IoT
+// Operations, in a container of Testcontainers.
+//
+// [Run] starts a container and returns when its store answers. [Container.Env] is the environment with which the
+// application under test finds the broker:
+//
+//	store, err := sscli.Run(ctx, "ghcr.io/sscli/sscli:latest", sscli.WithLoad("testdata/keys"))
+//	testcontainers.CleanupContainer(t, store)
+//	if err != nil {
+//		t.Fatal(err)
+//	}
+//	env, err := store.Env(ctx)
+//
+// Without options, the store is empty, anybody may connect without TLS or a login, and the data is lost with the
+// container. A Go program that needs no container uses package github.com/sscli/sscli/emulator instead.
+package sscli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/wait"
+)
+
+const (
+	mqttPort    = "1883/tcp"
+	controlPort = "1884/tcp"
+	redisPort   = "6379/tcp"
+)
+
+// A Container is a container that serves a state store.
+type Container struct {
+	testcontainers.Container
+	options options
+}
+
+// Run starts a container of the image, such as ghcr.io/sscli/sscli:latest, and waits until its store answers.
+//
+// The options are those of this package and of package testcontainers, which come after them: WithCmdArgs adds flags
+// of sscli serve. As with other modules, the container is not nil if it was created but did not become ready.
+func Run(ctx context.Context, image string, opts ...testcontainers.ContainerCustomizer) (*Container, error) {
+	var o options
+	for _, opt := range opts {
+		if opt, ok := opt.(Option); ok {
+			if err := opt(&o); err != nil {
+				return nil, fmt.Errorf("run sscli: %w", err)
+			}
+		}
+	}
+	if o.policy && !o.login {
+		return nil, errors.New("run sscli: WithPolicy without WithUsers: there is no authorization without a login")
+	}
+	created, err := testcontainers.Run(ctx, image, append(o.request(), opts...)...)
+	if created == nil {
+		return nil, fmt.Errorf("run sscli: %w", err)
+	}
+	c := &Container{created, o}
+	if err != nil {
+		return c, fmt.Errorf("run sscli: %w", err)
+	}
+	return c, nil
+}
+
+// URL returns the URL of the broker, mqtt://HOST:PORT.
+func (c *Container) URL(ctx context.Context) (string, error) {
+	return c.PortEndpoint(ctx, mqttPort, "mqtt")
+}
+
+// RedisURL returns the URL for Redis clients, redis://HOST:PORT. It requires [WithRedis].
+func (c *Container) RedisURL(ctx context.Context) (string, error) {
+	if !c.options.redis {
+		return "", errors.New("the container has no port for Redis clients: use WithRedis")
+	}
+	return c.PortEndpoint(ctx, redisPort, "redis")
+}
+
+// ControlURL returns the URL of the port on which tests move the clock and inject faults, http://HOST:PORT. It
+// requires [WithControl].
+func (c *Container) ControlURL(ctx context.Context) (string, error) {
+	if !c.options.control {
+		return "", errors.New("the container has no control port: use WithControl")
+	}
+	return c.PortEndpoint(ctx, controlPort, "http")
+}
+
+// Env returns the variables by which clients on this machine find the broker: AIO_BROKER_HOSTNAME,
+// AIO_BROKER_TCP_PORT, AIO_MQTT_USE_TLS and AIO_MQTT_CLEAN_START for the SDKs of Azure IoT Operations, SSCLI_URL for
+// sscli, REDIS_URL with [WithRedis], and SSCLI_CONTROL_URL with [WithControl].
+func (c *Container) Env(ctx context.Context) (map[string]string, error) {
+	host, err := c.Host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	port, err := c.MappedPort(ctx, mqttPort)
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{
+		"AIO_BROKER_HOSTNAME":  host,
+		"AIO_BROKER_TCP_PORT":  port.Port(),
+		"AIO_MQTT_USE_TLS":     "false",
+		"AIO_MQTT_CLEAN_START": "true",
+	}
+	for _, v := range []struct {
+		name string
+		on   bool
+		url  func(context.Context) (string, error)
+	}{
+		{"SSCLI_URL", true, c.URL}, {"REDIS_URL", c.options.redis, c.RedisURL}, {"SSCLI_CONTROL_URL", c.options.control, c.ControlURL},
+	} {
+		if !v.on {
+			continue
+		}
+		if env[v.name], err = v.url(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return env, nil
+}
+
+// An Option is an option of [Run].
+type Option func(*options) error
+
+var _ testcontainers.ContainerCustomizer = Option(nil)
+
+// Customize does nothing: Run makes a request from all options together.
+func (Option) Customize(*testcontainers.GenericContainerRequest) error { return nil }
+
+type options struct {
+	args                          []string // flags with sources that are copied into the container
+	files                         []testcontainers.ContainerFile
+	sources                       int
+	volume                        string
+	login, policy, redis, control bool
+}
+
+// WithLoad sets keys before the first client connects. Each source is a file or a directory on this machine of which
+// sscli apply makes keys: a directory with a file for each key, what sscli export wrote, a data set, a manifest.
+func WithLoad(sources ...string) Option {
+	return func(o *options) error {
+		for _, source := range sources {
+			if err := o.copyIn("--load", source); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// WithUsers requires a login. The file has a line NAME:PASSWORD for each user who may log in, as for sscli serve
+// --users.
+func WithUsers(file string) Option {
+	return func(o *options) error {
+		o.login = true
+		return o.copyIn("--users", file)
+	}
+}
+
+// WithPolicy decides by the rules of these files, each with a BrokerAuthorization, what clients may do. It requires
+// [WithUsers].
+func WithPolicy(files ...string) Option {
+	return func(o *options) error {
+		o.policy = true
+		for _, file := range files {
+			if err := o.copyIn("--policy", file); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// WithData keeps the store in a volume of this name, which is created if it does not exist. It survives the
+// container, and is there for the next one.
+func WithData(volume string) Option {
+	return func(o *options) error {
+		o.volume = volume
+		return nil
+	}
+}
+
+// WithRedis lets Redis clients use the same store.
+func WithRedis() Option {
+	return func(o *options) error {
+		o.redis = true
+		return nil
+	}
+}
+
+// WithControl opens a port on which a test moves the store's clock, loses and delays requests, replies and
+// notifications, closes connections and restarts the store. It cannot be combined with [WithUsers].
+func WithControl() Option {
+	return func(o *options) error {
+		o.control = true
+		return nil
+	}
+}
+
+// copyIn adds a flag whose value is a file or a directory, which is copied into the container. Each has a directory
+// of its own, so that neither files of the image nor other copies have its name.
+func (o *options) copyIn(flag, source string) error {
+	source, err := filepath.Abs(source)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	to := path.Join("/tests", strconv.Itoa(o.sources), filepath.Base(source))
+	o.sources++
+	o.args = append(o.args, flag, to)
+	// A container file that is a directory would be copied under its own name, and its parent must exist.
+	before := len(o.files)
+	err = filepath.WalkDir(source, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		// A link stands for what it leads to, as in the directories that Kubernetes makes of a ConfigMap.
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return err
+		case !info.Mode().IsRegular():
+			return nil
+		}
+		below, err := filepath.Rel(source, name)
+		if err != nil {
+			return err
+		}
+		o.files = append(o.files, testcontainers.ContainerFile{
+			HostFilePath: name, ContainerFilePath: path.Join(to, filepath.ToSlash(below)), FileMode: 0o644,
+		})
+		return nil
+	})
+	if err == nil && len(o.files) == before {
+		err = fmt.Errorf("%s has no files", source)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
+// request returns the request that these options make.
+func (o *options) request() []testcontainers.ContainerCustomizer {
+	args := []string{"serve", "--listen", "0.0.0.0:1883"}
+	ports := []string{mqttPort}
+	if !o.login {
+		args = append(args, "--no-login")
+	}
+	if o.redis {
+		args = append(args, "--redis", "0.0.0.0:6379")
+		if !o.login {
+			args = append(args, "--redis-insecure")
+		}
+		ports = append(ports, redisPort)
+	}
+	if o.control {
+		args = append(args, "--control", "0.0.0.0:1884")
+		ports = append(ports, controlPort)
+	}
+	request := []testcontainers.ContainerCustomizer{
+		testcontainers.WithExposedPorts(ports...),
+		testcontainers.WithFiles(o.files...),
+		testcontainers.WithWaitStrategy(
+			// serve prints its URL when it is ready. If it ends instead, this says so at once.
+			wait.ForLog(`(?m)^mqtts?://`).AsRegexp(),
+			// The log of a container that was stopped and started again already has an URL.
+			wait.ForExec([]string{"/usr/bin/sscli", "ping", "-u", "mqtt://127.0.0.1:1883", "-n", "1", "-q", "--wait", "30s"}).
+				WithExitCodeMatcher(answered),
+		),
+	}
+	if o.volume != "" {
+		args = append(args, "--data", "/data/store")
+		request = append(request, testcontainers.WithMounts(testcontainers.VolumeMount(o.volume, "/data")))
+	}
+	return append(request, testcontainers.WithCmd(append(args, o.args...)...))
+}
+
+// answered reports whether a ping with this exit code was answered. Who has no login is refused.
+func answered(code int) bool {
+	const done, refused = 0, 4
+	return code == done || code == refused
+}
