@@ -5,6 +5,10 @@ ARG TARGETPLATFORM
 # scratch has no PATH, and kubectl exec needs one to find sscli.
 ENV PATH=/usr/bin
 COPY $TARGETPLATFORM/sscli /usr/bin/sscli
+# The name under which the program has the command line of Microsoft's tool
+COPY build/image/bin/ /usr/bin/
+# A new volume takes the owner from the directory that it is mounted on.
+COPY --chown=65532:65532 build/image/data/ /data/
 COPY LICENSE build/THIRD-PARTY-LICENSES /usr/share/doc/sscli/
 # nobody, as a number, so that Kubernetes can check runAsNonRoot
 USER 65532:65532

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes the files of a release that are not in the repository to build/: the manual
 # pages, plain and compressed, the licenses of the modules linked into the program, the
-# changelog of the packages, and the provenance that is signed.
+# changelog of the packages, what the image has besides the program, and the provenance that is
+# signed.
 #
 #	scripts/release-files.sh VERSION SECONDS COMMIT    SECONDS: the commit's time, since 1970
 set -euo pipefail
@@ -55,6 +56,12 @@ cat >build/changelog.yml <<EOF
   changes:
     - note: "Version $1. CHANGELOG.md lists the changes that users notice."
 EOF
+
+# The image's second name for the program, and a directory for --data. A builder keeps a link
+# in a directory, but copies what a link by itself leads to.
+mkdir -m 755 build/image build/image/bin build/image/data
+ln -s sscli build/image/bin/statestore-cli
+touch -hd "@$2" build/image/bin/statestore-cli build/image/bin build/image/data
 
 # The predicate of an SLSA v1 provenance. GitHub sets the variables in a workflow.
 source=https://github.com/sscli/sscli
