@@ -350,7 +350,7 @@ func (v *verdict) matches(c count) {
 
 func (v *verdict) broker(b *broker, local time.Time) {
 	if v.spec.conditions["rtt"] {
-		v.measure("rtt", "a round trip of "+format.Span(b.rtt), measure{name: "rtt", unit: seconds, value: b.rtt.Seconds(), way: up})
+		v.measure("rtt", "a round trip of "+roundTrip(b.rtt), measure{name: "rtt", unit: seconds, value: b.rtt.Seconds(), way: up})
 	}
 	if v.spec.conditions["skew"] {
 		if b.skew == nil {
@@ -364,7 +364,7 @@ func (v *verdict) broker(b *broker, local time.Time) {
 	v.end("cert-expires", "certificate", b.certs, local, "the connection has no TLS")
 	v.end("token-expires", "token", b.token, local, "there is no service-account token with an end")
 	if len(v.problems) == 0 && len(v.facts) == 0 {
-		v.fact("the store answers, %s round trip", format.Span(b.rtt))
+		v.fact("the store answers, %s round trip", roundTrip(b.rtt))
 	}
 }
 
@@ -455,4 +455,12 @@ func isDataset(content []byte) error {
 		}
 	}
 	return nil
+}
+
+// roundTrip returns a duration that is often less than a millisecond.
+func roundTrip(d time.Duration) string {
+	if d < time.Millisecond {
+		return strconv.FormatFloat(d.Round(10*time.Microsecond).Seconds()*1000, 'f', -1, 64) + "ms"
+	}
+	return format.Span(d)
 }

@@ -72,8 +72,14 @@ func (m measure) bound(limit float64) string {
 	return decimal(limit)
 }
 
-// decimal returns a number in whole thousandths at most, as performance data writes it.
-func decimal(n float64) string { return strconv.FormatFloat(math.Round(n*1000)/1000, 'f', -1, 64) }
+// decimal returns a number as performance data writes it: in thousandths, and in millionths below 1.
+func decimal(n float64) string {
+	parts := 1e3
+	if math.Abs(n) < 1 {
+		parts = 1e6
+	}
+	return strconv.FormatFloat(math.Round(n*parts)/parts, 'f', -1, 64)
+}
 
 // A family is a metric with its series.
 type family struct{ name, kind, help string }

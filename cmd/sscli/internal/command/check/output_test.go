@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMetricsDocumented: docs/monitoring.md lists each metric with its type, and no other.
@@ -19,5 +20,19 @@ func TestMetricsDocumented(t *testing.T) {
 	}
 	if n := strings.Count(string(page), "| `sscli_"); n != len(families()) {
 		t.Errorf("%d metrics, want %d", n, len(families()))
+	}
+}
+
+// TestDecimal: a short round trip is not 0.
+func TestDecimal(t *testing.T) {
+	for n, want := range map[float64]string{0: "0", 0.0000521: "0.000052", 0.25: "0.25", 24.8539: "24.854", 1500: "1500", -0.5: "-0.5", 1e9: "1000000000"} {
+		if got := decimal(n); got != want {
+			t.Errorf("decimal(%v) = %s, want %s", n, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{52100: "0.05ms", 340 * time.Microsecond: "0.34ms", 2 * time.Millisecond: "2ms", 1500 * time.Millisecond: "1.5s"} {
+		if got := roundTrip(d); got != want {
+			t.Errorf("roundTrip(%d) = %s, want %s", d, got, want)
+		}
 	}
 }
