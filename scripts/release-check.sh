@@ -214,12 +214,14 @@ if command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
 	mkdir -p "$tmp/context/$platform" "$tmp/context/build"
 	cp "$tmp/archive/sscli" "$tmp/context/$platform/"
 	cp Dockerfile LICENSE "$tmp/context/"
-	cp build/THIRD-PARTY-LICENSES "$tmp/context/build/"
+	cp -a build/{THIRD-PARTY-LICENSES,image} "$tmp/context/build/"
 	export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 	b=(buildah --root "$tmp/storage" --runroot "$tmp/storage-run")
 	"${b[@]}" bud --quiet --build-arg "TARGETPLATFORM=$platform" -t sscli "$tmp/context" >/dev/null
 	container=$("${b[@]}" from --pull-never localhost/sscli)
 	use "${b[@]}" run "$container" sscli
+	said=$("${b[@]}" run "$container" statestore-cli --help 2>&1) || die "the image's statestore-cli: $said"
+	[[ $said == *Microsoft* ]] || die "the image's statestore-cli says $said"
 	user=$("${b[@]}" inspect --format '{{.OCIv1.Config.User}}' "$container")
 	[ "$user" = 65532:65532 ] || die "the image's user is $user"
 	"${b[@]}" rm --all >/dev/null
