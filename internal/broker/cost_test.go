@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"strings"
@@ -119,7 +120,7 @@ func TestCosts(t *testing.T) {
 		}},
 	} {
 		t.Run(test.object, func(t *testing.T) {
-			b := New(Options{Limits: Limits{MaxBytes: 8 << 30, MaxSubscriptions: 1 << 20}})
+			b := New(Options{Limits: Limits{MaxBytes: math.MaxInt, MaxSubscriptions: 1 << 20}})
 			b.Lock()
 			s := b.newSession("s", "")
 			b.Unlock()

@@ -48,13 +48,13 @@ func commit(t *testing.T, f *File, b *Batch) {
 func record(i int) Record {
 	r := Record{
 		Key: fmt.Appendf(nil, "key/%05d", i), Value: bytes.Repeat([]byte{byte(i)}, i%300),
-		Version: fmt.Appendf(nil, "%d:%d:StateStore", 1696374425000+i, i), Fence: []byte{}, Persist: i%3 == 0,
+		Version: fmt.Appendf(nil, "%d:%d:StateStore", 1696374425000+int64(i), i), Fence: []byte{}, Persist: i%3 == 0,
 	}
 	if i%2 == 0 {
 		r.Fence = fmt.Appendf(nil, "%d:0:lock", i)
 	}
 	if i%5 == 0 {
-		r.Expires = int64(1_800_000_000_000_000 + i)
+		r.Expires = 1_800_000_000_000_000 + int64(i)
 	}
 	return r
 }

@@ -188,11 +188,11 @@ func (tw *twin) millis() string {
 	return tw.pick("10000000", "20000000", "-1", "0", "1.5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "9223372036854775808")
 }
 
-func (tw *twin) at(unit int, past bool) string {
+func (tw *twin) at(unit int64, past bool) string {
 	if !past {
-		return tw.pick(strconv.Itoa(4102444800*unit), strconv.Itoa(4102448400*unit), "0", "-5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "-9223372036854776")
+		return tw.pick(strconv.FormatInt(4102444800*unit, 10), strconv.FormatInt(4102448400*unit, 10), "0", "-5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "-9223372036854776")
 	}
-	return tw.pick(strconv.Itoa(4102444800*unit), strconv.Itoa(4102448400*unit), strconv.Itoa(1000*unit), "0", "-5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "-9223372036854776")
+	return tw.pick(strconv.FormatInt(4102444800*unit, 10), strconv.FormatInt(4102448400*unit, 10), strconv.FormatInt(1000*unit, 10), "0", "-5", "9223372036854775807", "9223372036854770000", "-9223372036854775808", "-9223372036854776")
 }
 
 func (tw *twin) pattern() string {

@@ -115,7 +115,8 @@ func environ(role, life string) []string {
 }
 
 func TestGuardedExitCodes(t *testing.T) {
-	for _, want := range []int{0, 3, 255, 0xC000013A} {
+	for _, code := range []uint32{0, 3, 255, 0xC000013A} {
+		want := int(code)
 		g := newGuarded(t, GuardOptions{})
 		g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
 		end, err := g.Run(environ("exit "+strconv.Itoa(want), ""))
