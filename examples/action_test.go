@@ -74,7 +74,7 @@ func TestAction(t *testing.T) {
 	full.Program(t, "curl")
 	sscli := build(t)
 	j := newJob(t)
-	release := filepath.Join(j.dir, "releases", "v1.2.3")
+	release := filepath.Join(j.dir, "releases", "download", "v1.2.3")
 	seed := filepath.Join(j.dir, "seed")
 	for _, dir := range []string{release, seed} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -94,7 +94,7 @@ func TestAction(t *testing.T) {
 	}
 	sums := filepath.Join(release, "checksums.txt")
 	maps.Copy(j.vars, map[string]string{
-		"SSCLI_VERSION": "v1.2.3", "SSCLI_RELEASES": "file://" + filepath.Dir(release), "SSCLI_LOAD": seed + "\n",
+		"SSCLI_VERSION": "v1.2.3", "SSCLI_RELEASES": "file://" + j.dir + "/releases", "SSCLI_LOAD": seed + "\n",
 		"SSCLI_REDIS": "127.0.0.1:0", "SSCLI_CONTROL": "127.0.0.1:0",
 	})
 	if err := os.WriteFile(sums, fmt.Appendf(nil, "%x  %s\n", sha256.Sum256([]byte("another")), archive), 0o600); err != nil {

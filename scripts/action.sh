@@ -12,43 +12,12 @@ set -euo pipefail
 dir=${RUNNER_TEMP:-${TMPDIR:-/tmp}}/sscli
 log=$dir/serve.log
 
-fail() {
-	printf 'sscli action: %s\n' "$*" >&2
-	exit 1
-}
+# shellcheck source=../devcontainer/sscli/release.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../devcontainer/sscli/release.sh"
 
 # put FILE NAME=VALUE
 put() {
 	if [ -n "$1" ]; then printf '%s\n' "$2" >>"$1"; else printf '%s\n' "$2"; fi
-}
-
-sha256() {
-	if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum -a 256 "$@"; fi
-}
-
-install_release() {
-	local version=${SSCLI_VERSION#v} system arch form=tar.gz base=${SSCLI_RELEASES:-https://github.com/sscli/sscli/releases/download} name
-	case ${RUNNER_OS:-$(uname -s)} in
-	Linux) system=linux ;;
-	macOS | Darwin) system=darwin ;;
-	Windows | MINGW* | MSYS*) system=windows form=zip ;;
-	*) fail "no release for ${RUNNER_OS:-$(uname -s)}" ;;
-	esac
-	case ${RUNNER_ARCH:-$(uname -m)} in
-	X64 | x86_64) arch=amd64 ;;
-	ARM64 | aarch64 | arm64) arch=arm64 ;;
-	ARM | armv7l) arch=armv7 ;;
-	*) fail "no release for ${RUNNER_ARCH:-$(uname -m)}" ;;
-	esac
-	name=sscli_${version}_${system}_$arch.$form
-	for file in "$name" checksums.txt; do
-		curl -fsSL --retry 3 -o "$dir/$file" "$base/v$version/$file" || fail "cannot download $file of version $version"
-	done
-	(cd "$dir" && grep -F "  $name" checksums.txt >wanted && sha256 -c --status wanted) || fail "$name does not have the checksum of the release"
-	case $form in
-	zip) unzip -qo "$dir/$name" -d "$dir/bin" ;;
-	*) tar -xzf "$dir/$name" -C "$dir/bin" ;;
-	esac
 }
 
 install_sscli() {
@@ -56,7 +25,7 @@ install_sscli() {
 	if [ -n "${SSCLI_PATH-}" ]; then
 		(cd "$SSCLI_PATH" && go build -o "$dir/bin/" ./cmd/sscli) || fail "cannot build $SSCLI_PATH"
 	elif [ -n "${SSCLI_VERSION-}" ]; then
-		install_release
+		install_release "$SSCLI_VERSION" "$dir"
 	else
 		command -v sscli >/dev/null || fail 'expected the input version, or path, or sscli on the PATH'
 		return 0

@@ -117,6 +117,8 @@ install_missing() {
 	have redis-server || packages+=(redis-server)
 	have redis-cli || packages+=(redis-tools)
 	/usr/bin/python3 -c 'import redis.client' 2>/dev/null || packages+=(python3-redis)
+	have curl || packages+=(curl)
+	have wget || packages+=(wget)
 	have openssl || packages+=(openssl)
 	have shellcheck || packages+=(shellcheck)
 	have strace || packages+=(strace)
@@ -336,7 +338,7 @@ everything() {
 	step staticcheck staticcheck "${tags[@]}" ./...
 	step revive revive -config revive.toml -set_exit_status ./...
 	vulnerabilities
-	step shellcheck shellcheck scripts/*.sh scripts/*.bash examples/*.sh .ci/run
+	step shellcheck shellcheck -x -P SCRIPTDIR scripts/*.sh scripts/*.bash examples/*.sh .ci/run devcontainer/sscli/*.sh
 	step 'completions are current' scripts/completions.sh --check
 	# In a build for the race detector, package socket makes other system calls.
 	step 'go test of servers, without race detector' go test "${tags[@]}" -shuffle=on ./internal/socket ./internal/broker ./internal/redis
