@@ -78,7 +78,7 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 	if ln, err = net.Listen("tcp", string(f.listen)); err != nil {
 		return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--listen %s: %w", f.listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
-	url = scheme + "://" + ln.Addr().String() + "/metrics"
+	url = httpport.URL(scheme, ln.Addr()) + "/metrics"
 	server, ln = httpport.Server(ln, handler)
 	if pair != nil {
 		ln = tls.NewListener(ln, pair)

@@ -146,7 +146,7 @@ func startControl(server *emulator.Server, address string, anybody bool) (url st
 	if err != nil {
 		return "", nil, fault.Usagef("--control: %w", err)
 	}
-	url = "http://" + ln.Addr().String()
+	url = httpport.URL("http", ln.Addr())
 	web, ln := httpport.Server(ln, handler)
 	server.Intercept(func(r emulator.Request) emulator.Action {
 		action, _ := c.take(false, r.Verb(), r.Key(), r.ClientID)
