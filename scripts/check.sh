@@ -328,6 +328,12 @@ windows() {
 	fi
 }
 
+# testcontainers checks the Go module testcontainers. Its tests are skipped where podman cannot run containers.
+testcontainers() (
+	cd testcontainers && go mod tidy -diff && go vet ./... && staticcheck ./... &&
+		revive -config ../revive.toml -set_exit_status ./... && go test -vet=off -shuffle=on ./...
+)
+
 # everything runs what only CI needs.
 everything() {
 	step 'go mod tidy' go mod tidy -diff
@@ -337,6 +343,7 @@ everything() {
 	step 'go vet for macOS' env GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go vet '-gcflags=all=-N -l' ./...
 	step staticcheck staticcheck "${tags[@]}" ./...
 	step revive revive -config revive.toml -set_exit_status ./...
+	step testcontainers testcontainers
 	vulnerabilities
 	step shellcheck shellcheck -x -P SCRIPTDIR scripts/*.sh scripts/*.bash examples/*.sh .ci/run devcontainer/sscli/*.sh
 	step 'completions are current' scripts/completions.sh --check
