@@ -56,6 +56,7 @@ func Check(name string, load func(Record)) (Report, error) {
 type contents struct {
 	Report
 	meta meta
+	used int64 // number of pages in use
 }
 
 // damaged adds d to c.Damages. If c.Damages is full, it counts d in c.More.
@@ -122,6 +123,11 @@ func readContents(f io.ReaderAt, size int64, name string, load func(Record)) (c 
 		}
 	}
 	p.walk(c.Size)
+	for _, seen := range p.seen {
+		if seen {
+			c.used++
+		}
+	}
 	c.Clock = numbers[keyClock]
 	ours := p.buckets[bucketMeta] || p.buckets[bucketKeys] || p.buckets[bucketLong]
 	all := p.buckets[bucketMeta] && p.buckets[bucketKeys] && p.buckets[bucketLong]

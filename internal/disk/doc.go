@@ -8,7 +8,7 @@
 //
 // Committed changes survive a crash if the disk keeps all data for which fsync has returned success.
 // Checksums detect altered records, and Open refuses a damaged file. Only one process at a time
-// can use the file. The file never shrinks, but freed space is reused.
+// can use the file. Freed space is reused. Open compacts a file that is mostly empty, except on Windows.
 //
 // The file is a bbolt database with these buckets:
 //

@@ -109,24 +109,48 @@ func Open(name string, o Options, load func(Record)) (*File, error) {
 			return nil, err
 		}
 	}
-	db, err := bolt.Open(name, 0o600, o.bolt())
-	if err != nil {
+	f := &File{name: name, clock: read.Clock, count: read.Records}
+	if err := f.open(name, o); err != nil {
 		return nil, openError(name, err)
 	}
-	f := &File{db: db, name: name, clock: read.Clock, count: read.Records}
 	if err := f.begin(read); err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	if read.mostlyEmpty() {
+		if err := f.compact(o); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
 	return f, nil
 }
 
-func (o Options) bolt() *bolt.Options {
+// open opens and locks the file at path: f.name, or a copy that will replace it.
+func (f *File) open(path string, o Options) (err error) {
+	var file *os.File
+	if f.db, err = bolt.Open(path, 0o600, o.bolt(&file)); err != nil {
+		return err
+	}
+	if f.info, err = file.Stat(); err != nil {
+		return errors.Join(err, f.db.Close())
+	}
+	return nil
+}
+
+// bolt returns the options to open a file with bbolt. If opened is not nil, bbolt stores the file there.
+func (o Options) bolt(opened **os.File) *bolt.Options {
 	open := o.OpenFile
 	if open == nil {
 		open = files.OpenPrivate
 	}
 	return &bolt.Options{
-		Timeout: lockTimeout, OpenFile: open,
+		Timeout: lockTimeout,
+		OpenFile: func(name string, flag int, perm os.FileMode) (*os.File, error) {
+			file, err := open(name, flag, perm)
+			if opened != nil {
+				*opened = file
+			}
+			return file, err
+		},
 		// By default bbolt writes the list of free pages with each commit. Without the list, bbolt must
 		// read the whole tree when it opens the file. This costs little, because Open reads the tree anyway.
 		NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
@@ -173,16 +197,14 @@ func openError(name string, err error) error {
 // file: it writes a draft, then links it under the final name.
 func (o Options) create(name string) (err error) {
 	draft := fmt.Sprintf("%s.%d.new", name, os.Getpid())
-	db, err := bolt.Open(draft, 0o600, o.bolt())
+	db, err := bolt.Open(draft, 0o600, o.bolt(nil))
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
 	} else if err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
 	defer func() {
-		if removed := os.Remove(draft); !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
-		}
+		err = errors.Join(err, remove(draft))
 	}()
 	if err := errors.Join(addBuckets(db), db.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -210,9 +232,12 @@ func (f *File) begin(read contents) error {
 			return errors.Join(err, &LockedError{Name: f.name})
 		}
 	}
-	var err error
-	if f.info, err = os.Stat(f.name); err != nil {
+	now, err := os.Stat(f.name)
+	switch {
+	case err != nil:
 		return err
+	case !os.SameFile(now, f.info): // another process compacted the file before it unlocked it
+		return &LockedError{Name: f.name}
 	}
 	// Ignore an error: the process id is only for error messages, and the lock does not depend on it.
 	_ = os.WriteFile(pidFile(f.name), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o644)

@@ -7,8 +7,8 @@ import "os"
 // move renames a file, and replaces any file that already has the new name.
 func move(from, to string) error { return os.Rename(from, to) }
 
-// copyAccess gives a file the permissions of another file. Without it, the umask would apply to them.
-func copyAccess(from, to string) error {
+// CopyAccess gives a file the permissions of another file. Without it, the umask would apply to them.
+func CopyAccess(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ func move(from, to string) error {
 	})
 }
 
-// copyAccess copies the access control list of one file to another.
-func copyAccess(from, to string) error {
+// CopyAccess copies the access control list of one file to another.
+func CopyAccess(from, to string) error {
 	sd, err := windows.GetNamedSecurityInfo(from, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
 		return err

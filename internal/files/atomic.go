@@ -64,7 +64,7 @@ func Create(name string, mode fs.FileMode) (*File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := copyAccess(target, f.f.Name()); err != nil {
+		if err := CopyAccess(target, f.f.Name()); err != nil {
 			return nil, errors.Join(about(name, err), f.Discard())
 		}
 		return f, nil
