@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -193,7 +194,13 @@ func TestCompact(t *testing.T) {
 			t.Fatal(text)
 		}
 	}
-	full := s.index.arena.memory
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	full, all := s.index.arena.memory, heap()
 	for i := range keys {
 		if i%part != 0 {
 			s.Apply(Write{Key: fmt.Append(nil, "key", i), Delete: true})
@@ -202,6 +209,9 @@ func TestCompact(t *testing.T) {
 	}
 	if left := s.index.arena.memory; left > full/4 {
 		t.Errorf("%d bytes are left of %d", left, full)
+	}
+	if left := heap(); left > all/4 {
+		t.Errorf("%d bytes of the heap are left of %d", left, all)
 	}
 	for i := range keys / part {
 		if e, found := s.Lookup(fmt.Append(nil, "key", i*part)); !found || !bytes.Equal(e.Value(), value) {

@@ -48,7 +48,9 @@ func (s *Store) scan(c *call) Response {
 	if more {
 		next = s.appendToken(nil, at)
 	}
-	return Response{Payload: appendPage(c.dst, found, next)}
+	payload := appendPage(c.dst, found, next)
+	clear(found) // they keep records in memory
+	return Response{Payload: payload}
 }
 
 // A position is the point between two pages of SCAN: after a key in a chain, or at the beginning of a chain.

@@ -130,7 +130,8 @@ func (s *Store) Do(req *Request, dst []byte) Response {
 	r.Properties = s.bare
 	if len(r.Version) > 0 {
 		r.Properties = s.versioned
-		r.Properties[s.versionAt].Value = r.Version
+		own := &r.Properties[s.versionAt].Value // a copy, because r.Version may keep a record in memory
+		*own = append((*own)[:0], r.Version...)
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -1188,6 +1189,34 @@ func TestManyRegistrations(t *testing.T) {
 	if s.Disconnect("a") != nil || reserved != 0 {
 		t.Errorf("%d bytes are still reserved", reserved)
 	}
+}
+
+// TestReleases: requests keep no large value in memory, neither one that they carried nor one that they
+// deleted.
+func TestReleases(t *testing.T) {
+	s := store.New(store.Options{})
+	do := func(want string, words ...string) {
+		t.Helper()
+		r := &store.Request{ClientID: "a", Timestamp: stampNow(), Payload: wire.AppendRequest(nil, words...)}
+		if got := s.Do(r, nil).Payload; !strings.HasPrefix(string(got), want) {
+			t.Fatalf("%s: %.60q, want %q", words[0], got, want)
+		}
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	const size = 16 << 20
+	before := heap()
+	do("+OK", "SET", "large", strings.Repeat("v", size))
+	do("*", "SCAN", "*")
+	do(":1", "DEL", "large")
+	if left := heap() - before; int64(left) > size/2 {
+		t.Errorf("%d bytes are left of a value of %d", left, size)
+	}
+	runtime.KeepAlive(s)
 }
 
 // TestManyWords: a request of millions of words is refused before its words are read.

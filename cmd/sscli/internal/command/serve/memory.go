@@ -10,22 +10,29 @@ import (
 // the memory that the limits of a server allow.
 const collectorMemory = 36 << 20
 
-// boundMemory makes the garbage collector keep the process's memory near the number of bytes that bound
-// returns. It calls bound every second, until stop is called. Without boundMemory, the limits of a
-// server apply only to live memory. boundMemory also gives memory back to the system after the server needed
+// boundMemory makes the garbage collector keep the process's memory near the number of bytes that clients
+// may use, limit, and that the store uses, stored. It calls stored every second, until stop is called.
+// Without boundMemory, the limits of a server apply only to live memory, and a large store may be
+// followed by as much garbage. boundMemory also gives memory back to the system after the server needed
 // much and while it does little.
-func boundMemory(bound func() int) (stop func()) {
+func boundMemory(limit int, stored func() int) (stop func()) {
 	const interval = time.Second
 	ended := make(chan struct{})
 	go func() {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
-		var allocated uint64
+		percent := 0
+		var unused unused
 		for seconds := 0; ; seconds++ {
-			if seconds%quietTime == 0 {
-				allocated = giveBack(allocated)
+			n := stored()
+			debug.SetMemoryLimit(int64(limit) + int64(n)*9/8 + collectorMemory)
+			if p := garbagePercent(n); p != percent {
+				percent = p
+				debug.SetGCPercent(p)
 			}
-			debug.SetMemoryLimit(int64(bound()) + collectorMemory)
+			if unused.note(n); seconds%quietTime == 0 {
+				unused.giveBack()
+			}
 			select {
 			case <-tick.C:
 			case <-ended:
@@ -36,19 +43,45 @@ func boundMemory(bound func() int) (stop func()) {
 	return func() { close(ended) }
 }
 
+// garbagePercent returns the garbage at which to collect, in percent of the live memory, for a store of n
+// bytes. A collection passes over the records of the store quickly, because they have no pointers. So a large
+// store can have frequent collections, and little garbage.
+func garbagePercent(n int) int {
+	const most, least = 24 << 20, 12
+	percent := 100
+	for percent/2 >= least && n/100*percent > most {
+		percent /= 2
+	}
+	return percent
+}
+
 const (
 	quietTime = 15       // seconds between calls to giveBack
 	minUnused = 32 << 20 // bytes; less unused memory is not worth a collection
+	minUse    = 1 << 20  // bytes; a server that allocates less in some minutes is idle
 )
 
-// giveBack returns unused memory to the system if there is much of it, and if the process has allocated
-// little since the last call, when it had allocated the given number of bytes. It returns the present number.
-func giveBack(before uint64) (allocated uint64) {
-	m := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+// unused knows what happened since memory was last given back.
+type unused struct {
+	checked uint64 // bytes allocated until the last call of giveBack
+	given   uint64 // bytes allocated until memory was given back
+	stored  int    // bytes in the store
+	most    int    // most bytes in the store since memory was given back
+}
+
+// note notes the bytes in the store.
+func (u *unused) note(stored int) { u.stored, u.most = stored, max(u.most, stored) }
+
+// giveBack gives unused memory back to the system, if the server has done something since it last gave
+// memory back, but has done little since the last call.
+func (u *unused) giveBack() {
+	m := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(m)
-	allocated, live, held := m[0].Value.Uint64(), m[1].Value.Uint64(), m[2].Value.Uint64()-m[3].Value.Uint64()
-	if allocated-before < live/4+minUnused && held > live*5/4+minUnused {
+	allocated, held := m[0].Value.Uint64(), int(m[1].Value.Uint64()-m[2].Value.Uint64())
+	quiet := allocated-u.checked < uint64(u.stored/4)+minUnused
+	used := allocated-u.given > minUse || u.most-u.stored > minUnused
+	if u.checked = allocated; quiet && used && held > minUnused {
 		debug.FreeOSMemory()
+		u.given, u.most = allocated, u.stored
 	}
-	return allocated
 }

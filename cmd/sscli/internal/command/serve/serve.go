@@ -291,7 +291,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 		return startError(a, o, err)
 	}
 	defer func() { err = errors.Join(err, server.Close()) }()
-	defer boundMemory(func() int { return cmp.Or(o.Limits.MaxBytes, 1<<30) + server.State().Stored*9/8 })()
+	defer boundMemory(cmp.Or(o.Limits.MaxBytes, 1<<30), func() int { return server.State().Stored })()
 	f.warnExposed(a, tokens.File())
 	if err := tokens.Start(a, server.Now); err != nil {
 		return err
