@@ -18,6 +18,9 @@ func (d Data) Around(commit func(write func() error) error) Data {
 	return d
 }
 
+// Waiting returns the number of goroutines that wait for the server's lock.
+func (s *Server) Waiting() int { return s.broker.Waiting() }
+
 // OwnsTopic gives tests access to policy.OwnsTopic.
 var OwnsTopic = policy.OwnsTopic
 

@@ -58,6 +58,9 @@ func (r *request) clone() *request {
 // reason code for the PUBACK. broker.Later means that the broker must not send a PUBACK itself: admit is
 // responsible for the PUBACK, or the client has disconnected.
 func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
+	if s.broker.Crowded() && s.isLong(p) {
+		s.broker.StandInLine()
+	}
 	s.journal.admit()
 	if s.awaitNotify(); !c.Connected() {
 		return broker.Later
@@ -95,6 +98,12 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		s.request = request{} // its slices keep the packet in memory
 	}
 	return broker.Later
+}
+
+// isLong reports whether a request is much work, see [broker.Broker.Crowded].
+func (s *Server) isLong(p *broker.Publish) bool {
+	key, long := s.store.IsLong(p.Payload)
+	return long || s.broker.IsLong(p.ResponseTopic) || key != nil && s.port != nil && s.port.server.IsLong(key)
 }
 
 // read sets r to the request that p contains.

@@ -2,6 +2,9 @@ package emulator_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,4 +109,70 @@ func TestManyArguments(t *testing.T) {
 	frames(n + 1)
 	run("PUBSUB CHANNELS", redistest.Request("PUBSUB", "CHANNELS"), 1)
 	run("PUBSUB CHANNELS *1*", redistest.Request("PUBSUB", "CHANNELS", "*1*"), 1)
+}
+
+// TestShortFirst: whoever wants little does not wait for all the long requests that came before, however many
+// clients sent one each.
+func TestShortFirst(t *testing.T) {
+	const crowd = 20
+	var order []string
+	blocked, release := make(chan struct{}), make(chan struct{})
+	s, redisClient := startWithRedis(t, emulator.Options{Observe: func(e emulator.Event) {
+		switch {
+		case slices.Contains(e.Keys, "block"):
+			order = nil
+			blocked <- struct{}{}
+			<-release
+		case e.Verb == "get" || e.Verb == "scan":
+			order = append(order, e.Verb)
+		}
+	}})
+	for i := range 1000 { // keys that take long to match
+		redisClient.Expect(t, "+OK\r\n", "SET", fmt.Sprint(strings.Repeat("a", 1000), i), "v")
+	}
+	pattern := "*" + strings.Repeat("a", 900) + "[b]"
+	ann, blocker := connect(t, s, "ann"), connect(t, s, "blocker")
+	for name, attacker := range map[string]func(i int) (send func()){
+		"MQTT": func(i int) func() {
+			c := connect(t, s, fmt.Sprint("scan", i))
+			return func() { c.ask("SCAN " + pattern) }
+		},
+		"Redis": func(int) func() {
+			c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+			return func() {
+				if err := c.Send("SCAN", "0", "COUNT", "10000", "MATCH", pattern); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	} {
+		all := make([]func(), crowd)
+		for i := range all {
+			all[i] = attacker(i)
+		}
+		blocker.ask("GET block")
+		<-blocked
+		for _, send := range all {
+			send()
+		}
+		wait := func(n int) {
+			for s.Waiting() < n {
+				runtime.Gosched()
+			}
+		}
+		others := 1 // that wait for the lock: of Redis clients, all but one stand in line
+		if name == "MQTT" {
+			others = crowd
+		}
+		wait(others)
+		ann.ask("GET short")
+		wait(others + 1)
+		release <- struct{}{}
+		ann.expect("PUBACK 0x00", "reply $-1")
+		blocker.expect("PUBACK 0x00", "reply $-1")
+		await(t, s, func(emulator.State) bool { return len(order) == crowd+1 })
+		if at := slices.Index(order, "get"); at < 0 || at > crowd/2 {
+			t.Errorf("%s: ann's GET was request %d of %d: %q", name, at+1, len(order), order)
+		}
+	}
 }

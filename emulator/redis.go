@@ -306,7 +306,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Hold: s.broker.Hold, Line: s.broker.Line(), Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
+	o := redis.Options{Hold: s.broker.Hold, Line: s.broker.Line(), Crowded: s.broker.Crowded, Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName

@@ -181,7 +181,7 @@ func (b *Broker) writeDirect(direct []directWrite) {
 		w := &direct[i]
 		w.n, w.err = w.fast.TryWrite(w.unwritten)
 	}
-	b.mu.Lock()
+	b.Lock()
 	defer b.mu.Unlock()
 	for _, w := range direct {
 		w.direct, w.unwritten = false, w.unwritten[w.n:]

@@ -194,8 +194,13 @@ func (c *Client) accept(p *Publish) byte {
 		b.changed = true
 		return code
 	}
-	r := b.route(p.Topic)
-	if r.isLong() && !b.inLine {
+	long := b.Crowded() && b.IsLong(p.Topic)
+	var r *route
+	if !long {
+		r = b.route(p.Topic)
+		long = r.isLong() && !b.inLine
+	}
+	if long {
 		b.yield()
 		if c.session == nil {
 			return Later

@@ -64,6 +64,12 @@ func (b *Broker) route(topic []byte) *route {
 	return r
 }
 
+// IsLong reports whether finding the subscribers of a topic is much work, see Crowded. It requires the lock.
+func (b *Broker) IsLong(topic []byte) bool {
+	r := b.routes[string(topic)]
+	return (r == nil || r.generation != b.generation) && b.tree.isLongMatch(string(topic))
+}
+
 // findTargets finds the recipients of a route's topic. It leaves out the No Local subscriptions of
 // the session origin, which may be nil.
 func (b *Broker) findTargets(r *route, origin *session) {

@@ -164,6 +164,18 @@ const muchWork = 2 << 10
 // work it has may begin without Line, for the time Hold. The caller must lock Line before the broker.
 func (b *Broker) Line() sync.Locker { return &b.line }
 
+// Crowded reports whether others wait for the lock who are not in line, and the caller is not in line either.
+// Before work of more than some 20 µs, the caller should then call StandInLine: otherwise those who want little
+// would wait for the work of all who came before them. Crowded requires the lock.
+func (b *Broker) Crowded() bool { return b.waiting.Load() > 0 && !b.inLine }
+
+// Waiting returns the number of goroutines that wait for the lock.
+func (b *Broker) Waiting() int { return int(b.waiting.Load()) }
+
+// StandInLine unlocks the broker until it is the caller's turn in the line of those with much work. Meanwhile the
+// client may disconnect. StandInLine requires the lock.
+func (b *Broker) StandInLine() { b.yield() }
+
 // lockFor locks the broker for the packets in a number of bytes.
 func (b *Broker) lockFor(bytes int) {
 	if bytes < muchWork {

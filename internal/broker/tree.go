@@ -134,6 +134,32 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	}
 }
 
+// longMatch is the number of nodes from which on finding the subscribers of a topic is much work.
+const longMatch = 256
+
+// isLongMatch reports whether match would visit at least longMatch nodes for a topic.
+func (n *node) isLongMatch(topic string) bool {
+	left := longMatch
+	n.visit(topic, &left)
+	return left <= 0
+}
+
+// visit subtracts from left the number of nodes that match would visit, until left is 0 or less.
+func (n *node) visit(topic string, left *int) {
+	level, rest, more := strings.Cut(topic, "/")
+	for _, child := range [...]*node{n.children.M[level], n.children.M["+"]} {
+		if child == nil {
+			continue
+		}
+		if *left--; *left <= 0 {
+			return
+		}
+		if more {
+			child.visit(rest, left)
+		}
+	}
+}
+
 // collect calls found for each node at or below n that a filter matches. top is set for the root,
 // whose wildcards do not match levels that begin with $. collect calls step before each node; step
 // may change the tree.

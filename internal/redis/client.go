@@ -269,9 +269,13 @@ func runClientList(c *conn, args [][]byte) error {
 	}
 	var lines strings.Builder
 	mayAll := c.mayAll()
-	c.s.mu.Lock()
-	for _, of := range c.s.clients(accept) {
-		if mayAll || !c.isForeign(of) {
+	c.lockForClients()
+	for i, of := range c.s.clients(accept) {
+		if i%manyClients == manyClients-1 {
+			c.s.mu.Unlock() // a change of a key may wait for it with the Local locked
+			c.s.mu.Lock()
+		}
+		if _, open := c.s.conns[of]; open && (mayAll || !c.isForeign(of)) {
 			lines.WriteString(c.describe(of) + "\n")
 		}
 	}
@@ -300,7 +304,7 @@ func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 			return nil, notPermitted(c.lastCommand.Load())
 		}
 		is := func(of *conn) bool { return of.userName() == value }
-		c.s.mu.Lock()
+		c.lockForClients()
 		defer c.s.mu.Unlock()
 		if value != defaultUser && len(c.s.clients(is)) == 0 {
 			return nil, &Error{Text: "No such user '" + value + "'"} // or the user has no connections
@@ -357,7 +361,7 @@ func (c *conn) isForeign(of *conn) bool {
 // returns an error.
 func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
 	mayAll := c.mayAll()
-	c.s.mu.Lock()
+	c.lockForClients()
 	found := c.s.clients(accept)
 	if !mayAll && slices.ContainsFunc(found, c.isForeign) {
 		err = notPermitted(c.lastCommand.Load())

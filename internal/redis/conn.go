@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -194,6 +195,10 @@ func (c *conn) parse() (err error) {
 	if c.s.local == nil || !c.authenticated {
 		limit = 1
 	}
+	if c.busy {
+		c.s.parsing <- struct{}{}
+		defer func() { <-c.s.parsing }()
+	}
 	for err == nil && len(c.parsed) < limit {
 		var args [][]byte
 		if args, err = c.in.next(); err == nil {
@@ -220,9 +225,8 @@ func (c *conn) inputSizes() (request, all, free int) {
 // lock locks the Local, if there is one, until unlock is called.
 func (c *conn) lock() {
 	if !c.locked && c.s.local != nil {
-		if c.busy && c.s.opts.Line != nil {
-			c.s.opts.Line.Lock()
-			c.inLine = true
+		if c.busy {
+			c.enterLine()
 		}
 		c.s.local.Lock()
 		c.locked, c.lockedSince, c.s.active = true, time.Now(), c
@@ -237,11 +241,60 @@ func (c *conn) unlock() {
 		c.s.active = nil
 		c.locked, c.holding = false, 0
 		c.s.local.Unlock()
-		if c.inLine {
-			c.inLine = false
-			c.s.opts.Line.Unlock()
+	}
+	if c.inLine {
+		c.inLine = false
+		c.s.opts.Line.Unlock()
+	}
+}
+
+// enterLine locks Options.Line, if there is one, until unlock is called. The Local is not locked.
+func (c *conn) enterLine() {
+	if c.s.opts.Line != nil && !c.inLine {
+		c.s.opts.Line.Lock()
+		c.inLine = true
+	}
+}
+
+// standInLine waits for the connection's turn in the line of those with much work. The Local is then locked if it
+// was before. A transaction that runs does not wait.
+func (c *conn) standInLine() {
+	if c.inLine || c.executing {
+		return
+	}
+	locked := c.locked
+	c.unlock()
+	runtime.Gosched() // see yield
+	c.enterLine()
+	if locked {
+		c.lock()
+	}
+}
+
+// longValue is the size of a value, in bytes, and longQueue the number of queued commands, from which on a command is
+// much work.
+const (
+	longValue = 16 << 10
+	longQueue = 8
+)
+
+// isLong reports whether a command takes more than some 20 µs. The Local is locked.
+func (c *conn) isLong(cmd *command, args [][]byte) bool {
+	switch {
+	case cmd.flags&long != 0:
+		return true
+	case cmd.name == "exec":
+		return len(c.queue) > longQueue || slices.ContainsFunc(c.queue, func(q queued) bool { return c.isLong(q.cmd, q.args) })
+	}
+	for key := range cmd.keysOf(args) {
+		if cmd.flags&writes != 0 && c.s.IsLong(key) {
+			return true
+		}
+		if op, err := c.lookup(key); err == nil && len(op.Entry.Value) > longValue {
+			return true
 		}
 	}
+	return false
 }
 
 // yield unlocks the Local and lets other goroutines run. Without Gosched, a goroutine that waits for
@@ -350,7 +403,11 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		began = time.Now()
 	}
 	if cmd.flags&usesStore != 0 {
+		c.busy = c.busy || cmd.flags&long != 0
 		c.lock()
+		if crowded := c.s.opts.Crowded; crowded != nil && !c.inLine && !c.executing && crowded() && c.isLong(cmd, args) {
+			c.standInLine()
+		}
 		if c.holding++; !c.executing && c.out.closed.Load() {
 			return // the connection ended, for example with its login, while it waited for the lock
 		}

@@ -92,6 +92,31 @@ func (c *conn) event(kind class, name string, key []byte) {
 	}
 }
 
+// longMessage is the number of steps from which on a message is much work. A step takes about a nanosecond.
+const (
+	longMessage = 20_000
+	sendSteps   = 300 // for each subscriber
+)
+
+// isLong reports whether a message on a channel of the given length is much work: because there are many patterns or
+// many subscribers. s.mu is held.
+func (s *Server) isLong(channel []byte) bool {
+	patterns := &s.rosters[ofPatterns]
+	listeners := patterns.listeners + len(s.rosters[ofChannels].subscribers.M[string(channel)]) + len(s.rosters[ofShards].subscribers.M[string(channel)])
+	return lookCost*len(patterns.parsed)+patterns.steps*len(channel)+sendSteps*listeners > longMessage
+}
+
+// IsLong reports whether the events of a key's change are much work, see Options.Crowded.
+func (s *Server) IsLong(key []byte) bool {
+	if class(s.flags.Load())&(classKeyspace|classKeyevent) == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
+	return s.isLong(s.channel)
+}
+
 // event publishes an event on its keyspace and keyevent channels, unless notify-keyspace-events
 // excludes it. from is the connection whose command is running, or nil.
 func (s *Server) event(from *conn, kind class, name string, key []byte) {

@@ -359,20 +359,44 @@ func (c *conn) watchAndSubscribe(channel []byte) error {
 	return err
 }
 
+// lockForMessage locks Server.mu for a message on a channel. If the message is much work, it first waits for the
+// connection's turn in the line, because a change of a key waits for Server.mu with the Local locked.
+func (c *conn) lockForMessage(channel []byte) {
+	c.s.mu.Lock()
+	if c.s.isLong(channel) {
+		c.s.mu.Unlock()
+		c.standInLine()
+		c.s.mu.Lock()
+	}
+}
+
+// manyClients is the number of connections from which on a command that looks at all of them is much work.
+const manyClients = 16
+
+// lockForClients locks Server.mu for a command that looks at all connections, as lockForMessage does.
+func (c *conn) lockForClients() {
+	c.s.mu.Lock()
+	if len(c.s.conns) > manyClients {
+		c.s.mu.Unlock()
+		c.standInLine()
+		c.s.mu.Lock()
+	}
+}
+
 var errForgedEvent = &Error{Code: "NOPERM", Text: "this user has no permissions to publish events of keys"}
 
 func runPublish(c *conn, args [][]byte) error {
 	if _, _, events := cutChannel(args[1]); events && !c.mayAll() {
 		return errForgedEvent
 	}
-	c.s.mu.Lock()
+	c.lockForMessage(args[1])
 	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)
 }
 
 func runSPublish(c *conn, args [][]byte) error {
-	c.s.mu.Lock()
+	c.lockForMessage(args[1])
 	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers.M[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()
 	return c.reply(n)

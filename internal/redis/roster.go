@@ -13,6 +13,8 @@ type roster struct {
 	subscribers shrinkmap.Map[string, []*conn] // by channel or pattern; the connections are in the order of their subscriptions
 	parsed      []*pattern                     // patterns, in order of cost, then of first subscription; nil unless kind is ofPatterns
 	watchCost   int                            // see keyWatchCost; 0 if the store is local
+	steps       int                            // steps that all patterns together take for each byte of a channel
+	listeners   int                            // number of subscriptions
 	stale       int                            // number of patterns in parsed without subscribers; see prune
 }
 
@@ -21,7 +23,9 @@ func (r *roster) add(c *conn, name string, p *pattern) {
 	if p != nil && len(r.subscribers.M[name]) == 0 {
 		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
 		r.parsed = slices.Insert(r.parsed, after, p)
+		r.steps += p.Cost(1)
 	}
+	r.listeners++
 	r.subscribers.Set(name, append(r.subscribers.M[name], c))
 }
 
@@ -39,7 +43,9 @@ func (r *roster) cost(name []byte, p *pattern) int {
 // remove removes a subscriber of a name, and reports whether the name has no subscribers left. The caller must
 // then call prune.
 func (r *roster) remove(c *conn, name string) (last bool) {
+	all := len(r.subscribers.M[name])
 	rest := slices.DeleteFunc(r.subscribers.M[name], func(other *conn) bool { return other == c })
+	r.listeners -= all - len(rest)
 	if len(rest) > 0 {
 		r.subscribers.Set(name, rest)
 		return false
@@ -60,6 +66,7 @@ func (r *roster) prune() {
 		gone := r.stale > 0 && len(r.subscribers.M[p.text]) == 0
 		if gone {
 			r.stale--
+			r.steps -= p.Cost(1)
 		}
 		return gone
 	})

@@ -17,13 +17,13 @@ func scanCommands() []*command {
 		read  = reads | usesStore
 	)
 	return []*command{
-		{name: "keys", arity: 2, flags: read, run: runKeys, group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
-		{name: "scan", arity: -2, flags: read, run: runScan, group: "generic", since: "2.8.0", args: "cursor:integer [pattern:pattern] [count:integer] [type:string]", summary: "Incrementally iterate the keys space"},
-		{name: "randomkey", arity: 1, flags: read, run: runRandomKey, group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
+		{name: "keys", arity: 2, flags: read | long, run: runKeys, group: "generic", since: "1.0.0", args: "pattern:pattern", summary: "Find all keys matching the given pattern"},
+		{name: "scan", arity: -2, flags: read | long, run: runScan, group: "generic", since: "2.8.0", args: "cursor:integer [pattern:pattern] [count:integer] [type:string]", summary: "Incrementally iterate the keys space"},
+		{name: "randomkey", arity: 1, flags: read | long, run: runRandomKey, group: "generic", since: "1.0.0", summary: "Return a random key from the keyspace"},
 		{name: "dbsize", arity: 1, flags: read | fast, run: runDBSize, since: "1.0.0", summary: "Return the number of keys in the selected database"},
 		{name: "swapdb", arity: 3, flags: write | fast, run: runSwapDB, since: "4.0.0", args: "index1:integer index2:integer", summary: "Swap database 0 with itself: there is one"},
-		{name: "flushdb", arity: -1, flags: write | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
-		{name: "flushall", arity: -1, flags: write | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
+		{name: "flushdb", arity: -1, flags: write | long | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from the current database"},
+		{name: "flushall", arity: -1, flags: write | long | needsLocal | needsAll, run: runFlush, since: "1.0.0", args: "[flush_type:string]", summary: "Remove all keys from all databases"},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,9 @@ type Options struct {
 	// Line, unless nil, is locked before the Local by a connection with many requests, and by one that has
 	// kept the Local locked for as long as Hold allows and has more to do.
 	Line sync.Locker
+	// Crowded reports whether others wait for the Local who want little. A command that is much work then stands
+	// in line first. Called with the Local locked. Nil: there is no line.
+	Crowded func() bool
 
 	// Patterns means that a remote Backend always reports the changes of a fixed list of keys. One
 	// subscription may then be for the events of all these keys, for example with a pattern. Otherwise
@@ -84,6 +88,11 @@ type Server struct {
 	started time.Time
 	runID   string
 
+	// parsing has a token of each connection that parses many requests, and room for one for each processor. The
+	// others wait here rather than in the scheduler's queue, where all goroutines would wait behind them, one that
+	// has locked the Local and was preempted among them.
+	parsing chan struct{}
+
 	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
 	commands    atomic.Int64  // commands so far; CONFIG RESETSTAT resets all three counters
 	connections atomic.Int64  // connections accepted so far
@@ -134,8 +143,9 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, table: newTable(), started: time.Now(), hub: newHub(),
-		runID: fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
-		conns: make(map[*conn]struct{}), cursors: newCursors(),
+		runID:   fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
+		parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		conns:   make(map[*conn]struct{}), cursors: newCursors(),
 		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)

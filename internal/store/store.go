@@ -159,6 +159,36 @@ func (s *Store) answer(c *call) Response {
 	return s.refuse(c, wire.TextUnknownCommand)
 }
 
+// longValue and longWatchers are the size of a value, in bytes, and the number of watchers from which on a request
+// for the key is much work.
+const (
+	longValue    = 16 << 10
+	longWatchers = 16
+)
+
+// IsLong reports whether a request takes more than some 20 µs, by its verb and its key, as far as its own size does
+// not show it. written is the key that the request may change; nil = none.
+func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
+	if hasManyWords(payload) {
+		return nil, false // is refused
+	}
+	words, err := wire.AppendWords(s.words[:0], payload)
+	if err != nil || len(words) < 2 {
+		return nil, false
+	}
+	s.words = words
+	switch string(s.word(words[0])) {
+	case wire.VerbScan:
+		return nil, true
+	case wire.VerbGet, wire.VerbKeyNotify:
+	default:
+		written = words[1]
+		long = len(s.watchers.M[string(written)]) > longWatchers
+	}
+	r := s.index.find(words[1])
+	return written, long || r != 0 && len(s.index.entry(r).record) > longValue
+}
+
 // parse sets c.words. It returns the text of the refusal, or "".
 func (s *Store) parse(c *call) string {
 	if c.words = c.Words; c.words != nil {

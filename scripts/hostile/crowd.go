@@ -102,23 +102,61 @@ func crowds() []attack {
 				return err
 			})
 		}},
-		{name: "2,000 Redis clients that send 500 SETs at once", run: func(ctx context.Context, t *target) (string, error) {
-			t.stored.Add(crowd * 1000)
-			clients := make([]*redisClient, t.scale(crowd))
-			if _, err := inParallel(ctx, len(clients), func(i int) (err error) {
-				clients[i], err = connectToRedis(t)
-				return err
-			}); err != nil {
+		{name: "2,000 clients that send a SCAN of a pattern of 1 KB at once", run: func(ctx context.Context, t *target) (string, error) {
+			if err := keysOfLetters(t); err != nil {
 				return answered("", err)
 			}
-			burst := []byte(strings.Repeat("SET k v\r\n", 500))
-			for _, c := range clients {
-				go func() { _, _ = io.Copy(io.Discard, c) }()
-				if _, err := c.Write(burst); err != nil {
-					return answered("", err)
-				}
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error { return c.request([]byte("SCAN"), expensive(1000)) })
+		}},
+		{name: "2,000 clients that GET a value of 200 KB at once", run: func(ctx context.Context, t *target) (string, error) {
+			w, err := connectToRedis(t)
+			if err == nil {
+				_, err = w.do(patience, []byte("SET"), []byte("large"), make([]byte, 200_000))
 			}
-			return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 5*time.Second)
+			if err != nil {
+				return answered("", err)
+			}
+			return atOnce(ctx, t, connectOptions{}, func(c *client) error { return c.request([]byte("GET"), []byte("large")) })
+		}},
+		{name: "2,000 Redis clients that send a SCAN of 10,000 keys at once", run: func(ctx context.Context, t *target) (string, error) {
+			if err := keysOfLetters(t); err != nil {
+				return answered("", err)
+			}
+			return redisAtOnce(ctx, t, fmt.Sprintf("SCAN 0 COUNT 10000 MATCH %s\r\n", expensive(1000)))
+		}},
+		{name: "2,000 Redis clients that send 500 SETs at once", run: func(ctx context.Context, t *target) (string, error) {
+			t.stored.Add(crowd * 1000)
+			return redisAtOnce(ctx, t, strings.Repeat("SET k v\r\n", 500))
+		}},
+		{name: "2,000 Redis clients that PUBLISH at once, beside 200 patterns of 1 KB, and a SET", run: func(ctx context.Context, t *target) (string, error) {
+			if err := patterns(t, 200); err != nil {
+				return answered("", err)
+			}
+			w, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			go func() {
+				for err := error(nil); err == nil; { // waits for the messages while it has locked the store
+					_, err = w.do(time.Minute, []byte("SET"), []byte("k"), []byte("v"))
+				}
+			}()
+			return redisAtOnce(ctx, t, fmt.Sprintf("PUBLISH %s m\r\n", bytes.Repeat([]byte("a"), 1000)))
+		}},
+		{name: "2,000 Redis clients that send CLIENT LIST at once, and a SET", run: func(ctx context.Context, t *target) (string, error) {
+			if err := patterns(t, 1); err != nil {
+				return answered("", err)
+			}
+			w, err := connectToRedis(t)
+			if err != nil {
+				return "", err
+			}
+			go func() {
+				for err := error(nil); err == nil; {
+					_, err = w.do(time.Minute, []byte("SET"), []byte("k"), []byte("v"))
+				}
+			}()
+			return redisAtOnce(ctx, t, "CLIENT LIST\r\n")
 		}},
 		{name: "4,000 messages of one byte to 10,000 filters with identifiers, not acknowledged", memory: true, run: func(ctx context.Context, t *target) (string, error) {
 			c, err := connectTo(t, connectOptions{id: "overlap"})
@@ -158,4 +196,41 @@ func crowds() []attack {
 			return "all messages", nil
 		}},
 	}
+}
+
+// redisAtOnce connects the crowd to the Redis port, and then writes the same commands for each client.
+func redisAtOnce(ctx context.Context, t *target, commands string) (string, error) {
+	clients := make([]*redisClient, t.scale(crowd))
+	if _, err := inParallel(ctx, len(clients), func(i int) (err error) {
+		clients[i], err = connectToRedis(t)
+		return err
+	}); err != nil {
+		return answered("", err)
+	}
+	for _, c := range clients {
+		go func() { _, _ = io.Copy(io.Discard, c) }()
+		if _, err := io.WriteString(c, commands); err != nil {
+			return answered("", err)
+		}
+	}
+	return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 6*time.Second)
+}
+
+// patterns subscribes a client to expensive patterns.
+func patterns(t *target, n int) error {
+	c, err := connectToRedis(t)
+	for i := 0; i < n && err == nil; i++ {
+		_, err = c.do(patience, []byte("PSUBSCRIBE"), append(expensive(1000), fmt.Sprint(i)...))
+	}
+	return err
+}
+
+// keysOfLetters stores keys that take long to match with an expensive pattern.
+func keysOfLetters(t *target) error {
+	c, err := connectToRedis(t)
+	for i := 0; i < 1000 && err == nil; i++ {
+		key := append(bytes.Repeat([]byte("a"), 1000), fmt.Sprint(i)...)
+		_, err = c.do(patience, []byte("SET"), key, []byte("v"))
+	}
+	return err
 }
