@@ -13,6 +13,13 @@ func CollectLess() (restore func()) {
 	return func() { debug.SetGCPercent(before) }
 }
 
+// CollectMore makes garbage collections twice as frequent until restore is called. It is for commands that keep
+// something small for each of many keys, and no pointers to it, so that a collection takes little time.
+func CollectMore() (restore func()) {
+	before := debug.SetGCPercent(50)
+	return func() { debug.SetGCPercent(before) }
+}
+
 // OneCore lets only one goroutine run at a time until restore is called. It is for a command that
 // passes many small pieces of work from one goroutine to the next. On several cores, each handover
 // wakes a thread and moves memory between caches, which costs more than parallel work saves. Do not

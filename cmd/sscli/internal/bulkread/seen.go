@@ -1,17 +1,20 @@
 package bulkread
 
-import "crypto/sha256"
-
 // Seen is a set of keys that takes the same memory for each, however long it is: it holds digests.
-type Seen map[[16]byte]struct{}
+type Seen map[Digest]struct{}
 
 // Add adds a key. It returns false if the key is in the set already.
 func (s Seen) Add(key string) bool {
-	digest := sha256.Sum256([]byte(key))
-	half := [16]byte(digest[:])
-	if _, known := s[half]; known {
+	d := DigestOf([]byte(key))
+	if _, known := s[d]; known {
 		return false
 	}
-	s[half] = struct{}{}
+	s[d] = struct{}{}
 	return true
+}
+
+// Has reports whether a key is in the set.
+func (s Seen) Has(key string) bool {
+	_, known := s[DigestOf([]byte(key))]
+	return known
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"strings"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -15,55 +14,19 @@ import (
 	"github.com/sscli/sscli/repl"
 )
 
-// A checkedLine is the key of a line, and the digest of its value, from the first pass over a source.
-type checkedLine struct {
-	key   string
-	value digest
-}
-
-func check(e repl.Entry) checkedLine {
-	l := checkedLine{key: e.Key}
+// valueDigest returns the digest of the value of a line. Later passes over lines compare it with the digest of
+// the value in the store, and parse a line again only if the two differ. It is zero if the key is missing.
+func valueDigest(e repl.Entry) (d bulkread.Digest) {
 	if e.Found {
-		l.value = digestOf(e.Value)
+		d = bulkread.DigestOf(e.Value)
 	}
-	return l
+	return d
 }
-
-// checkedLines is a list of checkedLine. It is stored in blocks, so that growing copies no lines.
-type checkedLines struct {
-	blocks [][]checkedLine
-	len    int
-	keys   strings.Builder // holds the keys of the latest lines
-}
-
-const (
-	blockLen = 4096     // lines in a block
-	keysSize = 64 << 10 // bytes in a string of keys
-)
-
-// add appends l, and returns l with a copy of its key. The copy is part of a string with many other
-// keys: a million small strings would cost the garbage collector more time than the parser takes.
-func (c *checkedLines) add(l checkedLine) checkedLine {
-	if c.len%blockLen == 0 {
-		c.blocks = append(c.blocks, make([]checkedLine, blockLen))
-	}
-	if c.keys.Cap()-c.keys.Len() < len(l.key) {
-		c.keys = strings.Builder{}
-		c.keys.Grow(max(keysSize, len(l.key)))
-	}
-	begin := c.keys.Len()
-	c.keys.WriteString(l.key)
-	l.key = c.keys.String()[begin:]
-	c.blocks[c.len/blockLen][c.len%blockLen] = l
-	c.len++
-	return l
-}
-
-func (c *checkedLines) at(n int) checkedLine { return c.blocks[n/blockLen][n%blockLen] }
 
 // A line is a JSON line that the first pass has checked.
 type line struct {
-	checkedLine
+	key    string
+	value  bulkread.Digest
 	source string // name of the source
 	number int
 	text   string
@@ -77,7 +40,7 @@ const parsedAhead = 128
 // parses every line. Later passes expect the same lines, and parse a line only if its value must be
 // loaded.
 func lines(name string, open func() (io.ReadCloser, error)) source {
-	var checked checkedLines
+	var checked bulkread.List // the key of each line, and the digest of its value
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
 			in, err := open()
@@ -87,33 +50,33 @@ func lines(name string, open func() (io.ReadCloser, error)) source {
 			}
 			defer in.Close()
 			if !values {
-				checked = checkedLines{}
+				checked = bulkread.List{}
 				entries := func(ctx context.Context) iter.Seq2[lineinput.Entry, error] { return lineinput.Entries(ctx, in, 1) }
 				for e, err := range bulkread.Ahead(ctx, parsedAhead, entries) {
-					l := checked.add(check(e.Entry))
-					if !yield(Entry{Key: l.key, Found: e.Found}, inSource(name, err)) || err != nil {
+					checked.Add(e.Key, valueDigest(e.Entry))
+					if !yield(Entry{Key: e.Key, Found: e.Found}, inSource(name, err)) || err != nil {
 						return
 					}
 				}
 				return
 			}
-			n := 0
+			known := checked.Read()
 			for l := range lineinput.Lines(ctx, in, 1) {
-				if l.Err == nil && n == checked.len {
+				key, value, ok := known.Next()
+				if l.Err == nil && !ok {
 					l.Err = changed()
 				}
 				if l.Err != nil {
 					yield(Entry{}, inSource(name, l.Err))
 					return
 				}
-				known := checked.at(n)
-				line := &line{known, name, l.Number, l.Text}
-				e := Entry{Key: known.key, Found: known.value != digest{}, Load: line.load}
-				if n++; !yield(e, nil) {
+				line := &line{key, value, name, l.Number, l.Text}
+				e := Entry{Key: key, Found: value != bulkread.Digest{}, Load: line.load}
+				if !yield(e, nil) {
 					return
 				}
 			}
-			if n < checked.len {
+			if _, _, more := known.Next(); more {
 				yield(Entry{}, inSource(name, changed()))
 			}
 		}
@@ -133,11 +96,11 @@ func inSource(name string, err error) error {
 
 // load implements [Entry.Load].
 func (l *line) load(guess []byte) ([]byte, error) {
-	if digestOf(guess) == l.value {
+	if bulkread.DigestOf(guess) == l.value {
 		return guess, nil
 	}
 	e, err := lineinput.ParseEntry(l.text)
-	if err == nil && check(e) != l.checkedLine {
+	if err == nil && (e.Key != l.key || valueDigest(e) != l.value) {
 		err = changed()
 	}
 	if wrong, ok := errors.AsType[*fault.UsageError](err); ok {

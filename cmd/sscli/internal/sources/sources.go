@@ -29,7 +29,6 @@ package sources
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"iter"
@@ -38,6 +37,7 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
 )
@@ -63,22 +63,11 @@ type Options struct {
 	Inform     func(text string) // tells what the first pass skipped; nil = nobody
 }
 
-// A digest identifies a key or a value by its hash. Later passes over lines compare the digest of the
-// value in the store with the digest from the first pass, and parse a line again only if the two
-// differ. The zero digest, as the digest of a value, means that the key is missing. A map of digests
-// has no pointers for the garbage collector to follow.
-type digest [sha256.Size / 2]byte
-
-func digestOf(text []byte) digest {
-	sum := sha256.Sum256(text)
-	return digest(sum[:len(digest{})])
-}
-
 // A Set holds the keys of all sources.
 type Set struct {
 	sources []source
 	empty   []string // the names of sources that hold no key
-	keys    map[digest]struct{}
+	keys    bulkread.Seen
 	last    map[string]int               // for each key with several entries, the number of its last entry, from 1
 	first   []string                     // the first keys that have a value, at most MaxFirst
 	options map[string]client.SetOptions // only keys that have options
@@ -95,7 +84,7 @@ type source func(ctx context.Context, values bool) iter.Seq2[Entry, error]
 // Open opens and checks the named sources. The error is a *fault.UsageError, a read error, or the cause
 // of ctx.
 func Open(ctx context.Context, names []string, o Options) (*Set, error) {
-	set := &Set{keys: make(map[digest]struct{}), last: make(map[string]int), options: make(map[string]client.SetOptions)}
+	set := &Set{keys: make(bulkread.Seen), last: make(map[string]int), options: make(map[string]client.SetOptions)}
 	for _, name := range names {
 		s, err := open(ctx, name, o)
 		if err != nil {
@@ -123,10 +112,8 @@ func Open(ctx context.Context, names []string, o Options) (*Set, error) {
 
 // add records the nth entry.
 func (s *Set) add(e Entry, n int) {
-	known := len(s.keys)
-	s.keys[digestOf([]byte(e.Key))] = struct{}{}
 	switch {
-	case len(s.keys) == known:
+	case !s.keys.Add(e.Key):
 		s.last[e.Key] = n
 	case e.Found && len(s.first) < MaxFirst:
 		s.first = append(s.first, e.Key)
@@ -145,10 +132,7 @@ func (s *Set) Empty() []string { return s.empty }
 func (s *Set) Len() int { return len(s.keys) }
 
 // Has reports whether the sources contain a key.
-func (s *Set) Has(key string) bool {
-	_, ok := s.keys[digestOf([]byte(key))]
-	return ok
-}
+func (s *Set) Has(key string) bool { return s.keys.Has(key) }
 
 // Options returns the options with which to set a key: TTL and Persist from a manifest.
 func (s *Set) Options(key string) client.SetOptions { return s.options[key] }

@@ -28,7 +28,7 @@ func ReadKey(ctx context.Context, s *client.Session, key string, timeout time.Du
 // value. States are equal if the key was not written in between.
 type State struct {
 	Found bool
-	sum   [16]byte
+	sum   bulkread.Digest
 }
 
 // StateOf returns the state of a key from the result of reading it.
@@ -37,7 +37,7 @@ func StateOf(r client.GetResult) State {
 	wall, counter, node := r.Version.Parts()
 	fmt.Fprintf(h, "%d:%d:%q ", wall, counter, node)
 	h.Write(r.Value)
-	return State{Found: r.Found, sum: [16]byte(h.Sum(nil))}
+	return State{Found: r.Found, sum: bulkread.Digest(h.Sum(nil))}
 }
 
 // A Replacement sets one key if the key has not changed since it was read: if its state is still Before.

@@ -1,10 +1,9 @@
 package verb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
+	"iter"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
@@ -13,21 +12,19 @@ import (
 
 // A Seen holds the names of keys and the states in which they were read, but not their values.
 // Keys that the user agrees to delete are deleted only if they are still in that state.
-type Seen []seenKey
-
-type seenKey struct {
-	name  string
-	state State
+type Seen struct {
+	keys        bulkread.List
+	first, last string // by name
 }
 
 // Look reads the keys that match a pattern, except those that skip, unless nil, selects. It calls
 // refuse for each key that could not be read; that key is left out.
-func Look(ctx context.Context, store *bulkread.Store, pattern string, skip func(key string) bool, refuse func(error)) (Seen, error) {
-	var seen Seen
+func Look(ctx context.Context, store *bulkread.Store, pattern string, skip func(key string) bool, refuse func(error)) (*Seen, error) {
+	seen, known := new(Seen), make(bulkread.Seen)
 	noFlush := func() error { return nil }
 	matching := func(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
 		return bulkread.Scan(pattern)(ctx, s, func(e bulkread.Entry) error {
-			if skip != nil && skip(e.Key) {
+			if skip != nil && skip(e.Key) || !known.Add(e.Key) { // the store may list a key twice
 				return nil
 			}
 			return add(e)
@@ -38,33 +35,51 @@ func Look(ctx context.Context, store *bulkread.Store, pattern string, skip func(
 		case e.Err != nil:
 			refuse(e.Err)
 		case e.Found:
-			seen = append(seen, seenKey{e.Key, StateOf(e.GetResult)})
+			seen.add(e)
 		}
 		return nil
 	})
-	// The store may list a key twice. The first state counts.
-	slices.SortStableFunc(seen, func(a, b seenKey) int { return cmp.Compare(a.name, b.name) })
-	return slices.CompactFunc(seen, func(a, b seenKey) bool { return a.name == b.name }), err
+	return seen, err
 }
 
-// Name returns the name of the i-th key. The keys are sorted by name.
-func (s Seen) Name(i int) string { return s[i].name }
+func (s *Seen) add(e bulkread.Entry) {
+	if s.Len() == 0 || e.Key < s.first {
+		s.first = e.Key
+	}
+	s.last = max(s.last, e.Key)
+	s.keys.Add(e.Key, StateOf(e.GetResult).sum)
+}
+
+// Len returns the number of keys.
+func (s *Seen) Len() int { return s.keys.Len() }
+
+// Range returns the first and the last key by name.
+func (s *Seen) Range() (first, last string) { return s.first, s.last }
+
+// Names returns an iterator over the keys, in the order in which the store listed them.
+func (s *Seen) Names() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		r := s.keys.Read()
+		for name, _, ok := r.Next(); ok && yield(name); name, _, ok = r.Next() {
+		}
+	}
+}
 
 // Again reads the keys again, and calls do with each. same reports whether the key is in the state in
 // which it was seen. flush is as in [bulkread.Store.Each].
-func (s Seen) Again(ctx context.Context, store *bulkread.Store, flush func() error, do func(now bulkread.Entry, same bool) error) error {
+func (s *Seen) Again(ctx context.Context, store *bulkread.Store, flush func() error, do func(now bulkread.Entry, same bool) error) error {
 	names := func(_ context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
-		for i := range s {
-			if err := add(bulkread.Entry{Key: s[i].name}); err != nil {
+		for name := range s.Names() {
+			if err := add(bulkread.Entry{Key: name}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	i := -1
+	before := s.keys.Read()
 	return store.Each(ctx, names, flush, func(now bulkread.Entry) error {
-		i++
-		return do(now, now.Err == nil && s[i].state == StateOf(now.GetResult))
+		_, sum, _ := before.Next()
+		return do(now, now.Err == nil && StateOf(now.GetResult) == State{Found: true, sum: sum})
 	})
 }
 

@@ -111,6 +111,7 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 		return err
 	}
 	a.LogsResults = every > 0
+	defer app.CollectMore()()
 	p := plan{app: a, flags: f, names: names, held: make(map[string]bool)}
 	if err := p.open(ctx); err != nil {
 		return err

@@ -31,7 +31,7 @@ type round struct {
 
 	writes  *verb.Writes
 	options client.WriteOptions
-	stale   verb.Seen // the keys to prune
+	stale   *verb.Seen // the keys to prune; nil = none
 	sum     format.ApplySummary
 	read    atomic.Int64 // number of keys read; the progress goroutine reads it too
 	refused error        // the first error about a single key
@@ -75,7 +75,7 @@ func (r *round) run(ctx context.Context) (err error) {
 	err = r.finishAll(ctx, store.Each(ctx, diff.Keys(r.set), r.flush, func(now bulkread.Entry) error {
 		return r.add(ctx, now, r.compare(now))
 	}))
-	if err == nil && len(r.stale) > 0 {
+	if err == nil && r.stale != nil {
 		err = r.finishAll(ctx, r.stale.Again(ctx, store, r.flush, func(now bulkread.Entry, same bool) error {
 			return r.add(ctx, now, r.remove(now, same))
 		}))
@@ -99,21 +99,22 @@ func (r *round) findStale(ctx context.Context, store *bulkread.Store) (err error
 		r.sum.Refused++
 		r.app.Refuse(&r.refused, err)
 	})
-	if err != nil || len(r.stale) == 0 || r.flags.dryRun {
+	if err != nil || r.stale.Len() == 0 || r.flags.dryRun {
 		return err
 	}
-	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(len(r.stale), "key"), brief(r.stale)))
+	return r.app.ConfirmAlways(ctx, fmt.Sprintf("prune %s that the sources do not have: %s", format.Count(r.stale.Len(), "key"), brief(r.stale)))
 }
 
 // brief returns the names of the first few keys as text.
-func brief(keys verb.Seen) string {
+func brief(keys *verb.Seen) string {
 	const maxShown = 5
 	var words []string
-	for i := range min(maxShown, len(keys)) {
-		words = append(words, format.BriefWord(keys.Name(i)))
-	}
-	if len(keys) > maxShown {
-		words = append(words, "…")
+	for name := range keys.Names() {
+		if len(words) == maxShown {
+			words = append(words, "…")
+			break
+		}
+		words = append(words, format.BriefWord(name))
 	}
 	return strings.Join(words, ", ")
 }

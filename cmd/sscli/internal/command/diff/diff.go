@@ -81,6 +81,7 @@ holds the names of all keys, but only the values that are being compared.`,
 			if err := client.Scan(pattern, nil).Check(); err != nil {
 				return &fault.UsageError{Err: err}
 			}
+			defer app.CollectMore()()
 			d := &differ{app: a, pattern: pattern, set: new(sources.Set), seen: make(bulkread.Seen)}
 			if source != "" {
 				return d.withSource(cmd.Context(), source, sources.Options{Prefix: string(prefix), Follow: follow, AllowEmpty: true})

@@ -197,17 +197,21 @@ func (l *monitor) draw(s *terminal.Screen) {
 	l.check(s.Draw(func(width, height int) []terminal.ScreenLine { return l.model.view(width, height, now) }))
 }
 
-// scan looks for new keys at each interval, until ctx ends. It returns early if the broker has no SCAN.
+// scan looks for new keys at each interval, until ctx ends. It shows the keys of each page before it
+// requests the next. It returns early if the broker has no SCAN.
 func (l *monitor) scan(ctx context.Context, store *bulkread.Store) error {
 	for {
-		var keys []string
+		known := make(bulkread.Seen) // patterns may overlap, and the store may list a key twice
+		more := 0
 		var err error
 		for _, p := range l.model.patterns {
 			for page, bad := range store.Pages(ctx, p) {
-				keys, err = append(keys, page.Keys...), errors.Join(err, bad)
+				err = errors.Join(err, bad)
+				keys := slices.DeleteFunc(page.Keys, func(key string) bool { return !known.Add(key) })
+				l.change(ctx, func() { more += l.found(ctx, keys) })
 			}
 		}
-		l.change(ctx, func() { l.scanned(ctx, keys, err) })
+		l.change(ctx, func() { l.scanned(more, err) })
 		if hasNoScan(err) || !wait.For(ctx, l.model.interval) {
 			return nil
 		}
@@ -220,8 +224,25 @@ func hasNoScan(err error) bool {
 	return ok && refused.Kind() == wire.ErrorUnknownCommand
 }
 
-// scanned handles the result of a scan: the keys that it found, and its error, if any.
-func (l *monitor) scanned(ctx context.Context, keys []string, err error) {
+// found watches the keys of a page of a scan. It returns the number of keys that are not watched because of
+// the limit.
+func (l *monitor) found(ctx context.Context, keys []string) (unwatched int) {
+	for _, key := range keys {
+		if _, known := l.watched[key]; known {
+			continue
+		}
+		if len(l.watched)-len(l.named) < l.limit {
+			l.watch(ctx, key)
+		} else {
+			unwatched++
+		}
+	}
+	return unwatched
+}
+
+// scanned handles the end of a scan: the number of keys that are not watched because of the limit, and the
+// error, if any.
+func (l *monitor) scanned(unwatched int, err error) {
 	m := l.model
 	m.scanErr = ""
 	switch {
@@ -239,18 +260,7 @@ func (l *monitor) scanned(ctx context.Context, keys []string, err error) {
 	default:
 		m.scanErr = fault.Message(err)
 	}
-	m.unwatched = 0
-	slices.Sort(keys)
-	for _, key := range slices.Compact(keys) {
-		if _, known := l.watched[key]; known {
-			continue
-		}
-		if len(l.watched)-len(l.named) < l.limit {
-			l.watch(ctx, key)
-		} else {
-			m.unwatched++
-		}
-	}
+	m.unwatched = unwatched
 	l.forget()
 }
 

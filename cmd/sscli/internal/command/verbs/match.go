@@ -28,10 +28,12 @@ type matcher struct {
 // them.
 func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 	m.app = a
+	defer app.CollectMore()()
 	timeout := cmp.Or(a.Settings.Timeout, client.DefaultTimeout)
 	store := bulkread.NewStore(a, s, timeout)
 	keys, err := verb.Look(ctx, store, m.pattern, nil, func(err error) { a.Refuse(&m.refused, err) })
-	switch n := len(keys); {
+	first, last := keys.Range()
+	switch n := keys.Len(); {
 	case err != nil:
 		return err
 	case n == 0 && m.refused == nil:
@@ -40,16 +42,16 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 	case n == 0:
 		return m.refused
 	case m.dryRun:
-		for i := range n {
-			if err := a.Queue(format.Key{Key: keys.Name(i)}); err != nil {
+		for name := range keys.Names() {
+			if err := a.Queue(format.Key{Key: name}); err != nil {
 				return err
 			}
 		}
 		return cmp.Or(a.Flush(), m.refused)
 	case n == 1:
-		err = a.ConfirmAlways(ctx, fmt.Sprintf("del %s, the only match of %s", format.Brief(keys.Name(0)), format.Brief(m.pattern)))
+		err = a.ConfirmAlways(ctx, fmt.Sprintf("del %s, the only match of %s", format.Brief(first), format.Brief(m.pattern)))
 	default:
-		err = a.ConfirmAlways(ctx, fmt.Sprintf("del %d keys that match %s, %s to %s", n, format.Brief(m.pattern), format.Brief(keys.Name(0)), format.Brief(keys.Name(n-1))))
+		err = a.ConfirmAlways(ctx, fmt.Sprintf("del %d keys that match %s, %s to %s", n, format.Brief(m.pattern), format.Brief(first), format.Brief(last)))
 	}
 	if err != nil {
 		return err
