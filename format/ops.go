@@ -13,9 +13,8 @@ type Op struct {
 
 // Ops returns every kind of object. TestOps compares it with the fields that the results print.
 func Ops() []Op {
-	const value = "key found value version rtt_ms"
 	return []Op{
-		{Name: "get", By: "get", Fields: value},
+		{Name: "get", By: "get", Fields: "key found value version rtt_ms"},
 		{Name: "set", By: "set", Fields: "key applied reason version rtt_ms"},
 		{Name: "del", By: "del", Fields: "key deleted count reason version rtt_ms"},
 		{Name: "vdel", By: "vdel", Fields: "key deleted count reason version rtt_ms"},

@@ -14,7 +14,7 @@ import (
 // words holds the words of a command line, and the facts about them that sscli needs before cobra
 // parses them.
 type words struct {
-	args      []string // the words as returned by operand.Protect
+	args      []string // the words as returned by usage.Protect
 	first     int      // index of the word that may name a command; len(args) if there is none
 	completes bool     // the user's shell asks for completions
 	operands  []string // the words before a -- that are neither flags nor the values of known flags
@@ -36,7 +36,7 @@ func isCompletion(word string) bool {
 	return word == cobra.ShellCompRequestCmd || word == cobra.ShellCompNoDescRequestCmd
 }
 
-// scanArgs protects the program's arguments (operand.Protect) and scans them.
+// scanArgs protects the program's arguments (usage.Protect) and scans them.
 func scanArgs(flags *pflag.FlagSet, args []string) words {
 	plain := make([]repl.Word, len(args))
 	for i, arg := range args {

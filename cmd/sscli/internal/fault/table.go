@@ -230,7 +230,7 @@ func Table() []Row {
 			"use another `--proxy`, or add the broker's host to NO_PROXY", isStage(mqtt.StageProxy)},
 		{"websocket", CodeConnection, "the port does not answer with a WebSocket",
 			"add the broker's path, as in `ws://HOST:PORT/mqtt`, and use wss:// for TLS", isStage(mqtt.StageWebSocket)},
-		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster, forward a port first", isStage(mqtt.StageLookup)},
+		{"lookup", CodeConnection, "the host name is unknown", "check the host name; from outside the cluster: `--via kubectl`, or forward a port first", isStage(mqtt.StageLookup)},
 		{"refused", CodeConnection, "nothing listens on that port",
 			"check host and port (8883 with TLS, 1883 without); is the broker running?", is(neterr.Refused)},
 		{"certificate_authority", CodeLogin, "the broker's certificate is not from a CA that is trusted here",

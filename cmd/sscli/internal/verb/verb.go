@@ -1,11 +1,11 @@
 // Package verb carries out requests to the store for the commands get, set, del, vdel, scan, call
 // and keynotify.
 //
-// Each of these commands is a [Verb], returned by New in the command's package. The command line
+// Each of these commands is a [Verb], which a function of package verbs returns. The command line
 // and a batch use a Verb in the same way: they bind its flags, parse its operands into a
 // [Request], and carry out the request.
 //
-//	v := get.New()
+//	v := verbs.Get(env)
 //	v.Flags(flags) // unless Flags is nil
 //	…
 //	req, err := v.Parse(operands, source)
@@ -17,7 +17,7 @@
 // [Recover] to find out whether a write whose reply was lost was applied, and [Present] to turn a
 // reply into a result.
 //
-// With --force-fence a write is sent with a token that the store accepts for the key (fence.go). A
+// With --force-fence a write is sent with a token that the store accepts for the key (forcefence.go). A
 // write is never repeated, except after the store refused its token.
 package verb
 

@@ -11,10 +11,8 @@
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// To add a check, write a method that ends with a call to print, pass, skip or fail, and add the
-// method to the list in runChecks. Name the check here and in Long and, if it needs --write, also
-// in the skip at the end of runChecks. The recorder (recorder.go) records what the connection sends
-// and receives.
+// A check is a method that ends with a call to pass, skip, fail or, to warn, print. CONTRIBUTING.md has the
+// steps to add one. The recorder (recorder.go) records what the connection sends and receives.
 //
 // Without --write, doctor writes nothing. With --write, a check gets its keys from the method key and
 // sets them with scratchTTL. doctor deletes these keys at the end; if that fails, they expire.

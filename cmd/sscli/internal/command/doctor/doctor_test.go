@@ -32,7 +32,7 @@ func TestChecks(t *testing.T) {
 	store := emulator.Start(t)
 	code, stdout, stderr := runDoctor(t, store, "--write")
 	for _, name := range []string{"configuration", "lookup", "tcp", "tls", "connect", "subscribe", "store", "round trip", "clock", "write", "notify", "scan", "dialect"} {
-		if !strings.Contains(stdout, name) {
+		if !strings.Contains(stdout, "\t"+name+"\t") {
 			t.Errorf("no check %s in\n%s", name, stdout)
 		}
 	}

@@ -99,12 +99,11 @@ func safe(shell, script string) (string, error) {
 	return script, nil
 }
 
-// after is the condition, in the shells' arithmetic, that the words after -- are a command.
-var after = fmt.Sprintf("(directive & %d) != 0", complete.Command)
-
 // changes returns the texts to replace in cobra's script for a shell, each with its replacement.
 func changes(shell string) [][2]string {
 	const set = complete.QuotesVariable + "=1 "
+	// In the shells' arithmetic: the words after -- are a command.
+	after := fmt.Sprintf("(directive & %d) != 0", complete.Command)
 	const escapes = complete.QuotesVariable + "=" + complete.Escapes + " "
 	switch shell {
 	case "bash":
