@@ -24,6 +24,10 @@ const (
 	firstBuffer = 4 << 10
 	readBuffer  = 128 << 10
 
+	// A buffer of largeBuffer bytes grows to four times its size, so that the buffers which a large packet
+	// has outgrown are smaller than the packet.
+	largeBuffer = 64 << 20
+
 	// maxRead is the maximum number of bytes that one system call reads. There is a limit because
 	// the garbage collector waits until the call returns.
 	maxRead = 256 << 10
@@ -133,6 +137,9 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	switch full := to == size; {
 	case full && (size < readBuffer || from < size/2):
 		size *= 2
+		if size > largeBuffer {
+			size *= 2
+		}
 		if from < to && size > readBuffer { // not more than the packet needs
 			if _, packet, _ := splitPacket(buf[from:to]); packet > 0 {
 				size = min(size, max(packet, readBuffer))
