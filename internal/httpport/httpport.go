@@ -7,13 +7,13 @@ package httpport
 
 import (
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 	"time"
-
-	"golang.org/x/net/netutil"
 
 	"github.com/sscli/sscli/internal/admission"
 )
@@ -30,10 +30,36 @@ const (
 
 // Server returns a server for short requests, and the listener to serve on, both with limits: 64 connections
 // at the same time, headers of 8 KiB, 5 s to send a request, 10 s to read the answer, and 2 minutes between two
-// requests of a connection. The handler limits the size of bodies.
+// requests of a connection. The handler limits the size of bodies. One connection more closes the oldest from the
+// address that has the most, so that nobody can keep others out with connections that do nothing. Errors of clients
+// are not logged.
 func Server(ln net.Listener, handler http.Handler) (*http.Server, net.Listener) {
 	return &http.Server{Handler: handler, ReadHeaderTimeout: readTime, ReadTimeout: readTime, WriteTimeout: writeTime,
-		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader}, netutil.LimitListener(ln, maxConnections)
+		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0)}, &listener{Listener: ln, gate: admission.Gate{MaxPending: maxConnections}}
+}
+
+// A listener limits the number of its connections. All of them count as pending: they are short.
+type listener struct {
+	net.Listener
+	gate admission.Gate
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	nc, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{nc, l.gate.Enter(nc.RemoteAddr().String(), func() { _ = nc.Close() })}, nil
+}
+
+type conn struct {
+	net.Conn
+	ticket *admission.Ticket
+}
+
+func (c *conn) Close() error {
+	c.ticket.Leave()
+	return c.Conn.Close()
 }
 
 // URL returns the URL of a listener's address for clients on this machine.
@@ -46,11 +72,16 @@ func URL(scheme string, at net.Addr) string {
 }
 
 // BasicAuth requires a login by HTTP basic authentication, which check judges. Wrong logins are slowed down as by
-// an [admission.Throttle].
+// an [admission.Throttle]. A request without a login is refused at once.
 func BasicAuth(next http.Handler, check func(name string, password []byte) bool) http.Handler {
 	throttle := admission.NewThrottle()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, password, _ := r.BasicAuth()
+		name, password, sent := r.BasicAuth()
+		if !sent {
+			w.Header().Set("WWW-Authenticate", `Basic realm="sscli"`)
+			http.Error(w, "a user name and a password are required", http.StatusUnauthorized)
+			return
+		}
 		switch err := throttle.Check(r.RemoteAddr, func() bool { return check(name, []byte(password)) }); {
 		case errors.Is(err, admission.ErrBusy):
 			http.Error(w, err.Error(), http.StatusTooManyRequests)
@@ -82,10 +113,11 @@ func SameHost(next http.Handler) http.Handler {
 	})
 }
 
-// NoPages refuses the requests of web pages.
+// NoPages refuses the requests of web pages: those with Origin, and those that a browser says are not its user's
+// own, such as images.
 func NoPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Origin") != "" {
+		if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" {
 			http.Error(w, "not for web pages", http.StatusForbidden)
 			return
 		}

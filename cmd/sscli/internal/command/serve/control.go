@@ -32,7 +32,8 @@ type control struct {
 
 // The limits of the control port.
 const (
-	maxBody    = 64 << 10 // of a request, in bytes
+	maxBody    = 8 << 10 // of a request, in bytes
+	maxPattern = 1024    // of a fault, in bytes, as in SCAN: each request of a client is matched
 	maxFaults  = 1000
 	maxForward = 10 * 365 * 24 * time.Hour
 )
@@ -95,6 +96,8 @@ func (f *injected) parse() (err error) {
 	}
 	f.Verb = strings.ToUpper(f.Verb)
 	switch {
+	case len(f.Key) > maxPattern:
+		return fmt.Errorf("key: longer than %d bytes", maxPattern)
 	case f.Count < 0:
 		return errors.New("count: must not be negative")
 	case f.Drop == "" && f.Cut == "" && f.Delay == "" && f.DelayReply == "":
@@ -293,15 +296,19 @@ func (c *control) add(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.faults) >= maxFaults {
+	full := len(c.faults) >= maxFaults
+	if !full {
+		c.added++
+		f.ID = c.added
+		c.faults = append(c.faults, f)
+	}
+	added := *f
+	c.mu.Unlock() // before the answer, which waits for the client
+	if full {
 		refuse(w, fmt.Errorf("more than %d faults: delete them first", maxFaults))
 		return
 	}
-	c.added++
-	f.ID = c.added
-	c.faults = append(c.faults, f)
-	answer(w, f)
+	answer(w, added)
 }
 
 func (c *control) clear(w http.ResponseWriter, _ *http.Request) {

@@ -194,19 +194,20 @@ func TestControlRefuses(t *testing.T) {
 	t.Parallel()
 	s := steer(t)
 	for text, want := range map[string]string{
-		`POST /fast-forward {"by": "-1s"}`:                "by: \"-1s\": expected more than 0",
-		`POST /fast-forward {"by": "10"}`:                 "has no unit",
-		`POST /fast-forward {"to": "1s"}`:                 "unknown field",
-		`POST /fast-forward {"by": "1s"} {}`:              "more than one value",
-		`POST /fast-forward {"by": "200000h"}`:            "at most 10 years",
-		`POST /faults {}`:                                 "nothing to do",
-		`POST /faults {"drop": "all"}`:                    "drop: \"all\": expected request, reply or notification",
-		`POST /faults {"cut": "x"}`:                       "expected before or after",
-		`POST /faults {"delay": "x"}`:                     "delay: ",
-		`POST /faults {"drop": "reply", "count": -1}`:     "must not be negative",
-		`POST /faults {"drop": "notification","cut":"x"}`: "goes with key, client and count",
-		`POST /restart [`:                                 "body: ",
-		`POST /restart ` + strings.Repeat(" ", 100_000):   "body: ",
+		`POST /fast-forward {"by": "-1s"}`:                                           "by: \"-1s\": expected more than 0",
+		`POST /fast-forward {"by": "10"}`:                                            "has no unit",
+		`POST /fast-forward {"to": "1s"}`:                                            "unknown field",
+		`POST /fast-forward {"by": "1s"} {}`:                                         "more than one value",
+		`POST /fast-forward {"by": "200000h"}`:                                       "at most 10 years",
+		`POST /faults {}`:                                                            "nothing to do",
+		`POST /faults {"drop": "all"}`:                                               "drop: \"all\": expected request, reply or notification",
+		`POST /faults {"cut": "x"}`:                                                  "expected before or after",
+		`POST /faults {"delay": "x"}`:                                                "delay: ",
+		`POST /faults {"drop": "reply", "count": -1}`:                                "must not be negative",
+		`POST /faults {"drop": "notification","cut":"x"}`:                            "goes with key, client and count",
+		`POST /faults {"drop": "reply", "key": "` + strings.Repeat("*", 1025) + `"}`: "key: longer than 1024 bytes",
+		`POST /restart [`:                                                            "body: ",
+		`POST /restart ` + strings.Repeat(" ", 100_000):                              "body: ",
 	} {
 		if status, answer := s.ask(text, nil); status != 400 || !strings.Contains(answer, want) {
 			t.Errorf("%.60s: %d, %q, want 400, %s", text, status, answer, want)
@@ -219,6 +220,7 @@ func TestControlRefuses(t *testing.T) {
 		"a form":         {func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 415},
 		"a web page":     {func(r *http.Request) { r.Header.Set("Origin", "http://localhost") }, 403},
 		"a rebound name": {func(r *http.Request) { r.Host = "evil.example" }, 403},
+		"an image":       {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }, 403},
 		"IPv6":           {func(r *http.Request) { r.Host = "[::1]" }, 200},
 	} {
 		if status, answer := s.ask(`POST /disconnect {}`, tt.change); status != tt.status {
