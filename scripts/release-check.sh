@@ -181,7 +181,7 @@ if command -v dpkg >/dev/null && [ "$(id -u)" = 0 ]; then
 	dpkg --root="$root" --force-depends -i "$(one "*_linux_$arch.deb")" >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -i'; }
 	in_place "$root"
 	[ -s "$root/usr/share/zsh/vendor-completions/_sscli" ] || die 'no completion for zsh'
-	gzip -t "$root/usr/share/doc/sscli/changelog.Debian.gz"
+	[[ $(gzip -dc "$root/usr/share/doc/sscli/changelog.Debian.gz") == 'sscli ('*') stable; urgency='* ]] || die 'the changelog of Debian'
 	dpkg --root="$root" -r sscli >"$tmp/log" 2>&1 || { cat "$tmp/log"; die 'dpkg -r'; }
 	[ -z "$(files "$root")" ] || die "dpkg -r leaves $(files "$root")"
 else

@@ -53,6 +53,7 @@ cat >build/changelog.yml <<EOF
 - semver: "$1"
   date: $(date -u -d "@$2" +%Y-%m-%dT%H:%M:%SZ)
   packager: The sscli authors <sscli@users.noreply.github.com>
+  deb: {distributions: [stable], urgency: medium}
   changes:
     - note: "Version $1. CHANGELOG.md lists the changes that users notice."
 EOF
