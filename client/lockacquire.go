@@ -94,6 +94,10 @@ type acquisition struct {
 	first  bool       // no attempt was answered and there is no Wait: give up if this one is not answered
 	until  time.Time  // the deadline for undoing attempts; zero until giveUp sets it
 	status LockStatus // the last known status
+	free   bool       // the watch has reported since the last attempt that the key is missing
+
+	lost      int           // races lost: attempts on a released lock that another client acquired first
+	roundTrip time.Duration // of the last refused attempt
 
 	reported    []byte    // the holder last passed to OnWait
 	reportedAt  time.Time // when reported was passed to OnWait
@@ -165,7 +169,7 @@ func (a *acquisition) readHolder(ctx context.Context) (err error) {
 	before := a.status
 	switch {
 	case a.w != nil:
-		_, err = a.readEvents()
+		err = a.readEvents()
 		before = a.status
 	case !a.unique:
 		before, err = a.s.LockStatus(ctx, a.name)
@@ -181,9 +185,11 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	}
 	answered, failures := false, 0
 	for {
-		if _, err := a.readEvents(); err != nil {
+		if err := a.readEvents(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
 		}
+		raced := a.free
+		a.free = false
 		within := a.s.o.Timeout
 		a.first = !answered && a.o.Wait == 0
 		if a.first {
@@ -204,6 +210,10 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		case c.err == nil:
 			answered, failures = true, 0
 			a.reportTrouble(nil)
+			a.roundTrip = time.Since(c.lease.Sent)
+			if raced {
+				a.lost++
+			}
 		case a.o.Try || a.s.isFinal(c.err) || a.s.ctx.Err() != nil || !answered && !a.keepsTrying(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:
@@ -238,20 +248,32 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 		defer limit.Stop()
 		over = limit.C
 	}
+	var turn <-chan time.Time // when to try, if the lock is still free then
 	for {
-		free, err := a.readEvents()
+		err := a.readEvents()
 		switch {
 		case err != nil:
 			return err
-		case free:
-			return nil
+		case !a.free:
+			turn = nil
+			a.reportWait()
+		case turn == nil:
+			pause := a.pause()
+			if pause <= 0 {
+				return nil
+			}
+			turn = time.After(pause)
 		}
-		a.reportWait()
 		select {
 		case <-a.w.wake:
+		case <-turn:
+			return nil
 		case <-poll.C:
 			return nil
 		case <-over:
+			if a.free {
+				return nil // a released lock is tried before the wait ends
+			}
 			if trouble != nil {
 				return trouble
 			}
@@ -271,13 +293,13 @@ func (a *acquisition) reportWait() {
 	a.o.OnWait(a.status)
 }
 
-// readEvents reads the events of the watch and records the holder in a.status. It reports
-// whether the lock may be free.
-func (a *acquisition) readEvents() (free bool, err error) {
+// readEvents reads the events of the watch, and records the holder in a.status and whether the lock is
+// free in a.free.
+func (a *acquisition) readEvents() error {
 	for a.w != nil {
 		e, ok, err := a.w.pop()
 		if err != nil {
-			return false, err
+			return err
 		}
 		if !ok {
 			break
@@ -288,11 +310,23 @@ func (a *acquisition) readEvents() (free bool, err error) {
 		case EventUp:
 			a.reportTrouble(nil)
 		case EventInitial, EventResync, EventSet, EventDelete:
-			free = !e.HasValue && e.Kind != EventSet
+			a.free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version
 		}
 	}
-	return free, nil
+	return nil
+}
+
+// maxWindow is the largest window of pause, in round trips.
+const maxWindow = 16
+
+// pause returns how long to wait before an attempt on a lock that was released. If all waiting clients
+// tried at once, each release would cost a request per client. So a client that has lost n races
+// chooses a random time in a window of n+1 round trips; in the first of them it tries at once, otherwise it
+// waits for the rest. It does not try if the watch reports the next holder first.
+func (a *acquisition) pause() time.Duration {
+	window := float64(min(a.lost+1, maxWindow))
+	return time.Duration((mathrand.Float64()*window - 1) * float64(a.roundTrip))
 }
 
 // giveUp undoes the attempts that may have acquired the lock. It returns why the acquisition failed,

@@ -1,0 +1,78 @@
+package client
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestLockCrowd: when a lock is released, most of a crowd of waiting clients leave it to others, and yet each
+// client gets it. A client that waits alone tries at once.
+func TestLockCrowd(t *testing.T) {
+	t.Parallel()
+	const crowd, latency = 40, time.Millisecond
+	requests := func(t *testing.T, clients int) (sets int, longest time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var released time.Time
+			store := startVirtual(t, emulator.Options{Latency: latency, Observe: func(e emulator.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Verb == "set" {
+					sets++
+				}
+			}})
+			defer store.Close()
+			first := store.dial(t, newBarrier(), Options{})
+			defer first.Close()
+			held, err := first.Lock(t.Context(), theLock, LockOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all sync.WaitGroup
+			for range clients {
+				s := store.dial(t, newBarrier(), Options{})
+				defer s.Close()
+				all.Go(func() {
+					l, err := s.Lock(t.Context(), theLock, LockOptions{})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					longest = max(longest, time.Since(released))
+					mu.Unlock()
+					time.Sleep(10 * latency)
+					synctest.Wait()
+					mu.Lock()
+					released = time.Now()
+					mu.Unlock()
+					if err := l.Release(t.Context()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(100 * time.Millisecond) // until all wait, and before the first poll
+			synctest.Wait()
+			mu.Lock()
+			sets, released = 0, time.Now()
+			mu.Unlock()
+			if err := held.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			all.Wait()
+		})
+		return sets, longest
+	}
+	sets, longest := requests(t, crowd)
+	t.Logf("%d requests, longest gap %v", sets, longest)
+	if all := crowd * (crowd + 1) / 2; sets > all/2 {
+		t.Errorf("%d requests for a lock that %d clients acquire, want at most half of %d", sets, crowd, all)
+	}
+	if sets, longest := requests(t, 1); sets != 1 || longest > 3*latency {
+		t.Errorf("a client that waits alone sent %d requests and acquired the lock after %v", sets, longest)
+	}
+}
