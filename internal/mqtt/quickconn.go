@@ -20,7 +20,7 @@ const busy = 16
 // by default, delays every second small packet until that acknowledgement.
 //
 // It reads and writes with package socket: a program that wakes up for single small packets, such as a
-// process that waits for a lock, then spends half as much CPU time on each.
+// process that waits for a lock, then spends less CPU time on each.
 type quickConn struct {
 	*net.TCPConn
 	socket   *socket.Conn

@@ -205,7 +205,7 @@ func (s *side) churn(n int) float64 {
 		s.batch(e, inflight, wave, "del key"+strconv.Itoa(w)+"-%08d\n%.0s")
 		l.count(wave, true)
 	}
-	time.Sleep(3 * time.Second) // time for some scans
+	time.Sleep(15 * time.Second) // a key is let go when it has been missing for ten seconds
 	return endpoint{cmd: l.cmd}.resident()
 }
 
