@@ -1,12 +1,8 @@
 package mqtt
 
 import (
-	"errors"
-	"io"
 	"net"
-	"os"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/sscli/sscli/internal/socket"
 )
@@ -18,9 +14,6 @@ const busy = 16
 // A quickConn makes the kernel acknowledge received TCP segments immediately instead of up to
 // 40 ms later, if the system supports it. A broker that uses Nagle's algorithm, as Mosquitto does
 // by default, delays every second small packet until that acknowledgement.
-//
-// It reads and writes with package socket: a program that wakes up for single small packets, such as a
-// process that waits for a lock, then spends less CPU time on each.
 type quickConn struct {
 	*net.TCPConn
 	socket   *socket.Conn
@@ -44,30 +37,7 @@ func (q *quickConn) Read(b []byte) (int, error) {
 	if !q.more && q.inFlight.Load() <= busy {
 		q.socket.AcknowledgeQuickly()
 	}
-	n, err := q.socket.Read(b)
+	n, err := q.TCPConn.Read(b)
 	q.more = n == len(b)
-	return n, q.named("read", err)
-}
-
-// Write must not be called concurrently.
-func (q *quickConn) Write(b []byte) (int, error) {
-	n, err := q.socket.TryWrite(b)
-	if err != nil || n == len(b) {
-		return n, q.named("write", err)
-	}
-	more, err := q.TCPConn.Write(b[n:])
-	return n + more, err
-}
-
-// named returns an error of the socket in the form that package net gives it, with both addresses.
-func (q *quickConn) named(op string, err error) error {
-	if err == nil || err == io.EOF {
-		return err
-	}
-	if known, ok := errors.AsType[*net.OpError](err); ok {
-		err = known.Err
-	} else if number, ok := errors.AsType[syscall.Errno](err); ok {
-		err = os.NewSyscallError(op, number)
-	}
-	return &net.OpError{Op: op, Net: "tcp", Source: q.LocalAddr(), Addr: q.RemoteAddr(), Err: err}
+	return n, err
 }

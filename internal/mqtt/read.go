@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -30,7 +29,6 @@ func (c *Conn) drained() {
 	if c.acksHeld > 0 && !idle || c.acksHeld > maxHeld {
 		c.acksHeld = 0
 		c.Flush()
-		runtime.Gosched() // the writer's packet then carries the TCP acknowledgement, which otherwise is a packet of its own
 	}
 }
 

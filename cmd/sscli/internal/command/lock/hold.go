@@ -90,9 +90,6 @@ func (f *lockFlags) acquire(ctx context.Context, a *app.App, s *client.Session, 
 			waiting(err)
 		}
 	}
-	if !a.Settings.Embedded {
-		defer app.OneCore()() // in a crowd, each notification wakes all waiting processes
-	}
 	return s.Lock(ctx, f.name, o)
 }
 

@@ -39,9 +39,6 @@ if that cannot be confirmed, the exit code is 11.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runStep(cmd.Context(), a, cmd, args, &f, true, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				f.reportWaiting(a, &o)
-				if !a.Settings.Embedded {
-					defer app.OneCore()()
-				}
 				lease, err := s.AcquireLock(ctx, f.name, o)
 				return f.result("acquire", o, lease), err
 			})
