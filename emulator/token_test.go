@@ -190,7 +190,7 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	subscribed.Do(t, "SUBSCRIBE", "news")
 	out.Expect(t, "+RESET\r\n", "RESET")
 	renewed.Expect(t, "+OK\r\n", "AUTH", issue(t, i, s.Now(), time.Hour))
-	renewed.Expect(t, "+OK\r\n", "SET", "brief", "v", "PX", "60500") // expires after the tokens, in the same FastForward
+	renewed.Expect(t, "+OK\r\n", "SET", "brief", "v", "PX", "62000") // expires after the tokens, whose end is a whole second, in the same FastForward
 	watching.Do(t, "SUBSCRIBE", "__keyspace@0__:brief")
 
 	ws, _, err := (&websocket.Dialer{Subprotocols: []string{"mqtt"}}).DialContext(t.Context(), s.WebSocketURL(), nil)
@@ -216,7 +216,7 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	mqtt.expect("PUBACK 0x00") // the server's latency delays the request
 	s.FastForward(59 * time.Second)
 	idle.Expect(t, "+PONG\r\n", "PING")
-	s.FastForward(2 * time.Second)
+	s.FastForward(4 * time.Second)
 	idle.Closed(t)
 	queued.Closed(t)
 	subscribed.Closed(t)
