@@ -4,7 +4,10 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,7 +27,7 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx) // stop, below, may have run already; then nothing would end the read
 		}
-		return io.ReadAll(f)
+		return readAll(f)
 	}, func() bool {
 		if opened.Load() == nil && !release(name) {
 			return false
@@ -32,6 +35,39 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 		f := opened.Load()
 		return f == nil || f.SetReadDeadline(time.Now()) == nil
 	})
+}
+
+// readAll is like io.ReadAll, but takes no memory beside the result: a large value exists a few times anyway until
+// it is sent.
+func readAll(r io.Reader) ([]byte, error) {
+	const large = 16 << 20
+	var size int64
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			size = min(info.Size(), math.MaxInt/2)
+		}
+	}
+	if size < large {
+		text, err := io.ReadAll(r)
+		if len(text) >= large {
+			debug.FreeOSMemory() // of the parts that io.ReadAll joined
+		}
+		return text, err
+	}
+	text := make([]byte, 0, size+1) // a file that has not grown ends before the last byte
+	for {
+		if len(text) == cap(text) {
+			text = slices.Grow(text, large)
+		}
+		n, err := r.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case err == io.EOF:
+			return text, nil
+		case err != nil:
+			return text, err
+		}
+	}
 }
 
 // release unblocks a goroutine that opens a FIFO for reading and waits for a writer: it opens the
