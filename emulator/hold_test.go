@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,16 +116,21 @@ func TestManyArguments(t *testing.T) {
 // clients sent one each.
 func TestShortFirst(t *testing.T) {
 	const crowd = 20
+	var mu sync.Mutex
 	var order []string
 	blocked, release := make(chan struct{}), make(chan struct{})
 	s, redisClient := startWithRedis(t, emulator.Options{Observe: func(e emulator.Event) {
 		switch {
 		case slices.Contains(e.Keys, "block"):
+			mu.Lock()
 			order = nil
+			mu.Unlock()
 			blocked <- struct{}{}
 			<-release
 		case e.Verb == "get" || e.Verb == "scan":
+			mu.Lock()
 			order = append(order, e.Verb)
+			mu.Unlock()
 		}
 	}})
 	for i := range 1000 { // keys that take long to match
@@ -170,9 +176,15 @@ func TestShortFirst(t *testing.T) {
 		release <- struct{}{}
 		ann.expect("PUBACK 0x00", "reply $-1")
 		blocker.expect("PUBACK 0x00", "reply $-1")
-		await(t, s, func(emulator.State) bool { return len(order) == crowd+1 })
+		await(t, s, func(emulator.State) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(order) == crowd+1
+		})
+		mu.Lock()
 		if at := slices.Index(order, "get"); at < 0 || at > crowd/2 {
 			t.Errorf("%s: ann's GET was request %d of %d: %q", name, at+1, len(order), order)
 		}
+		mu.Unlock()
 	}
 }
