@@ -112,8 +112,8 @@ func TestManyArguments(t *testing.T) {
 	run("PUBSUB CHANNELS *1*", redistest.Request("PUBSUB", "CHANNELS", "*1*"), 1)
 }
 
-// TestShortFirst: whoever wants little does not wait for all the long requests that came before, however many
-// clients sent one each.
+// TestShortFirst: a short request does not wait for all the long requests before it, even if each of these came
+// from another client.
 func TestShortFirst(t *testing.T) {
 	const crowd = 20
 	var mu sync.Mutex

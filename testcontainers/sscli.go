@@ -43,8 +43,8 @@ type Container struct {
 
 // Run starts a container of the image, such as ghcr.io/sscli/sscli:latest, and waits until its store answers.
 //
-// The options are those of this package and of package testcontainers, which come after them: WithCmdArgs adds flags
-// of sscli serve. As with other modules, the container is not nil if it was created but did not become ready.
+// The options are those of this package and of package testcontainers. Options of testcontainers are applied last:
+// its WithCmdArgs adds flags of sscli serve. As with other modules, the container is not nil if it was created but did not become ready.
 func Run(ctx context.Context, image string, opts ...testcontainers.ContainerCustomizer) (*Container, error) {
 	var o options
 	for _, opt := range opts {

@@ -165,7 +165,7 @@ func TestFields(t *testing.T) {
 
 		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "the owner's, of a fixed size",
 		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed,
-		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or that of an error",
+		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or the text of an error",
 		"Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,
 		"Client.aliases": "chargeAlias; TestCosts", "Client.aliasTopics": "chargeAlias; TestCosts", "Client.topics": "chargeAlias",
 		"Client.publish": "a view of the read buffer, which chargeReads charges",

@@ -173,7 +173,7 @@ func (p *Pattern) Cost(n int) int {
 	return n * (len(p.stars) + bits.Len(uint(len(p.bounds))))
 }
 
-// Memory returns the memory of a compiled pattern in bytes, without that of the Pattern itself.
+// Memory returns the memory, in bytes, that a compiled pattern refers to. The Pattern itself is not included.
 func (p *Pattern) Memory() int {
 	const slice = 24 // bytes of a slice's header
 	return cap(p.prefix) + 8*(cap(p.stars)+cap(p.skips)) + 4*cap(p.bounds) + len(p.rows)*(slice+8*len(p.stars))

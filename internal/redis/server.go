@@ -88,9 +88,9 @@ type Server struct {
 	started time.Time
 	runID   string
 
-	// parsing has a token of each connection that parses many requests, and room for one for each processor. The
-	// others wait here rather than in the scheduler's queue, where all goroutines would wait behind them, one that
-	// has locked the Local and was preempted among them.
+	// parsing holds a token for each connection that parses many requests, one per processor at most. Other such
+	// connections wait for a token. In the scheduler's queue they would delay all goroutines, including a preempted
+	// one that has locked the Local.
 	parsing chan struct{}
 
 	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
