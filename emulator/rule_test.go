@@ -3,6 +3,7 @@ package emulator_test
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/eclipse/paho.golang/packets"
 
@@ -86,15 +87,19 @@ func FuzzParseRule(f *testing.F) {
 	})
 }
 
-// FuzzPrincipal: {principal.clientId} matches exactly the client id, whatever characters it has.
+// FuzzPrincipal: {principal.clientId} matches exactly the client id, whatever characters it has. A name
+// that is not UTF-8, which MQTT cannot carry, has no keys.
 func FuzzPrincipal(f *testing.F) {
 	f.Add("c", "c")
 	f.Add("*", "x")
 	f.Add("[a]?", "ab")
 	f.Add("{principal.username}", "u")
+	f.Add("\x80", "\x80")
+	f.Add("\uFFFD", "\x80")
 	f.Fuzz(func(t *testing.T, clientID, key string) {
 		r := emulator.Rule{User: "*", Read: true, Keys: "{principal.clientId}"}
-		if got := emulator.MatchRule(r, clientID, clientID, key, false); got != (clientID == key && key != "") {
+		want := clientID == key && key != "" && utf8.ValidString(clientID)
+		if got := emulator.MatchRule(r, clientID, clientID, key, false); got != want {
 			t.Errorf("client %q, key %q: %t", clientID, key, got)
 		}
 		if emulator.MatchRule(r, clientID, clientID+"2", key, false) {
