@@ -153,8 +153,8 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if cap(s.draft.Payload) > keptPayload {
 		s.draft.Payload = nil
 	}
-	// The correlation data would keep the request and its result in memory until the next request.
-	s.draft.Correlation = nil
+	// These would keep the request and its result in memory until the next request.
+	s.draft.Correlation, s.draft.Long = nil, ""
 	if err != nil {
 		s.outstanding.Remove(id)
 		s.mu.Unlock()
@@ -233,15 +233,33 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
 	copy(r.correlation[8:], s.nonce[:])
+	payload, long, at := appendRequest(m.Payload[:0], c.words())
 	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
-		Payload:       wire.AppendRequest(m.Payload[:0], c.words()...),
+		Payload:       payload,
+		Long:          long,
+		LongAt:        at,
 		ResponseTopic: s.o.ResponseTopic,
 		Correlation:   r.correlation[:],
 		ContentType:   wire.ContentType,
 		Expiry:        r.expiry,
 		User:          user,
 	}
+}
+
+// longWord is the size in bytes from which a word of a request is not copied into the message.
+const longWord = 1 << 20
+
+// appendRequest appends the payload of a request, but leaves out a long word, if there is one, which comes before
+// payload[at:].
+func appendRequest(dst []byte, words []string) (payload []byte, long string, at int) {
+	for i, w := range words {
+		if len(w) >= longWord {
+			payload, at = wire.AppendRequestAround(dst, words, i)
+			return payload, w, at
+		}
+	}
+	return wire.AppendRequest(dst, words...), "", 0
 }
 
 // While no store is listening, a request is sent again every storeRetry, because the store may

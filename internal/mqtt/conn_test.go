@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -630,6 +631,66 @@ func TestBothBusy(t *testing.T) {
 	}
 	if err := wait(t, "PUBACK", outcome); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLong: messages with a Long arrive whole and in order among others, and their size is limited.
+func TestLong(t *testing.T) {
+	long := strings.Repeat("0123456789abcdef", 1<<16)
+	server := emulator.Start(t)
+	messages := make(chan string, 7)
+	conn := dial(t, server.Addr().String(), mqtt.Options{Subscribe: []string{"t"}, OnMessage: func(m mqtt.Message) { messages <- string(m.Payload) }})
+	var want []string
+	outcomes := make(chan error, cap(messages))
+	for i := range cap(messages) {
+		m := mqtt.Message{Topic: "t", Payload: fmt.Append(nil, "message ", i)}
+		want = append(want, string(m.Payload))
+		if i%2 == 1 {
+			m.Long, m.LongAt = long, i
+			want[i] = want[i][:i] + long + want[i][i:]
+		}
+		if err := conn.Publish(t.Context(), m, func(err error) { outcomes <- err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range want {
+		if got := wait(t, "the message", messages); got != want[i] {
+			t.Errorf("message %d has %d bytes, not those that were sent", i, len(got))
+		}
+		if err := wait(t, "PUBACK", outcomes); err != nil {
+			t.Error(err)
+		}
+	}
+	huge := mqtt.Message{Topic: "t", Long: strings.Repeat(long, 256)}
+	err := conn.Publish(t.Context(), huge, nil)
+	if tooLarge, ok := errors.AsType[*mqtt.TooLargeError](err); !ok || tooLarge.Size < len(huge.Long) {
+		t.Errorf("a Long of %d bytes: %v", len(huge.Long), err)
+	}
+}
+
+// TestLongMemory: a Long is not copied to be sent.
+func TestLongMemory(t *testing.T) {
+	const size = 64 << 20
+	address := hostile(t, func(p *peer) {
+		p.accept()
+		io.CopyN(io.Discard, p, 1+4+2+1+2+1+2+size) // type, length, topic, packet id, properties, payload
+		p.send(puback(1, 0))
+		p.silence()
+	})
+	conn := dial(t, address, mqtt.Options{})
+	m := mqtt.Message{Topic: "t", Long: strings.Repeat("v", size)}
+	acked, outcome := ack()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := conn.Publish(t.Context(), m, acked); err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(t, "PUBACK", outcome); err != nil {
+		t.Error(err)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > size/2 {
+		t.Errorf("%d bytes were allocated to send %d", took, size)
 	}
 }
 

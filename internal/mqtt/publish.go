@@ -58,8 +58,8 @@ const (
 	propUser           = packets.PropUser
 )
 
-// appendPublish appends m as a PUBLISH with QoS 1 of at most limit bytes. The caller has
-// checked m.
+// appendPublish appends m as a PUBLISH with QoS 1 of at most limit bytes, but without m.Long. The caller
+// has checked m.
 func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error) {
 	props := 2 // payload format
 	if m.Expiry > 0 {
@@ -73,7 +73,7 @@ func appendPublish(dst []byte, m *Message, id uint16, limit int) ([]byte, error)
 	for i := range m.User {
 		props += 1 + 2 + len(m.User[i].Name) + 2 + len(m.User[i].Value)
 	}
-	n := 2 + len(m.Topic) + 2 + lengthDigits(props) + props + len(m.Payload)
+	n := 2 + len(m.Topic) + 2 + lengthDigits(props) + props + len(m.Payload) + len(m.Long)
 	if size := 1 + lengthDigits(n) + n; size > limit {
 		return dst, &TooLargeError{Size: size, Max: limit}
 	}

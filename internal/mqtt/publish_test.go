@@ -194,6 +194,15 @@ func FuzzAppendPublish(f *testing.F) {
 		if event := publishEvent(&m, id, len(got)); !reflect.DeepEqual(event.Message.User, m.User) {
 			t.Errorf("the trace has %q, want %q", event.Message.User, m.User)
 		}
+		at := int(id) % (len(payload) + 1)
+		split := m
+		split.Payload, split.Long, split.LongAt = payload[:at:at], string(payload[at:]), at
+		if head, err := appendPublish(nil, &split, id, maxPacket); err != nil || string(head)+split.Long != string(got) {
+			t.Errorf("with a Long of %d bytes: %.200x, %v\nwant %.200x", len(split.Long), head, err, got)
+		}
+		if event := publishEvent(&split, id, len(got)); !bytes.Equal(event.Message.Payload, payload) || event.Message.Long != "" {
+			t.Errorf("the trace has %.200x, want %.200x", event.Message.Payload, payload)
+		}
 		size := len(got)
 		if _, err := appendPublish(nil, &m, id, size); err != nil {
 			t.Errorf("a limit of its size: %v", err)

@@ -42,7 +42,8 @@ func (in *incoming) event() Event {
 // reuse the memory of m.
 func publishEvent(m *Message, id uint16, size int) Event {
 	c := *m
-	c.Payload, c.Correlation, c.User, c.QoS = bytes.Clone(m.Payload), bytes.Clone(m.Correlation), slices.Clone(m.User), 1
+	c.Payload, c.Correlation, c.User, c.QoS = slices.Concat(m.Payload[:m.LongAt], []byte(m.Long), m.Payload[m.LongAt:]), bytes.Clone(m.Correlation), slices.Clone(m.User), 1
+	c.Long, c.LongAt = "", 0
 	return Event{Time: time.Now(), Sent: true, Type: "PUBLISH", ID: id, Size: size, Message: &c}
 }
 

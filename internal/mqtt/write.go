@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// outFull is the number of bytes in Conn.out that makes publishes wait. It limits the memory that
-	// a connection uses if the broker reads slowly or not at all.
+	// outFull is the number of bytes in Conn.out that makes publishes wait, as any Conn.long does. It limits the
+	// memory that a connection uses if the broker reads slowly or not at all.
 	outFull = 1 << 20
 
 	// outWorthWriting is the number of bytes in Conn.out that makes Queue wake the writer, so that
@@ -75,7 +75,7 @@ func (c *Conn) queue(m *Message, acked func(error)) (worthWriting bool, err erro
 		return false, ErrFull
 	}
 	_, _, err = c.publish(m, acked)
-	return len(c.out) >= outWorthWriting, err
+	return len(c.out) >= outWorthWriting || c.long.text != "", err
 }
 
 // Flush wakes the writer to send all queued packets. It does not wait.
@@ -88,7 +88,7 @@ func (c *Conn) Flush() {
 
 // full reports whether publishes have to wait. The caller holds c.mu.
 func (c *Conn) full() bool {
-	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull
+	return int(c.inFlight.Load()) >= c.quota || len(c.out) >= outFull || c.long.text != ""
 }
 
 // awaitRoom waits until there is room for a publish and no earlier publish waits. The caller holds
@@ -151,7 +151,10 @@ func (c *Conn) publish(m *Message, acked func(error)) (id uint16, size int, err 
 		return 0, 0, err
 	}
 	c.inFlight.Add(1)
-	size = len(c.out) - before
+	size = len(c.out) - before + len(m.Long)
+	if m.Long != "" {
+		c.long = long{m.Long, len(c.out) - (len(m.Payload) - m.LongAt)}
+	}
 	if c.o.Tap != nil {
 		c.o.Tap(publishEvent(m, id, size))
 	}
@@ -237,15 +240,17 @@ func (c *Conn) writeLoop() error {
 			return nil
 		}
 		c.mu.Lock()
-		buf, c.out = c.out, buf[:0]
+		l := c.long
+		buf, c.out, c.long = c.out, buf[:0], long{}
 		if c.ping {
 			buf = slices.Insert(buf, 0, packets.PINGREQ<<4, 0)
+			l.at += 2
 		}
 		c.acks, c.ping = 0, false
 		c.wakeWaiting()
 		last := c.closing
 		c.mu.Unlock()
-		if err := c.write(buf); err != nil {
+		if err := c.writeWith(buf, l); err != nil {
 			return c.writeError(err)
 		}
 		if last {
@@ -258,10 +263,29 @@ func (c *Conn) writeLoop() error {
 	}
 }
 
+// piece is the largest number of bytes in a write.
+const piece = 256 << 10
+
+// writeWith writes buf with l inserted. It copies l in pieces, so that a long text takes no memory twice.
+func (c *Conn) writeWith(buf []byte, l long) error {
+	if l.text == "" {
+		return c.write(buf)
+	}
+	err := c.write(buf[:l.at])
+	part := make([]byte, piece)
+	for text := l.text; err == nil && text != ""; {
+		n := copy(part, text)
+		err, text = c.write(part[:n]), text[n:]
+	}
+	if err == nil {
+		err = c.write(buf[l.at:])
+	}
+	return err
+}
+
 // write writes buf in pieces and updates c.sent after each piece, because a large packet on a
 // slow line can take longer than a keep-alive interval.
 func (c *Conn) write(buf []byte) error {
-	const piece = 256 << 10
 	c.writing.Store(true)
 	defer c.writing.Store(false)
 	for len(buf) > 0 {

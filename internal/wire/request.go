@@ -34,6 +34,22 @@ func AppendRequest[T []byte | string](dst []byte, words ...T) []byte {
 	return dst
 }
 
+// AppendRequestAround is like [AppendRequest], but leaves out the text of word i, which comes before
+// payload[at:].
+func AppendRequestAround(dst []byte, words []string, i int) (payload []byte, at int) {
+	dst = appendHeader(dst, Array, int64(len(words)))
+	for j, w := range words {
+		if j != i {
+			dst = AppendBlob(dst, w)
+			continue
+		}
+		dst = AppendBlobHeader(dst, len(w))
+		at = len(dst)
+		dst = append(dst, "\r\n"...)
+	}
+	return dst, at
+}
+
 // ParseRequest parses the payload of a request into its words, which alias the payload. It accepts only
 // a request with at least one word. The error is a *[SyntaxError].
 func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, payload) }
