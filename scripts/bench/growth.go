@@ -70,7 +70,7 @@ func growthRows(b *bench) []row {
 				s.pipe(e, many, setWords)
 				return e.resident()
 			}},
-		at("MB at the peak of `set` of one value, bytes", large, large/10, most(float64(3*large)/1e6), func(s *side, n int) float64 {
+		at("MB at the peak of `set` of one value, bytes", large, large/10, most(float64(large)*1.2/1e6), func(s *side, n int) float64 {
 			client, _ := s.setLarge(n)
 			return client
 		}),

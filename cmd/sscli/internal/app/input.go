@@ -19,7 +19,7 @@ import (
 // Read reads a file, or standard input if the name is "-", until its end or until ctx ends. what,
 // such as "the value", names the content in messages. If standard input is a terminal, Read first
 // prints that sscli is waiting for the content, because there is no prompt.
-func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
+func (a *App) Read(ctx context.Context, name, what string) (string, error) {
 	a.Signals.Arm()
 	if name != "-" {
 		return terminal.ReadFile(ctx, name)
@@ -27,11 +27,11 @@ func (a *App) Read(ctx context.Context, name, what string) ([]byte, error) {
 	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		a.Inform("reading " + what + "; Ctrl-D ends")
 	}
-	data, err := terminal.ReadAll(ctx, a.Stdin)
+	text, err := terminal.ReadAll(ctx, a.Stdin)
 	if err == nil || fault.IsA[*fault.UsageError](err) || ctx.Err() != nil {
-		return data, err // the *fault.UsageError means that there is no standard input
+		return text, err // the *fault.UsageError means that there is no standard input
 	}
-	return nil, fmt.Errorf("standard input: %w", err)
+	return "", fmt.Errorf("standard input: %w", err)
 }
 
 // Open opens a file of lines, or standard input if the name is "-". Call end after the last read.

@@ -27,7 +27,6 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -56,7 +55,7 @@ type Entry struct {
 // Options configure [Open].
 type Options struct {
 	Prefix string                                    // put before keys that are derived from names of files
-	Stdin  func(ctx context.Context) ([]byte, error) // reads standard input, the source "-"; nil = "-" is an error
+	Stdin  func(ctx context.Context) (string, error) // reads standard input, the source "-"; nil = "-" is an error
 
 	Follow     bool              // accept links that lead out of a directory, and files of a manifest outside its directory
 	AllowEmpty bool              // accept data sets without records
@@ -178,7 +177,7 @@ func open(ctx context.Context, name string, o Options) (source, error) {
 			return nil, fault.Usagef("-: standard input cannot be a source here")
 		}
 		text, err := o.Stdin(ctx)
-		return lines("standard input", func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }), err
+		return lines("standard input", func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }), err
 	}
 	info, err := os.Stat(name)
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {

@@ -37,8 +37,8 @@ func tree(t *testing.T, contents map[string]string) {
 
 // read returns the entries of sources, followed by the error if there is one.
 func read(ctx context.Context, prefix string, names ...string) (got []string) {
-	set, err := Open(ctx, names, Options{Prefix: prefix, Stdin: func(context.Context) ([]byte, error) {
-		return []byte(`{"key":"in","value":"put"}`), nil
+	set, err := Open(ctx, names, Options{Prefix: prefix, Stdin: func(context.Context) (string, error) {
+		return `{"key":"in","value":"put"}`, nil
 	}})
 	if err != nil {
 		return []string{err.Error()}

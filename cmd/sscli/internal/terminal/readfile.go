@@ -6,8 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"runtime/debug"
-	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -15,17 +14,17 @@ import (
 
 // ReadFile reads a file to its end. If ctx ends first, for example while nobody writes to a FIFO, the
 // error is the cause of ctx.
-func ReadFile(ctx context.Context, name string) ([]byte, error) {
+func ReadFile(ctx context.Context, name string) (string, error) {
 	var opened atomic.Pointer[os.File]
-	return interruptible(ctx, func() ([]byte, error) {
+	return interruptible(ctx, func() (string, error) {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		defer f.Close()
 		opened.Store(f)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx) // stop, below, may have run already; then nothing would end the read
+			return "", context.Cause(ctx) // stop, below, may have run already; then nothing would end the read
 		}
 		return readAll(f)
 	}, func() bool {
@@ -37,35 +36,29 @@ func ReadFile(ctx context.Context, name string) ([]byte, error) {
 	})
 }
 
-// readAll is like io.ReadAll, but takes no memory beside the result: a large value exists a few times anyway until
-// it is sent.
-func readAll(r io.Reader) ([]byte, error) {
-	const large = 16 << 20
-	var size int64
+// readAll reads r to its end. A large input takes no memory beside the result if its size is known, and otherwise
+// takes it twice.
+func readAll(r io.Reader) (string, error) {
 	if f, ok := r.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			size = min(info.Size(), math.MaxInt/2)
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
+			var text strings.Builder
+			text.Grow(int(min(info.Size(), math.MaxInt/2)))
+			_, err := io.Copy(&text, f)
+			return text.String(), err
 		}
 	}
-	if size < large {
-		text, err := io.ReadAll(r)
-		if len(text) >= large {
-			debug.FreeOSMemory() // of the parts that io.ReadAll joined
-		}
-		return text, err
-	}
-	text := make([]byte, 0, size+1) // a file that has not grown ends before the last byte
+	const size = 1 << 20
+	var parts []string
 	for {
-		if len(text) == cap(text) {
-			text = slices.Grow(text, large)
-		}
-		n, err := r.Read(text[len(text):cap(text)])
-		text = text[:len(text)+n]
+		var part strings.Builder
+		part.Grow(size)
+		_, err := io.CopyN(&part, r, size)
+		parts = append(parts, part.String())
 		switch {
 		case err == io.EOF:
-			return text, nil
+			return strings.Join(parts, ""), nil
 		case err != nil:
-			return text, err
+			return "", err
 		}
 	}
 }

@@ -138,8 +138,8 @@ func ReadSecretLine(r io.Reader) ([]byte, error) {
 
 // ReadAll reads r to its end. If ctx ends first, the error is the cause of ctx, and the read
 // continues in another goroutine until r or the process ends.
-func ReadAll(ctx context.Context, r io.Reader) ([]byte, error) {
-	return interruptible(ctx, func() ([]byte, error) { return readAll(r) }, func() bool { return false })
+func ReadAll(ctx context.Context, r io.Reader) (string, error) {
+	return interruptible(ctx, func() (string, error) { return readAll(r) }, func() bool { return false })
 }
 
 // interruptible runs read in a goroutine and waits until read returns or ctx ends. When ctx ends,

@@ -28,7 +28,7 @@ func (k *KeysFrom) Given() bool { return k.file != "" }
 // Keys returns the keys from the operands and the file. Without operands and without the flag, it
 // returns an error. The file may be empty. Keys calls read with the name of the file, which may be "-"
 // for standard input, and with a description of the content.
-func (k *KeysFrom) Keys(operands []string, read func(name, what string) ([]byte, error)) ([]string, error) {
+func (k *KeysFrom) Keys(operands []string, read func(name, what string) (string, error)) ([]string, error) {
 	switch {
 	case !k.Given() && len(operands) == 0:
 		return nil, fault.Usagef("missing KEY")
@@ -42,10 +42,11 @@ func (k *KeysFrom) Keys(operands []string, read func(name, what string) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if text, err = files.DecodeText(text); err != nil {
+	decoded, err := files.DecodeText([]byte(text))
+	if err != nil {
 		return nil, fault.Usagef("--keys-from: %w", err)
 	}
-	keys, err := parseKeys(text)
+	keys, err := parseKeys(decoded)
 	return slices.Concat(operands, keys), err // a copy: operands may share memory with the arguments after a --
 }
 

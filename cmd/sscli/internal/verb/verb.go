@@ -88,7 +88,7 @@ func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {
 			ValidArgsFunction: complete.Keys(a, v.Keys),
 			RunE: func(cmd *cobra.Command, _ []string) error {
 				ctx := cmd.Context()
-				in := func(name, what string) ([]byte, error) { return a.Read(ctx, name, what) }
+				in := func(name, what string) (string, error) { return a.Read(ctx, name, what) }
 				req, err := v.Parse(usage.Words(cmd.Flags().Args()), in)
 				if err != nil {
 					return err
@@ -105,7 +105,7 @@ func Command(newVerb func(Env) Verb) func(*app.App) *cobra.Command {
 
 // A Source reads a file, or standard input if the name is "-". The argument what describes the content,
 // for a user who types it at the terminal.
-type Source func(name, what string) ([]byte, error)
+type Source func(name, what string) (string, error)
 
 const theValue = "the value"
 
@@ -113,19 +113,18 @@ const theValue = "the value"
 // the content of that file. Otherwise it is the first word, where - means standard input. rest holds the
 // unused words.
 func Value(words []repl.Word, file string, in Source) (value string, rest []repl.Word, err error) {
-	var data []byte
 	switch {
 	case file != "":
-		data, err = in(file, theValue)
+		value, err = in(file, theValue)
 		if fault.IsA[*fs.PathError](err) && file != "-" {
 			err = &fault.UsageError{Err: fmt.Errorf("-f: %w", err)}
 		}
-		return string(data), words, err
+		return value, words, err
 	case len(words) == 0:
 		return "", nil, fault.Usagef("no value: expected VALUE, - for standard input, or -f FILE")
 	case words[0] == repl.Word{Text: "-"}:
-		data, err = in("-", theValue)
-		return string(data), words[1:], err
+		value, err = in("-", theValue)
+		return value, words[1:], err
 	}
 	return words[0].Text, words[1:], nil
 }

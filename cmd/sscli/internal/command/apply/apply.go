@@ -168,20 +168,20 @@ type plan struct {
 
 	held map[string]bool // the sources that held keys once
 
-	stdin []byte       // standard input, if it is a source; nil = not read yet
+	stdin *string      // standard input, if it is a source; nil = not read yet
 	set   *sources.Set // the keys of the sources, as of the last open
 }
 
 // open reads the sources. It reads standard input only once, for all rounds. It returns an error if a
 // source holds no key, and used to hold keys or decides what is pruned.
 func (p *plan) open(ctx context.Context) error {
-	read := func(ctx context.Context) (text []byte, err error) {
+	read := func(ctx context.Context) (text string, err error) {
 		if p.stdin == nil {
 			p.app.Streaming = true
 			text, err = p.app.Read(ctx, "-", "the keys")
-			p.stdin = append([]byte{}, text...)
+			p.stdin = &text
 		}
-		return p.stdin, err
+		return *p.stdin, err
 	}
 	o := sources.Options{Prefix: string(p.flags.prefix), Stdin: read, Follow: p.flags.follow, AllowEmpty: p.flags.allowEmpty}
 	if p.set == nil { // not in each round

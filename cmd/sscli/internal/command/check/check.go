@@ -140,7 +140,7 @@ func (f flags) specs(ctx context.Context, a *app.App, keys []string) ([]*spec, e
 	if name == "-" {
 		name = "standard input"
 	}
-	specs, mistakes := parseFile(ctx, name, text)
+	specs, mistakes := parseFile(ctx, name, []byte(text))
 	if len(mistakes) > 0 {
 		return nil, &fault.UsageError{Err: errors.Join(mistakes...)}
 	}

@@ -4,11 +4,11 @@
 package dataset
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -107,7 +107,7 @@ func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, s
 	if path, ok := errors.AsType[*os.PathError](err); ok {
 		err = &fault.UsageError{Err: path}
 	}
-	return io.NopCloser(bytes.NewReader(text)), len(text), err
+	return io.NopCloser(strings.NewReader(text)), len(text), err
 }
 
 // read reads the value of a key. If the key is missing, read prints a notice, and found is false.

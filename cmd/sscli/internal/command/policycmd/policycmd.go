@@ -52,7 +52,7 @@ func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, err
 		if name == "-" {
 			name = "standard input"
 		}
-		p, err := policy.Parse(name, text)
+		p, err := policy.Parse(name, []byte(text))
 		if err != nil {
 			return nil, &fault.UsageError{Err: err}
 		}

@@ -1,7 +1,6 @@
 package policycmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,9 +31,9 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 		}
 		n := 0
 		var traced policy.Principal
-		for line := range bytes.Lines(text) {
+		for line := range strings.Lines(text) {
 			n++
-			trimmed := strings.TrimSpace(string(line))
+			trimmed := strings.TrimSpace(line)
 			switch {
 			case trimmed == "" || strings.HasPrefix(trimmed, "#"):
 			case strings.HasPrefix(trimmed, "{"):
