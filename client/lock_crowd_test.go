@@ -9,12 +9,12 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestLockCrowd: when a lock is released, most of a crowd of waiting clients leave it to others, and yet each
-// client gets it. A client that waits alone tries at once.
+// TestLockCrowd: when a lock is released, most of a crowd of waiting clients leave it to others, many do not
+// even watch it, and yet each client gets it. A client that waits alone tries at once.
 func TestLockCrowd(t *testing.T) {
 	t.Parallel()
-	const crowd, latency = 40, time.Millisecond
-	requests := func(t *testing.T, clients int) (sets int, longest time.Duration) {
+	const crowd, latency = 100, time.Millisecond
+	requests := func(t *testing.T, clients int) (sets, told int, longest time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			var released time.Time
@@ -24,6 +24,7 @@ func TestLockCrowd(t *testing.T) {
 				if e.Verb == "set" {
 					sets++
 				}
+				told += len(e.Notified)
 			}})
 			defer store.Close()
 			first := store.dial(t, newBarrier(), Options{})
@@ -58,21 +59,28 @@ func TestLockCrowd(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // until all wait, and before the first poll
 			synctest.Wait()
 			mu.Lock()
-			sets, released = 0, time.Now()
+			sets, told, released = 0, 0, time.Now()
 			mu.Unlock()
 			if err := held.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
 			all.Wait()
 		})
-		return sets, longest
+		return sets, told, longest
 	}
-	sets, longest := requests(t, crowd)
-	t.Logf("%d requests, longest gap %v", sets, longest)
-	if all := crowd * (crowd + 1) / 2; sets > all/2 {
+	sets, told, longest := requests(t, crowd)
+	t.Logf("%d requests, %d notifications, longest gap %v", sets, told, longest)
+	all := crowd * (crowd + 1) / 2 // if all that wait act at each release
+	if sets > all/2 {
 		t.Errorf("%d requests for a lock that %d clients acquire, want at most half of %d", sets, crowd, all)
 	}
-	if sets, longest := requests(t, 1); sets != 1 || longest > 3*latency {
+	if told > all*3/2 { // each is told of a SET and a deletion
+		t.Errorf("%d notifications of a lock that %d clients acquire, want at most three quarters of %d", told, crowd, 2*all)
+	}
+	if longest > 2*time.Second+10*latency { // the longest rest, and then a KEYNOTIFY and a GET
+		t.Errorf("a lock for which clients wait is free for %v", longest)
+	}
+	if sets, _, longest := requests(t, 1); sets != 1 || longest > 3*latency {
 		t.Errorf("a client that waits alone sent %d requests and acquired the lock after %v", sets, longest)
 	}
 }

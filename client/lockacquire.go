@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	mathrand "math/rand/v2"
 	"time"
 
@@ -96,6 +97,10 @@ type acquisition struct {
 	status LockStatus // the last known status
 	free   bool       // the watch has reported since the last attempt that the key is missing
 
+	answered  bool          // an attempt was answered
+	watched   time.Time     // when the watch began
+	rested    bool          // it rested at least once
+	holders   int           // new holders that the watch has reported since then
 	lost      int           // races lost: attempts on a released lock that another client acquired first
 	roundTrip time.Duration // of the last refused attempt
 
@@ -121,33 +126,46 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 	return a, Get(name).Check()
 }
 
-// watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed.
+// watch watches the lock's key. With LockOptions.Wait, it retries until that time has passed. Once an
+// attempt was answered, it retries in any case.
 func (a *acquisition) watch(ctx context.Context) error {
 	for failures := 1; ; failures++ {
-		limited, cancel := limitTo(ctx, a.s.o.Timeout)
+		patience := a.s.o.Timeout
+		if a.rested {
+			patience = min(patience, max(a.left(), time.Millisecond))
+		}
+		limited, cancel := limitTo(ctx, patience)
 		w, err := a.s.Watch(limited, []string{a.name}, WatchOptions{})
 		cancel()
 		if err == nil {
-			a.w = w
+			a.w, a.watched, a.holders = w, time.Now(), 0
 			a.reportTrouble(nil)
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !a.keepsTrying(err) || time.Until(a.began.Add(a.o.Wait)) <= 0 {
+		if !a.keepsTrying(err) || a.left() <= 0 {
 			return err
 		}
 		a.reportTrouble(err)
-		if !wait.For(ctx, min(backOff(failures), time.Until(a.began.Add(a.o.Wait)))) {
+		if !wait.For(ctx, min(backOff(failures), a.left())) {
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// keepsTrying reports whether to try again after err, if no attempt has been answered yet.
+// keepsTrying reports whether to try again after err.
 func (a *acquisition) keepsTrying(err error) bool {
-	return a.o.Wait > 0 && !a.s.isFinal(err) && a.s.ctx.Err() == nil
+	return (a.answered || a.o.Wait > 0) && !a.s.isFinal(err) && a.s.ctx.Err() == nil
+}
+
+// left returns how much of LockOptions.Wait is left.
+func (a *acquisition) left() time.Duration {
+	if a.o.Wait == 0 {
+		return math.MaxInt64
+	}
+	return a.o.Wait - time.Since(a.began)
 }
 
 func (a *acquisition) reportTrouble(err error) { a.o.reportTrouble(&a.troubled, err) }
@@ -183,7 +201,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 	if err := a.readHolder(ctx); err != nil {
 		return Lease{}, err
 	}
-	answered, failures := false, 0
+	failures := 0
 	for {
 		if err := a.readEvents(); err != nil {
 			return Lease{}, a.giveUp(ctx, err)
@@ -191,7 +209,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		raced := a.free
 		a.free = false
 		within := a.s.o.Timeout
-		a.first = !answered && a.o.Wait == 0
+		a.first = !a.answered && a.o.Wait == 0
 		if a.first {
 			within = max(within-time.Since(a.began), time.Millisecond) // the watch has used part of the timeout
 		}
@@ -208,13 +226,13 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		case c.err == nil && c.held:
 			return c.lease, nil
 		case c.err == nil:
-			answered, failures = true, 0
+			a.answered, failures = true, 0
 			a.reportTrouble(nil)
 			a.roundTrip = time.Since(c.lease.Sent)
 			if raced {
 				a.lost++
 			}
-		case a.o.Try || a.s.isFinal(c.err) || a.s.ctx.Err() != nil || !answered && !a.keepsTrying(c.err):
+		case a.o.Try || !a.keepsTrying(c.err):
 			return Lease{}, a.giveUp(ctx, c.err)
 		default:
 			failures++
@@ -244,7 +262,7 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 	defer poll.Stop()
 	var over <-chan time.Time
 	if a.o.Wait > 0 {
-		limit := time.NewTimer(a.o.Wait - time.Since(a.began))
+		limit := time.NewTimer(a.left())
 		defer limit.Stop()
 		over = limit.C
 	}
@@ -257,6 +275,13 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 		case !a.free:
 			turn = nil
 			a.reportWait()
+			if failures == 0 && a.crowded() {
+				if err := a.rest(ctx); err != nil {
+					return err
+				}
+				poll.Reset(again) // the new watch has read the key
+				continue
+			}
 		case turn == nil:
 			pause := a.pause()
 			if pause <= 0 {
@@ -310,6 +335,9 @@ func (a *acquisition) readEvents() error {
 		case EventUp:
 			a.reportTrouble(nil)
 		case EventInitial, EventResync, EventSet, EventDelete:
+			if e.Kind == EventSet && !bytes.Equal(e.Value, a.status.Holder) {
+				a.holders++
+			}
 			a.free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version
 		}
@@ -327,6 +355,42 @@ const maxWindow = 16
 func (a *acquisition) pause() time.Duration {
 	window := float64(min(a.lost+1, maxWindow))
 	return time.Duration((mathrand.Float64()*window - 1) * float64(a.roundTrip))
+}
+
+// Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a
+// client that has seen the lock pass by crowdHolders times, on average within crowdPace, rests: it does not
+// watch the key for a random time. That is at most half the time for which it has waited, at most the time in
+// which the lock passes restHolders times, and at most maxRest, for which a lock can thus stay free although
+// clients wait. A client that has rested sees the lock pass twice as often before it rests again; otherwise
+// newcomers would get it too often.
+const (
+	crowdHolders = 3
+	crowdPace    = 100 * time.Millisecond
+	restHolders  = 64
+	maxRest      = 2 * time.Second
+)
+
+// crowded reports whether the lock passes from client to client so fast that this one should rest.
+func (a *acquisition) crowded() bool {
+	enough := crowdHolders
+	if a.rested {
+		enough *= 2
+	}
+	return a.holders >= enough && time.Since(a.watched) < time.Duration(a.holders)*crowdPace
+}
+
+// rest ends the watch, and watches again after a while.
+func (a *acquisition) rest(ctx context.Context) error {
+	pace := time.Since(a.watched) / time.Duration(a.holders)
+	limited, cancel := limitTo(ctx, a.left())
+	defer cancel()
+	a.closeWatch(limited)
+	most := min(maxRest, restHolders*pace, time.Since(a.began)/2, a.left()/2)
+	if !wait.For(ctx, mathrand.N(max(most, 1))) {
+		return context.Cause(ctx)
+	}
+	a.lost, a.rested = min(a.lost, 1), true // few clients are awake
+	return a.watch(ctx)
 }
 
 // giveUp undoes the attempts that may have acquired the lock. It returns why the acquisition failed,
