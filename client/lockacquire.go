@@ -46,10 +46,10 @@ const lockPoll = 5 * time.Second
 // with [Session.ReleaseLock], and pass the lease's Holder in their options.
 //
 // If another client holds the lock, AcquireLock waits for at most Wait, or not at all with Try.
-// It registers for notifications of the key first, so that it misses no release. It also tries
-// at least every 5 s, because a notification can be lost. The wait survives a broken connection and,
-// until Wait has passed, requests that get no answer. Without Wait, AcquireLock fails if the
-// first attempt gets no answer.
+// It registers for notifications of the key first, so that it misses no release. It also tries, or
+// reads the key, at least every 5 s, because a notification can be lost. The wait survives a broken
+// connection and, until Wait has passed, requests that get no answer. Without Wait, AcquireLock fails
+// if the first attempt gets no answer.
 //
 // AcquireLock undoes an attempt that got no usable answer, so that the lock does not stay held without
 // an owner. It may therefore return later than ctx and Wait allow. The delay is at most the time until
