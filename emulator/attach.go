@@ -265,7 +265,7 @@ func (a *Attached) receive(m mqtt.Message) {
 	}
 	response := a.engine.Do(r, nil)
 	a.notify()
-	a.enqueue(a.message(m.ResponseTopic, m.Correlation, response.Payload, response.Properties))
+	a.enqueue(a.message(m.ResponseTopic, m.Correlation, store.Whole(response.Payload, response.Value), response.Properties))
 }
 
 // notify queues the store's pending notifications. It requires a.mu.
@@ -273,7 +273,7 @@ func (a *Attached) notify() {
 	var payload, kept []byte // the notifications of a change share one copy of the payload
 	for _, n := range a.engine.TakeNotifications() {
 		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
-			payload, kept = n.Payload, bytes.Clone(n.Payload)
+			payload, kept = n.Payload, bytes.Clone(store.Whole(n.Payload, n.Value))
 		}
 		a.enqueue(a.message(n.Topic(), nil, kept, n.Properties))
 	}

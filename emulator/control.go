@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/internal/broker"
+	"github.com/sscli/sscli/internal/store"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -159,7 +160,7 @@ func (s *Server) answer(req Request) (resp Response) {
 		}
 		s.awaitNotify()
 		r := s.store.Do(req.forStore(), nil)
-		resp = Response{Payload: r.Payload, Version: version(r.Version), Properties: cloneProperties(r.Properties)}
+		resp = Response{Payload: store.Whole(r.Payload, r.Value), Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()
 	})

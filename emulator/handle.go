@@ -174,16 +174,21 @@ type message struct {
 	broker.Message
 }
 
-func newMessage(topic, payload, properties []byte) message {
-	return message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
+// newMessage returns a message with a payload and a large value of the store, or nil.
+func newMessage(topic, payload, value, properties []byte) message {
+	m := message{topic, broker.Message{QoS: 1, Properties: properties, Payload: payload}}
+	if value != nil {
+		m.Value, m.End = value, store.ValueEnd
+	}
+	return m
 }
 
-// clone returns a copy that stays valid, and the copy's size in bytes.
+// clone returns a copy that stays valid, and the copy's size in bytes. It shares a large value.
 func (m message) clone() (message, int) {
 	all := slices.Concat(m.topic, m.Payload, m.Properties)
 	t, p := len(m.topic), len(m.topic)+len(m.Payload)
-	c := newMessage(all[:t], all[t:p], all[p:])
-	return c, len(all)
+	c := newMessage(all[:t], all[t:p], m.Value, all[p:])
+	return c, len(all) + len(m.Value)
 }
 
 // process passes a request to the store and sends the reply. It silently discards a request whose
@@ -217,7 +222,7 @@ func (s *Server) process(r *request) {
 		return
 	}
 	s.properties = appendProperties(s.properties[:0], s.contentType(), r.correlation, resp.Properties)
-	m := newMessage(r.responseTopic, resp.Payload, s.properties)
+	m := newMessage(r.responseTopic, resp.Payload, resp.Value, s.properties)
 	if r.action.Rewrite != nil {
 		m = s.rewrite(r, resp)
 	}
@@ -232,14 +237,14 @@ func (s *Server) process(r *request) {
 func (s *Server) rewrite(r *request, resp store.Response) message {
 	a := Answer{
 		Topic: string(r.responseTopic), CorrelationData: bytes.Clone(r.correlation), ContentType: s.contentType(),
-		Properties: cloneProperties(resp.Properties), Payload: bytes.Clone(resp.Payload),
+		Properties: cloneProperties(resp.Properties), Payload: bytes.Clone(store.Whole(resp.Payload, resp.Value)),
 	}
 	r.action.Rewrite(&a)
 	properties := appendProperties(nil, a.ContentType, a.CorrelationData, nil)
 	for _, p := range a.Properties {
 		properties = broker.AppendUser(properties, p.Name, p.Value)
 	}
-	return newMessage([]byte(a.Topic), a.Payload, properties)
+	return newMessage([]byte(a.Topic), a.Payload, nil, properties)
 }
 
 // replyLater sends a reply after the action's delay. If the data file does not have all changes at the end
@@ -291,7 +296,8 @@ func (s *Server) notify() {
 		}
 		size += notifyCost + 2*len(n.Key) + len(n.Payload)
 		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
-		m := newMessage(nil, n.Payload, s.properties)
+		m := newMessage(nil, n.Payload, n.Value, s.properties)
+		n.Value = nil // the store keeps its notifications for reuse
 		if s.onNotify != nil && s.divert(c, *n, m) {
 			continue
 		}
@@ -304,7 +310,7 @@ func (s *Server) notify() {
 		}
 		m.Payload, m.Properties = kept, bytes.Clone(m.Properties)
 		topic := n.Topic()
-		s.journal.hold(len(topic)+len(m.Payload), func() { s.sendNotification(c, topic, m.Message) })
+		s.journal.hold(len(topic)+len(m.Payload)+len(m.Value), func() { s.sendNotification(c, topic, m.Message) })
 	}
 	if s.notifying {
 		s.notifying = false
@@ -315,7 +321,7 @@ func (s *Server) notify() {
 // divert does what the function of InterceptNotifications decides about a notification. It returns false if
 // the notification is to be sent now.
 func (s *Server) divert(c *broker.Client, n store.Notification, m message) bool {
-	action := s.onNotify(Notification{ClientID: n.ClientID, Key: n.Key, Payload: n.Payload})
+	action := s.onNotify(Notification{ClientID: n.ClientID, Key: n.Key, Payload: store.Whole(n.Payload, m.Value)})
 	if action.Drop || action.Delay <= 0 {
 		return action.Drop
 	}

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/sscli/sscli/internal/store"
@@ -51,9 +52,12 @@ func (r Request) Property(name string) (value string, ok bool) {
 	return "", false
 }
 
-// forStore converts the request to the type in package store.
+// forStore converts the request to the type in package store. It copies a large payload, which the store may keep.
 func (r Request) forStore() *store.Request {
 	q := &store.Request{ClientID: r.ClientID, Username: r.Username, Payload: r.Payload}
+	if len(r.Payload) >= store.Large {
+		q.Payload = bytes.Clone(r.Payload)
+	}
 	for _, p := range r.Properties {
 		q.SetProperty([]byte(p.Name), []byte(p.Value))
 	}

@@ -37,12 +37,14 @@ type Client struct {
 	lastRead   time.Time     // when the last whole packet was read
 
 	// The outbox, see outbox.go.
+	parts      []part // bytes to be sent before out, see share
 	out        []byte // packets to be sent
-	waiting    int    // number of packets in out
-	connack    int    // length of the CONNACK at the start of out; 0 = out has none
-	writing    []byte // bytes taken from out; nil = nothing is being written
+	waiting    int    // number of packets in parts and out
+	connack    int    // length of the CONNACK at the start of what is to be sent; 0 = there is none
+	torn       bool   // the last packet in writing continues in parts or out
+	writing    []byte // bytes taken from parts or out; nil = nothing is being written
 	unwritten  []byte // the part of writing that is still to be written
-	queued     int    // bytes in out and writing together
+	queued     int    // bytes in parts, out and writing together
 	charged    int    // memory charged for the outbox, see budget.go
 	busy       bool   // a goroutine is writing or was told to write
 	direct     bool   // writeDirect is writing; it does not block

@@ -166,7 +166,7 @@ func TestFields(t *testing.T) {
 		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "the owner's, of a fixed size",
 		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed,
 		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or the text of an error",
-		"Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,
+		"Client.parts": ofClient, "part.bytes": ofClient + "; once for each client that shares a value", "Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,
 		"Client.aliases": "chargeAlias; TestCosts", "Client.aliasTopics": "chargeAlias; TestCosts", "Client.topics": "chargeAlias",
 		"Client.publish": "a view of the read buffer, which chargeReads charges",
 
@@ -179,7 +179,7 @@ func TestFields(t *testing.T) {
 		"node.parent": elsewhere, "node.level": ofSub, "node.children": ofSub, "node.subs": ofSub, "node.groups": ofSub, "node.retained": ofMessage, "node.expires": ofTimer,
 
 		"delivery.msg": ofMessage, "delivery.ids": "identifierList.cost; TestCosts", "delivery.group": elsewhere,
-		"message.topic": ofMessage, "message.props": ofMessage, "message.payload": ofMessage, "message.kept": elsewhere,
+		"message.topic": ofMessage, "message.props": ofMessage, "message.payload": ofMessage, "message.value": ofMessage + "; it may hold the packet of at most 4/3 of its size", "message.end": "a constant", "message.kept": elsewhere,
 		"will.msg": ofMessage, "identifierList.ids": "identifierList.cost; TestCosts",
 		"route.topic": ofRoute, "route.targets": ofRoute, "route.groups": ofRoute, "target.session": elsewhere, "target.ids": ofRoute,
 		"Timer.do": ofTimer,
@@ -190,5 +190,5 @@ func TestFields(t *testing.T) {
 		"webSocket.webSocketConn": fixed, "webSocket.path": one, "webSocket.origins": one, "webSocket.ws": fixed, "webSocket.message": fixed,
 	}, reflect.TypeFor[Broker](), reflect.TypeFor[Client](), reflect.TypeFor[session](), reflect.TypeFor[subscription](), reflect.TypeFor[group](), reflect.TypeFor[node](),
 		reflect.TypeFor[delivery](), reflect.TypeFor[message](), reflect.TypeFor[will](), reflect.TypeFor[identifierList](), reflect.TypeFor[route](), reflect.TypeFor[target](),
-		reflect.TypeFor[Timer](), reflect.TypeFor[connectPacket](), reflect.TypeFor[Login](), reflect.TypeFor[webSocket]())
+		reflect.TypeFor[Timer](), reflect.TypeFor[part](), reflect.TypeFor[connectPacket](), reflect.TypeFor[Login](), reflect.TypeFor[webSocket]())
 }

@@ -1,8 +1,14 @@
 package broker_test
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/eclipse/paho.golang/packets"
 
 	"github.com/sscli/sscli/internal/broker"
 )
@@ -37,4 +43,60 @@ func TestLargePayloads(t *testing.T) {
 	back.expect("t q1: small", "t q1: "+large("a"), "t q1: "+large("c"), "t q1: last")
 	p.publish("t", 0, "", 0, retain)
 	late.expect("t q0: ")
+}
+
+// TestLargeMessageIsShared: the packet of a large message is its only copy, however many clients wait for it.
+// Each of them is charged for it.
+func TestLargeMessageIsShared(t *testing.T) {
+	t.Parallel()
+	const size, clients = broker.LargePayload, 20
+	s := start(t, broker.Options{})
+	for i := range clients {
+		c := connect(t, s, fmt.Sprint("c", i), lasting)
+		c.subscribe("t", 1)
+		c.conn.Close()
+	}
+	s.await(t, func(st broker.Stats) bool { return st.Clients == 0 && st.Connections == 0 })
+	payload := strings.Repeat("x", size)
+	p := connect(t, s, "p")
+	p.publish("t", 1, payload, broker.Success)
+	p.publish("other", 1, strings.Repeat("y", size), 0x10) // may not be read into the memory of the first
+	s.await(t, func(st broker.Stats) bool { return st.Kept < 2*size })
+	for i := range clients {
+		back := resume(t, s, fmt.Sprint("c", i), lasting)
+		back.expect("t q1: " + payload)
+	}
+}
+
+// TestTornPacket: the broker disconnects a client that reads a large message too slowly. If it has written a part of
+// the message, it writes nothing after that part.
+func TestTornPacket(t *testing.T) {
+	t.Parallel()
+	const size = 4 << 20
+	s := start(t, broker.Options{Limits: broker.Limits{OutboxBytes: 2 * size}})
+	c, p := connect(t, s, "c"), connect(t, s, "p")
+	c.subscribe("t", 0)
+	payload := strings.Repeat("x", size)
+	connected := func() bool {
+		s.Lock()
+		defer s.Unlock()
+		return s.Client("c") != nil
+	}
+	for connected() {
+		p.publish("t", 0, payload, 0)
+		p.publish("none", 1, "", 0x10) // the broker has handled the message
+	}
+	for {
+		c.conn.SetReadDeadline(time.Now().Add(patience))
+		packet, err := packets.ReadPacket(c.conn)
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.describe(packet); got != "t q0: "+payload && got != "DISCONNECT 0x97" {
+			t.Fatalf("%d bytes: %.60q…", len(got), got)
+		}
+	}
 }

@@ -11,6 +11,8 @@ type message struct {
 	topic   string
 	props   []byte // encoded properties that are passed to subscribers
 	payload []byte
+	value   []byte // follows payload, see Message.Value
+	end     string // follows value
 	qos     byte
 	retain  bool
 	expires time.Time // zero = never
@@ -24,10 +26,14 @@ type message struct {
 const messageOverhead = 200
 
 func (m *message) cost() int {
-	return messageOverhead + len(m.topic) + len(m.props) + len(m.payload)
+	return messageOverhead + len(m.topic) + len(m.props) + m.size()
 }
 
-// keep returns a copy that does not refer to the publisher's packet. All sessions share this copy.
+// size returns the size of the payload with its value and end, in bytes.
+func (m *message) size() int { return len(m.payload) + len(m.value) + len(m.end) }
+
+// keep returns a copy that does not refer to the publisher's packet, except with value. All sessions share
+// this copy.
 func (m *message) keep() *message {
 	if m.kept == nil {
 		k := *m
@@ -86,7 +92,7 @@ const (
 // publishSize returns the Remaining Length of a PUBLISH with the given topic. own is the length of
 // the properties that appendOwnProperties appends.
 func (c *Client) publishSize(d *delivery, topic string, own int) int {
-	size := 2 + len(topic) + len(d.msg.payload)
+	size := 2 + len(topic) + d.msg.size()
 	if d.qos > 0 {
 		size += 2
 	}
@@ -161,7 +167,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if d.retain {
 		first |= 1
 	}
-	out := append(c.reserve(1+varintLength(size)+size), first)
+	out := append(c.reserve(1+varintLength(size)+size-len(m.value)), first)
 	out = binary.AppendUvarint(out, uint64(size))
 	out = appendString(out, topic)
 	if d.qos > 0 {
@@ -172,6 +178,10 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 		out = append(append(out, own...), m.props...)
 	}
 	c.out = append(out, m.payload...)
+	if len(m.value) > 0 {
+		c.share(m.value, m.end != "")
+		c.out = append(c.out, m.end...)
+	}
 	c.b.stats.MessagesSent++
 	return true
 }

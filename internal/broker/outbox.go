@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A client's outbox, Client.out, holds whole packets in sending order. Only one goroutine at a time
+// A client's outbox, Client.parts and Client.out, holds whole packets in sending order. Only one goroutine at a time
 // writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
 // Client.writing, which it writes without the lock. For a few plain TCP clients, Unlock writes as
 // much as the socket accepts without blocking. The client's writeLoop writes everything else.
@@ -15,6 +15,12 @@ import (
 func (c *Client) reserve(size int) []byte {
 	c.markDirty()
 	c.waiting++
+	c.grow(size)
+	return c.out
+}
+
+// grow makes room in c.out for size bytes, which it counts as queued.
+func (c *Client) grow(size int) {
 	c.queued += size
 	if c.out == nil {
 		c.out = c.b.takeSpare()
@@ -24,8 +30,31 @@ func (c *Client) reserve(size int) []byte {
 	c.out = slices.Grow(c.out, size)
 	c.chargeBuffers(cap(c.out) - before)
 	c.b.stats.BytesSent += uint64(size)
-	return c.out
 }
+
+// A part is a part of the outbox before Client.out.
+type part struct {
+	bytes []byte
+	torn  bool // its last packet continues in the next part, or in Client.out
+}
+
+// share appends a value to the outbox, whose last packet has begun, and continues after the value if torn is set. If
+// the value is large, share does not copy it: several clients may send the same memory. Each is charged for all of it.
+func (c *Client) share(value []byte, torn bool) {
+	if len(value) <= maxSpare { // a buffer of this size would be reused after the write
+		c.grow(len(value))
+		c.out = append(c.out, value...)
+		return
+	}
+	c.parts = append(c.parts, part{c.out, true}, part{slices.Clip(value), torn})
+	c.out = nil
+	c.queued += len(value)
+	c.chargeBuffers(len(value))
+	c.b.stats.BytesSent += uint64(len(value))
+}
+
+// toSend reports whether the outbox or its unwritten part has bytes.
+func (c *Client) toSend() bool { return len(c.unwritten)+len(c.parts)+len(c.out) > 0 }
 
 // markDirty makes the next Unlock send the outbox.
 func (c *Client) markDirty() {
@@ -53,10 +82,21 @@ func (c *Client) ensureRoom(size int) bool {
 	if n < c.b.opts.Outbox && bytes < c.b.opts.OutboxBytes && !c.overShare(share, size) {
 		return true
 	}
+	if c.torn { // the client would take DISCONNECT for the rest of a packet
+		c.end.Why = tooSlow
+		c.Cut()
+		return false
+	}
 	// Drop all queued packets except CONNACK, which must precede DISCONNECT [MQTT-3.2.0-1].
-	c.queued -= len(c.out) - c.connack
-	c.chargeBuffers(c.connack - cap(c.out))
-	c.out = append(make([]byte, 0, c.connack), c.out[:c.connack]...)
+	outbox := append(c.parts, part{bytes: c.out})
+	connack := append(make([]byte, 0, c.connack), outbox[0].bytes[:c.connack]...)
+	for _, p := range outbox {
+		c.queued -= len(p.bytes)
+		c.chargeBuffers(-cap(p.bytes))
+	}
+	c.queued += c.connack
+	c.chargeBuffers(c.connack)
+	c.parts, c.out = nil, connack
 	c.waiting = 0
 	c.disconnect(QuotaExceeded, tooSlow)
 	return false
@@ -82,11 +122,17 @@ func (c *Client) queuePacket(first byte, body []byte) {
 	c.out = appendPacket(c.reserve(1+varintLength(len(body))+len(body)), first, body)
 }
 
-// takeOutbox moves the outbox to c.writing.
+// takeOutbox moves the first part of the outbox to c.writing.
 func (c *Client) takeOutbox() {
-	c.writing, c.out = c.out, nil
+	c.connack = 0
+	if len(c.parts) > 0 {
+		c.writing, c.torn = c.parts[0].bytes, c.parts[0].torn
+		c.parts[0] = part{} // for the garbage collector
+		c.parts = c.parts[1:]
+	} else {
+		c.writing, c.out, c.parts, c.torn, c.waiting = c.out, nil, nil, false, 0
+	}
 	c.unwritten = c.writing
-	c.waiting, c.connack = 0, 0
 }
 
 // After buffers are written, some are kept and reused as outboxes of any client.
@@ -190,7 +236,7 @@ func (b *Broker) writeDirect(direct []directWrite) {
 			w.endWrite()
 		}
 		switch {
-		case done && len(w.out) == 0 && !w.isClosing():
+		case done && !w.toSend() && !w.isClosing():
 			w.busy = false
 			continue
 		case !done && w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
@@ -212,7 +258,7 @@ func (c *Client) writeLoop() {
 			c.wake.Wait()
 		}
 		c.writerTurn = false
-		for !c.closed && len(c.unwritten)+len(c.out) > 0 {
+		for !c.closed && c.toSend() {
 			if len(c.unwritten) == 0 {
 				c.takeOutbox()
 			}

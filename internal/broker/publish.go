@@ -8,8 +8,13 @@ import (
 	"time"
 )
 
+// LargePayload is the size of a payload, in bytes, from which on nobody copies it: the packet's buffer is not
+// reused. The time to copy it, with the broker locked, would be that of faulting in fresh memory, up to 2 ms for
+// each MiB. A read buffer of this size holds one packet, at most a third of which is not the payload.
+const LargePayload = 1 << 20
+
 // A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. The Publish and its
-// byte slices are valid until Handle returns.
+// byte slices are valid until Handle returns. A Payload of LargePayload bytes or more stays valid.
 type Publish struct {
 	ID            uint16 // packet identifier; 0 with QoS 0
 	QoS           byte
@@ -212,6 +217,9 @@ func (c *Client) accept(p *Publish) byte {
 		return NotAuthorized
 	}
 	m := &message{topic: r.topic, props: p.props.raw, payload: p.Payload, qos: p.QoS, retain: p.Retain}
+	if len(p.Payload) >= LargePayload {
+		m.payload, m.value = nil, p.Payload
+	}
 	if p.props.seen.has(propMessageExpiry) {
 		m.expires = b.Now().Add(p.Expiry)
 	}
@@ -225,11 +233,19 @@ func (c *Client) accept(p *Publish) byte {
 }
 
 // A Message is sent by [Broker.Publish] to a topic's subscribers, or by [Client.Send] to one
-// client. Both copy Properties and Payload, so the caller may reuse these slices after the call.
+// client. Both copy Properties and Payload, so the caller may reuse these slices after the call. They do not copy
+// Value, which must never change after the call.
 type Message struct {
 	QoS        byte
 	Properties []byte // see [AppendContentType], [AppendCorrelation] and [AppendUser]
-	Payload    []byte
+	Payload    []byte // the beginning of the payload if there is a Value, otherwise all of it
+	Value      []byte // the large part of the payload; empty = none
+	End        string // the part of the payload that follows Value; few bytes
+}
+
+// message returns m as a message to a topic. It refers to the memory of m.
+func (m Message) message(topic string) message {
+	return message{topic: topic, props: m.Properties, payload: m.Payload, value: m.Value, end: m.End, qos: m.QoS}
 }
 
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
@@ -249,7 +265,7 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	}
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	*own = m.message(r.topic)
 	if r.isLong() {
 		n := len(r.targets) + len(r.groups)
 		if !b.affords(own.cost()) {
@@ -272,7 +288,11 @@ func (b *Broker) takeOwn() (m *message, nested bool) {
 	return &b.own, false
 }
 
-func (b *Broker) endOwn(nested bool) { b.ownInUse = nested }
+func (b *Broker) endOwn(nested bool) {
+	if b.ownInUse = nested; !nested && b.own.value != nil {
+		b.own = message{} // it would keep the value in memory
+	}
+}
 
 // Send sends a message to the client, whether it is subscribed or not. If the connection ends
 // before the message is sent, the message is lost. Send returns false only if the topic is longer
@@ -288,6 +308,6 @@ func (c *Client) Send(topic string, m Message) bool {
 	b.changed = true
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = message{topic: topic, props: m.Properties, payload: m.Payload, qos: m.QoS}
+	*own = m.message(topic)
 	return c.session.deliver(&delivery{msg: own, qos: m.QoS, transient: true}) != tooLarge
 }

@@ -152,7 +152,7 @@ func resizeBuffer(buf []byte, from, to int) (next []byte, filled int) {
 	if size != len(buf) {
 		next = make([]byte, size)
 	}
-	return next, copy(next, buf[from:to])
+	return next, socket.Copy(next, buf[from:to])
 }
 
 // readDeadline makes reads time out after d; 0 = never. It requires the lock, so that it does not

@@ -33,7 +33,7 @@ func (b *Broker) retainedFor(filter string, last uint64, step func()) []retained
 // the payload is empty [MQTT-3.3.1-5], [MQTT-3.3.1-6]. It returns false if there is no room or the
 // topic has too many levels.
 func (b *Broker) retain(m *message) bool {
-	if len(m.payload) == 0 {
+	if m.size() == 0 {
 		b.removeRetained(m.topic)
 		return true
 	}

@@ -30,6 +30,7 @@ type webSocket struct {
 	origins []string                       // see Options.Origins
 	ws      atomic.Pointer[websocket.Conn] // nil = before the upgrade
 	message io.Reader                      // nil = between messages
+	missing int                            // bytes of a packet that Write has yet to write
 }
 
 // A webSocketConn is the connection below a WebSocket. It repeats reads that time out while goOn
@@ -109,18 +110,23 @@ func (w *webSocket) Read(p []byte) (int, error) {
 	}
 }
 
-// Write writes whole packets, each as a message of one frame.
+// Write writes packets, each as a message of one frame. A packet that comes in several calls is a message for
+// each call.
 func (w *webSocket) Write(p []byte) (int, error) {
 	ws := w.ws.Load()
 	if ws == nil {
 		return 0, net.ErrClosed
 	}
 	for rest := p; len(rest) > 0; {
-		_, size, _ := splitPacket(rest)
-		if err := ws.WriteMessage(websocket.BinaryMessage, rest[:size]); err != nil {
+		if w.missing == 0 {
+			_, w.missing, _ = splitPacket(rest)
+		}
+		n := min(w.missing, len(rest))
+		if err := ws.WriteMessage(websocket.BinaryMessage, rest[:n]); err != nil {
 			return len(p) - len(rest), err
 		}
-		rest = rest[size:]
+		w.missing -= n
+		rest = rest[n:]
 	}
 	return len(p), nil
 }

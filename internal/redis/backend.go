@@ -8,8 +8,9 @@ import (
 
 // A Backend is a state store. Its methods may be called by several goroutines.
 //
-// A Backend must not retain the arguments of a method after the method returns. The
-// caller owns the results, unless the Backend is a [Local].
+// A Backend must not retain the arguments of a method after the method returns, except that a [Local] may keep
+// an Op.Value of LargeValue bytes or more, which never changes. The caller owns the results, unless the Backend is
+// a Local.
 type Backend interface {
 	// Do carries out the operations and stores the outcome of each one in its Op. Operations on
 	// different keys may run at the same time; operations on the same key run in order. Do returns
@@ -34,7 +35,8 @@ type Backend interface {
 // several commands of a pipeline, which are then one atomic step. A command with many keys
 // may take several steps. The server calls Watch and Unwatch with or without the lock. Unless a
 // method's comment says otherwise, the server calls all other methods while the Local is locked, and
-// their results are valid until Do changes a key. Expired keys are missing.
+// their results are valid until Do changes a key. A value of LargeValue bytes or more stays valid and never
+// changes: the server sends and copies it without the lock. Expired keys are missing.
 //
 // A Local calls [Server.Changed] for each change while it is locked. It reports a change by Do as [Own].
 type Local interface {
@@ -49,6 +51,10 @@ type Local interface {
 	// and write all keys; this needs no lock.
 	MayRead(who *Caller, key []byte) bool
 }
+
+// LargeValue is the size of a value, in bytes, from which on the server never copies it while a [Local] is locked,
+// except in transactions, which bound what they write and reply.
+const LargeValue = 1 << 20
 
 // Stats describes the content of a [Local].
 type Stats struct {

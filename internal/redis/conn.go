@@ -41,6 +41,7 @@ type conn struct {
 
 	w        []byte // replies that are not in out yet
 	mark     int    // offset in w of the running command's replies
+	large    []byte // value at the end of c.w that is not in c.w yet, see sendLarge; nil = none
 	sentHead []byte // beginning of the running command's reply if a part of it was sent; otherwise nil
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w from which replies are dropped
@@ -402,6 +403,12 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 	if c.s.opts.Observe != nil {
 		began = time.Now()
 	}
+	if cmd.flags&denyOOM != 0 && c.s.local != nil {
+		if err := c.keepValues(args); err != nil {
+			c.fail(err)
+			return
+		}
+	}
 	if cmd.flags&usesStore != 0 {
 		c.busy = c.busy || cmd.flags&long != 0
 		c.lock()
@@ -413,12 +420,37 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		}
 	}
 	err := cmd.run(c, args)
+	if err == nil && c.large != nil {
+		c.sendLarge()
+	}
+	c.large = nil
 	if err != nil {
 		c.last = c.last || c.sentHead != nil // a part of the reply was sent, and its rest will not follow
 		c.fail(err)
 	}
 	c.observe(cmd, args, began)
 	c.sentHead = nil
+}
+
+// keepValues replaces each large argument by memory that stays valid, because the Local may keep it.
+func (c *conn) keepValues(args [][]byte) error {
+	size := 0
+	for i, arg := range args {
+		if len(arg) < LargeValue {
+			continue
+		}
+		if c.executing {
+			args[i] = bytes.Clone(arg)
+			continue
+		}
+		c.unlock()
+		if args[i] = c.in.keep(arg); &args[i][0] != &arg[0] {
+			if size += len(arg); !c.chargeInput(len(c.in.buf) + size) {
+				return errMemory
+			}
+		}
+	}
+	return nil
 }
 
 // time returns the time on the store's clock.

@@ -1,9 +1,12 @@
 package redis
 
 import (
+	"bytes"
 	"math"
 	"math/big"
-	"slices"
+	"net"
+
+	"github.com/sscli/sscli/internal/socket"
 )
 
 // editCommands returns the commands that edit a value, and GETBIT.
@@ -26,6 +29,29 @@ func editCommands() []*command {
 // of the key.
 func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error {
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
+}
+
+// copyValue returns a copy of old's value, cut or extended with zeros to size bytes. Unless it is small or part of a
+// transaction, the Local is unlocked meanwhile. If the key was then changed, ok is false, and the command must begin again.
+func (c *conn) copyValue(old *Op, size int) (value []byte, ok bool, err error) {
+	if size < LargeValue || c.executing {
+		value = make([]byte, size)
+		copy(value, old.Entry.Value)
+		return value, true, nil
+	}
+	from, version := valid(old.Entry.Value), bytes.Clone(old.Entry.Version)
+	if !c.chargeInput(len(c.in.buf) + size) {
+		return nil, false, errMemory
+	}
+	c.yield()
+	value = make([]byte, size)
+	socket.Copy(value, from)
+	c.lock()
+	if c.out.closed.Load() {
+		return nil, false, net.ErrClosed
+	}
+	now, err := c.lookup(old.Key)
+	return value, now.Yes == old.Yes && bytes.Equal(now.Entry.Version, version), err
 }
 
 func runSetRange(c *conn, args [][]byte) error {
@@ -51,8 +77,13 @@ func runSetRange(c *conn, args [][]byte) error {
 	if err := c.mayWrite(int(size)); err != nil {
 		return err
 	}
-	value := make([]byte, size)
-	copy(value, old.Entry.Value)
+	value, ok, err := c.copyValue(&old, int(size))
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return runSetRange(c, args)
+	}
 	copy(value[offset:], part)
 	err = c.edit(old, value, EncodingRaw, "setrange")
 	c.integer(int64(len(value)))
@@ -74,7 +105,15 @@ func runAppend(c *conn, args [][]byte) error {
 	if !old.Yes {
 		encoding = EncodingAuto
 	}
-	value := slices.Concat(old.Entry.Value, args[2])
+	n := len(old.Entry.Value)
+	value, ok, err := c.copyValue(&old, n+len(args[2]))
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return runAppend(c, args)
+	}
+	copy(value[n:], args[2])
 	err = c.edit(old, value, encoding, "append")
 	c.integer(int64(len(value)))
 	return err
@@ -177,8 +216,13 @@ func runSetBit(c *conn, args [][]byte) error {
 		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
 			return err
 		}
-		value := make([]byte, max(len(old.Entry.Value), at+1))
-		copy(value, old.Entry.Value)
+		value, ok, failed := c.copyValue(&old, max(len(old.Entry.Value), at+1))
+		switch {
+		case failed != nil:
+			return failed
+		case !ok:
+			return runSetBit(c, args)
+		}
 		if value[at] &^= mask; on {
 			value[at] |= mask
 		}

@@ -113,7 +113,7 @@ func runRename(c *conn, args [][]byte) error {
 	if err := c.mayWrite(len(old.Entry.Value)); err != nil {
 		return err
 	}
-	value := bytes.Clone(old.Entry.Value)
+	value := valid(old.Entry.Value)
 	taken, err := c.lookup(to)
 	switch {
 	case err != nil:
@@ -129,6 +129,14 @@ func runRename(c *conn, args [][]byte) error {
 	c.event(classGeneric, "rename_from", from)
 	c.event(classGeneric, "rename_to", to)
 	return c.reply(renamed)
+}
+
+// valid returns a value that was found as memory that stays valid when a key changes.
+func valid(value []byte) []byte {
+	if len(value) >= LargeValue {
+		return value
+	}
+	return bytes.Clone(value)
 }
 
 // replaced sends the event "new" if a command has replaced an existing key. old is the result of the
@@ -167,7 +175,7 @@ func runCopy(c *conn, args [][]byte) error {
 		c.integer(0)
 		return err
 	}
-	value := bytes.Clone(old.Entry.Value)
+	value := valid(old.Entry.Value)
 	op := Op{Verb: Set, Key: to, Value: value, Expires: old.Entry.Expires, Encoding: old.Entry.Encoding}
 	if op.Encoding == EncodingAuto {
 		op.Encoding = EncodingUnshared

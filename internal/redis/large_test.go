@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
 
@@ -17,7 +19,7 @@ func TestLargeValues(t *testing.T) {
 	s, c := start(t, emulator.Options{RedisNotify: "KEA"})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	sub.Do(t, "SUBSCRIBE", "__keyevent@0__:append")
-	const n = 1 << 20
+	const n = redis.LargeValue
 	value := bytes.Repeat([]byte("0123456789abcdef"), n/16)
 	bulk := func(v []byte) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(v), v) }
 	expect := func(want string, words ...string) {
@@ -49,6 +51,37 @@ func TestLargeValues(t *testing.T) {
 	expect("*3\r\n"+bulk(value)+"$1\r\n2\r\n"+bulk(value[1:]), "MGET", "a", "b", "c")
 	expect("+OK\r\n", "SET", "a", "small")
 	expect(":5\r\n", "STRLEN", "a")
+	expect(bulk(value), "SET", "k", string(value), "GET")
+	if got := c.Do(t, "SS.GET", "k"); !strings.HasPrefix(got, "*2\r\n"+bulk(value)+"$") {
+		t.Errorf("SS.GET: %d bytes, %.60q…", len(got), got)
+	}
+	expect("+OK\r\n", "MULTI")
+	expect("+QUEUED\r\n", "APPEND", "k", "x")
+	expect("+QUEUED\r\n", "GET", "k")
+	value = append(value, 'x')
+	expect(fmt.Sprintf("*2\r\n:%d\r\n%s", len(value), bulk(value)), "EXEC")
+	expect("+OK\r\n", "CLIENT", "REPLY", "ON")
+
+	// What follows a large value in the same buffer does not change it.
+	var pipeline []byte
+	for i := range 5 {
+		pipeline = append(pipeline, redistest.Request("SET", fmt.Sprint("p", i), strings.Repeat(fmt.Sprint(i), n+i))...)
+		pipeline = append(pipeline, redistest.Request("ECHO", strings.Repeat("-", n/10))...)
+		pipeline = append(pipeline, redistest.Request("GET", fmt.Sprint("p", i))...)
+		pipeline = append(pipeline, redistest.Request("CLIENT", "REPLY", "SKIP")...)
+		pipeline = append(pipeline, redistest.Request("GET", "p0")...)
+	}
+	for range 2 {
+		go func() { _, _ = c.Conn.Write(pipeline) }() // otherwise both sides would wait for the other to read
+		for i := range 5 {
+			got := []byte(bulk([]byte(strings.Repeat(fmt.Sprint(i), n+i))))
+			for _, want := range [][]byte{[]byte("+OK\r\n"), []byte(bulk(bytes.Repeat([]byte("-"), n/10))), got} {
+				if reply, err := c.Frame(); err != nil || !bytes.Equal(reply, want) {
+					t.Fatalf("%d: got %.60q, %v, want %.60q", i, reply, err, want)
+				}
+			}
+		}
+	}
 
 	// A new value does not change the old one while a client reads it.
 	slow := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
@@ -60,6 +93,35 @@ func TestLargeValues(t *testing.T) {
 	if err != nil || string(got) != bulk(value) && string(got) != bulk(bytes.Repeat([]byte("-"), len(value))) {
 		t.Errorf("a slow reader got another value, %v", err)
 	}
+}
+
+// TestConcurrentEdits: edits of a large value are atomic, though other clients use the store while a new
+// value is made.
+func TestConcurrentEdits(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, emulator.Options{})
+	c.Expect(t, "+OK\r\n", "SET", "k", strings.Repeat("v", redis.LargeValue))
+	const clients, each = 4, 25
+	var editing sync.WaitGroup
+	for range clients {
+		other := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		editing.Go(func() {
+			for i := range each {
+				words := []string{"APPEND", "k", "x"}
+				if i%5 == 4 {
+					words = []string{"EXPIRE", "k", "1000"} // changes the version and not the value
+				}
+				if err := other.Send(words...); err != nil {
+					t.Error(err)
+				}
+				if reply, err := other.Frame(); err != nil || reply[0] != ':' {
+					t.Errorf("%.60q, %v", reply, err)
+				}
+			}
+		})
+	}
+	editing.Wait()
+	c.Expect(t, fmt.Sprintf(":%d\r\n", redis.LargeValue+clients*each*4/5), "STRLEN", "k")
 }
 
 // TestRefusedEdits: an edit that the store refuses returns an error.

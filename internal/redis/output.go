@@ -142,6 +142,11 @@ func (c *conn) sendPart() bool {
 		c.boundTransaction()
 		return true
 	}
+	if c.large != nil {
+		open := c.sendLarge()
+		c.lock()
+		return open
+	}
 	if len(c.w) < fullOutput {
 		return true
 	}
@@ -149,14 +154,38 @@ func (c *conn) sendPart() bool {
 		c.w = c.w[:c.muteFrom]
 		return true
 	}
+	c.beginPart()
+	open := c.flush()
+	c.lock()
+	return open
+}
+
+// beginPart unlocks the Local, to send a part of a reply.
+func (c *conn) beginPart() {
 	if c.sentHead == nil {
 		c.sentHead = bytes.Clone(c.w[c.mark:min(c.mark+maxHead, len(c.w))])
 	}
 	c.awaitTurn()
 	c.unlock()
-	open := c.flush()
-	c.lock()
-	return open
+}
+
+// sendLarge sends the replies in c.w and the value c.large, which it charges to the client meanwhile. It unlocks the
+// Local. It returns false if the connection is closed.
+func (c *conn) sendLarge() bool {
+	value := c.large
+	c.large = nil
+	c.beginPart()
+	c.wait(len(value))
+	defer c.wait(-len(value))
+	for rest := value; len(rest) > 0; {
+		n := min(len(rest), maxBusySpare/4)
+		c.w = append(c.w, rest[:n]...)
+		if rest = rest[n:]; !c.flush() {
+			return false
+		}
+	}
+	c.w = append(c.w, "\r\n"...)
+	return true
 }
 
 func (o *output) length() int {

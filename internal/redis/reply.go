@@ -51,10 +51,23 @@ func (c *conn) text(s string) { c.w = appendBulk(c.w, s) }
 // value replies with the value that a GET found, or null.
 func (c *conn) value(op *Op) {
 	if op.Yes {
-		c.bulk(op.Entry.Value)
+		c.part(op.Entry.Value)
 		return
 	}
 	c.null()
+}
+
+// part replies with a value that was found, or a part of it. It must be the end of the reply, or be followed by a
+// call to sendPart, because a large value of a Local is sent later, without the lock.
+func (c *conn) part(value []byte) {
+	if len(value) < LargeValue || !c.locked || c.executing {
+		c.bulk(value)
+		return
+	}
+	c.w = appendNumber(c.w, '$', int64(len(value)))
+	if !c.muted {
+		c.large = value
+	}
 }
 
 // null replies with null, in RESP2 as a null bulk string.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/sscli/sscli/internal/socket"
 )
 
 // Limits on requests, checked before memory is allocated. Redis has the same limits, except maxBulk,
@@ -49,7 +51,8 @@ type requestReader struct {
 	bulk       int // length of the next argument; -1 = not known yet
 	spans      []span
 	args       [][]byte
-	size       int // size of the last request in bytes
+	size       int  // size of the last request in bytes
+	taken      bool // a part of buf has another owner: buf must not change
 }
 
 // newRequestReader returns a reader of requests. memory, in bytes, limits the number of the arguments and the
@@ -80,14 +83,14 @@ func (r *requestReader) fill(from io.Reader) error {
 		return errRequestTooLong
 	case r.begin == r.end:
 		r.begin, r.end = 0, 0
-	case r.end == len(r.buf) && r.begin >= len(r.buf)/2:
+	case r.end == len(r.buf) && r.begin >= len(r.buf)/2 && !r.taken:
 		r.end = copy(r.buf, r.buf[r.begin:r.end])
 		r.begin = 0
 	}
-	if size := r.needs(); size != len(r.buf) {
+	if size := r.needs(); size != len(r.buf) || r.taken {
 		other := make([]byte, size)
-		r.end = copy(other, r.buf[r.begin:r.end])
-		r.begin, r.buf = 0, other
+		r.end = socket.Copy(other, r.buf[r.begin:r.end])
+		r.begin, r.buf, r.taken = 0, other, false
 	}
 	n, err := from.Read(r.buf[r.end:min(len(r.buf), r.end+maxRead)])
 	r.end += n
@@ -100,6 +103,8 @@ func (r *requestReader) fill(from io.Reader) error {
 // needs returns the size of the buffer that the next call to fill reads into.
 func (r *requestReader) needs() int {
 	switch unread := r.end - r.begin; {
+	case r.taken:
+		return max(smallBuffer, 2*unread)
 	case unread == 0 && (len(r.buf) == 0 || len(r.buf) > largeBuffer):
 		return smallBuffer
 	case unread > 0 && r.end == len(r.buf) && r.begin < len(r.buf)/2:
@@ -129,6 +134,18 @@ func (r *requestReader) next() (args [][]byte, err error) {
 		}
 	}
 	return nil, errIncomplete
+}
+
+// keep returns an argument of the last request as memory that stays valid. If the argument takes most of the
+// buffer, keep does not copy it: the reader uses another buffer from then on.
+func (r *requestReader) keep(arg []byte) []byte {
+	if len(arg) >= len(r.buf)/4*3 {
+		r.taken = true
+		return arg
+	}
+	kept := make([]byte, len(arg))
+	socket.Copy(kept, arg)
+	return kept
 }
 
 // reuse clears the arguments of earlier requests, so that they do not keep an old buffer in memory. Calls

@@ -1,6 +1,9 @@
 package redis
 
-import "bytes"
+import (
+	"bytes"
+	"net"
+)
 
 // statestoreCommands returns SS.GET, SS.SET and similar commands. They correspond to the state store's own
 // requests, with versions and fencing tokens.
@@ -21,7 +24,14 @@ func runSSGet(c *conn, args [][]byte) error {
 		c.nullArray()
 		return err
 	}
-	return c.reply([]any{op.Entry.Value, op.Entry.Version})
+	version := bytes.Clone(op.Entry.Version) // sendPart unlocks the Local
+	c.array(2)
+	c.part(op.Entry.Value)
+	if !c.sendPart() {
+		return net.ErrClosed
+	}
+	c.bulk(version)
+	return nil
 }
 
 func runSSVersion(c *conn, args [][]byte) error {

@@ -180,7 +180,8 @@ func runGetRange(c *conn, args [][]byte) error {
 	if empty || from > to {
 		value, from, to = nil, 0, -1
 	}
-	return c.reply(value[from : to+1])
+	c.part(value[from : to+1])
+	return nil
 }
 
 // setOptions are the arguments after the value of SET, or after the key of GETEX.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -34,9 +35,10 @@ const (
 
 type block struct {
 	data  []byte
-	size  int // size of a slot, in bytes
-	used  int // number of slots that hold a record
-	fresh int // number of slots that have ever held a record; all later slots are free
+	value []byte // value of the only record, which data holds without its value; nil = not a large value
+	size  int    // size of a slot, in bytes; with a large value, size of the record
+	used  int    // number of slots that hold a record
+	fresh int    // number of slots that have ever held a record; all later slots are free
 
 	// freed is the head of the list of freed slots: 1 + the number of a slot; 0 = no slot. The first 4 bytes
 	// of a freed slot hold the same kind of number for the next slot in the list.
@@ -67,11 +69,28 @@ func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 // up to 64 GiB of small records or a million large ones.
 func (a *arena) exhausted() bool { return len(a.blocks) == a.limit && len(a.unused) == 0 }
 
-// bytes returns the slot of a record.
+// size returns the size of a record's slot, in bytes.
+func (a *arena) size(r ref) int { return a.blocks[r>>slotBits].size }
+
+// value returns the value of a record if it is large, or nil.
+func (a *arena) value(r ref) []byte { return a.blocks[r>>slotBits].value }
+
+// bytes returns the slot of a record, without a large value.
 func (a *arena) bytes(r ref) []byte {
 	b := &a.blocks[r>>slotBits]
+	if b.value != nil {
+		return b.data
+	}
 	begin := int(r&(1<<slotBits-1)) * b.size
 	return b.data[begin : begin+b.size : begin+b.size]
+}
+
+// allocLarge returns a slot for a record with a large value, which the arena keeps without copying it. head is
+// the rest of the record.
+func (a *arena) allocLarge(head, value []byte) ref {
+	n := len(head) + len(value)
+	a.used += n
+	return ref(a.newBlock(block{data: bytes.Clone(head), value: value, size: n, used: 1}) << slotBits)
 }
 
 // alloc returns a slot for a record of n bytes.
@@ -121,7 +140,7 @@ func (a *arena) free(r ref) {
 	if i := slices.Index(open, number); i >= 0 {
 		a.open[b.size] = slices.Delete(open, i, i+1)
 	}
-	a.memory -= len(b.data)
+	a.memory -= len(b.data) + len(b.value)
 	*b = block{}
 	a.unused = append(a.unused, number)
 }
@@ -166,6 +185,6 @@ func (a *arena) newBlock(b block) uint32 {
 		a.blocks = append(a.blocks, block{})
 	}
 	a.blocks[number] = b
-	a.memory += len(b.data)
+	a.memory += len(b.data) + len(b.value)
 	return number
 }

@@ -9,6 +9,7 @@ import (
 // comment for how long it is valid.
 type Entry struct {
 	record []byte
+	large  []byte // the value, if it is not in record
 }
 
 // A record is the encoding of a key and its state:
@@ -20,6 +21,8 @@ type Entry struct {
 //	 1        flags
 //	(8        expiry, in microseconds since the Unix epoch)
 //	key, version, fencing token, value
+//
+// A value of [Large] bytes or more is not in the record. It never changes, and may have other owners.
 //
 // The expiry is present only with flagExpires. The version and the token are text, as in MQTT
 // properties. Numbers are little endian.
@@ -89,8 +92,13 @@ func (e Entry) Version() []byte { return e.cut(e.version()) }
 // empty slice if the key is not fenced. Clients cannot read the token (protocol.md 4).
 func (e Entry) Fence() []byte { return e.cut(e.fence()) }
 
-// Value returns the value.
-func (e Entry) Value() []byte { return e.cut(e.value()) }
+// Value returns the value. A value of [Large] bytes or more stays valid, and must not be changed.
+func (e Entry) Value() []byte {
+	if e.large != nil {
+		return e.large
+	}
+	return e.cut(e.value())
+}
 
 // Persist reports whether the last write asked to keep the entry on disk.
 func (e Entry) Persist() bool { return e.flags()&flagPersist != 0 }

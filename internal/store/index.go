@@ -82,13 +82,13 @@ func (x *index) len() int { return x.size + len(x.others) }
 func (x *index) shard(hash uint32) *shrinkmap.Map[uint32, ref] { return &x.byHash[hash>>24] }
 
 // entry returns the record at a ref.
-func (x *index) entry(r ref) Entry { return Entry{x.arena.bytes(r)} }
+func (x *index) entry(r ref) Entry { return Entry{x.arena.bytes(r), x.arena.value(r)} }
 
 func (x *index) key(r ref) []byte {
 	if r == wantedRef {
 		return x.wanted
 	}
-	return x.entry(r).Key()
+	return Entry{record: x.arena.bytes(r)}.Key()
 }
 
 // find returns the ref of a key's record, or 0.
@@ -106,10 +106,12 @@ func (x *index) find(key []byte) ref {
 }
 
 // holds reports whether the record of a key is at r.
-func (x *index) holds(r ref, key []byte) bool { return r != 0 && bytes.Equal(x.entry(r).Key(), key) }
+func (x *index) holds(r ref, key []byte) bool {
+	return r != 0 && bytes.Equal(Entry{record: x.arena.bytes(r)}.Key(), key)
+}
 
 // put writes a key's record and returns its ref. It replaces the record at r, unless r is 0. The
-// slices may alias the old record.
+// slices may alias the old record. put keeps a value of [Large] bytes or more, and copies a smaller one.
 func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, flags byte) ref {
 	x.buffer = appendHead(x.buffer[:0], key, version, fence, len(value), deadline, flags)
 	n := len(x.buffer) + len(value)
@@ -117,12 +119,16 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 		x.expire(r, false)
 	}
 	old := r
-	if r == 0 || !fits(n, len(x.arena.bytes(r))) {
-		r = x.arena.alloc(n)
+	if len(value) >= Large {
+		r = x.arena.allocLarge(x.buffer, value)
+	} else {
+		if r == 0 || x.arena.value(r) != nil || !fits(n, x.arena.size(r)) {
+			r = x.arena.alloc(n)
+		}
+		slot := x.arena.bytes(r)
+		copy(slot[len(x.buffer):], value) // first, because the head may overwrite an old value in the same slot
+		copy(slot, x.buffer)
 	}
-	slot := x.arena.bytes(r)
-	copy(slot[len(x.buffer):], value) // first, because the head may overwrite an old value in the same slot
-	copy(slot, x.buffer)
 	if r != old {
 		x.move(old, r)
 	}

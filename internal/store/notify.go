@@ -9,6 +9,7 @@ type Notification struct {
 	ClientID   string
 	Key        string
 	Payload    []byte
+	Value      []byte     // a value of Large bytes or more, which follows Payload and precedes ValueEnd; nil = none
 	Version    []byte     // value of `__ts`; empty = there is no `__ts`
 	Properties []Property // the user properties, in order
 
@@ -81,7 +82,7 @@ func (s *Store) notifyDelete(e Entry, cause Cause, version []byte) {
 	s.notify(e, n, version)
 }
 
-// notify queues one notification for each watcher. It copies the entry,
+// notify queues one notification for each watcher. It copies the entry, except a large value,
 // because the entry may change before the caller takes the notifications.
 func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	watchers := s.watchers.M[string(e.Key())]
@@ -91,7 +92,11 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	q := &s.queue
 	q.reset()
 	begin, note := len(q.data), Notification{}
-	q.data = wire.AppendNotification(q.data, n)
+	if n.HasValue && len(n.Value) >= Large {
+		q.data, note.Value = wire.AppendNotificationHead(q.data, n), n.Value
+	} else {
+		q.data = wire.AppendNotification(q.data, n)
+	}
 	end := len(q.data)
 	note.Payload = q.data[begin:end:end]
 	if len(version) > 0 && !s.opts.Variants.NotifyNoVersion {

@@ -60,7 +60,10 @@ func (s *Store) answerObserved(c *call) Response {
 	e.Outcome, e.Cause, e.Version, e.Notified = cmp.Or(c.outcome, observe.OK), c.cause, string(r.Version), s.notified(n)
 	reply := r.Payload[len(c.dst):]
 	e.Received = len(reply)
-	if e.Outcome == observe.OK {
+	if r.Value != nil {
+		e.Received += len(r.Value) + len(ValueEnd)
+		e.Result = observe.Count(len(r.Value), "byte")
+	} else if e.Outcome == observe.OK {
 		e.Result = result(e.Verb, reply)
 	}
 	s.opts.Observe(e)

@@ -40,6 +40,9 @@ func (s *Store) blob(c *call, value []byte) Response {
 	if s.opts.Variants.BlobUnframed {
 		tail = ""
 	}
+	if len(value) >= Large && tail == ValueEnd {
+		return Response{Payload: wire.AppendBlobHeader(c.dst, len(value)), Value: value}
+	}
 	payload := wire.AppendBlobHeader(slices.Grow(c.dst, len(value)+32), len(value))
 	return Response{Payload: append(append(payload, value...), tail...)}
 }

@@ -1,5 +1,7 @@
 package store
 
+import "bytes"
+
 // Restore sets a key to a state that the caller has saved (see Options.Keep), including its version.
 // expires is in microseconds since the Unix epoch; 0 = never. Restore does not notify watchers or call
 // Options.Changed. If the key has expired since it was saved, the next call to [Store.Expire] removes it.
@@ -7,6 +9,9 @@ func (s *Store) Restore(key, value, version, fence []byte, expires int64, persis
 	flags := byte(flagKept)
 	if persist {
 		flags |= flagPersist
+	}
+	if len(value) >= Large {
+		value = bytes.Clone(value)
 	}
 	s.index.put(s.index.find(key), key, version, fence, value, expires, flags)
 }

@@ -44,11 +44,14 @@ func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	return o, ""
 }
 
+// maxPX is the maximum number of digits of PX. With a large value, the store keeps the whole request in memory.
+const maxPX = 64
+
 // parsePX parses a whole number of milliseconds, at least 1. It reduces a number that exceeds the maximum
 // of time.Duration, 292 years, to that maximum.
 func parsePX(w []byte) (time.Duration, bool) {
 	ms, rest, ok := cutDigits(w)
-	if !ok || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {
+	if !ok || len(w) > maxPX || len(rest) > 0 || ms == 0 || ms > math.MaxInt64 {
 		return 0, false
 	}
 	return time.Duration(min(ms, math.MaxInt64/uint64(time.Millisecond))) * time.Millisecond, true

@@ -73,8 +73,20 @@ type Store struct {
 // A Response is the answer to a request.
 type Response struct {
 	Payload    []byte     // the buffer passed to Do, with the reply appended
+	Value      []byte     // a value of Large bytes or more, which follows Payload and precedes ValueEnd; nil = none
 	Version    []byte     // value of `__ts`; empty = there is no `__ts`
 	Properties []Property // the user properties, in order
+}
+
+// ValueEnd follows the value of a [Response] or a [Notification] in their payload.
+const ValueEnd = "\r\n"
+
+// Whole returns the payload of a [Response] or a [Notification] with its large value, if it has one.
+func Whole(payload, value []byte) []byte {
+	if value == nil {
+		return payload
+	}
+	return slices.Concat(payload, value, []byte(ValueEnd))
 }
 
 // A Property is an MQTT user property.
@@ -186,7 +198,7 @@ func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
 		long = len(s.watchers.M[string(written)]) > longWatchers
 	}
 	r := s.index.find(words[1])
-	return written, long || r != 0 && len(s.index.entry(r).record) > longValue
+	return written, long || r != 0 && s.index.arena.size(r) > longValue
 }
 
 // parse sets c.words. It returns the text of the refusal, or "".

@@ -61,7 +61,16 @@ func isWord(word []byte, upper string) bool {
 // AppendNotification appends the payload of a NOTIFY message.
 func AppendNotification(dst []byte, n Notification) []byte {
 	if n.HasValue {
-		return AppendRequest(dst, []byte("NOTIFY"), []byte(n.Op), []byte("VALUE"), n.Value)
+		return append(append(AppendNotificationHead(dst, n), n.Value...), '\r', '\n')
 	}
 	return AppendRequest(dst, "NOTIFY", string(n.Op))
+}
+
+// AppendNotificationHead appends the notification of a value, but neither the value nor the line end after it.
+func AppendNotificationHead(dst []byte, n Notification) []byte {
+	dst = appendHeader(dst, Array, 4)
+	for _, word := range [...]string{"NOTIFY", string(n.Op), "VALUE"} {
+		dst = AppendBlob(dst, word)
+	}
+	return AppendBlobHeader(dst, len(n.Value))
 }

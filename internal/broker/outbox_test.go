@@ -1,0 +1,54 @@
+package broker
+
+import (
+	"fmt"
+	"net"
+	"testing"
+)
+
+// TestTornOutbox: a client that reads too slowly gets DISCONNECT, unless it has got a part of a packet and would take
+// DISCONNECT for the rest. Nothing stays charged.
+func TestTornOutbox(t *testing.T) {
+	value := make([]byte, LargePayload)
+	for _, test := range []struct {
+		end   string
+		taken int // number of parts that are being written or have been written
+		torn  bool
+	}{{"", 0, false}, {"", 1, true}, {"", 2, false}, {"", 3, false}, {"end", 0, false}, {"end", 1, true}, {"end", 2, true}, {"end", 3, false}} {
+		t.Run(fmt.Sprintf("%q %d", test.end, test.taken), func(t *testing.T) {
+			b := New(Options{Limits: Limits{OutboxBytes: 1}})
+			defer b.Close()
+			b.Lock()
+			defer b.Unlock()
+			near, far := net.Pipe()
+			defer far.Close()
+			before := b.kept.Load()
+			c := &Client{b: b, Version: version5, nc: near, raw: near, busy: true}
+			c.wake.L = &b.mu
+			c.session = b.newSession("c", "")
+			c.session.client = c
+			m := Message{Value: value, End: test.end}.message("t")
+			if !c.appendPublish(&delivery{msg: &m}, 0, false) {
+				t.Fatal("not sent")
+			}
+			for range test.taken {
+				if c.takeOutbox(); c.queued < len(c.writing) {
+					t.Errorf("%d bytes are queued, and %d are written", c.queued, len(c.writing))
+				}
+				c.endWrite()
+			}
+			c.queued++ // more than OutboxBytes, also if all is written
+			if c.ensureRoom(1) {
+				t.Error("there is room")
+			}
+			c.queued--
+			if c.closed != test.torn || !test.torn && (len(c.parts) > 0 || len(c.out) == 0 || c.out[0] != typeDisconnect<<4) {
+				t.Errorf("closed %t with %d parts and %q, want %t", c.closed, len(c.parts), c.out, test.torn)
+			}
+			c.chargeBuffers(-c.charged)
+			if kept := b.kept.Load(); kept > before {
+				t.Errorf("%d bytes stay charged", kept-before)
+			}
+		})
+	}
+}
