@@ -73,7 +73,10 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 // that become due happen in order: keys, sessions and messages expire, delayed requests are
 // processed, and notifications, delayed replies and wills are sent. Keep Alive uses real time.
 func (s *Server) FastForward(d time.Duration) {
-	s.update(func() { s.broker.Advance(d) })
+	s.update(func() {
+		s.broker.Advance(d)
+		s.awaitNotify()
+	})
 	s.awaitCommit()
 }
 
@@ -158,11 +161,11 @@ func (s *Server) answer(req Request) (resp Response) {
 		if s.closed {
 			return
 		}
-		s.awaitNotify()
 		r := s.store.Do(req.forStore(), nil)
 		resp = Response{Payload: store.Whole(r.Payload, r.Value), Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()
+		s.awaitNotify()
 	})
 	return resp
 }

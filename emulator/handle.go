@@ -2,7 +2,6 @@ package emulator
 
 import (
 	"bytes"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +61,10 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		s.broker.StandInLine()
 	}
 	s.journal.admit()
-	if s.awaitNotify(); !c.Connected() {
+	if s.backlog.bytes > maxBacklog {
+		s.awaitRoom(func() bool { return s.backlog.behind[c.ID] > 0 || s.store.MayNotify(p.Payload) })
+	}
+	if !c.Connected() {
 		return broker.Later
 	}
 	if wire.IsForbiddenResponseTopic(p.ResponseTopic) {
@@ -85,9 +87,6 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 	if s.intercept != nil {
 		action = s.decide(c, p)
 		if !c.Connected() {
-			return broker.Later
-		}
-		if s.awaitNotify(); !c.Connected() {
 			return broker.Later
 		}
 	}
@@ -226,11 +225,16 @@ func (s *Server) process(r *request) {
 	if r.action.Rewrite != nil {
 		m = s.rewrite(r, resp)
 	}
-	if r.action.DelayReply > 0 || s.journal.pending() {
+	if r.action.DelayReply > 0 || s.mustWait(r.client.ID) {
 		s.replyLater(r.origin, m)
 		return
 	}
 	s.reply(&r.origin, m)
+}
+
+// mustWait reports whether a reply to a client must wait for the data file, or for earlier notifications to the client.
+func (s *Server) mustWait(clientID string) bool {
+	return s.journal.pending() || s.backlog.behind[clientID] > 0
 }
 
 // rewrite returns the reply after Action.Rewrite has changed it.
@@ -247,16 +251,23 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, nil, properties)
 }
 
-// replyLater sends a reply after the action's delay. If the data file does not have all changes at the end
-// of the delay, the reply waits for them.
+// replyLater sends a reply after the action's delay. If earlier notifications to the client have not been sent, or the
+// data file does not have all changes, at the end of the delay, the reply waits for them.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
-	s.after(o.action.DelayReply, func() {
+	commit := func() {
 		if !s.journal.pending() {
 			s.reply(&o, kept)
 			return
 		}
 		s.journal.hold(size, func() { s.reply(&o, kept) })
+	}
+	s.after(o.action.DelayReply, func() {
+		if s.backlog.behind[o.client.ID] == 0 {
+			commit()
+			return
+		}
+		s.postpone(unsent{replyTo: o.client.ID, reply: commit, bytes: size})
 	})
 }
 
@@ -276,46 +287,6 @@ func (s *Server) reply(o *origin, m message) {
 		}
 	}
 	o.acknowledgeLast()
-}
-
-// notify sends the store's pending notifications directly to the watchers. A watcher gets each
-// notification once, whether or not it has a subscription (protocol.md 1.2).
-func (s *Server) notify() {
-	notes, size := s.store.TakeNotifications(), 0
-	var payload, kept []byte // the notifications of a change share one copy of the payload
-	var locked time.Time
-	for i := range notes {
-		n := &notes[i]
-		c := s.broker.Client(n.ClientID)
-		if c == nil || n.Ended() {
-			continue
-		}
-		if size > maxNotifyStep {
-			s.pauseNotify(&locked)
-			size = 0
-		}
-		size += notifyCost + 2*len(n.Key) + len(n.Payload)
-		s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
-		m := newMessage(nil, n.Payload, n.Value, s.properties)
-		n.Value = nil // the store keeps its notifications for reuse
-		if s.onNotify != nil && s.divert(c, *n, m) {
-			continue
-		}
-		if !s.journal.pending() {
-			s.sendNotification(c, n.Topic(), m.Message)
-			continue
-		}
-		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
-			payload, kept = n.Payload, bytes.Clone(n.Payload)
-		}
-		m.Payload, m.Properties = kept, bytes.Clone(m.Properties)
-		topic := n.Topic()
-		s.journal.hold(len(topic)+len(m.Payload)+len(m.Value), func() { s.sendNotification(c, topic, m.Message) })
-	}
-	if s.notifying {
-		s.notifying = false
-		s.notified.Broadcast()
-	}
 }
 
 // divert does what the function of InterceptNotifications decides about a notification. It returns false if
@@ -340,39 +311,6 @@ func (s *Server) divert(c *broker.Client, n store.Notification, m message) bool 
 		}
 	})
 	return true
-}
-
-// While notify sends notifications, it calls pauseNotify after each maxNotifyStep bytes or so.
-// Sending that many bytes takes some 20 µs.
-const (
-	maxNotifyStep = 16 << 10
-	notifyCost    = 1000 // fixed cost of one notification, added to its size in bytes
-)
-
-// pauseNotify lets other clients use the broker, if it is their turn, while notify sends many notifications.
-// The store must not change during the pause, so that notifications are sent in the order of the changes:
-// see awaitNotify. notify does not stand in the broker's line, because those in the line may wait for it.
-func (s *Server) pauseNotify(locked *time.Time) {
-	switch {
-	case locked.IsZero():
-		*locked = time.Now()
-		return
-	case time.Since(*locked) <= s.broker.Hold():
-		return
-	}
-	s.notifying = true
-	s.broker.Unlock()
-	runtime.Gosched()
-	s.broker.Lock()
-	*locked = time.Now()
-}
-
-// awaitNotify waits until notify has sent its notifications. Code that changes the store must call
-// awaitNotify first, with the broker locked. awaitNotify unlocks the broker while it waits.
-func (s *Server) awaitNotify() {
-	for s.notifying {
-		s.notified.Wait()
-	}
 }
 
 // sendNotification sends a notification to a client and counts it as sent or as too large. If the client

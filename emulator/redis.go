@@ -284,7 +284,7 @@ type serverLock struct{ s *Server }
 // command's key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
-	l.s.awaitNotify()
+	l.s.awaitRoom(always)
 	l.s.stopped = l.s.now()
 	l.s.store.Tidy()
 }

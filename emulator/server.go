@@ -128,6 +128,7 @@ type Server struct {
 	end     sync.Once         // closes ended
 	port    *redisPort
 	logins  *admission.Throttle
+	sending sync.WaitGroup // sendBacklog
 
 	// The broker's lock guards the fields below, so that changes are reported in order.
 	changed   sync.Cond // signals a change of the state that Await waits for
@@ -136,8 +137,8 @@ type Server struct {
 	changes   []Change      // the latest changes, oldest first
 	expiry    *broker.Timer // removes the next key that expires; nil = no key expires
 	expiresAt time.Time     // when expiry is due; zero = never
-	notifying bool          // notify is still sending and may have unlocked the broker, see awaitNotify
-	notified  sync.Cond     // signals that notifying has become false
+	backlog   backlog       // notifications and replies to be sent
+	notified  sync.Cond     // signals that a part of the backlog was sent
 	intercept func(Request) Action
 	onNotify  func(Notification) NotificationAction
 	refuse    func(clientID, username string) byte
@@ -326,7 +327,9 @@ func (s *Server) Close() error {
 	port := s.port.close()
 	_ = s.journal.wait() // Err returns the error of a failed commit
 	defer s.end.Do(func() { close(s.ended) })
-	return errors.Join(port, s.broker.Close(), s.journal.close())
+	err := s.broker.Close()
+	s.sending.Wait()
+	return errors.Join(port, err, s.journal.close())
 }
 
 // Done returns a channel that is closed when the server is closed, or when it ends because it cannot
@@ -376,7 +379,6 @@ func (s *Server) after(d time.Duration, do func()) {
 	}
 	s.counts.Delayed++
 	s.broker.At(s.now().Add(d), func() {
-		s.awaitNotify()
 		s.counts.Delayed--
 		do()
 	})
@@ -392,7 +394,7 @@ func (s *Server) arm() {
 	s.expiry, s.expiresAt = nil, due
 	if ok {
 		s.expiry = s.broker.At(due, func() {
-			s.awaitNotify()
+			s.awaitRoom(always)
 			s.expiresAt = time.Time{}
 			s.store.ExpireSome()
 			s.notify()

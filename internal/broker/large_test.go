@@ -61,7 +61,8 @@ func TestLargeMessageIsShared(t *testing.T) {
 	p := connect(t, s, "p")
 	p.publish("t", 1, payload, broker.Success)
 	p.publish("other", 1, strings.Repeat("y", size), 0x10) // may not be read into the memory of the first
-	s.await(t, func(st broker.Stats) bool { return st.Kept < 2*size })
+	p.conn.Close()
+	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 && st.Kept < 2*size })
 	for i := range clients {
 		back := resume(t, s, fmt.Sprint("c", i), lasting)
 		back.expect("t q1: " + payload)

@@ -27,7 +27,7 @@ func TestTornOutbox(t *testing.T) {
 			c.wake.L = &b.mu
 			c.session = b.newSession("c", "")
 			c.session.client = c
-			m := Message{Value: value, End: test.end}.message("t")
+			m := message{topic: "t", value: value, end: test.end}
 			if !c.appendPublish(&delivery{msg: &m}, 0, false) {
 				t.Fatal("not sent")
 			}

@@ -243,11 +243,6 @@ type Message struct {
 	End        string // the part of the payload that follows Value; few bytes
 }
 
-// message returns m as a message to a topic. It refers to the memory of m.
-func (m Message) message(topic string) message {
-	return message{topic: topic, props: m.Properties, payload: m.Payload, value: m.Value, end: m.End, qos: m.QoS}
-}
-
 // Publish sends a message to all subscribers of a topic. If more than 512 clients are subscribed,
 // including all members of shared subscriptions, Publish sends the message later, on another
 // goroutine, and counts all matches as sent. If the memory budget has no room to keep a copy until
@@ -265,7 +260,7 @@ func (b *Broker) Publish(topic []byte, m Message) Delivered {
 	}
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = m.message(r.topic)
+	*own = message{topic: r.topic, props: m.Properties, payload: m.Payload, value: m.Value, end: m.End, qos: m.QoS}
 	if r.isLong() {
 		n := len(r.targets) + len(r.groups)
 		if !b.affords(own.cost()) {
@@ -308,6 +303,6 @@ func (c *Client) Send(topic string, m Message) bool {
 	b.changed = true
 	own, nested := b.takeOwn()
 	defer b.endOwn(nested)
-	*own = m.message(topic)
+	*own = message{topic: topic, props: m.Properties, payload: m.Payload, value: m.Value, end: m.End, qos: m.QoS}
 	return c.session.deliver(&delivery{msg: own, qos: m.QoS, transient: true}) != tooLarge
 }

@@ -206,6 +206,14 @@ func (b *Broker) yield() {
 	b.inLine = true
 }
 
+// Pause unlocks the broker, lets the goroutines that wait for it run, and locks it again, without standing in line. It
+// writes the queued packets to all plain TCP clients on the calling goroutine, as yield does.
+func (b *Broker) Pause() {
+	b.unlock(math.MaxInt)
+	runtime.Gosched()
+	b.Lock()
+}
+
 // yieldAfter calls yield if the broker has been locked for longer than Hold, and reports whether
 // it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
 // yieldAfter only sets it to the current time, so a caller with short work need not read the clock

@@ -4,11 +4,18 @@ package socket
 // never used.
 const piece = 256 << 10
 
-// Copy is like the built-in copy, but in pieces. Go cannot interrupt the built-in copy, so all goroutines would
-// wait for the end of a large copy if the garbage collector stopped the program during it.
+// Copy is like the built-in copy, but in pieces, between which Go can interrupt the goroutine. It cannot interrupt
+// the built-in copy: the garbage collector, which must interrupt a goroutine to scan its stack, would wait for the end
+// of a large copy and occupy a second processor meanwhile. On a machine with two processors, no other goroutine
+// would run.
 func Copy(dst, src []byte) (n int) {
 	for n < min(len(dst), len(src)) {
-		n += copy(dst[n:], src[n:min(len(src), n+piece)])
+		n += copyPiece(dst[n:], src[n:min(len(src), n+piece)])
 	}
 	return n
 }
+
+// copyPiece has a prologue, at which Go can interrupt the goroutine.
+//
+//go:noinline
+func copyPiece(dst, src []byte) int { return copy(dst, src) }

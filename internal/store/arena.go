@@ -35,10 +35,10 @@ const (
 
 type block struct {
 	data  []byte
-	value []byte // value of the only record, which data holds without its value; nil = not a large value
-	size  int    // size of a slot, in bytes; with a large value, size of the record
-	used  int    // number of slots that hold a record
-	fresh int    // number of slots that have ever held a record; all later slots are free
+	large *[]byte // value of the only record, which data holds without its value; nil = not a large value
+	size  int     // size of a slot, in bytes
+	used  int     // number of slots that hold a record
+	fresh int     // number of slots that have ever held a record; all later slots are free
 
 	// freed is the head of the list of freed slots: 1 + the number of a slot; 0 = no slot. The first 4 bytes
 	// of a freed slot hold the same kind of number for the next slot in the list.
@@ -69,18 +69,23 @@ func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 // up to 64 GiB of small records or a million large ones.
 func (a *arena) exhausted() bool { return len(a.blocks) == a.limit && len(a.unused) == 0 }
 
-// size returns the size of a record's slot, in bytes.
-func (a *arena) size(r ref) int { return a.blocks[r>>slotBits].size }
+// large returns the value of a record if it is large, or nil.
+func (a *arena) large(r ref) *[]byte { return a.blocks[r>>slotBits].large }
 
-// value returns the value of a record if it is large, or nil.
-func (a *arena) value(r ref) []byte { return a.blocks[r>>slotBits].value }
+// size returns the size of a record's slot and its large value, in bytes.
+func (a *arena) size(r ref) int { return a.blocks[r>>slotBits].size + a.blocks[r>>slotBits].outside() }
+
+// outside returns the size of a large value, which is not in data.
+func (b *block) outside() int {
+	if b.large == nil {
+		return 0
+	}
+	return len(*b.large)
+}
 
 // bytes returns the slot of a record, without a large value.
 func (a *arena) bytes(r ref) []byte {
 	b := &a.blocks[r>>slotBits]
-	if b.value != nil {
-		return b.data
-	}
 	begin := int(r&(1<<slotBits-1)) * b.size
 	return b.data[begin : begin+b.size : begin+b.size]
 }
@@ -88,9 +93,8 @@ func (a *arena) bytes(r ref) []byte {
 // allocLarge returns a slot for a record with a large value, which the arena keeps without copying it. head is
 // the rest of the record.
 func (a *arena) allocLarge(head, value []byte) ref {
-	n := len(head) + len(value)
-	a.used += n
-	return ref(a.newBlock(block{data: bytes.Clone(head), value: value, size: n, used: 1}) << slotBits)
+	a.used += len(head) + len(value)
+	return ref(a.newBlock(block{data: bytes.Clone(head), large: &value, size: len(head), used: 1}) << slotBits)
 }
 
 // alloc returns a slot for a record of n bytes.
@@ -126,13 +130,13 @@ func (a *arena) alloc(n int) ref {
 func (a *arena) free(r ref) {
 	number, slot := uint32(r>>slotBits), uint32(r&(1<<slotBits-1))
 	b := &a.blocks[number]
-	if b.full() && b.size <= maxSlot {
+	if b.full() && b.size <= maxSlot && b.large == nil {
 		a.open[b.size] = append(a.open[b.size], number)
 	}
 	b.used--
-	a.used -= b.size
+	a.used -= b.size + b.outside()
 	open := a.open[b.size]
-	if b.used > 0 || len(open) == 1 { // keep the last open block of a size, even if empty
+	if b.used > 0 || len(open) == 1 && b.large == nil { // keep the last open block of a size, even if empty
 		binary.LittleEndian.PutUint32(b.data[int(slot)*b.size:], b.freed)
 		b.freed = slot + 1
 		return
@@ -140,7 +144,7 @@ func (a *arena) free(r ref) {
 	if i := slices.Index(open, number); i >= 0 {
 		a.open[b.size] = slices.Delete(open, i, i+1)
 	}
-	a.memory -= len(b.data) + len(b.value)
+	a.memory -= len(b.data) + b.outside()
 	*b = block{}
 	a.unused = append(a.unused, number)
 }
@@ -185,6 +189,6 @@ func (a *arena) newBlock(b block) uint32 {
 		a.blocks = append(a.blocks, block{})
 	}
 	a.blocks[number] = b
-	a.memory += len(b.data) + len(b.value)
+	a.memory += len(b.data) + b.outside()
 	return number
 }

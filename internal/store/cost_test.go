@@ -93,7 +93,7 @@ func TestFields(t *testing.T) {
 		"index.wanted": reused, "index.buffer": "at most maxSlot is kept",
 
 		"arena.blocks": byBytes, "arena.open": byBytes, "arena.unused": byBytes, "block.data": byBytes,
-		"block.value":  byBytes + "; it may hold the request of at most 4/3 of its size",
+		"block.large":  byBytes + "; it may hold the request of at most 4/3 of its size",
 		"Entry.record": "a view of the arena", "Entry.large": "a view of the arena",
 	}, reflect.TypeFor[Store](), reflect.TypeFor[watcher](), reflect.TypeFor[index](), reflect.TypeFor[expiry](),
 		reflect.TypeFor[arena](), reflect.TypeFor[block](), reflect.TypeFor[Entry]())

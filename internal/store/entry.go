@@ -9,7 +9,7 @@ import (
 // comment for how long it is valid.
 type Entry struct {
 	record []byte
-	large  []byte // the value, if it is not in record
+	large  *[]byte // the value, if it is not in record
 }
 
 // A record is the encoding of a key and its state:
@@ -95,7 +95,7 @@ func (e Entry) Fence() []byte { return e.cut(e.fence()) }
 // Value returns the value. A value of [Large] bytes or more stays valid, and must not be changed.
 func (e Entry) Value() []byte {
 	if e.large != nil {
-		return e.large
+		return *e.large
 	}
 	return e.cut(e.value())
 }

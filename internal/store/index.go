@@ -82,7 +82,7 @@ func (x *index) len() int { return x.size + len(x.others) }
 func (x *index) shard(hash uint32) *shrinkmap.Map[uint32, ref] { return &x.byHash[hash>>24] }
 
 // entry returns the record at a ref.
-func (x *index) entry(r ref) Entry { return Entry{x.arena.bytes(r), x.arena.value(r)} }
+func (x *index) entry(r ref) Entry { return Entry{x.arena.bytes(r), x.arena.large(r)} }
 
 func (x *index) key(r ref) []byte {
 	if r == wantedRef {
@@ -122,7 +122,7 @@ func (x *index) put(r ref, key, version, fence, value []byte, deadline int64, fl
 	if len(value) >= Large {
 		r = x.arena.allocLarge(x.buffer, value)
 	} else {
-		if r == 0 || x.arena.value(r) != nil || !fits(n, x.arena.size(r)) {
+		if r == 0 || x.arena.large(r) != nil || !fits(n, len(x.arena.bytes(r))) {
 			r = x.arena.alloc(n)
 		}
 		slot := x.arena.bytes(r)

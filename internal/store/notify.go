@@ -45,6 +45,10 @@ func (s *Store) TakeNotifications() []Notification {
 	return s.queue.notes
 }
 
+// GiveNotifications makes the notifications that the last call to TakeNotifications returned valid for ever. Without
+// it, they are valid until the store changes.
+func (s *Store) GiveNotifications() { s.queue = queue{taken: true} }
+
 func (q *queue) reset() {
 	if !q.taken {
 		return

@@ -201,6 +201,12 @@ func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
 	return written, long || r != 0 && s.index.arena.size(r) > longValue
 }
 
+// MayNotify reports whether a request may change a key that clients watch.
+func (s *Store) MayNotify(payload []byte) bool {
+	written, _ := s.IsLong(payload)
+	return written != nil && len(s.watchers.M[string(written)]) > 0
+}
+
 // parse sets c.words. It returns the text of the refusal, or "".
 func (s *Store) parse(c *call) string {
 	if c.words = c.Words; c.words != nil {

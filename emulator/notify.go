@@ -1,0 +1,164 @@
+package emulator
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/sscli/sscli/internal/store"
+)
+
+// A backlog holds the notifications of changes with many watchers, while they are sent in steps on a goroutine of their
+// own. Meanwhile other clients use the store. A later notification or reply to a client that still has notifications in
+// the backlog is sent after them, from the backlog. So each client gets its messages in the order of the changes, and
+// clients that watch something else do not wait.
+type backlog struct {
+	queue  []unsent       // in order; not empty while sendBacklog runs
+	behind map[string]int // number of notifications and replies in queue, by client id
+	bytes  int            // estimated memory of queue
+}
+
+// unsent is what a request adds to the backlog: notifications or a reply.
+type unsent struct {
+	notes   []store.Notification
+	replyTo string
+	reply   func()
+	bytes   int // estimated memory
+}
+
+const (
+	// A change is notified without the backlog if sending takes some 50 µs at most: if the notifications have
+	// maxNotifyStep bytes, or there is one. A step on the backlog has about as many bytes.
+	maxNotifyStep = 64 << 10
+	notifyCost    = 1000 // fixed cost of one notification, added to its size in bytes
+
+	// maxBacklog is the number of bytes in the backlog from which on requests that would add to it must wait.
+	maxBacklog = 16 << 20
+	noteMemory = 256 // estimated memory of a notification in the backlog, besides its payload
+)
+
+// costOf returns the estimated work of sending a notification, in bytes that are copied.
+func costOf(n *store.Notification) int { return notifyCost + 2*len(n.Key) + len(n.Payload) }
+
+// notify sends the store's pending notifications directly to the watchers, or adds them to the backlog. A watcher gets
+// each notification once, whether or not it has a subscription (protocol.md 1.2).
+func (s *Server) notify() {
+	notes := s.store.TakeNotifications()
+	if len(notes) == 0 {
+		return
+	}
+	work := 0
+	for i := range notes {
+		work += costOf(&notes[i])
+	}
+	short := work <= maxNotifyStep || len(notes) == 1
+	if !short || len(s.backlog.queue) > 0 || s.journal.pending() {
+		s.store.GiveNotifications()
+	}
+	var late unsent
+	for i := range notes {
+		n := &notes[i]
+		if short && s.backlog.behind[n.ClientID] == 0 {
+			s.send(n)
+			n.Value = nil // the store keeps its notifications for reuse
+			continue
+		}
+		late.bytes += noteMemory
+		if last := len(late.notes) - 1; last < 0 || &late.notes[last].Payload[0] != &n.Payload[0] {
+			late.bytes += len(n.Payload) + len(n.Value) + len(n.Key)
+		}
+		late.notes = append(late.notes, *n)
+	}
+	if len(late.notes) > 0 {
+		s.postpone(late)
+	}
+}
+
+// send sends a notification to a watcher, unless it has disconnected since the change. If the journal is pending, the
+// notification must be valid for ever, see [store.Store.GiveNotifications].
+func (s *Server) send(n *store.Notification) {
+	c := s.broker.Client(n.ClientID)
+	if c == nil || n.Ended() {
+		return
+	}
+	s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
+	m := newMessage(nil, n.Payload, n.Value, s.properties)
+	switch {
+	case s.onNotify != nil && s.divert(c, *n, m):
+	case !s.journal.pending():
+		s.sendNotification(c, n.Topic(), m.Message)
+	default:
+		m.Properties = bytes.Clone(m.Properties)
+		topic := n.Topic()
+		s.journal.hold(len(topic)+len(m.Payload)+len(m.Value), func() { s.sendNotification(c, topic, m.Message) })
+	}
+}
+
+// postpone adds notifications or a reply to the backlog.
+func (s *Server) postpone(u unsent) {
+	l := &s.backlog
+	if len(l.queue) == 0 {
+		l.behind = make(map[string]int)
+		s.sending.Go(s.sendBacklog)
+	}
+	l.queue = append(l.queue, u)
+	l.bytes += u.bytes
+	for i := range u.notes {
+		l.behind[u.notes[i].ClientID]++
+	}
+	if u.reply != nil {
+		l.behind[u.replyTo]++
+	}
+}
+
+// sendBacklog sends the backlog, and unlocks the broker between steps. It does not stand in the broker's line, because
+// those in the line may wait for it in awaitRoom.
+func (s *Server) sendBacklog() {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	l := &s.backlog
+	for locked, work := time.Now(), 0; len(l.queue) > 0; {
+		u := l.queue[0]
+		for i := range u.notes {
+			n := &u.notes[i]
+			s.passed(n.ClientID)
+			s.send(n)
+			if work += costOf(n); work > maxNotifyStep && time.Since(locked) > s.broker.Hold() {
+				s.broker.Pause()
+				locked, work = time.Now(), 0
+			}
+		}
+		if u.reply != nil {
+			s.passed(u.replyTo)
+			u.reply()
+		}
+		l.queue[0] = unsent{} // for the garbage collector
+		l.queue = l.queue[1:]
+		l.bytes -= u.bytes
+		s.notified.Broadcast()
+	}
+	*l = backlog{}
+}
+
+// passed counts a notification or reply in the backlog as sent.
+func (s *Server) passed(clientID string) {
+	if s.backlog.behind[clientID]--; s.backlog.behind[clientID] == 0 {
+		delete(s.backlog.behind, clientID)
+	}
+}
+
+// awaitRoom waits until the backlog has room, as long as wanted returns true. It unlocks the broker while it waits.
+func (s *Server) awaitRoom(wanted func() bool) {
+	for s.backlog.bytes > maxBacklog && wanted() {
+		s.notified.Wait()
+	}
+}
+
+// always is for a change of which it is not known whether it will add to the backlog.
+func always() bool { return true }
+
+// awaitNotify waits until all notifications of changes so far have been sent. It unlocks the broker while it waits.
+func (s *Server) awaitNotify() {
+	for len(s.backlog.queue) > 0 {
+		s.notified.Wait()
+	}
+}
