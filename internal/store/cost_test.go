@@ -89,7 +89,7 @@ func TestFields(t *testing.T) {
 
 		"watcher.clientID": byRegistration, "watcher.keys": byRegistration,
 
-		"index.hash": "one for a store", "index.arena": byBytes, "index.byHash": byBytes, "index.others": byBytes, "index.ordered": byBytes, "index.expiries": byBytes,
+		"index.hash": "one for a store", "index.arena": byBytes, "index.byHash": byBytes, "index.ordered": byBytes, "index.expiries": byBytes,
 		"index.wanted": reused, "index.buffer": "at most maxSlot is kept",
 
 		"arena.blocks": byBytes, "arena.open": byBytes, "arena.unused": byBytes, "block.data": byBytes,
