@@ -158,20 +158,26 @@ func (v *watcher) dispatch() {
 	}
 }
 
-// manyKeys is how many keys a watcher must have had for shrinkKeys to return memory to the system.
-const manyKeys = 4096
-
-// shrinkKeys gives back memory once most keys are no longer watched. A process in which little happens would
-// keep the memory for minutes.
+// shrinkKeys gives up memory once most keys are no longer watched.
 func (v *watcher) shrinkKeys() {
 	if len(v.keys) >= v.most/4 {
 		return
 	}
-	if v.most > manyKeys && len(v.watches) > 0 {
-		v.s.wg.Go(debug.FreeOSMemory)
-	}
+	v.shed = v.shed || v.most > manyKeys
 	v.keys = shrunk(v.keys)
 	v.most = len(v.keys)
+}
+
+// manyKeys is how many keys must have been given up for giveBack to return their memory.
+const manyKeys = 4096
+
+// giveBack returns memory that was given up to the system, once no key is about to follow. A process in which
+// little happens would keep the memory for minutes.
+func (v *watcher) giveBack() {
+	if v.shed && len(v.watches) > 0 && len(v.queue) == 0 && len(v.awaiting) == 0 {
+		v.shed = false
+		v.s.wg.Go(debug.FreeOSMemory)
+	}
 }
 
 // queueCopy queues a request to be sent, for the first time or again.

@@ -32,6 +32,7 @@ type watcher struct {
 	watches  map[*Watch]struct{}
 	keys     map[string]*registration // the keys that are watched or must be unregistered
 	most     int                      // the largest len(keys) since keys was made
+	shed     bool                     // much memory of keys was given up, and not yet returned to the system
 	queue    []*registration          // registrations that may have a next request
 	conn     *mqtt.Conn               // subscribed to notifications; nil while there is none
 	connSeq  uint64                   // of conn
@@ -83,6 +84,7 @@ func (v *watcher) run() {
 				}
 				v.dispatch()
 			}
+			v.giveBack()
 		case <-v.s.ctx.Done():
 			v.stopRetry()
 			if v.resend != nil {

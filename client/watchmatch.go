@@ -141,9 +141,10 @@ func (f *finder) forget(ctx context.Context) {
 			delete(f.known, key)
 		}
 		if len(f.known) < f.most/4 {
+			many := f.most > manyKeys
 			f.known = shrunk(f.known)
 			f.most = len(f.known)
-			f.w.v.post(func() { f.w.v.shrink(f.w) })
+			f.w.v.post(func() { f.w.v.shrink(f.w, many) })
 		}
 	case <-ctx.Done():
 	case <-f.w.v.done:
@@ -187,8 +188,10 @@ func (w *Watch) forget(key string, t time.Time) bool {
 	return true
 }
 
-// shrink gives back the memory of keys that were let go: a map keeps its size when keys are deleted.
-func (v *watcher) shrink(w *Watch) {
+// shrink gives up the memory of keys that were let go, perhaps of many: a map keeps its size when keys are
+// deleted.
+func (v *watcher) shrink(w *Watch, many bool) {
+	v.shed = v.shed || many
 	w.mu.Lock()
 	w.keys = shrunk(w.keys)
 	w.mu.Unlock()
