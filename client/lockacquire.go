@@ -98,9 +98,10 @@ type acquisition struct {
 	free   bool       // the watch has reported since the last attempt that the key is missing
 
 	answered  bool          // an attempt was answered
-	watched   time.Time     // when the watch began
 	rested    bool          // it rested at least once
-	holders   int           // new holders that the watch has reported since then
+	released  time.Time     // when the watch last reported that the key was deleted
+	passed    int           // how often the lock has passed quickly from client to client, without a slow time in between
+	since     time.Time     // when the first of these holders was reported
 	lost      int           // races lost: attempts on a released lock that another client acquired first
 	roundTrip time.Duration // of the last refused attempt
 
@@ -138,7 +139,7 @@ func (a *acquisition) watch(ctx context.Context) error {
 		w, err := a.s.Watch(limited, []string{a.name}, WatchOptions{})
 		cancel()
 		if err == nil {
-			a.w, a.watched, a.holders = w, time.Now(), 0
+			a.w, a.passed = w, 0
 			a.reportTrouble(nil)
 			return nil
 		}
@@ -335,8 +336,11 @@ func (a *acquisition) readEvents() error {
 		case EventUp:
 			a.reportTrouble(nil)
 		case EventInitial, EventResync, EventSet, EventDelete:
-			if e.Kind == EventSet && !bytes.Equal(e.Value, a.status.Holder) {
-				a.holders++
+			switch {
+			case e.Kind == EventDelete:
+				a.released = e.Time
+			case e.Kind == EventSet && !bytes.Equal(e.Value, a.status.Holder):
+				a.countPass(e.Time)
 			}
 			a.free = !e.HasValue && e.Kind != EventSet
 			a.status.Holder, a.status.Token = e.Value, e.Version
@@ -358,38 +362,52 @@ func (a *acquisition) pause() time.Duration {
 }
 
 // Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a
-// client that has seen the lock pass by crowdHolders times, on average within crowdPace, rests: it does not
-// watch the key for a random time. That is at most half the time for which it has waited, at most the time in
-// which the lock passes restHolders times, and at most maxRest, for which a lock can thus stay free although
-// clients wait. A client that has rested sees the lock pass twice as often before it rests again; otherwise
-// newcomers would get it too often.
+// client that has seen the lock pass quickly crowdPasses times rests: it does not watch the key for a random
+// time. That is at most half the time for which it has waited, at most the time in which the lock passes
+// restPasses times, and at most maxRest, for which a lock can thus stay free although clients wait.
 const (
-	crowdHolders = 3
-	crowdPace    = 100 * time.Millisecond
-	restHolders  = 64
-	maxRest      = 2 * time.Second
+	crowdPasses = 6
+	restPasses  = 128
+	maxRest     = 2 * time.Second
+
+	// The lock passes quickly if it was free for at most quickTrips round trips, so that enough clients watch
+	// it, and was held for less than quickHold on average.
+	quickTrips = 3
+	quickHold  = 100 * time.Millisecond
 )
 
-// crowded reports whether the lock passes from client to client so fast that this one should rest.
-func (a *acquisition) crowded() bool {
-	enough := crowdHolders
-	if a.rested {
-		enough *= 2
+// countPass counts a new holder.
+func (a *acquisition) countPass(at time.Time) {
+	switch {
+	case at.Sub(a.released) > quickTrips*a.roundTrip:
+		a.passed = 0
+		return
+	case a.passed == 0:
+		a.since = at
 	}
-	return a.holders >= enough && time.Since(a.watched) < time.Duration(a.holders)*crowdPace
+	a.passed++
+}
+
+// pace returns the mean time in which the lock passed from client to client.
+func (a *acquisition) pace() time.Duration {
+	return time.Since(a.since) / time.Duration(max(a.passed, 1))
+}
+
+// crowded reports whether the lock passes so quickly that this client should rest.
+func (a *acquisition) crowded() bool {
+	return a.passed >= crowdPasses && a.pace() < quickHold
 }
 
 // rest ends the watch, and watches again after a while.
 func (a *acquisition) rest(ctx context.Context) error {
-	pace := time.Since(a.watched) / time.Duration(a.holders)
+	most := min(maxRest, restPasses*a.pace(), time.Since(a.began)/2, a.left()/2)
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)
-	most := min(maxRest, restHolders*pace, time.Since(a.began)/2, a.left()/2)
 	if !wait.For(ctx, mathrand.N(max(most, 1))) {
 		return context.Cause(ctx)
 	}
-	a.lost, a.rested = min(a.lost, 1), true // few clients are awake
+	a.lost, a.rested = min(a.lost, 5), true // few clients are awake
 	return a.watch(ctx)
 }
 
