@@ -88,18 +88,28 @@ func (r *request) connectError(err error) error {
 
 // repeatWithoutAnswer waits for the answer to a request that was sent with SUBSCRIBE. It sends the
 // request once more if no answer comes within 250 ms, or within four times the time that SUBACK took
-// if that is longer.
+// if that is longer. While bytes arrive, they may be a large answer, and it waits on.
 func (r *request) repeatWithoutAnswer(ctx context.Context, conn *mqtt.Conn) {
 	const least = 250 * time.Millisecond
-	t := time.NewTimer(max(4*time.Since(r.sent), least))
+	patience := max(4*time.Since(r.sent), least)
+	t := time.NewTimer(patience)
 	defer t.Stop()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-	case <-t.C:
+	for {
+		select {
+		case <-r.done:
+			return
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if silent := time.Since(conn.LastReceived()); silent < patience {
+			t.Reset(patience - silent)
+			continue
+		}
 		if !r.hasNoSubscribers() {
 			// After an error the connection or ctx has ended, which r.wait reports.
 			_ = r.sendCopy(ctx, conn)
 		}
+		return
 	}
 }
