@@ -198,6 +198,7 @@ func (c *conn) parse() (err error) {
 	}
 	if c.busy {
 		c.s.parsing <- struct{}{}
+		runtime.Gosched() // see enterLine
 		defer func() { <-c.s.parsing }()
 	}
 	for err == nil && len(c.parsed) < limit {
@@ -249,11 +250,14 @@ func (c *conn) unlock() {
 	}
 }
 
-// enterLine locks Options.Line, if there is one, until unlock is called. The Local is not locked.
+// enterLine locks Options.Line, if there is one, until unlock is called. The Local is not locked. Go's scheduler
+// runs the next in a line before all others, so without Gosched a connection with a single PING would wait
+// until it has preempted the line.
 func (c *conn) enterLine() {
 	if c.s.opts.Line != nil && !c.inLine {
 		c.s.opts.Line.Lock()
 		c.inLine = true
+		runtime.Gosched()
 	}
 }
 
