@@ -45,7 +45,7 @@ type conn struct {
 	sentHead []byte // beginning of the running command's reply if a part of it was sent; otherwise nil
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w from which replies are dropped
-	unmuted  []byte // messages that arrived between dropped replies
+	later    []byte // messages that arrived between dropped replies, or after large was set
 	partial  bool   // the last reply in out is incomplete
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // 2 during CLIENT REPLY SKIP, 1 during the next command; otherwise 0
@@ -337,8 +337,8 @@ func (c *conn) mute() {
 // messages that arrived between them.
 func (c *conn) unmute() {
 	if c.muted {
-		c.w = append(c.w[:c.muteFrom], c.unmuted...)
-		c.unmuted, c.muted = idle(c.unmuted[:0]), false
+		c.w = append(c.w[:c.muteFrom], c.later...)
+		c.later, c.muted = idle(c.later[:0]), false
 	}
 }
 

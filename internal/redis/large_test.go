@@ -95,6 +95,52 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
+// TestEventsBesideLargeValues: a client that is notified of its own command gets the event after the command's reply.
+func TestEventsBesideLargeValues(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, emulator.Options{RedisNotify: "KEA"})
+	value := strings.Repeat("v", redis.LargeValue)
+	bulk := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value)
+	c.Do(t, "HELLO", "3")
+	c.Do(t, "SUBSCRIBE", "__keyspace@0__:k")
+	set := func() {
+		t.Helper()
+		if err := c.Send("SET", "k", value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	frame := func(want string) {
+		t.Helper()
+		if got, err := c.Frame(); err != nil || string(got) != want {
+			t.Fatalf("got %d bytes, %.60q…, %v, want %d, %.60q…", len(got), got, err, len(want), want)
+		}
+	}
+	event := func(name string) string {
+		return fmt.Sprintf(">3\r\n$7\r\nmessage\r\n$16\r\n__keyspace@0__:k\r\n$%d\r\n%s\r\n", len(name), name)
+	}
+	for _, test := range []struct {
+		words  []string
+		events []string
+	}{
+		{[]string{"GETDEL", "k"}, []string{"del"}},
+		{[]string{"GETEX", "k", "EX", "1000"}, []string{"expire"}},
+		{[]string{"GETSET", "k", "v"}, []string{"set"}},
+		{[]string{"SET", "k", "v", "GET", "EX", "1000"}, []string{"set", "expire"}},
+	} {
+		set()
+		frame(event("set"))
+		frame("+OK\r\n")
+		if err := c.Send(test.words...); err != nil {
+			t.Fatal(err)
+		}
+		frame(bulk)
+		for _, name := range test.events {
+			frame(event(name))
+		}
+		c.Do(t, "PING")
+	}
+}
+
 // TestConcurrentEdits: edits of a large value are atomic, though other clients use the store while a new
 // value is made.
 func TestConcurrentEdits(t *testing.T) {

@@ -169,8 +169,8 @@ func (c *conn) beginPart() {
 	c.unlock()
 }
 
-// sendLarge sends the replies in c.w and the value c.large, which it charges to the client meanwhile. It unlocks the
-// Local. It returns false if the connection is closed.
+// sendLarge sends the replies in c.w and the value c.large, which it charges to the client meanwhile, and then the
+// messages in c.later. It unlocks the Local. It returns false if the connection is closed.
 func (c *conn) sendLarge() bool {
 	value := c.large
 	c.large = nil
@@ -184,7 +184,8 @@ func (c *conn) sendLarge() bool {
 			return false
 		}
 	}
-	c.w = append(c.w, "\r\n"...)
+	c.w = append(append(c.w, "\r\n"...), c.later...)
+	c.later = idle(c.later[:0])
 	return true
 }
 

@@ -129,8 +129,8 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		switch {
 		case c != from:
 			c.send(m)
-		case c.muted:
-			c.unmuted = append(c.unmuted, m...)
+		case c.muted || c.large != nil:
+			c.later = append(c.later, m...)
 		default:
 			c.w = append(c.w, m...)
 		}
@@ -169,7 +169,7 @@ func (c *conn) confirm(k kind, word string, name []byte) {
 	}
 	c.integer(int64(count))
 	if c.muted {
-		c.unmuted = append(c.unmuted, c.w[begin:]...)
+		c.later = append(c.later, c.w[begin:]...)
 		c.w = c.w[:begin]
 	}
 }
