@@ -39,7 +39,8 @@ type Client struct {
 	// The outbox, see outbox.go.
 	parts      []part // bytes to be sent before out, see share
 	out        []byte // packets to be sent
-	waiting    int    // number of packets in parts and out
+	waiting    int    // number of packets that begin in parts and out
+	begun      int    // number of packets that begin in out
 	connack    int    // length of the CONNACK at the start of what is to be sent; 0 = there is none
 	torn       bool   // the last packet in writing continues in parts or out
 	writing    []byte // bytes taken from parts or out; nil = nothing is being written

@@ -101,3 +101,20 @@ func TestTornPacket(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeMessageBeyondShare: if the memory for clients is exhausted, a client that is sent a large message which
+// exceeds its share is disconnected, though the beginning of the message could be written.
+func TestLargeMessageBeyondShare(t *testing.T) {
+	t.Parallel()
+	const size = 12 << 20
+	s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: size * 4 / 3}})
+	c, p := connect(t, s, "c"), connect(t, s, "p")
+	c.subscribe("t", 0)
+	p.publish("t", 0, strings.Repeat("x", size), 0)
+	p.publish("none", 1, "", 0x10) // the broker has handled the message
+	s.Lock()
+	defer s.Unlock()
+	if s.Client("c") != nil {
+		t.Error("the client is still connected")
+	}
+}

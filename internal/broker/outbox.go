@@ -15,6 +15,7 @@ import (
 func (c *Client) reserve(size int) []byte {
 	c.markDirty()
 	c.waiting++
+	c.begun++
 	c.grow(size)
 	return c.out
 }
@@ -36,6 +37,7 @@ func (c *Client) grow(size int) {
 type part struct {
 	bytes []byte
 	torn  bool // its last packet continues in the next part, or in Client.out
+	begun int  // number of packets that begin in it
 }
 
 // share appends a value to the outbox, whose last packet has begun, and continues after the value if torn is set. If
@@ -46,8 +48,8 @@ func (c *Client) share(value []byte, torn bool) {
 		c.out = append(c.out, value...)
 		return
 	}
-	c.parts = append(c.parts, part{c.out, true}, part{slices.Clip(value), torn})
-	c.out = nil
+	c.parts = append(c.parts, part{c.out, true, c.begun}, part{slices.Clip(value), torn, 0})
+	c.out, c.begun = nil, 0
 	c.queued += len(value)
 	c.chargeBuffers(len(value))
 	c.b.stats.BytesSent += uint64(len(value))
@@ -97,7 +99,7 @@ func (c *Client) ensureRoom(size int) bool {
 	c.queued += c.connack
 	c.chargeBuffers(c.connack)
 	c.parts, c.out = nil, connack
-	c.waiting = 0
+	c.waiting, c.begun = 0, 0
 	c.disconnect(QuotaExceeded, tooSlow)
 	return false
 }
@@ -127,10 +129,11 @@ func (c *Client) takeOutbox() {
 	c.connack = 0
 	if len(c.parts) > 0 {
 		c.writing, c.torn = c.parts[0].bytes, c.parts[0].torn
+		c.waiting -= c.parts[0].begun
 		c.parts[0] = part{} // for the garbage collector
 		c.parts = c.parts[1:]
 	} else {
-		c.writing, c.out, c.parts, c.torn, c.waiting = c.out, nil, nil, false, 0
+		c.writing, c.out, c.parts, c.torn, c.waiting, c.begun = c.out, nil, nil, false, 0, 0
 	}
 	c.unwritten = c.writing
 }
@@ -239,7 +242,7 @@ func (b *Broker) writeDirect(direct []directWrite) {
 		case done && !w.toSend() && !w.isClosing():
 			w.busy = false
 			continue
-		case !done && w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
+		case w.err == nil && !w.isClosing() && w.overShare(w.outstanding(), 0):
 			w.end.Why = tooSlow // no DISCONNECT: it would be stuck after the unwritten bytes
 			w.Cut()
 		}

@@ -6,6 +6,17 @@ import (
 	"testing"
 )
 
+// writingClient returns a client whose outbox a goroutine writes. b is locked.
+func writingClient(t *testing.T, b *Broker) *Client {
+	near, far := net.Pipe()
+	t.Cleanup(func() { far.Close() })
+	c := &Client{b: b, Version: version5, nc: near, raw: near, busy: true}
+	c.wake.L = &b.mu
+	c.session = b.newSession("c", "")
+	c.session.client = c
+	return c
+}
+
 // TestTornOutbox: a client that reads too slowly gets DISCONNECT, unless it has got a part of a packet and would take
 // DISCONNECT for the rest. Nothing stays charged.
 func TestTornOutbox(t *testing.T) {
@@ -20,13 +31,8 @@ func TestTornOutbox(t *testing.T) {
 			defer b.Close()
 			b.Lock()
 			defer b.Unlock()
-			near, far := net.Pipe()
-			defer far.Close()
 			before := b.kept.Load()
-			c := &Client{b: b, Version: version5, nc: near, raw: near, busy: true}
-			c.wake.L = &b.mu
-			c.session = b.newSession("c", "")
-			c.session.client = c
+			c := writingClient(t, b)
 			m := message{topic: "t", value: value, end: test.end}
 			if !c.appendPublish(&delivery{msg: &m}, 0, false) {
 				t.Fatal("not sent")
@@ -50,5 +56,36 @@ func TestTornOutbox(t *testing.T) {
 				t.Errorf("%d bytes stay charged", kept-before)
 			}
 		})
+	}
+}
+
+// TestOutboxNeverEmpty: packets that were sent no longer count as waiting, even if the outbox is never empty.
+func TestOutboxNeverEmpty(t *testing.T) {
+	const limit = 4
+	b := New(Options{Limits: Limits{Outbox: limit}})
+	defer b.Close()
+	b.Lock()
+	defer b.Unlock()
+	c := writingClient(t, b)
+	m := message{topic: "t", value: make([]byte, LargePayload), end: "end"}
+	for i := range 3 * limit {
+		if !c.ensureRoom(1) {
+			t.Fatalf("no room after %d messages", i)
+		}
+		c.appendPublish(&delivery{msg: &m}, 0, false)
+		if c.waiting != min(i+1, 2) {
+			t.Errorf("%d packets wait after %d messages", c.waiting, i+1)
+		}
+		for i > 0 && len(c.parts) > 2 {
+			c.takeOutbox()
+			c.endWrite()
+		}
+	}
+	for c.toSend() {
+		c.takeOutbox()
+		c.endWrite()
+	}
+	if c.waiting != 0 {
+		t.Errorf("%d packets wait in an empty outbox", c.waiting)
 	}
 }
