@@ -167,7 +167,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	if d.retain {
 		first |= 1
 	}
-	out := append(c.reserve(1+varintLength(size)+size-len(m.value)), first)
+	out := append(c.reserve(1+varintLength(size)+size-len(m.value)-len(m.end)), first)
 	out = binary.AppendUvarint(out, uint64(size))
 	out = appendString(out, topic)
 	if d.qos > 0 {
@@ -179,8 +179,7 @@ func (c *Client) appendPublish(d *delivery, id uint16, dup bool) bool {
 	}
 	c.out = append(out, m.payload...)
 	if len(m.value) > 0 {
-		c.share(m.value, m.end != "")
-		c.out = append(c.out, m.end...)
+		c.share(m.value, m.end)
 	}
 	c.b.stats.MessagesSent++
 	return true

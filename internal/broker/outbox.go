@@ -40,19 +40,23 @@ type part struct {
 	begun int  // number of packets that begin in it
 }
 
-// share appends a value to the outbox, whose last packet has begun, and continues after the value if torn is set. If
-// the value is large, share does not copy it: several clients may send the same memory. Each is charged for all of it.
-func (c *Client) share(value []byte, torn bool) {
+// share appends a value and its end to the outbox, whose last packet has begun. If the value is large, share does not
+// copy it: several clients may send the same memory. Each is charged for all of it.
+func (c *Client) share(value []byte, end string) {
 	if len(value) <= maxSpare { // a buffer of this size would be reused after the write
 		c.grow(len(value))
 		c.out = append(c.out, value...)
-		return
+	} else {
+		c.parts = append(c.parts, part{c.out, true, c.begun}, part{slices.Clip(value), end != "", 0})
+		c.out, c.begun = nil, 0
+		c.queued += len(value)
+		c.chargeBuffers(len(value))
+		c.b.stats.BytesSent += uint64(len(value))
 	}
-	c.parts = append(c.parts, part{c.out, true, c.begun}, part{slices.Clip(value), torn, 0})
-	c.out, c.begun = nil, 0
-	c.queued += len(value)
-	c.chargeBuffers(len(value))
-	c.b.stats.BytesSent += uint64(len(value))
+	if end != "" {
+		c.grow(len(end))
+		c.out = append(c.out, end...)
+	}
 }
 
 // toSend reports whether the outbox or its unwritten part has bytes.

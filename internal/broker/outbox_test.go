@@ -37,6 +37,13 @@ func TestTornOutbox(t *testing.T) {
 			if !c.appendPublish(&delivery{msg: &m}, 0, false) {
 				t.Fatal("not sent")
 			}
+			want := cap(c.out)
+			for _, p := range c.parts {
+				want += cap(p.bytes)
+			}
+			if c.charged != want {
+				t.Errorf("%d bytes are charged, want %d", c.charged, want)
+			}
 			for range test.taken {
 				if c.takeOutbox(); c.queued < len(c.writing) {
 					t.Errorf("%d bytes are queued, and %d are written", c.queued, len(c.writing))
