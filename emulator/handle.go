@@ -251,23 +251,11 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, nil, properties)
 }
 
-// replyLater sends a reply after the action's delay. If earlier notifications to the client have not been sent, or the
-// data file does not have all changes, at the end of the delay, the reply waits for them.
+// replyLater sends a reply after the action's delay, and then in order, see sendInOrder.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
-	commit := func() {
-		if !s.journal.pending() {
-			s.reply(&o, kept)
-			return
-		}
-		s.journal.hold(size, func() { s.reply(&o, kept) })
-	}
 	s.after(o.action.DelayReply, func() {
-		if s.backlog.behind[o.client.ID] == 0 {
-			commit()
-			return
-		}
-		s.postpone(unsent{replyTo: o.client.ID, reply: commit, bytes: size})
+		s.sendInOrder(o.client.ID, size, func() { s.reply(&o, kept) })
 	})
 }
 
@@ -303,13 +291,7 @@ func (s *Server) divert(c *broker.Client, n store.Notification, m message) bool 
 			s.sendNotification(c, topic, kept.Message)
 		}
 	}
-	s.after(action.Delay, func() {
-		if s.journal.pending() {
-			s.journal.hold(len(topic)+size, send)
-		} else {
-			send()
-		}
-	})
+	s.after(action.Delay, func() { s.sendInOrder(c.ID, len(topic)+size, send) })
 	return true
 }
 

@@ -47,6 +47,7 @@ func (e *DataError) Unwrap() error { return e.Err }
 // While changes are being written, all replies and notifications wait in a queue, including the
 // replies to reads. So no client sees a value that a crash could undo. The queue keeps the messages in
 // order: watchers are notified of a change before the client that made the change gets the reply.
+// Messages in the server's backlog wait there instead, see postpone.
 //
 // A store without a data file has a nil journal, and its replies and notifications do not wait.
 type journal struct {
@@ -204,6 +205,15 @@ func (j *journal) wait() error {
 		j.changed.Wait()
 	}
 	return j.err
+}
+
+// await waits until a group is in the file; nil = no group. It returns false if a commit has failed. It requires the
+// lock, and releases the lock while waiting.
+func (j *journal) await(g *group) bool {
+	for g != nil && !g.committed && j.err == nil {
+		j.changed.Wait()
+	}
+	return j == nil || j.err == nil
 }
 
 // run commits groups, one at a time, until the journal is closed or a commit fails.

@@ -12,17 +12,19 @@ import (
 // the backlog is sent after them, from the backlog. So each client gets its messages in the order of the changes, and
 // clients that watch something else do not wait.
 type backlog struct {
-	queue  []unsent       // in order; not empty while sendBacklog runs
-	behind map[string]int // number of notifications and replies in queue, by client id
+	queue  []*unsent      // in order; not empty while sendBacklog runs
+	behind map[string]int // number of notifications and other messages in queue, by client id
 	bytes  int            // estimated memory of queue
 }
 
-// unsent is what a request adds to the backlog: notifications or a reply.
+// unsent is what a request adds to the backlog: notifications, or another message to a client.
 type unsent struct {
-	notes   []store.Notification
-	replyTo string
-	reply   func()
-	bytes   int // estimated memory
+	notes    []store.Notification
+	clientID string
+	send     func() // nil = there are only notes
+	bytes    int    // estimated memory
+	after    *group // changes that must be in the data file first; nil = none
+	done     bool   // everything was sent
 }
 
 const (
@@ -54,11 +56,11 @@ func (s *Server) notify() {
 	if !short || len(s.backlog.queue) > 0 || s.journal.pending() {
 		s.store.GiveNotifications()
 	}
-	var late unsent
+	late := new(unsent)
 	for i := range notes {
 		n := &notes[i]
 		if short && s.backlog.behind[n.ClientID] == 0 {
-			s.send(n)
+			s.send(n, s.journal.pending())
 			n.Value = nil // the store keeps its notifications for reuse
 			continue
 		}
@@ -73,9 +75,9 @@ func (s *Server) notify() {
 	}
 }
 
-// send sends a notification to a watcher, unless it has disconnected since the change. If the journal is pending, the
-// notification must be valid for ever, see [store.Store.GiveNotifications].
-func (s *Server) send(n *store.Notification) {
+// send sends a notification to a watcher, unless it has disconnected since the change. With hold set, the notification
+// waits for the data file; it must be valid for ever, see [store.Store.GiveNotifications].
+func (s *Server) send(n *store.Notification, hold bool) {
 	c := s.broker.Client(n.ClientID)
 	if c == nil || n.Ended() {
 		return
@@ -84,7 +86,7 @@ func (s *Server) send(n *store.Notification) {
 	m := newMessage(nil, n.Payload, n.Value, s.properties)
 	switch {
 	case s.onNotify != nil && s.divert(c, *n, m):
-	case !s.journal.pending():
+	case !hold:
 		s.sendNotification(c, n.Topic(), m.Message)
 	default:
 		m.Properties = bytes.Clone(m.Properties)
@@ -93,20 +95,36 @@ func (s *Server) send(n *store.Notification) {
 	}
 }
 
-// postpone adds notifications or a reply to the backlog.
-func (s *Server) postpone(u unsent) {
+// sendInOrder calls send, which sends a message of the given size to a client, once earlier notifications to the client
+// have been sent and all changes so far are in the data file.
+func (s *Server) sendInOrder(clientID string, bytes int, send func()) {
+	switch {
+	case s.backlog.behind[clientID] > 0:
+		s.postpone(&unsent{clientID: clientID, send: send, bytes: bytes})
+	case s.journal.pending():
+		s.journal.hold(bytes, send)
+	default:
+		send()
+	}
+}
+
+// postpone adds notifications or another message to the backlog.
+func (s *Server) postpone(u *unsent) {
 	l := &s.backlog
 	if len(l.queue) == 0 {
 		l.behind = make(map[string]int)
 		s.sending.Go(s.sendBacklog)
+	}
+	if s.journal.pending() {
+		u.after = s.journal.last()
 	}
 	l.queue = append(l.queue, u)
 	l.bytes += u.bytes
 	for i := range u.notes {
 		l.behind[u.notes[i].ClientID]++
 	}
-	if u.reply != nil {
-		l.behind[u.replyTo]++
+	if u.send != nil {
+		l.behind[u.clientID]++
 	}
 }
 
@@ -116,30 +134,39 @@ func (s *Server) sendBacklog() {
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	l := &s.backlog
-	for locked, work := time.Now(), 0; len(l.queue) > 0; {
+	locked, work := time.Now(), 0
+	worked := func(cost int) {
+		if work += cost; work > maxNotifyStep && time.Since(locked) > s.broker.Hold() {
+			s.broker.Pause()
+			locked, work = time.Now(), 0
+		}
+	}
+	for len(l.queue) > 0 {
 		u := l.queue[0]
+		stored := s.journal.await(u.after)
 		for i := range u.notes {
 			n := &u.notes[i]
-			s.passed(n.ClientID)
-			s.send(n)
-			if work += costOf(n); work > maxNotifyStep && time.Since(locked) > s.broker.Hold() {
-				s.broker.Pause()
-				locked, work = time.Now(), 0
+			if s.passed(n.ClientID); stored {
+				s.send(n, false)
 			}
+			worked(costOf(n))
 		}
-		if u.reply != nil {
-			s.passed(u.replyTo)
-			u.reply()
+		if u.send != nil {
+			if s.passed(u.clientID); stored {
+				u.send()
+			}
+			worked(notifyCost + u.bytes)
 		}
-		l.queue[0] = unsent{} // for the garbage collector
+		l.queue[0] = nil // for the garbage collector
 		l.queue = l.queue[1:]
 		l.bytes -= u.bytes
+		u.done = true
 		s.notified.Broadcast()
 	}
 	*l = backlog{}
 }
 
-// passed counts a notification or reply in the backlog as sent.
+// passed counts a notification or another message in the backlog as sent.
 func (s *Server) passed(clientID string) {
 	if s.backlog.behind[clientID]--; s.backlog.behind[clientID] == 0 {
 		delete(s.backlog.behind, clientID)
@@ -158,7 +185,11 @@ func always() bool { return true }
 
 // awaitNotify waits until all notifications of changes so far have been sent. It unlocks the broker while it waits.
 func (s *Server) awaitNotify() {
-	for len(s.backlog.queue) > 0 {
+	queue := s.backlog.queue
+	if len(queue) == 0 {
+		return
+	}
+	for last := queue[len(queue)-1]; !last.done; {
 		s.notified.Wait()
 	}
 }

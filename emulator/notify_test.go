@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 
@@ -19,7 +21,7 @@ import (
 // watcher connects a client that has registered for keys.
 func watcher(t *testing.T, s *Server, id string, keys ...string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", s.Addr().String())
+	conn, err := s.Dial(t.Context(), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +39,18 @@ func watcher(t *testing.T, s *Server, id string, keys ...string) net.Conn {
 	return conn
 }
 
+// expectNotified reads a notification of a value that ends in want.
+func expectNotified(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	p, err := packets.ReadPacket(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(p.Content.(*packets.Publish).Payload); !strings.HasSuffix(got, want+"\r\n") {
+		t.Errorf("got %.60q…, want %s", got, want)
+	}
+}
+
 // TestBacklog: while a change is notified to many watchers, only these wait for later notifications and replies.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
@@ -48,10 +62,7 @@ func TestBacklog(t *testing.T) {
 	}
 	s.Do(NewRequest("w0", wire.AppendRequest(nil, wire.VerbKeyNotify, "other")))
 	watcher(t, s, "alone", "other")
-	set := func(key, value string) {
-		s.store.Do(&store.Request{ClientID: "c", Payload: wire.AppendRequest(nil, wire.VerbSet, key, value), Timestamp: []byte("1:0:c")}, nil)
-		s.notify()
-	}
+	set := s.setLocked
 	sent := func(want, queued int) {
 		t.Helper()
 		if got := s.counts.Notifications; got != want || len(s.backlog.queue) != queued {
@@ -92,15 +103,101 @@ func TestBacklog(t *testing.T) {
 			if i > 0 && want != "v" {
 				break
 			}
-			p, err := packets.ReadPacket(conn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := string(p.Content.(*packets.Publish).Payload); !strings.HasSuffix(got, want+"\r\n") {
-				t.Errorf("watcher %d: got %.60q…, want %s", i, got, want)
-			}
+			expectNotified(t, conn, want)
 		}
 	}
+}
+
+// lockedCrowd starts a server with clients that watch the key crowded, and locks its broker, so that sendBacklog
+// cannot run. w0 is the connection of the client with this id.
+func lockedCrowd(t *testing.T, watchers int, o ...Options) (s *Server, w0 net.Conn) {
+	s = Start(t, o...)
+	w0 = watcher(t, s, "w0", "crowded")
+	for i := 1; i < watchers; i++ {
+		watcher(t, s, fmt.Sprint("w", i), "crowded")
+	}
+	s.broker.Lock()
+	return s, w0
+}
+
+// setLocked sets a key. The broker is locked.
+func (s *Server) setLocked(key, value string) {
+	s.store.Do(&store.Request{ClientID: "c", Payload: wire.AppendRequest(nil, wire.VerbSet, key, value), Timestamp: []byte("1:0:c")}, nil)
+	s.notify()
+}
+
+// TestAwaitBacklog: who waits for notifications does not wait for later ones. Other clients can use the broker while
+// many replies are sent from the backlog.
+func TestAwaitBacklog(t *testing.T) {
+	t.Parallel()
+	s, _ := lockedCrowd(t, 100)
+	defer s.broker.Unlock()
+	s.setLocked("crowded", "v")
+	awaited, replies := false, 0
+	var reply func()
+	reply = func() {
+		if replies++; !awaited {
+			s.postpone(&unsent{clientID: "w0", send: reply, bytes: 1000})
+		}
+	}
+	reply()
+	s.awaitNotify()
+	awaited = true
+	s.awaitNotify()
+	if replies < 2 || s.backlog.bytes != 0 || s.backlog.behind != nil {
+		t.Errorf("after %d replies, the backlog is %+v", replies, s.backlog)
+	}
+}
+
+// TestDelayedBehindBacklog: a delayed notification is sent after those that are in the backlog when it becomes due.
+func TestDelayedBehindBacklog(t *testing.T) {
+	t.Parallel()
+	s, w0 := lockedCrowd(t, 100)
+	delay := time.Second
+	s.onNotify = func(Notification) NotificationAction { return NotificationAction{Delay: delay} }
+	s.setLocked("crowded", "delayed")
+	s.awaitNotify()
+	delay = 0
+	s.setLocked("crowded", "first")
+	s.broker.Advance(time.Second)
+	s.broker.Unlock()
+	for _, want := range []string{"first", "delayed"} {
+		expectNotified(t, w0, want)
+	}
+}
+
+// TestBacklogAwaitsFile: notifications to many watchers wait for the data file in the backlog, so that they are then
+// sent in steps.
+func TestBacklogAwaitsFile(t *testing.T) {
+	t.Parallel()
+	data := Data{File: t.TempDir() + "/data"}
+	synctest.Test(t, func(t *testing.T) {
+		const watchers = 100
+		var blocked bool
+		goOn := make(chan struct{})
+		data.commit = func(write func() error) error {
+			if blocked {
+				<-goOn
+			}
+			return write()
+		}
+		s, _ := lockedCrowd(t, watchers, Options{InProcess: true, Data: data})
+		blocked = true
+		before := s.counts.Notifications
+		s.setLocked("crowded", "v")
+		s.broker.Unlock()
+		synctest.Wait()
+		s.broker.Lock()
+		if held, waiting := len(s.journal.last().held), s.backlog.behind["w0"]; held != 0 || waiting != 1 {
+			t.Errorf("%d messages are to be sent in one step, and %d wait in the backlog", held, waiting)
+		}
+		s.broker.Unlock()
+		close(goOn)
+		s.FastForward(0)
+		if got := s.State().Notifications - before; got != watchers {
+			t.Errorf("%d notifications were sent, want %d", got, watchers)
+		}
+	})
 }
 
 // TestLargeNotifications: while the notifications of a large value are sent to many watchers, other clients
