@@ -271,10 +271,13 @@ func (a *Attached) receive(m mqtt.Message) {
 // notify queues the store's pending notifications. It requires a.mu.
 func (a *Attached) notify() {
 	var payload, kept []byte // the notifications of a change share one copy of the payload
-	for _, n := range a.engine.TakeNotifications() {
+	notes := a.engine.TakeNotifications()
+	for i := range notes {
+		n := &notes[i]
 		if len(payload) == 0 || &payload[0] != &n.Payload[0] {
 			payload, kept = n.Payload, bytes.Clone(store.Whole(n.Payload, n.Value))
 		}
+		n.Value = nil // the store keeps its notifications for reuse
 		a.enqueue(a.message(n.Topic(), nil, kept, n.Properties))
 	}
 }

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/sscli/sscli/internal/store"
 )
@@ -67,4 +69,40 @@ func TestLargeValues(t *testing.T) {
 	if !strings.HasPrefix(string(resp.Payload), "-ERR") {
 		t.Errorf("a number of 101 digits, which would stay in memory with the value: %q", resp.Payload)
 	}
+}
+
+// TestReleasedValues: a large value is not kept in memory after its key was deleted, whatever requests had read it.
+func TestReleasedValues(t *testing.T) {
+	t.Parallel()
+	s := store.New(store.Options{})
+	do := func(payload []byte) {
+		t.Helper()
+		s.IsLong(payload)
+		if r := s.Do(&store.Request{ClientID: "c", Payload: payload, Timestamp: []byte("1696374425000:0:c")}, nil); r.Payload[0] == '-' {
+			t.Errorf("%.30q", r.Payload)
+		}
+	}
+	set := func() weak.Pointer[byte] {
+		payload := request("SET", "k", strings.Repeat("v", store.Large))
+		do(payload)
+		return weak.Make(&payload[0])
+	}
+	released := func(after string, p weak.Pointer[byte]) {
+		t.Helper()
+		if runtime.GC(); p.Value() != nil {
+			t.Errorf("after %s, the value is still in memory", after)
+		}
+	}
+	value := set()
+	do(request("SCAN", "*"))
+	do(request("DEL", "k"))
+	released("SCAN", value)
+	refused := func() weak.Pointer[byte] {
+		payload := request("SET", "k", strings.Repeat("v", store.Large), "PX", "1000")
+		s.IsLong(payload) // the request is then refused for another reason
+		return weak.Make(&payload[0])
+	}()
+	do(request("GET", "k"))
+	released("IsLong", refused)
+	runtime.KeepAlive(s)
 }

@@ -184,11 +184,11 @@ func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
 	if hasManyWords(payload) {
 		return nil, false // is refused
 	}
-	words, err := wire.AppendWords(s.words[:0], payload)
+	var few [8][]byte // not s.words, which would keep the payload in memory
+	words, err := wire.AppendWords(few[:0], payload)
 	if err != nil || len(words) < 2 {
 		return nil, false
 	}
-	s.words = words
 	switch string(s.word(words[0])) {
 	case wire.VerbScan:
 		return nil, true
