@@ -280,7 +280,12 @@ func (s *side) read(n int) float64 {
 func (s *side) blob(n int) string {
 	return once(s, fmt.Sprint("blob", n), func() string {
 		name := filepath.Join(s.dir, fmt.Sprint("blob", n))
-		harness.Check(os.WriteFile(name, bytes.Repeat([]byte("v"), n), 0o600))
+		f := harness.Must(os.Create(name))
+		defer f.Close()
+		piece := bytes.Repeat([]byte("v"), 1<<20) // the peak of a new process is at least that of its parent
+		for left := n; left > 0; left -= len(piece) {
+			harness.Must(f.Write(piece[:min(left, len(piece))]))
+		}
 		return name
 	})
 }
