@@ -32,14 +32,15 @@ func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error
 }
 
 // copyValue returns a copy of old's value, cut or extended with zeros to size bytes. Unless it is small or part of a
-// transaction, the Local is unlocked meanwhile. If the key was then changed, ok is false, and the command must begin again.
+// transaction, the Local is unlocked meanwhile, and old is then looked up again. If the value was changed, ok is false,
+// and the command must begin again.
 func (c *conn) copyValue(old *Op, size int) (value []byte, ok bool, err error) {
 	if size < LargeValue || c.executing {
 		value = make([]byte, size)
 		copy(value, old.Entry.Value)
 		return value, true, nil
 	}
-	from, version := valid(old.Entry.Value), bytes.Clone(old.Entry.Version)
+	from := valid(old.Entry.Value)
 	if !c.chargeInput(len(c.in.buf) + size) {
 		return nil, false, errMemory
 	}
@@ -51,7 +52,18 @@ func (c *conn) copyValue(old *Op, size int) (value []byte, ok bool, err error) {
 		return nil, false, net.ErrClosed
 	}
 	now, err := c.lookup(old.Key)
-	return value, now.Yes == old.Yes && bytes.Equal(now.Entry.Version, version), err
+	ok = now.Yes == old.Yes && same(now.Entry.Value, from)
+	*old = now
+	return value, ok, err
+}
+
+// same reports whether two values are equal. It may return false for equal large values, but not if only the expiry of
+// a key was changed, because the Local then keeps the memory of the value.
+func same(a, b []byte) bool {
+	if len(a) < LargeValue {
+		return bytes.Equal(a, b)
+	}
+	return len(a) == len(b) && &a[0] == &b[0]
 }
 
 func runSetRange(c *conn, args [][]byte) error {

@@ -170,6 +170,43 @@ func TestConcurrentEdits(t *testing.T) {
 	c.Expect(t, fmt.Sprintf(":%d\r\n", redis.LargeValue+clients*each*4/5), "STRLEN", "k")
 }
 
+// TestEditBesideExpire: a client that edits a large value does not wait for clients that change only the key's expiry.
+func TestEditBesideExpire(t *testing.T) {
+	t.Parallel()
+	const size = 32 << 20
+	s, c := start(t, emulator.Options{})
+	c.Expect(t, "+OK\r\n", "SET", "k", strings.Repeat("v", size), "EX", "1000")
+	expire := redistest.Request("EXPIREAT", "k", "4102444800")
+	other := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	edited := make(chan struct{})
+	var expiring sync.WaitGroup
+	expiring.Go(func() {
+		for {
+			select {
+			case <-edited:
+				return
+			default:
+			}
+			if _, err := other.Conn.Write(bytes.Repeat(expire, 10)); err != nil {
+				t.Error(err)
+				return
+			}
+			for range 10 {
+				if reply, err := other.Frame(); err != nil || string(reply) != ":1\r\n" {
+					t.Errorf("%.60q, %v", reply, err)
+					return
+				}
+			}
+		}
+	})
+	for i := range 3 {
+		c.Expect(t, fmt.Sprintf(":%d\r\n", size+i+1), "APPEND", "k", "x")
+	}
+	close(edited)
+	expiring.Wait()
+	c.Expect(t, ":4102444800\r\n", "EXPIRETIME", "k")
+}
+
 // TestRefusedEdits: an edit that the store refuses returns an error.
 func TestRefusedEdits(t *testing.T) {
 	t.Parallel()
