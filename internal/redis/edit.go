@@ -31,13 +31,14 @@ func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error
 	return c.put(&Op{Key: old.Key, Value: value, Expires: old.Entry.Expires, Encoding: encoding}, classString, event)
 }
 
-// copyValue returns a copy of old's value, cut or extended with zeros to size bytes. Unless it is small or part of a
-// transaction, the Local is unlocked meanwhile, and old is then looked up again. If the value was changed, ok is false,
-// and the command must begin again.
-func (c *conn) copyValue(old *Op, size int) (value []byte, ok bool, err error) {
+// copyValue returns a copy of old's value, extended with zeros to size bytes, with part at the offset at. Unless the copy
+// is small or part of a transaction, the Local is unlocked meanwhile, and old is then looked up again. If the value was
+// changed, ok is false, and the command must begin again.
+func (c *conn) copyValue(old *Op, size int, part []byte, at int) (value []byte, ok bool, err error) {
 	if size < LargeValue || c.executing {
 		value = make([]byte, size)
 		copy(value, old.Entry.Value)
+		copy(value[at:], part)
 		return value, true, nil
 	}
 	from := valid(old.Entry.Value)
@@ -47,6 +48,7 @@ func (c *conn) copyValue(old *Op, size int) (value []byte, ok bool, err error) {
 	c.yield()
 	value = make([]byte, size)
 	socket.Copy(value, from)
+	socket.Copy(value[at:], part)
 	c.lock()
 	if c.out.closed.Load() {
 		return nil, false, net.ErrClosed
@@ -89,14 +91,13 @@ func runSetRange(c *conn, args [][]byte) error {
 	if err := c.mayWrite(int(size)); err != nil {
 		return err
 	}
-	value, ok, err := c.copyValue(&old, int(size))
+	value, ok, err := c.copyValue(&old, int(size), part, int(offset))
 	switch {
 	case err != nil:
 		return err
 	case !ok:
 		return runSetRange(c, args)
 	}
-	copy(value[offset:], part)
 	err = c.edit(old, value, EncodingRaw, "setrange")
 	c.integer(int64(len(value)))
 	return err
@@ -118,14 +119,13 @@ func runAppend(c *conn, args [][]byte) error {
 		encoding = EncodingAuto
 	}
 	n := len(old.Entry.Value)
-	value, ok, err := c.copyValue(&old, n+len(args[2]))
+	value, ok, err := c.copyValue(&old, n+len(args[2]), args[2], n)
 	switch {
 	case err != nil:
 		return err
 	case !ok:
 		return runAppend(c, args)
 	}
-	copy(value[n:], args[2])
 	err = c.edit(old, value, encoding, "append")
 	c.integer(int64(len(value)))
 	return err
@@ -228,7 +228,7 @@ func runSetBit(c *conn, args [][]byte) error {
 		if err := c.mayWrite(max(len(old.Entry.Value), at+1)); err != nil {
 			return err
 		}
-		value, ok, failed := c.copyValue(&old, max(len(old.Entry.Value), at+1))
+		value, ok, failed := c.copyValue(&old, max(len(old.Entry.Value), at+1), nil, 0)
 		switch {
 		case failed != nil:
 			return failed
