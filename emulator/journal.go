@@ -127,6 +127,9 @@ func openStore(o store.Options, d Data, lock sync.Locker, fail func(error)) (*st
 	return s, j, nil
 }
 
+// A batch must not keep a value that the store may change.
+const _ = uint(disk.Large - store.Large)
+
 // add adds a change to the next commit. It requires the lock.
 func (j *journal) add(c *store.Change) {
 	b := &j.next.batch

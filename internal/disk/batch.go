@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"bytes"
 	"crypto/sha256"
 
 	bolt "go.etcd.io/bbolt"
@@ -17,15 +18,36 @@ type Batch struct {
 // A change is a key and its new record, as offsets in the batch's data. A deletion has no record.
 type change struct {
 	begin, record, end int
-	long               bool // the key is too long for bbolt: see filedUnder
+	long               bool    // the key is too long for bbolt: see filedUnder
+	large              *Record // the record, if it has a large value; nil = it is in data, or this is a deletion
 }
 
-// Put replaces or adds the record of r.Key. The batch copies r.
+// Large is the size of a value, in bytes, from which on a batch does not copy the value. Whoever fills a batch may have
+// locked a store meanwhile.
+const Large = 1 << 20
+
+// Put replaces or adds the record of r.Key. The batch copies r, except a value of Large bytes or more, which must not
+// change until the batch is committed.
 func (b *Batch) Put(r Record) {
 	c := b.begin(r.Key)
-	b.data = appendRecord(b.data, r, c.long)
-	c.end = len(b.data)
+	if len(r.Value) < Large {
+		b.data = appendRecord(b.data, r, c.long)
+		c.end = len(b.data)
+	} else {
+		own := r
+		own.Key, own.Version, own.Fence = bytes.Clone(r.Key), bytes.Clone(r.Version), bytes.Clone(r.Fence)
+		c.large = &own
+	}
 	b.changes = append(b.changes, c)
+}
+
+// encoded returns the record of a change. It is empty if the change is a deletion.
+func (b *Batch) encoded(c *change) []byte {
+	if r := c.large; r != nil {
+		const rest = 64 // maximum size of the other fields
+		return appendRecord(make([]byte, 0, rest+len(r.Key)+len(r.Version)+len(r.Fence)+len(r.Value)), *r, c.long)
+	}
+	return b.data[c.record:c.end]
 }
 
 // Delete removes the record of a key, if there is one. The batch copies the key.

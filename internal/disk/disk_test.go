@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -115,6 +116,41 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if report, err := Check(name, nil); err != nil || report.Records != len(want) || len(report.Damages) > 0 {
 		t.Errorf("report %+v, %v", report, err)
+	}
+}
+
+// TestLargeRecords: a batch does not copy a large value.
+func TestLargeRecords(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "data")
+	f, _ := open(t, name)
+	var b Batch
+	var want []Record
+	for i, key := range []string{"a", "b", strings.Repeat("l", bolt.MaxKeySize+1)} {
+		r := record(i)
+		r.Key, r.Version = []byte(key), []byte("1:0:n")
+		r.Value = bytes.Repeat([]byte{byte(i)}, Large)
+		want = append(want, own(r))
+		b.Put(r)
+		r.Key[0], r.Version[0] = 'x', 'x'
+	}
+	if len(b.data) > 1000 {
+		t.Errorf("the batch has copied %d bytes", len(b.data))
+	}
+	commit(t, f, &b)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	saved := filepath.Join(t.TempDir(), "saved")
+	if _, err := Salvage(name, saved); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{name, saved} {
+		f, got := open(t, name)
+		defer f.Close()
+		if !slices.EqualFunc(got, want, equal) {
+			t.Errorf("%s: %d records differ from %d that were written", filepath.Base(name), len(got), len(want))
+		}
 	}
 }
 

@@ -284,7 +284,7 @@ func (f *File) Commit(b *Batch) error {
 			if c.long {
 				bucket = tx.Bucket([]byte(bucketLong))
 			}
-			key, record := b.data[c.begin:c.record], b.data[c.record:c.end]
+			key, record := b.data[c.begin:c.record], b.encoded(&c)
 			if bucket.Get(key) != nil {
 				count--
 			}

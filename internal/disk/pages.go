@@ -126,7 +126,7 @@ type pages struct {
 }
 
 // walk calls p.record for each key in the buckets, in the order of the keys, and p.damage for each
-// page or element that cannot be read. The slices passed to p.record are valid until p.record returns.
+// page or element that cannot be read. The slices passed to p.record stay valid.
 // size is the size of the file, in bytes.
 func (p *pages) walk(size int64) {
 	p.seen = make([]bool, min(p.meta.pages, uint64(size/p.meta.pageSize)))
