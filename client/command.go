@@ -100,3 +100,18 @@ func (c Command) Fence() string { return c.fence }
 func isCount(v wire.Value, lowest int64) bool {
 	return v.Kind == wire.Integer && v.Int >= lowest && v.Int <= 1
 }
+
+// longWord is the size in bytes from which a word of a request is not copied into the message.
+const longWord = 1 << 20
+
+// appendRequest appends the payload of a request, but leaves out a long word, if there is one, which comes before
+// payload[at:].
+func appendRequest(dst []byte, words []string) (payload []byte, long string, at int) {
+	for i, w := range words {
+		if len(w) >= longWord {
+			payload, at = wire.AppendRequestAround(dst, words, i)
+			return payload, w, at
+		}
+	}
+	return wire.AppendRequest(dst, words...), "", 0
+}

@@ -247,21 +247,6 @@ func (r *request) setMessage(m *mqtt.Message) {
 	}
 }
 
-// longWord is the size in bytes from which a word of a request is not copied into the message.
-const longWord = 1 << 20
-
-// appendRequest appends the payload of a request, but leaves out a long word, if there is one, which comes before
-// payload[at:].
-func appendRequest(dst []byte, words []string) (payload []byte, long string, at int) {
-	for i, w := range words {
-		if len(w) >= longWord {
-			payload, at = wire.AppendRequestAround(dst, words, i)
-			return payload, w, at
-		}
-	}
-	return wire.AppendRequest(dst, words...), "", 0
-}
-
 // While no store is listening, a request is sent again every storeRetry, because the store may
 // be about to start. The request fails when storePatience has passed since the broker first
 // reported no subscribers.
