@@ -279,15 +279,15 @@ func (s *Server) reply(o *origin, m message) {
 
 // divert does what the function of InterceptNotifications decides about a notification. It returns false if
 // the notification is to be sent now.
-func (s *Server) divert(c *broker.Client, n store.Notification, m message) bool {
+func (s *Server) divert(n *note, m message) bool {
 	action := s.onNotify(Notification{ClientID: n.ClientID, Key: n.Key, Payload: store.Whole(n.Payload, m.Value)})
 	if action.Drop || action.Delay <= 0 {
 		return action.Drop
 	}
 	kept, size := m.clone()
-	topic := n.Topic()
+	c, topic := n.client, n.Topic()
 	send := func() {
-		if !n.Ended() {
+		if c.Connected() {
 			s.sendNotification(c, topic, kept.Message)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/store"
 )
 
@@ -19,12 +20,18 @@ type backlog struct {
 
 // unsent is what a request adds to the backlog: notifications, or another message to a client.
 type unsent struct {
-	notes    []store.Notification
+	notes    []note
 	clientID string
 	send     func() // nil = there are only notes
 	bytes    int    // estimated memory
 	after    *group // changes that must be in the data file first; nil = none
 	done     bool   // everything was sent
+}
+
+// A note is a notification to the connection that a client had at the time of the change.
+type note struct {
+	store.Notification
+	client *broker.Client
 }
 
 const (
@@ -56,36 +63,40 @@ func (s *Server) notify() {
 	if !short || len(s.backlog.queue) > 0 || s.journal.pending() {
 		s.store.GiveNotifications()
 	}
-	late := new(unsent)
+	var late unsent
 	for i := range notes {
-		n := &notes[i]
-		if short && s.backlog.behind[n.ClientID] == 0 {
-			s.send(n, s.journal.pending())
-			n.Value = nil // the store keeps its notifications for reuse
+		n := note{notes[i], s.broker.Client(notes[i].ClientID)}
+		notes[i].Value = nil // the store keeps its notifications for reuse
+		switch {
+		case n.client == nil: // Do has registered a client that is not connected
+			continue
+		case short && s.backlog.behind[n.ClientID] == 0:
+			s.send(&n, s.journal.pending())
 			continue
 		}
 		late.bytes += noteMemory
 		if last := len(late.notes) - 1; last < 0 || &late.notes[last].Payload[0] != &n.Payload[0] {
 			late.bytes += len(n.Payload) + len(n.Value) + len(n.Key)
 		}
-		late.notes = append(late.notes, *n)
+		late.notes = append(late.notes, n)
 	}
 	if len(late.notes) > 0 {
-		s.postpone(late)
+		u := late // only this copy is allocated on the heap
+		s.postpone(&u)
 	}
 }
 
-// send sends a notification to a watcher, unless it has disconnected since the change. With hold set, the notification
+// send sends a notification, unless the client has disconnected since the change. With hold set, the notification
 // waits for the data file; it must be valid for ever, see [store.Store.GiveNotifications].
-func (s *Server) send(n *store.Notification, hold bool) {
-	c := s.broker.Client(n.ClientID)
-	if c == nil || n.Ended() {
+func (s *Server) send(n *note, hold bool) {
+	c := n.client
+	if !c.Connected() {
 		return
 	}
 	s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 	m := newMessage(nil, n.Payload, n.Value, s.properties)
 	switch {
-	case s.onNotify != nil && s.divert(c, *n, m):
+	case s.onNotify != nil && s.divert(n, m):
 	case !hold:
 		s.sendNotification(c, n.Topic(), m.Message)
 	default:
@@ -149,7 +160,7 @@ func (s *Server) sendBacklog() {
 			if s.passed(n.ClientID); stored {
 				s.send(n, false)
 			}
-			worked(costOf(n))
+			worked(costOf(&n.Notification))
 		}
 		if u.send != nil {
 			if s.passed(u.clientID); stored {

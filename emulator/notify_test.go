@@ -166,23 +166,29 @@ func TestDelayedBehindBacklog(t *testing.T) {
 	}
 }
 
+// stalledCrowd is like lockedCrowd, but the server is in a bubble of testing/synctest and has a data file, which
+// sendBacklog waits for until goOn is closed.
+func stalledCrowd(t *testing.T, watchers int, file string) (s *Server, goOn chan struct{}) {
+	blocked := false
+	goOn = make(chan struct{})
+	s, _ = lockedCrowd(t, watchers, Options{InProcess: true, Data: Data{File: file, commit: func(write func() error) error {
+		if blocked {
+			<-goOn
+		}
+		return write()
+	}}})
+	blocked = true
+	return s, goOn
+}
+
 // TestBacklogAwaitsFile: notifications to many watchers wait for the data file in the backlog, so that they are then
 // sent in steps.
 func TestBacklogAwaitsFile(t *testing.T) {
 	t.Parallel()
-	data := Data{File: t.TempDir() + "/data"}
+	file := t.TempDir() + "/data"
 	synctest.Test(t, func(t *testing.T) {
 		const watchers = 100
-		var blocked bool
-		goOn := make(chan struct{})
-		data.commit = func(write func() error) error {
-			if blocked {
-				<-goOn
-			}
-			return write()
-		}
-		s, _ := lockedCrowd(t, watchers, Options{InProcess: true, Data: data})
-		blocked = true
+		s, goOn := stalledCrowd(t, watchers, file)
 		before := s.counts.Notifications
 		s.setLocked("crowded", "v")
 		s.broker.Unlock()
@@ -196,6 +202,32 @@ func TestBacklogAwaitsFile(t *testing.T) {
 		s.FastForward(0)
 		if got := s.State().Notifications - before; got != watchers {
 			t.Errorf("%d notifications were sent, want %d", got, watchers)
+		}
+	})
+}
+
+// TestReconnectedBehindBacklog: a notification in the backlog is sent even if the client has ended its registration
+// meanwhile, but not to a later connection of the client.
+func TestReconnectedBehindBacklog(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/data"
+	synctest.Test(t, func(t *testing.T) {
+		const watchers = 100
+		s, goOn := stalledCrowd(t, watchers, file)
+		before := s.counts.Notifications
+		s.setLocked("crowded", "v")
+		for _, id := range []string{"w0", "w1", "w2"} {
+			s.store.Do(&store.Request{ClientID: id, Payload: wire.AppendRequest(nil, wire.VerbKeyNotify, "crowded", wire.OptionStop)}, nil)
+		}
+		s.broker.Client("w0").Cut()
+		s.broker.Client("w1").Cut()
+		s.broker.Unlock()
+		watcher(t, s, "w0")
+		synctest.Wait()
+		close(goOn)
+		s.FastForward(0)
+		if got := s.State().Notifications - before; got != watchers-2 {
+			t.Errorf("%d notifications were sent, want %d", got, watchers-2)
 		}
 	})
 }

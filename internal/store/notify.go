@@ -12,16 +12,11 @@ type Notification struct {
 	Value      []byte     // a value of Large bytes or more, which follows Payload and precedes ValueEnd; nil = none
 	Version    []byte     // value of `__ts`; empty = there is no `__ts`
 	Properties []Property // the user properties, in order
-
-	watcher *watcher
 }
 
 // Topic returns the topic of the message. It computes the topic on each call: if a key is long and has many
 // watchers, storing the topics for all of them would take gigabytes.
 func (n *Notification) Topic() string { return wire.NotifyTopic(n.ClientID, n.Key) }
-
-// Ended reports whether the client has disconnected since the change.
-func (n *Notification) Ended() bool { return n.watcher.ended }
 
 // A queue holds the notifications for TakeNotifications. The memory of the queue is reused.
 type queue struct {
@@ -112,7 +107,7 @@ func (s *Store) notify(e Entry, n wire.Notification, version []byte) {
 	note.Key = string(e.Key())
 	for _, w := range watchers {
 		if !w.ended {
-			note.ClientID, note.watcher = w.clientID, w
+			note.ClientID = w.clientID
 			q.notes = append(q.notes, note)
 		}
 	}
