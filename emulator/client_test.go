@@ -203,6 +203,9 @@ func await(t *testing.T, s *emulator.Server, reached func(emulator.State) bool) 
 	if err := s.Await(ctx, reached); err != nil {
 		t.Fatal(err)
 	}
+	if ctx.Err() != nil {
+		t.Fatal("Await has noticed the state only at the end of its context")
+	}
 }
 
 func pointer[T any](v T) *T { return &v }

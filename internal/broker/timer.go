@@ -148,6 +148,7 @@ func (b *Broker) later(job func()) {
 		defer b.Unlock()
 		for len(b.jobs) > 0 {
 			b.jobs[0]()
+			b.changed = true
 			b.yield()
 			b.jobs[0] = nil // for the garbage collector
 			b.jobs = b.jobs[1:]
