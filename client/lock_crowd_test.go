@@ -84,3 +84,39 @@ func TestLockCrowd(t *testing.T) {
 		t.Errorf("a client that waits alone sent %d requests and acquired the lock after %v", sets, longest)
 	}
 }
+
+// TestCloseCrowd: closing the session of a client that waits for a lock takes no time, also while the client does not
+// watch the lock.
+func TestCloseCrowd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const crowd, latency = 50, time.Millisecond
+		store := startVirtual(t, emulator.Options{Latency: latency})
+		defer store.Close()
+		var all sync.WaitGroup
+		sessions := make([]*Session, crowd)
+		for i := range sessions {
+			s := store.dial(t, newBarrier(), Options{})
+			sessions[i] = s
+			all.Go(func() {
+				for {
+					l, err := s.Lock(t.Context(), theLock, LockOptions{})
+					if err != nil {
+						return // the session is closed
+					}
+					time.Sleep(10 * latency)
+					_ = l.Release(t.Context()) // fails if the session is closed
+				}
+			})
+		}
+		time.Sleep(10 * time.Second) // many clients have rested by now
+		for i, s := range sessions {
+			begin := time.Now()
+			_ = s.Close()
+			if took := time.Since(begin); took > 50*latency {
+				t.Errorf("closing session %d took %v", i, took)
+			}
+		}
+		all.Wait()
+	})
+}

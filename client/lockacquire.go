@@ -100,7 +100,7 @@ type acquisition struct {
 	answered  bool          // an attempt was answered
 	rested    bool          // it rested at least once
 	released  time.Time     // when the watch last reported that the key was deleted
-	passed    int           // how often the lock has passed quickly from client to client, without a slow time in between
+	passed    int           // how often the lock has passed quickly since it last passed slowly
 	since     time.Time     // when the first of these holders was reported
 	lost      int           // races lost: attempts on a released lock that another client acquired first
 	roundTrip time.Duration // of the last refused attempt
@@ -150,10 +150,21 @@ func (a *acquisition) watch(ctx context.Context) error {
 			return err
 		}
 		a.reportTrouble(err)
-		if !wait.For(ctx, min(backOff(failures), a.left())) {
-			return context.Cause(ctx)
+		if err := a.sleep(ctx, min(backOff(failures), a.left())); err != nil {
+			return err
 		}
 	}
+}
+
+// sleep waits for d. It returns an error if ctx ends or the session is closed first.
+func (a *acquisition) sleep(ctx context.Context, d time.Duration) error {
+	open, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.s.ctx, func() { cancel(ErrClosed) })()
+	if !wait.For(open, d) {
+		return context.Cause(open)
+	}
+	return nil
 }
 
 // keepsTrying reports whether to try again after err.
@@ -404,8 +415,8 @@ func (a *acquisition) rest(ctx context.Context) error {
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)
-	if !wait.For(ctx, mathrand.N(max(most, 1))) {
-		return context.Cause(ctx)
+	if err := a.sleep(ctx, mathrand.N(max(most, 1))); err != nil {
+		return err
 	}
 	a.lost, a.rested = min(a.lost, 5), true // few clients are awake
 	return a.watch(ctx)

@@ -195,7 +195,7 @@ func TestBacklogAwaitsFile(t *testing.T) {
 		synctest.Wait()
 		s.broker.Lock()
 		if held, waiting := len(s.journal.last().held), s.backlog.behind["w0"]; held != 0 || waiting != 1 {
-			t.Errorf("%d messages are to be sent in one step, and %d wait in the backlog", held, waiting)
+			t.Errorf("%d messages wait in the journal and %d in the backlog, want 0 and 1", held, waiting)
 		}
 		s.broker.Unlock()
 		close(goOn)

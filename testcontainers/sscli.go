@@ -43,8 +43,9 @@ type Container struct {
 
 // Run starts a container of the image, such as ghcr.io/sscli/sscli:latest, and waits until its store answers.
 //
-// The options are those of this package and of package testcontainers. Options of testcontainers are applied last:
-// its WithCmdArgs adds flags of sscli serve. As with other modules, the container is not nil if it was created but did not become ready.
+// Run takes options of this package and of package testcontainers, which it applies last: WithCmdArgs adds
+// flags of sscli serve. As with other modules, the container is not nil if it was created but did not
+// become ready.
 func Run(ctx context.Context, image string, opts ...testcontainers.ContainerCustomizer) (*Container, error) {
 	var o options
 	for _, opt := range opts {

@@ -41,7 +41,7 @@ type Client struct {
 	out        []byte // packets to be sent
 	waiting    int    // number of packets that begin in parts and out
 	begun      int    // number of packets that begin in out
-	connack    int    // length of the CONNACK at the start of what is to be sent; 0 = there is none
+	connack    int    // length of the CONNACK at the start of parts and out; 0 = there is none
 	torn       bool   // the last packet in writing continues in parts or out
 	writing    []byte // bytes taken from parts or out; nil = nothing is being written
 	unwritten  []byte // the part of writing that is still to be written

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A client's outbox, Client.parts and Client.out, holds whole packets in sending order. Only one goroutine at a time
-// writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
+// A client's outbox, Client.parts and Client.out, holds whole packets in sending order. Only one
+// goroutine at a time writes to a client; meanwhile Client.busy is set. The goroutine moves the outbox to
 // Client.writing, which it writes without the lock. For a few plain TCP clients, Unlock writes as
 // much as the socket accepts without blocking. The client's writeLoop writes everything else.
 

@@ -9,8 +9,8 @@ import (
 )
 
 // LargePayload is the size of a payload, in bytes, from which on nobody copies it: the packet's buffer is not
-// reused. The time to copy it, with the broker locked, would be that of faulting in fresh memory, up to 2 ms for
-// each MiB. A read buffer of this size holds one packet, at most a third of which is not the payload.
+// reused. A copy needs fresh memory, and its first use takes up to 2 ms for each MiB, with the broker locked. A
+// read buffer of this size holds one packet, at most a third of which is not the payload.
 const LargePayload = 1 << 20
 
 // A Publish is a client's PUBLISH (MQTT 5, 3.3), passed to [Options].Handle. The Publish and its

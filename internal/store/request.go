@@ -6,7 +6,7 @@ import (
 )
 
 // Large is the size of a value, in bytes, from which on the store keeps the value that it is given instead of
-// copying it. The time to copy it would be that of faulting in fresh memory, up to 2 ms for each MiB.
+// copying it. A copy needs fresh memory, and its first use takes up to 2 ms for each MiB.
 const Large = 1 << 20
 
 // A Request is one request to the store. The store neither changes nor keeps its slices, except a value of

@@ -1,7 +1,7 @@
 package store
 
 // A table finds the records of an index by the hashes of their keys. It uses open addressing with linear probing.
-// Go maps do not shrink, and copies of them share pages with their originals, which are then not given back.
+// A Go map does not shrink. Its parts share pages with those of a smaller copy, so that few pages are given back.
 type table struct {
 	places []place // as many as a power of two, or none; at most three quarters are taken
 	size   int     // number of records

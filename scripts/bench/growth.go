@@ -282,7 +282,7 @@ func (s *side) blob(n int) string {
 		name := filepath.Join(s.dir, fmt.Sprint("blob", n))
 		f := harness.Must(os.Create(name))
 		defer f.Close()
-		piece := bytes.Repeat([]byte("v"), 1<<20) // the peak of a new process is at least that of its parent
+		piece := bytes.Repeat([]byte("v"), 1<<20) // small, because the kernel counts the peak of the parent as that of a new process
 		for left := n; left > 0; left -= len(piece) {
 			harness.Must(f.Write(piece[:min(left, len(piece))]))
 		}
