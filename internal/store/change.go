@@ -48,8 +48,8 @@ type Write struct {
 }
 
 // Apply changes a key under the same rules as a request, and queues the notifications. It keeps a large
-// Value, as [Store.Do] does. It returns "", or the text of the refusal if the key is empty, too long or fenced, if the client is not
-// authorized, or if a quota would be exceeded. Deleting a missing key succeeds and changes nothing.
+// Value, as [Store.Do] does. It returns "", or the text of the refusal if the key is empty, too long or
+// fenced, if the client is not authorized, or if a quota would be exceeded. Deleting a missing key succeeds and changes nothing.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.ExpireSome()
 	switch {
