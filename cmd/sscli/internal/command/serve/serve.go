@@ -365,11 +365,18 @@ func (f serveFlags) warnExposed(a *app.App, token string) {
 	}
 }
 
+const lastPackets = 500 * time.Millisecond
+
 // runChild runs a command against the server. If the command fails, the error is a *[fault.ExitError]
 // with its exit code. If the server has failed, runChild returns the server's error instead. control is the
-// URL of the control port, or empty.
+// URL of the control port, or empty. The clients of the command end with it, and their DISCONNECTs may still
+// be unread, so runChild returns when no client is connected, at most after lastPackets.
 func runChild(a *app.App, server *emulator.Server, ready format.Serving, control string, args []string) error {
 	err := fault.RunChild(process.Command{Args: args, Env: servedEnviron(a, server, ready, control)})
+	ctx, cancel := context.WithTimeout(context.Background(), lastPackets)
+	defer cancel()
+	// An error means that a client remains, or that the server has ended.
+	_ = server.Await(ctx, func(st emulator.State) bool { return st.Connections == 0 })
 	if kept := server.Err(); kept != nil {
 		return dataError(kept)
 	}
