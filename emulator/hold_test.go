@@ -1,7 +1,9 @@
 package emulator_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -112,8 +114,8 @@ func TestManyArguments(t *testing.T) {
 	run("PUBSUB CHANNELS *1*", redistest.Request("PUBSUB", "CHANNELS", "*1*"), 1)
 }
 
-// TestShortFirst: a short request does not wait for all the long requests before it, even if each of these came
-// from another client.
+// TestShortFirst: a short request does not wait for all the long requests before it, nor for pipelines of short
+// requests, even if each of these came from another client.
 func TestShortFirst(t *testing.T) {
 	const crowd = 20
 	var mu sync.Mutex
@@ -127,6 +129,10 @@ func TestShortFirst(t *testing.T) {
 			mu.Unlock()
 			blocked <- struct{}{}
 			<-release
+		case slices.Contains(e.Keys, "short"):
+			mu.Lock()
+			order = append(order, "short")
+			mu.Unlock()
 		case e.Verb == "get" || e.Verb == "scan":
 			mu.Lock()
 			order = append(order, e.Verb)
@@ -136,25 +142,35 @@ func TestShortFirst(t *testing.T) {
 	for i := range 1000 { // keys that take long to match
 		redisClient.Expect(t, "+OK\r\n", "SET", fmt.Sprint(strings.Repeat("a", 1000), i), "v")
 	}
-	pattern := "*" + strings.Repeat("a", 900) + "[b]"
+	pattern := "*" + strings.Repeat("a", 600) + "[b]"
 	ann, blocker := connect(t, s, "ann"), connect(t, s, "blocker")
-	for name, attacker := range map[string]func(i int) (send func()){
-		"MQTT": func(i int) func() {
-			c := connect(t, s, fmt.Sprint("scan", i))
-			return func() { c.ask("SCAN " + pattern) }
-		},
-		"Redis": func(int) func() {
+	redisCrowd := func(count int, command ...string) func(int) func() {
+		return func(int) func() {
 			c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+			go func() { _, _ = io.Copy(io.Discard, c.Conn) }()
 			return func() {
-				if err := c.Send("SCAN", "0", "COUNT", "10000", "MATCH", pattern); err != nil {
+				if _, err := c.Conn.Write(bytes.Repeat(redistest.Request(command...), count)); err != nil {
 					t.Error(err)
 				}
 			}
-		},
+		}
+	}
+	for _, test := range []struct {
+		name     string
+		attacker func(i int) (send func())
+		requests int // of each attacker
+		waiting  int // attackers that wait for the lock: of those who stand in line, only the first
+	}{
+		{"MQTT", func(i int) func() {
+			c := connect(t, s, fmt.Sprint("scan", i))
+			return func() { c.ask("SCAN " + pattern) }
+		}, 1, crowd},
+		{"Redis", redisCrowd(1, "SCAN", "0", "COUNT", "10000", "MATCH", pattern), 1, 1},
+		{"Redis, pipelines", redisCrowd(40, "GET", "k"), 40, 1},
 	} {
 		all := make([]func(), crowd)
 		for i := range all {
-			all[i] = attacker(i)
+			all[i] = test.attacker(i)
 		}
 		blocker.ask("GET block")
 		<-blocked
@@ -166,24 +182,21 @@ func TestShortFirst(t *testing.T) {
 				runtime.Gosched()
 			}
 		}
-		others := 1 // that wait for the lock: of Redis clients, all but one stand in line
-		if name == "MQTT" {
-			others = crowd
-		}
-		wait(others)
+		wait(test.waiting)
 		ann.ask("GET short")
-		wait(others + 1)
+		wait(test.waiting + 1)
 		release <- struct{}{}
 		ann.expect("PUBACK 0x00", "reply $-1")
 		blocker.expect("PUBACK 0x00", "reply $-1")
+		total := crowd*test.requests + 1
 		await(t, s, func(emulator.State) bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return len(order) == crowd+1
+			return len(order) == total
 		})
 		mu.Lock()
-		if at := slices.Index(order, "get"); at < 0 || at > crowd/2 {
-			t.Errorf("%s: ann's GET was request %d of %d: %q", name, at+1, len(order), order)
+		if at := slices.Index(order, "short"); at > total/2 {
+			t.Errorf("%s: ann's GET was request %d of %d", test.name, at+1, total)
 		}
 		mu.Unlock()
 	}

@@ -96,7 +96,7 @@ type Broker struct {
 
 	longDelivery sync.Mutex // held while many retained messages are sent; locked before mu
 
-	line    sync.Mutex   // see Line; locked before mu
+	line    line         // see Line; locked before mu
 	waiting atomic.Int32 // goroutines that wait in Lock
 
 	mu         sync.Mutex

@@ -158,12 +158,16 @@ func (b *Broker) later(job func()) {
 }
 
 // muchWork is the number of bytes of a client from which on they count as much work.
-const muchWork = 2 << 10
+const muchWork = 1 << 10
 
 // Line returns a lock that a goroutine with much work must hold, in addition to the broker's. So only one
 // of many such goroutines competes with clients that want little. A goroutine that does not know how much
-// work it has may begin without Line, for the time Hold. The caller must lock Line before the broker.
+// work it has may begin without Line, for the time Hold, or for 20 µs if others wait. The caller must lock Line before
+// the broker.
 func (b *Broker) Line() sync.Locker { return &b.line }
+
+// briefly is for how long the broker may be locked without standing in line while others wait.
+const briefly = 20 * time.Microsecond
 
 // Crowded reports whether others wait for the lock who are not in line, and the caller is not in line either.
 // Before work of more than some 20 µs, the caller should then call StandInLine: otherwise those who want little
@@ -215,16 +219,20 @@ func (b *Broker) Pause() {
 	b.Lock()
 }
 
-// yieldAfter calls yield if the broker has been locked for longer than Hold, and reports whether
-// it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
+// yieldAfter calls yield if the broker has been locked for longer than Hold, or briefly while others wait who
+// should not wait for those in line, and reports whether it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
 // yieldAfter only sets it to the current time, so a caller with short work need not read the clock
 // first.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
-	switch {
-	case locked.IsZero():
+	if locked.IsZero() {
 		*locked = time.Now()
 		return false
-	case time.Since(*locked) <= b.Hold():
+	}
+	limit := b.Hold()
+	if b.Crowded() {
+		limit = briefly
+	}
+	if time.Since(*locked) <= limit {
 		return false
 	}
 	b.yield()

@@ -96,8 +96,12 @@ const (
 	maxHold    = 2 * time.Millisecond
 )
 
-// muchWork is the number of bytes of requests from which on a connection stands in line.
-const muchWork = 2 << 10
+// A connection stands in line if it has read muchWork bytes of requests, or more than manyArgs arguments: some 20
+// commands on one key.
+const (
+	muchWork = 1 << 10
+	manyArgs = 64
+)
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow()}
@@ -196,16 +200,17 @@ func (c *conn) parse() (err error) {
 	if c.s.local == nil || !c.authenticated {
 		limit = 1
 	}
-	if c.busy {
-		c.s.parsing <- struct{}{}
-		runtime.Gosched() // see enterLine
-		defer func() { <-c.s.parsing }()
-	}
+	total := 0
 	for err == nil && len(c.parsed) < limit {
+		if c.busy {
+			c.enterLine()
+		}
 		var args [][]byte
 		if args, err = c.in.next(); err == nil {
 			c.parsed = append(c.parsed, args)
 			c.sizes = append(c.sizes, c.in.size)
+			total += len(args)
+			c.busy = c.busy || total > manyArgs
 		}
 	}
 	return err
@@ -250,14 +255,12 @@ func (c *conn) unlock() {
 	}
 }
 
-// enterLine locks Options.Line, if there is one, until unlock is called. The Local is not locked. Go's scheduler
-// runs the next in a line before all others, so without Gosched a connection with a single PING would wait
-// until it has preempted the line.
+// enterLine locks Options.Line, if there is one, until unlock is called. It does nothing while this connection has
+// locked the Local, because Line must be locked first.
 func (c *conn) enterLine() {
-	if c.s.opts.Line != nil && !c.inLine {
+	if c.s.opts.Line != nil && !c.inLine && !c.locked {
 		c.s.opts.Line.Lock()
 		c.inLine = true
-		runtime.Gosched()
 	}
 }
 

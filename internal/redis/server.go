@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"log/slog"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,8 +25,8 @@ type Options struct {
 	// Hold returns how long commands may keep the Local locked at present, so that every client gets a turn
 	// soon, however many want one. Nil: 2 ms.
 	Hold func() time.Duration
-	// Line, unless nil, is locked before the Local by a connection with many requests, and by one that has
-	// kept the Local locked for as long as Hold allows and has more to do.
+	// Line, unless nil, is locked by a connection with many requests before it parses them and before the Local,
+	// and by one that has kept the Local locked for as long as Hold allows and has more to do.
 	Line sync.Locker
 	// Crowded reports whether others wait for the Local who want little. A command that is much work then stands
 	// in line first. Called with the Local locked. Nil: there is no line.
@@ -88,11 +87,6 @@ type Server struct {
 	started time.Time
 	runID   string
 
-	// parsing holds a token for each connection that parses many requests, one per processor at most. Other such
-	// connections wait for a token. In the scheduler's queue they would delay all goroutines, including a preempted
-	// one that has locked the Local.
-	parsing chan struct{}
-
 	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
 	commands    atomic.Int64  // commands so far; CONFIG RESETSTAT resets all three counters
 	connections atomic.Int64  // connections accepted so far
@@ -143,9 +137,8 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, table: newTable(), started: time.Now(), hub: newHub(),
-		runID:   fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
-		parsing: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		conns:   make(map[*conn]struct{}), cursors: newCursors(),
+		runID: fmt.Sprintf("%016x%016x%08x", maphash.Bytes(maphash.MakeSeed(), nil), maphash.Bytes(maphash.MakeSeed(), nil), time.Now().Unix()),
+		conns: make(map[*conn]struct{}), cursors: newCursors(),
 		gate: admission.Gate{MaxClients: maxClients}, logins: admission.NewThrottle(),
 	}
 	s.local, _ = opts.Backend.(Local)

@@ -48,6 +48,20 @@ func crowds() []attack {
 		}
 		return fmt.Sprintf("%d clients", len(clients)), pause(ctx, 6*time.Second)
 	}
+	publishToTen := func(ctx context.Context, t *target, count int) (string, error) {
+		if _, err := inParallel(ctx, 10, func(i int) error {
+			c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
+			if err == nil {
+				err = c.subscribe("news")
+			}
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			return err
+		}); err != nil {
+			return "", err
+		}
+		burst := bytes.Repeat(publishPacket("news", 0, make([]byte, 100)), count)
+		return atOnce(ctx, t, connectOptions{}, func(c *client) error { _, err := c.Write(burst); return err })
+	}
 	return []attack{
 		{name: "2,000 clients with a will of 1 KB to 500 that do not read, closed at once", run: func(ctx context.Context, t *target) (string, error) {
 			if err := heirs(ctx, t, "will"); err != nil {
@@ -56,18 +70,10 @@ func crowds() []attack {
 			return atOnce(ctx, t, connectOptions{will: make([]byte, 1000)}, func(c *client) error { return c.Close() })
 		}},
 		{name: "2,000 clients that publish 200 messages to ten at once", run: func(ctx context.Context, t *target) (string, error) {
-			if _, err := inParallel(ctx, 10, func(i int) error {
-				c, err := connectTo(t, connectOptions{id: fmt.Sprint("reader", i)})
-				if err == nil {
-					err = c.subscribe("news")
-				}
-				go func() { _, _ = io.Copy(io.Discard, c) }()
-				return err
-			}); err != nil {
-				return "", err
-			}
-			burst := bytes.Repeat(publishPacket("news", 0, make([]byte, 100)), 200)
-			return atOnce(ctx, t, connectOptions{}, func(c *client) error { _, err := c.Write(burst); return err })
+			return publishToTen(ctx, t, 200)
+		}},
+		{name: "2,000 clients that publish 15 messages to ten at once", run: func(ctx context.Context, t *target) (string, error) {
+			return publishToTen(ctx, t, 15)
 		}},
 		{name: "2,000 clients that publish to 500 that do not read, at once", run: func(ctx context.Context, t *target) (string, error) {
 			if err := heirs(ctx, t, "news"); err != nil {
@@ -127,6 +133,14 @@ func crowds() []attack {
 		{name: "2,000 Redis clients that send 500 SETs at once", run: func(ctx context.Context, t *target) (string, error) {
 			t.stored.Add(crowd * 1000)
 			return redisAtOnce(ctx, t, strings.Repeat("SET k v\r\n", 500))
+		}},
+		{name: "2,000 Redis clients that send 200 SETs at once", run: func(ctx context.Context, t *target) (string, error) {
+			t.stored.Add(crowd * 1000)
+			return redisAtOnce(ctx, t, strings.Repeat("SET k v\r\n", 200))
+		}},
+		{name: "2,000 Redis clients that send an MSET of 400 keys at once", run: func(ctx context.Context, t *target) (string, error) {
+			t.stored.Add(crowd * 1000)
+			return redisAtOnce(ctx, t, "MSET"+strings.Repeat(" k v", 400)+"\r\n")
 		}},
 		{name: "2,000 Redis clients that PUBLISH at once, beside 200 patterns of 1 KB, and a SET", run: func(ctx context.Context, t *target) (string, error) {
 			if err := patterns(t, 200); err != nil {

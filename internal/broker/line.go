@@ -1,0 +1,32 @@
+package broker
+
+import (
+	"runtime"
+	"sync"
+	"time"
+)
+
+// A line is a lock for goroutines with much work, see [Broker.Line]. It is handed over from one to the next in
+// their order, mostly without other goroutines running in between. So every maxChain the next one lets others run
+// first.
+//
+// The line also keeps processors idle. Go looks for sockets that have become readable when a processor has nothing
+// to run, and otherwise only every 10 ms, for at most 128 sockets at a time. If all processors worked for the
+// crowd, a client that wants little would wait until Go has noticed all sockets that became readable before its own.
+type line struct {
+	mu     sync.Mutex
+	rested time.Time // when the line last let others run
+}
+
+// maxChain bounds the time for which work in line delays goroutines that are ready to run.
+const maxChain = 500 * time.Microsecond
+
+func (l *line) Lock() {
+	l.mu.Lock()
+	if now := time.Now(); now.Sub(l.rested) > maxChain {
+		runtime.Gosched()
+		l.rested = time.Now()
+	}
+}
+
+func (l *line) Unlock() { l.mu.Unlock() }
