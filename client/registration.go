@@ -168,7 +168,8 @@ func (v *watcher) shrinkKeys() {
 	v.most = len(v.keys)
 }
 
-// manyKeys is how many keys must have been given up for giveBack to return their memory.
+// manyKeys is how many keys must have been given up for giveBack to return their memory, and how many may be missing
+// for forgetAfter.
 const manyKeys = 4096
 
 // giveBack returns memory that was given up to the system, once no key is about to follow. A process in which

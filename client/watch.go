@@ -25,7 +25,8 @@ type WatchOptions struct {
 	// A watch with a pattern may have no keys. Empty = only the keys passed to Watch.
 	//
 	// A key that the pattern found, and nobody named, is let go once it has been missing for ten
-	// seconds and a later search has not listed it. If it comes back, it is `found` again. After a break
+	// seconds and a later search has not listed it; if more than 4,096 keys are missing, after that search
+	// alone. If it comes back, it is `found` again. After a break
 	// there are no events for such a key that was missing before and still is.
 	Match  string
 	Rescan time.Duration // 0 = DefaultRescan

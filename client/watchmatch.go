@@ -40,7 +40,8 @@ type finder struct {
 // named marks a key that stays known for ever.
 const named = math.MaxInt
 
-// forgetAfter is how long a key of the pattern must have been missing before the watch lets it go.
+// forgetAfter is how long a key of the pattern must have been missing before the watch lets it go, unless more than
+// manyKeys are missing. Otherwise keys that come and go would fill the memory in that time.
 const forgetAfter = 10 * time.Second
 
 // look returns the matching keys that are not known yet. After an error it returns the keys
@@ -118,7 +119,7 @@ func (f *finder) run(ctx context.Context) {
 }
 
 // forget lets go of keys that the last search, which was complete, did not list, and that have been missing
-// for forgetAfter. If such a key comes back, it is found again.
+// for forgetAfter or are many. If such a key comes back, it is found again.
 func (f *finder) forget(ctx context.Context) {
 	var missing []string
 	for key, last := range f.known {
@@ -130,7 +131,7 @@ func (f *finder) forget(ctx context.Context) {
 		return
 	}
 	before := time.Now().Add(-cmp.Or(f.w.o.forgetAfter, forgetAfter))
-	if f.last.Before(before) {
+	if len(missing) > manyKeys || f.last.Before(before) {
 		before = f.last
 	}
 	forgotten := make(chan []string, 1)

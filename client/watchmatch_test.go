@@ -181,6 +181,37 @@ func TestMatchForgets(t *testing.T) {
 	wantEvents(t, w, `set job/named "b"`)
 }
 
+// TestManyGone: a watch does not keep many keys that are gone until they have been missing for forgetAfter.
+func TestManyGone(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	s := watchSession(t, Options{Address: store.Addr().String()})
+	w := startWatch(t, s, WatchOptions{Match: "job/*", Rescan: often, forgetAfter: time.Hour, Buffer: 4 * manyKeys})
+	drain := func(n int, kind EventKind) {
+		for n > 0 {
+			if e := next(t, w); e.Kind == kind {
+				n--
+			}
+		}
+	}
+	for i := range manyKeys {
+		put(t, store, fmt.Sprint("job/", i), "a")
+	}
+	drain(manyKeys, EventFound)
+	for i := range manyKeys {
+		store.Delete(fmt.Sprint("job/", i))
+	}
+	drain(manyKeys, EventDelete)
+	put(t, store, "job/one more", "a")
+	drain(1, EventFound)
+	if n := store.State().Registrations; n != manyKeys+1 {
+		t.Errorf("%d registrations after %d keys were deleted and a search, want %d", n, manyKeys, manyKeys+1)
+	}
+	store.Delete("job/one more")
+	drain(1, EventDelete)
+	await(t, store, func(st emulator.State) bool { return st.Registrations == 0 })
+}
+
 // TestMatchBreak: after a break, a watch does not report the pattern's keys that were missing before and
 // still are.
 func TestMatchBreak(t *testing.T) {
