@@ -3,6 +3,7 @@ package broker
 import (
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -82,4 +83,36 @@ func TestLongPackets(t *testing.T) {
 			t.Errorf("UNSUBSCRIBE with %d filters of 64 KB: got %#x, want %#x", n, got, want)
 		}
 	}
+}
+
+// TestEndedSession: the broker stays locked while a session ends, because it may end in the middle of a Send or Publish,
+// and its caller may have locked Line itself. This also holds if the session's messages take long to pass on.
+func TestEndedSession(t *testing.T) {
+	b := New(Options{})
+	defer b.Close()
+	b.Lock()
+	g := &group{}
+	for i := range 100_000 {
+		g.members.add(&subscription{session: b.newSession(fmt.Sprint(i), ""), group: g})
+	}
+	s := b.newSession("ends", "")
+	for range maxStepTargets {
+		s.inflight.add(&delivery{msg: &message{topic: "t", qos: 1}, group: g, qos: 1, state: sent})
+	}
+	locked, unlocked := make(chan struct{}), false
+	go func() {
+		defer close(locked)
+		b.Lock()
+		defer b.Unlock()
+		unlocked = true
+	}()
+	for b.Waiting() == 0 {
+		runtime.Gosched()
+	}
+	b.removeSession(s)
+	if unlocked {
+		t.Error("the broker was unlocked")
+	}
+	b.Unlock()
+	<-locked
 }

@@ -225,7 +225,7 @@ func (b *Broker) deliverShared(g *group, m *message, locked *time.Time) outcome 
 		func(sub *subscription) bool { return sub.session.client == nil },
 	} {
 		for i := range len(g.members) {
-			if locked != nil && i%maxStepTargets == maxStepTargets-1 {
+			if i%maxStepTargets == maxStepTargets-1 {
 				b.yieldAfter(locked)
 			}
 			if len(g.members) == 0 {

@@ -151,11 +151,32 @@ func (b *Broker) removeSession(s *session) {
 	b.charge(-s.cost() - receivedOverhead*len(s.received.M))
 	s.received = shrinkmap.Map[uint16, struct{}]{}
 	s.publishWill() // [MQTT-3.1.2-8]: not later than the session's end
-	if s.pending.len()+s.inflight.count <= maxStepTargets {
-		s.redistribute()
+	if s.isLongToRedistribute() {
+		b.later(func() {
+			locked := time.Now()
+			s.redistribute(&locked)
+		})
 	} else {
-		b.later(s.redistribute)
+		s.redistribute(nil)
 	}
+}
+
+// isLongToRedistribute reports whether redistribute must run in steps: if there are many messages, or members that may
+// get them.
+func (s *session) isLongToRedistribute() bool {
+	n := s.pending.len() + int(s.inflight.hi-s.inflight.lo)
+	add := func(d *delivery) {
+		if d.group != nil {
+			n += len(d.group.members)
+		}
+	}
+	for place := s.inflight.lo; place < s.inflight.hi && n <= maxStepTargets; place++ {
+		add(s.inflight.at(place))
+	}
+	for i := s.pending.removed; i < len(s.pending.deliveries) && n <= maxStepTargets; i++ {
+		add(&s.pending.deliveries[i])
+	}
+	return n > maxStepTargets
 }
 
 // unsubscribe removes the subscriptions of a removed session in steps.
@@ -169,23 +190,24 @@ func (s *session) unsubscribe() {
 
 // redistribute sends the unfinished messages of shared subscriptions to other members (MQTT 5,
 // 4.8.2): messages with QoS 1, and messages that were not sent yet. A message that was sent with
-// QoS 2 must not be sent to another client [MQTT-4.8.2-5].
-func (s *session) redistribute() {
-	w, locked := &s.inflight, time.Now()
+// QoS 2 must not be sent to another client [MQTT-4.8.2-5]. If locked is not nil, redistribute may unlock the broker,
+// see yieldAfter.
+func (s *session) redistribute(locked *time.Time) {
+	w := &s.inflight
 	for place := w.lo; place < w.hi; place++ {
-		s.b.yieldAfter(&locked)
+		s.b.yieldAfter(locked)
 		if d := w.at(place); d.state == sent && d.group != nil && d.qos == 1 && d.msg != nil {
-			s.b.deliverShared(d.group, d.msg, &locked)
+			s.b.deliverShared(d.group, d.msg, locked)
 		}
 	}
 	for w.lo < w.hi {
-		s.b.yieldAfter(&locked)
+		s.b.yieldAfter(locked)
 		s.finish(w.lo)
 	}
 	for s.pending.len() > 0 {
-		s.b.yieldAfter(&locked)
+		s.b.yieldAfter(locked)
 		if d := s.dequeue(); d.group != nil {
-			s.b.deliverShared(d.group, d.msg, &locked)
+			s.b.deliverShared(d.group, d.msg, locked)
 		}
 	}
 	s.inflight, s.pending = inflight{}, queue{}
