@@ -373,9 +373,9 @@ func (a *acquisition) pause() time.Duration {
 }
 
 // Notifications cost as much as attempts: each change of the holder wakes every client that waits. So a
-// client that has seen the lock pass quickly crowdPasses times rests: it does not watch the key for a random
-// time. That is at most half the time for which it has waited, at most the time in which the lock passes
-// restPasses times, and at most maxRest, for which a lock can thus stay free although clients wait.
+// client that has seen the lock pass quickly crowdPasses times, or half as often since its last rest, rests: it does
+// not watch the key for a random time. That is at most the time for which it has waited, at most the time in which the
+// lock passes restPasses times, and at most maxRest, for which a lock can thus stay free although clients wait.
 const (
 	crowdPasses = 6
 	restPasses  = 128
@@ -406,12 +406,16 @@ func (a *acquisition) pace() time.Duration {
 
 // crowded reports whether the lock passes so quickly that this client should rest.
 func (a *acquisition) crowded() bool {
-	return a.passed >= crowdPasses && a.pace() < quickHold
+	passes := crowdPasses
+	if a.rested {
+		passes /= 2
+	}
+	return a.passed >= passes && a.pace() < quickHold
 }
 
 // rest ends the watch, and watches again after a while.
 func (a *acquisition) rest(ctx context.Context) error {
-	most := min(maxRest, restPasses*a.pace(), time.Since(a.began)/2, a.left()/2)
+	most := min(maxRest, restPasses*a.pace(), time.Since(a.began), a.left()/2)
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)
