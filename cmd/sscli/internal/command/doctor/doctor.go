@@ -11,8 +11,9 @@
 //   - with --write, write.go and clock.go: the clock, writes, notifications, SCAN, and the
 //     dialect of the protocol.
 //
-// A check is a method that ends with a call to pass, skip, fail or, to warn, print. CONTRIBUTING.md has the
-// steps to add one. The recorder (recorder.go) records what the connection sends and receives.
+// A check is a method that ends with a call to pass, skip, fail or, to warn, print. The checks of
+// --via, a proxy and a WebSocket print nothing if these are not used. CONTRIBUTING.md has the steps to add one.
+// The recorder (recorder.go) records what the connection sends and receives.
 //
 // Without --write, doctor writes nothing. With --write, a check gets its keys from the method key and
 // sets them with scratchTTL. doctor deletes these keys at the end; if that fails, they expire.
