@@ -332,3 +332,42 @@ func TestNotifyBesidePipelines(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestFullBacklog: while the backlog is full, only Redis commands that would add to it wait.
+func TestFullBacklog(t *testing.T) {
+	t.Parallel()
+	var s *Server
+	s = Start(t, Options{Redis: "127.0.0.1:0", Observe: func(e Event) {
+		if e.Verb == "set" && slices.Contains(e.Keys, "watched") && s.backlog.bytes > maxBacklog {
+			t.Error("a watched key is changed although the backlog is full")
+		}
+	}})
+	watcher(t, s, "watcher", "watched")
+	s.broker.Lock()
+	s.backlog.bytes = maxBacklog + 1
+	s.broker.Unlock()
+	var writers sync.WaitGroup
+	for _, request := range []string{"SET watched v\r\n", "MSET k v watched v\r\n", "MULTI\r\nSET watched v\r\nEXEC\r\n", "FLUSHALL\r\n"} {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		if _, err := c.Conn.Write([]byte(request)); err != nil {
+			t.Fatal(err)
+		}
+		writers.Go(func() {
+			for range strings.Count(request, "\r\n") {
+				if reply, err := c.Frame(); err != nil || reply[0] == '-' {
+					t.Errorf("%q: %q, %v", request, reply, err)
+				}
+			}
+		})
+	}
+	c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+	c.Expect(t, "+OK\r\n", "SET", "other", "v")
+	c.Expect(t, "$1\r\nv\r\n", "GET", "other")
+	c.Expect(t, "$-1\r\n", "GET", "watched")
+	c.Expect(t, ":0\r\n", "DEL", "none")
+	s.broker.Lock()
+	s.backlog.bytes = 0
+	s.notified.Broadcast()
+	s.broker.Unlock()
+	writers.Wait()
+}

@@ -21,7 +21,7 @@ import (
 
 // redisPort gives Redis clients access to the store. It is the backend of a [redis.Server].
 type redisPort struct {
-	sync.Locker // the store's lock; Unlock also sends pending notifications
+	redisLock
 
 	store   *store.Store
 	all     func(clientID, username string) bool // whether a client may use all keys; nil = yes
@@ -35,9 +35,16 @@ type redisPort struct {
 	event   observe.Event       // collects what the store reports for the running command
 }
 
+// A redisLock is the lock of a port's store, with methods of [redis.Local]. Unlock also sends pending notifications.
+type redisLock interface {
+	sync.Locker
+	Full() bool
+	AwaitRoom()
+}
+
 // newRedisPort returns a port that is not listening yet.
-func newRedisPort(owner sync.Locker, st *store.Store, j *journal, now func() time.Time, o redis.Options, report func(observe.Event)) (*redisPort, error) {
-	p := &redisPort{Locker: owner, store: st, journal: j, now: now, observe: report}
+func newRedisPort(lock redisLock, st *store.Store, j *journal, now func() time.Time, o redis.Options, report func(observe.Event)) (*redisPort, error) {
+	p := &redisPort{redisLock: lock, store: st, journal: j, now: now, observe: report}
 	o.Backend, o.Name, o.Now = redis.Local(p), "emulator", now
 	if j != nil {
 		o.Sync = j.wait
@@ -276,6 +283,8 @@ func (p *redisPort) Scan(_ context.Context, who *redis.Caller, prefix, token []b
 func (p *redisPort) Watch(context.Context, []byte) error { return nil }
 func (p *redisPort) Unwatch([]byte)                      {}
 
+func (p *redisPort) Notifies(key []byte) bool { return p.store.Notifies(key) }
+
 // serverLock is the lock that Redis commands acquire on a [Server].
 type serverLock struct{ s *Server }
 
@@ -284,9 +293,18 @@ type serverLock struct{ s *Server }
 // command's key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
-	l.s.awaitRoom(always)
 	l.s.stopped = l.s.now()
-	l.s.store.Tidy()
+	if !l.Full() {
+		l.s.store.Tidy()
+	}
+}
+
+func (l serverLock) Full() bool { return l.s.backlog.bytes > maxBacklog }
+
+func (l serverLock) AwaitRoom() {
+	l.s.broker.Lock()
+	defer l.s.broker.Unlock()
+	l.s.awaitRoom(always)
 }
 
 func (l serverLock) Unlock() {
@@ -371,6 +389,11 @@ func (l attachedLock) Unlock() {
 	l.a.signal() // expiries may have changed
 	l.a.mu.Unlock()
 }
+
+// Full returns false: an attached store does not wait for its notifications.
+func (attachedLock) Full() bool { return false }
+
+func (attachedLock) AwaitRoom() {}
 
 // RedisOptions configure the Redis port of an [Attached] store.
 type RedisOptions struct {

@@ -47,6 +47,13 @@ type Local interface {
 	KeyAt(i int) []byte                // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats                      // must be cheap, because it is called often
 
+	// Full reports whether so many notifications wait to be sent that changes which would add to them must wait in
+	// AwaitRoom, which is called without the lock. Notifies reports whether a change of a key is notified. A nil key
+	// asks about all keys.
+	Full() bool
+	AwaitRoom()
+	Notifies(key []byte) bool
+
 	// MayRead reports whether the caller may read a key. A nil key asks whether the caller may read
 	// and write all keys; this needs no lock.
 	MayRead(who *Caller, key []byte) bool

@@ -57,6 +57,7 @@ type conn struct {
 	locked      bool      // this connection has locked the Local
 	busy        bool      // this connection has more to do than one turn allows, and must stand in line
 	inLine      bool      // this connection has locked Options.Line
+	notifies    bool      // the running command may change a key whose changes are notified
 	lockedSince time.Time // when this connection locked the Local
 	holding     int       // number of commands that ran since lockedSince
 
@@ -229,14 +230,19 @@ func (c *conn) inputSizes() (request, all, free int) {
 	return request, all, free
 }
 
-// lock locks the Local, if there is one, until unlock is called.
+// lock locks the Local, if there is one, until unlock is called. For a command that notifies, it waits until the Local
+// has room.
 func (c *conn) lock() {
-	if !c.locked && c.s.local != nil {
+	for !c.locked && c.s.local != nil {
 		if c.busy {
 			c.enterLine()
 		}
 		c.s.local.Lock()
 		c.locked, c.lockedSince, c.s.active = true, time.Now(), c
+		if c.notifies && c.s.local.Full() && !c.out.closed.Load() {
+			c.unlock()
+			c.s.local.AwaitRoom()
+		}
 	}
 }
 
@@ -303,6 +309,25 @@ func (c *conn) isLong(cmd *command, args [][]byte) bool {
 		}
 	}
 	return false
+}
+
+// mayNotify reports whether a command may change a key whose changes are notified. The Local is locked.
+func (c *conn) mayNotify(cmd *command, args [][]byte) bool {
+	switch {
+	case c.s.local == nil || !c.s.local.Notifies(nil):
+		return false
+	case cmd.name == "exec":
+		return slices.ContainsFunc(c.queue, func(q queued) bool { return c.mayNotify(q.cmd, q.args) })
+	case cmd.flags&writes == 0:
+		return false
+	}
+	keys := false
+	for key := range cmd.keysOf(args) {
+		if keys = true; c.s.local.Notifies(key) {
+			return true
+		}
+	}
+	return !keys
 }
 
 // yield unlocks the Local and lets other goroutines run. Without Gosched, a goroutine that waits for
@@ -422,6 +447,12 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		if crowded := c.s.opts.Crowded; crowded != nil && !c.inLine && !c.executing && crowded() && c.isLong(cmd, args) {
 			c.standInLine()
 		}
+		if !c.executing {
+			if c.notifies = c.mayNotify(cmd, args); c.notifies && c.s.local.Full() {
+				c.unlock()
+				c.lock()
+			}
+		}
 		if c.holding++; !c.executing && c.out.closed.Load() {
 			return // the connection ended, for example with its login, while it waited for the lock
 		}
@@ -431,6 +462,7 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 		c.sendLarge()
 	}
 	c.large = nil
+	c.notifies = c.notifies && c.executing // a command of EXEC leaves it as it is
 	if err != nil {
 		c.last = c.last || c.sentHead != nil // a part of the reply was sent, and its rest will not follow
 		c.fail(err)

@@ -204,7 +204,15 @@ func (s *Store) IsLong(payload []byte) (written []byte, long bool) {
 // MayNotify reports whether a request may change a key that clients watch.
 func (s *Store) MayNotify(payload []byte) bool {
 	written, _ := s.IsLong(payload)
-	return written != nil && len(s.watchers.M[string(written)]) > 0
+	return written != nil && s.Notifies(written)
+}
+
+// Notifies reports whether clients watch a key. A nil key asks about all keys.
+func (s *Store) Notifies(key []byte) bool {
+	if key == nil {
+		return len(s.watchers.M) > 0
+	}
+	return len(s.watchers.M[string(key)]) > 0
 }
 
 // parse sets c.words. It returns the text of the refusal, or "".

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -137,24 +138,22 @@ func holds() []attack {
 		}},
 		{name: "1,000 clients with KEYNOTIFY of one key of 30 KB, ten SETs of 100 KB", run: func(_ context.Context, t *target) (string, error) {
 			key := bytes.Repeat([]byte("k"), 30_000)
-			watchers, err := inParallel(context.Background(), t.scale(1000), func(i int) error {
-				c, err := connectToStore(t, connectOptions{id: fmt.Sprint("watcher", i)})
-				if err != nil {
-					return err
-				}
-				if err := c.request([]byte("KEYNOTIFY"), key); err != nil {
-					return err
-				}
-				_, err = c.reply(patience)
-				return err
-			})
-			want(err)
+			watchers := watchKey(t, key, false)
 			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
 			for range 10 {
 				want(c.request([]byte("SET"), key, make([]byte, 100_000)))
 				wanted(c.reply(patience))
 			}
 			return fmt.Sprintf("%d watchers", watchers), nil
+		}},
+		{name: "1,000 clients that read, with KEYNOTIFY of one key, 200 SETs of 200 KB at once", run: func(ctx context.Context, t *target) (string, error) {
+			watchers := watchKey(t, []byte("key"), true)
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+			for range t.scale(200) {
+				want(c.request([]byte("SET"), []byte("key"), make([]byte, 200_000)))
+			}
+			return fmt.Sprintf("%d watchers", watchers), pause(ctx, 6*time.Second)
 		}},
 		{name: "300,000 KEYNOTIFYs of five clients that then leave", run: func(ctx context.Context, t *target) (string, error) {
 			n := t.scale(60_000) // below the default Receive Maximum: the attacker sends no PUBACKs
@@ -189,4 +188,23 @@ func (c *client) send(payload []byte) error {
 	_, err := c.Write(encoded(&packets.Publish{Topic: wire.RequestTopic, QoS: 1, PacketID: 1, Payload: payload,
 		Properties: &packets.Properties{ResponseTopic: wire.ResponseTopic(c.id), CorrelationData: []byte("1")}}))
 	return err
+}
+
+// watchKey registers 1,000 clients for the notifications of a key, which they read or not, and returns their number.
+func watchKey(t *target, key []byte, read bool) int {
+	watchers, err := inParallel(context.Background(), t.scale(1000), func(i int) error {
+		c, err := connectToStore(t, connectOptions{id: fmt.Sprint("watcher", i)})
+		if err != nil {
+			return err
+		}
+		if err := c.request([]byte("KEYNOTIFY"), key); err != nil {
+			return err
+		}
+		if _, err = c.reply(patience); err == nil && read {
+			go func() { _, _ = io.Copy(io.Discard, c) }()
+		}
+		return err
+	})
+	want(err)
+	return watchers
 }

@@ -28,8 +28,8 @@ const (
 )
 
 func main() {
-	if len(os.Args) == 4 && os.Args[1] == bystanderRole {
-		bystander(os.Args[2], os.Args[3])
+	if len(os.Args) == 5 && os.Args[1] == bystanderRole {
+		bystander(os.Args[2], os.Args[3], os.Args[4])
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == brokerRole {
@@ -135,11 +135,11 @@ func (a attack) attempt(ctx context.Context, b *harness.Bench, idle *target, iss
 			return r, err
 		}
 	}
-	attacked, _, err := startChild(ctx, bystanderRole, t.mqtt, token)
+	attacked, _, err := startChild(ctx, bystanderRole, t.mqtt, t.redis, token)
 	if err != nil {
 		return r, err
 	}
-	control, _, err := startChild(ctx, bystanderRole, idle.mqtt, "")
+	control, _, err := startChild(ctx, bystanderRole, idle.mqtt, idle.redis, "")
 	if err != nil {
 		return r, err
 	}

@@ -38,3 +38,18 @@ func (c *redisClient) do(within time.Duration, words ...[]byte) (string, error) 
 	line, err := c.in.ReadString('\n')
 	return strings.TrimSuffix(line, "\r\n"), err
 }
+
+// expect sends a command, and returns an error unless the first line of the reply is want.
+func (c *redisClient) expect(want string, words ...string) error {
+	arguments := make([][]byte, len(words))
+	for i, w := range words {
+		arguments[i] = []byte(w)
+	}
+	switch line, err := c.do(time.Minute, arguments...); {
+	case err != nil:
+		return err
+	case line != want:
+		return fmt.Errorf("%s: %s", words[0], line)
+	}
+	return nil
+}

@@ -150,7 +150,8 @@ func (c *child) end() error {
 }
 
 // bystanderRole runs a client that takes no part in the attack, in a separate process so that the attacker
-// does not delay it. Its operands are the address of the server and its token, if the server wants one.
+// does not delay it. Its operands are the addresses of the server for MQTT and Redis, and its token, if the server
+// wants one.
 const bystanderRole = "bystander"
 
 // slowest ends a bystander and returns its slowest reply in milliseconds. The error is the reason why the
@@ -168,10 +169,10 @@ func slowest(c *child) (ms float64, err error) {
 	return ms, errors.Join(err, c.end())
 }
 
-// bystander sends a PING and a GET 5 ms after each reply until standard input ends. It prints the time of the
-// slowest reply, followed by the error that ended its connection.
-func bystander(address, token string) {
-	slowest, err := bystand(address, token)
+// bystander sends PING and GET by MQTT and Redis, each 5 ms after the replies to the ones before, until standard
+// input ends. It prints the time of the slowest reply, followed by the error that ended a connection.
+func bystander(address, redisAddress, token string) {
+	slowest, err := bystand(address, redisAddress, token)
 	line := fmt.Sprint(float64(slowest.Microseconds()) / 1000)
 	if err != nil {
 		line += " " + err.Error()
@@ -179,22 +180,34 @@ func bystander(address, token string) {
 	fmt.Println(line)
 }
 
-func bystand(address, token string) (slowest time.Duration, err error) {
+func bystand(address, redisAddress, token string) (slowest time.Duration, err error) {
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		close(ended)
 	}()
+	t := &target{mqtt: address, redis: redisAddress}
 	o := connectOptions{id: "bystander", token: token}
 	if token == "" {
 		o.password = password
 	}
-	c, err := connectToStore(&target{mqtt: address}, o)
+	c, err := connectToStore(t, o)
 	if err == nil {
 		err = c.request([]byte("SET"), []byte("bystander"), []byte("value"))
 	}
 	if err == nil {
 		_, err = c.reply(patience)
+	}
+	var r *redisClient
+	if err == nil {
+		r, err = connectToRedis(t)
+	}
+	if err == nil {
+		words := [][]byte{[]byte("AUTH"), []byte("user"), []byte(password)}
+		if token != "" {
+			words = [][]byte{[]byte("AUTH"), []byte(token)}
+		}
+		_, err = r.do(patience, words...) // refused if the server wants no login
 	}
 	fmt.Println("ready")
 	get := func() error {
@@ -204,13 +217,21 @@ func bystand(address, token string) (slowest time.Duration, err error) {
 		_, err := c.reply(time.Minute)
 		return err
 	}
+	redisPing := func() error { return r.expect("+PONG", "PING") }
+	redisGet := func() error {
+		if err := r.expect("$5", "GET", "bystander"); err != nil {
+			return err
+		}
+		_, err := r.in.Discard(len("value\r\n"))
+		return err
+	}
 	for err == nil {
 		select {
 		case <-ended:
 			return slowest, nil
 		case <-time.After(5 * time.Millisecond):
 		}
-		for _, ask := range []func() error{c.ping, get} {
+		for _, ask := range []func() error{c.ping, get, redisPing, redisGet} {
 			begin := time.Now()
 			_ = c.SetDeadline(begin.Add(time.Minute))
 			if err = ask(); err != nil {
