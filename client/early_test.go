@@ -92,8 +92,8 @@ func TestFlights(t *testing.T) {
 		"set, TLS 1.3":      {broker: emulator.Options{TLS: secure}, o: client.Options{TLS: trust}, command: set, want: []string{"", "", "", ""}},
 		"get, token":        {o: client.Options{TokenFile: token}, command: get, want: []string{"CONNECT", "SUBSCRIBE PUBLISH", bye}},
 		"set, token":        {o: client.Options{TokenFile: token}, command: set, want: []string{"CONNECT", "SUBSCRIBE", "PUBLISH", bye}},
-		"get, refused":      {broker: emulator.Options{Users: map[string]string{}}, command: get, want: []string{all}, refused: true},
-		"set, refused":      {broker: emulator.Options{Users: map[string]string{}}, command: set, want: []string{"CONNECT SUBSCRIBE"}, refused: true},
+		"get, refused":      {broker: emulator.Options{CheckLogin: emulator.Passwords(nil)}, command: get, want: []string{all}, refused: true},
+		"set, refused":      {broker: emulator.Options{CheckLogin: emulator.Passwords(nil)}, command: set, want: []string{"CONNECT SUBSCRIBE"}, refused: true},
 		"get, asked again":  {command: get, action: emulator.Action{DropReply: true}, want: []string{all, "PUBLISH", bye}},
 		"get, late PUBACK":  {command: get, action: emulator.Action{PubackLast: true}, want: []string{all, bye}},
 		"get, step by step": {o: client.Options{NoPipelining: true}, command: get, want: []string{"CONNECT", "SUBSCRIBE", "PUBLISH", bye}},
@@ -285,13 +285,13 @@ func TestOnceErrors(t *testing.T) {
 		want   string
 	}{
 		"too large":       {broker: emulator.Options{Limits: emulator.Limits{MaxPacketSize: 600}}, key: long, want: "is larger than the 600 bytes that the broker accepts"},
-		"subscription":    {broker: emulator.Options{AuthorizeTopic: func(_, _, topic string, write bool) bool { return write }}, want: "MQTT SUBSCRIBE at"},
-		"request topic":   {broker: emulator.Options{AuthorizeTopic: func(_, _, _ string, write bool) bool { return !write }}, want: "PUBACK 0x87"},
-		"login":           {broker: emulator.Options{Users: map[string]string{}}, want: "CONNACK 0x86"},
+		"subscription":    {broker: emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Subscribe })}, want: "MQTT SUBSCRIBE at"},
+		"request topic":   {broker: emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Publish })}, want: "PUBACK 0x87"},
+		"login":           {broker: emulator.Options{CheckLogin: emulator.Passwords(nil)}, want: "CONNACK 0x86"},
 		"refused":         {action: emulator.Action{Refuse: 0x97}, want: "PUBACK 0x97"},
 		"disconnected":    {action: emulator.Action{Disconnect: 0x8B}, want: "connection lost: DISCONNECT 0x8B"},
 		"cut":             {action: emulator.Action{Cut: true}, want: "connection lost: "},
-		"no such key":     {broker: emulator.Options{Authorize: func(_, _, _ string, _ bool) bool { return false }}, want: "not authorized"},
+		"no such key":     {broker: emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "k" })}, want: "not authorized"},
 		"receive maximum": {broker: emulator.Options{Limits: emulator.Limits{ReceiveMaximum: 1}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -99,7 +99,7 @@ func onBoth(t *testing.T, o emulator.Options, c client.Options, test func(t *tes
 		t.Parallel()
 		c := c
 		c.Address = mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
-		engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Authorize, Variants: o.Variants}
+		engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Policy.AllowsKey, Variants: o.Variants}
 		if o.Skew != 0 {
 			engine.Now = func() time.Time { return time.Now().Add(o.Skew) }
 		}

@@ -105,7 +105,7 @@ func TestRandomClientIDs(t *testing.T) {
 
 func TestLogin(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Users: map[string]string{"ann": "secret\x00"}})
+	store := emulator.Start(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "secret\x00"})})
 	for _, test := range []struct {
 		user     string
 		password []byte

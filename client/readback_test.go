@@ -213,7 +213,7 @@ func TestReadBackConnectsLate(t *testing.T) {
 // TestReadBackUnreadable: if the key cannot be read, ReadBack returns an error and the outcome stays unknown.
 func TestReadBackUnreadable(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, write bool) bool { return write }})
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Read })})
 	s := dial(t, store, client.Options{})
 	lost := &client.LostAnswerError{Command: client.Set("k", nil, client.SetOptions{}), Err: errors.New("lost")}
 	r, err := s.ReadBack(t.Context(), lost)

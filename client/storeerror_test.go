@@ -78,9 +78,9 @@ func TestQuota(t *testing.T) {
 
 func TestNotAuthorizedForAKey(t *testing.T) {
 	t.Parallel()
-	rules := emulator.Options{Authorize: func(clientID, _, key string, write bool) bool {
-		return clientID == "reader" && key == "k" && !write
-	}}
+	rules := emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+		return a.ClientID == "reader" && a.On != "l" && a.Method != emulator.Write
+	})}
 	onBoth(t, rules, client.Options{ClientID: "reader"}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
 		must(s.Get(t.Context(), "k"))(t)
 		for _, c := range []client.Command{client.Get("l"), client.Set("k", nil, client.SetOptions{}), client.Del("k", client.WriteOptions{})} {

@@ -107,8 +107,8 @@ func TestWatchCallsEndWithTheirContextsInAnOutage(t *testing.T) {
 func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
-	authorize := func(_, _, key string, _ bool) bool { return !closed.Load() || key != "b" }
-	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
+	policy := emulator.PolicyFunc(func(a emulator.Access) bool { return !closed.Load() || a.On != "b" })
+	locked(t, emulator.Options{Policy: policy}, func(t *testing.T, store *virtualStore, s *Session) {
 		both := startWatch(t, s, WatchOptions{}, "a", "b")
 		only := startWatch(t, s, WatchOptions{}, "b")
 		other := startWatch(t, s, WatchOptions{}, "c")
@@ -138,8 +138,8 @@ func TestWatchOfAKeyThatIsRefusedAfterABreak(t *testing.T) {
 func TestWatchOfAKeyThatIsRefusedInAnAudit(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
-	authorize := func(_, _, key string, _ bool) bool { return !closed.Load() || key != "b" }
-	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
+	policy := emulator.PolicyFunc(func(a emulator.Access) bool { return !closed.Load() || a.On != "b" })
+	locked(t, emulator.Options{Policy: policy}, func(t *testing.T, store *virtualStore, s *Session) {
 		w := startWatch(t, s, WatchOptions{Audit: time.Second}, "a", "b")
 		wantEvents(t, w, "initial a", "initial b")
 		closed.Store(true)
@@ -310,8 +310,8 @@ func TestWatchRetryForEndsOnTime(t *testing.T) {
 // TestFailedWatchLeavesNoRegistration: a Watch that fails removes its registrations.
 func TestFailedWatchLeavesNoRegistration(t *testing.T) {
 	t.Parallel()
-	authorize := func(_, _, key string, _ bool) bool { return key != "k" }
-	locked(t, emulator.Options{Authorize: authorize}, func(t *testing.T, store *virtualStore, s *Session) {
+	policy := emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "k" })
+	locked(t, emulator.Options{Policy: policy}, func(t *testing.T, store *virtualStore, s *Session) {
 		if _, err := s.Watch(t.Context(), []string{"free", "k", "other"}, WatchOptions{}); err == nil {
 			t.Fatal("a key that may not be read is watched")
 		}

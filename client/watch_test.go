@@ -383,16 +383,16 @@ func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
 func TestWatchRefused(t *testing.T) {
 	t.Parallel()
 	t.Run("subscribe", func(t *testing.T) {
-		server := emulator.Start(t, emulator.Options{AuthorizeTopic: func(_, _, topic string, write bool) bool {
-			return !strings.Contains(topic, "/notify/")
-		}})
+		server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+			return !strings.Contains(a.On, "/notify/")
+		})})
 		_, err := watchSession(t, Options{Address: server.Addr().String()}).Watch(t.Context(), []string{"k"}, WatchOptions{})
 		if refused, ok := errors.AsType[*mqtt.ReasonError](err); !ok || refused.Packet != "SUBACK" || refused.Code != mqtt.ReasonNotAuthorized {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("keynotify", func(t *testing.T) {
-		server := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "k" }})
+		server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "k" })})
 		_, err := watchSession(t, Options{Address: server.Addr().String()}).Watch(t.Context(), []string{"free", "k"}, WatchOptions{})
 		if refused, ok := errors.AsType[*wire.StoreError](err); !ok || refused.Kind() != wire.ErrorNotAuthorized {
 			t.Errorf("got %v", err)

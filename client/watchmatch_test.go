@@ -235,7 +235,7 @@ func TestMatchBreak(t *testing.T) {
 // TestManyRefused: the cost of a key whose registration is refused does not grow with the number of keys.
 func TestManyRefused(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Authorize: func(client, _, key string, _ bool) bool { return client == "" || !strings.HasPrefix(key, "no/") }})
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.ClientID == "" || !strings.HasPrefix(a.On, "no/") })})
 	keys := []string{"yes"}
 	const n = 20_000
 	for i := range n {

@@ -60,13 +60,13 @@
 //	  a later SET without it ends this                    assumed
 //	order of the checks, see the store's Do               assumed
 //	quota of keys                                         documented  Options.MaxKeys
-//	authorization by rules that only allow                documented  Options.Policy, Rules, Authorize
-//	  only if clients must log in                         documented
+//	authorization by rules that only allow                documented  Options.Policy
+//	  only if clients must log in                         documented  ParsePolicy
 //	  CONNACK, PUBACK, SUBACK 0x87, `not authorized`      documented
 //	  MQTT 3.1.1: a refused message gets its PUBACK       documented
 //	  new rules disconnect all clients                    documented  Server.SetPolicy
 //	  with reason 0x98; sessions keep subscriptions       assumed
-//	  the attributes of one set all hold                  documented  Options.Attributes
+//	  the attributes of one set all hold                  documented  Policy.Attributes
 //	  a rule or a set that is empty is for nobody         assumed
 //	  wildcards in usernames and clientIds: literal       assumed
 //	  clientIds of Connect: a pattern, as of keys         documented; beyond a last `*`: assumed
@@ -83,8 +83,8 @@
 //	  tokens only in patterns, not in String              documented
 //	  methods and key types in lower case                 assumed
 //	  several resources on one port add up                assumed
-//	  Rules: without a user name, only those for `*`      assumed
-//	  Rules: {principal.clientId} if it is the user       assumed
+//	  ParseRules: no user name, only the rules for `*`    assumed
+//	  ParseRules: {principal.clientId} if it is the user  assumed
 //	SCAN pattern [token], last page without a token       SDKs (beta) Variants.NoScan, ScanEmptyPage
 //	  the whole key matches as in Rust's crate `glob`     draft       Variants.ScanGlobBytes
 //	  keys that are not UTF-8 are never listed            draft       Variants.ScanGlobBytes
@@ -161,14 +161,14 @@
 //	user name with a token: its subject                   assumed     Login.User
 //	re-authentication: AUTH 0x00, 0x18 or DISCONNECT      SDKs        Server.RefuseReauth
 //	WebSockets at the path /mqtt, and at /                assumed     Options.WebSocket
-//	every client may use every topic, else 0x87           documented  Options.Policy, AuthorizeTopic
-//	with Rules: no topic of the store without a rule      assumed     Options.Rules
+//	every client may use every topic, else 0x87           documented  Options.Policy
+//	ParseRules: no topic of the store without a rule      assumed
 //	  below `clients/`, a client may subscribe only to    assumed
 //	  its own topics, without wildcards for other clients
 //	  clients may not publish below `clients/`: 0x87      assumed
 //	  another client's response topic: PUBACK 0x87        assumed
-//	with Policy: a response topic to which the client may  assumed
-//	  not subscribe: PUBACK 0x87
+//	with a policy: a response topic that the client may   assumed
+//	  not subscribe to: PUBACK 0x87
 //	wildcards in a response topic: DISCONNECT 0x82        MQTT 5
 //	CONNACK, PUBACK, DISCONNECT with other reasons        –           Server.RefuseConnect, Action
 //

@@ -23,8 +23,3 @@ func (s *Server) Waiting() int { return s.broker.Waiting() }
 
 // OwnsTopic gives tests access to policy.OwnsTopic.
 var OwnsTopic = policy.OwnsTopic
-
-// MatchRule reports whether a single rule applies.
-func MatchRule(r Rule, clientID, username, key string, write bool) bool {
-	return policy.FromShort([]Rule{r}).For(policy.Principal{ClientID: clientID, Username: username}).Allowed(keyAction(key, write)) != nil
-}

@@ -63,7 +63,7 @@ func clientCertificates(t *testing.T) (server *tls.Config, client func(name stri
 func TestUserNameDoesNotOverrideCertificate(t *testing.T) {
 	t.Parallel()
 	server, certified := clientCertificates(t)
-	s := emulator.Start(t, emulator.Options{TLS: server, Rules: parseRules(t, "admin:ReadWrite:*", "client:Read:public")})
+	s := emulator.Start(t, emulator.Options{TLS: server, Policy: parseRules(t, "admin:ReadWrite:*", "client:Read:public")})
 	connect := func(name, id string, change ...func(*packets.Connect)) (*client, byte) {
 		conn, err := tls.Dial("tcp", s.Addr().String(), certified(name))
 		if err != nil {
@@ -96,7 +96,7 @@ func TestRedisLoginAsAnother(t *testing.T) {
 	t.Parallel()
 	server, certified := clientCertificates(t)
 	users := map[string]string{"admin": "secret", "client": "secret"}
-	s := emulator.Start(t, emulator.Options{TLS: server, Redis: "127.0.0.1:0", Users: users})
+	s := emulator.Start(t, emulator.Options{TLS: server, Redis: "127.0.0.1:0", CheckLogin: emulator.Passwords(users)})
 	for name, want := range map[string]string{"client": "-WRONGPASS", "admin": "+OK", "": "+OK"} {
 		conn, err := tls.Dial("tcp", redistest.Address(s.RedisURL()), certified(name))
 		if err != nil {
@@ -116,8 +116,7 @@ func TestRedisLoginAsAnother(t *testing.T) {
 func TestUserNameWithoutLogin(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{
-		Rules:     parseRules(t, "*:ReadWrite:public"),
-		Authorize: func(_, user, _ string, _ bool) bool { return user == "" },
+		Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Username == "" && a.On != "k" }),
 	})
 	c := connect(t, s, "a", as("admin"))
 	c.do("GET public", "$-1")
@@ -129,7 +128,7 @@ func TestUserNameWithoutLogin(t *testing.T) {
 func TestTokenOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Rules: parseRules(t, "ann:ReadWrite:a", "bob:ReadWrite:b")})
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Policy: parseRules(t, "ann:ReadWrite:a", "bob:ReadWrite:b")})
 	token := func(user string) string {
 		text, err := i.Issue(user, s.Now(), time.Hour)
 		if err != nil {
@@ -158,21 +157,13 @@ func TestRuleForUnprovenName(t *testing.T) {
 		"*:Read:{principal.clientId}/*": "no login with user names is configured",
 		"*:Read:*":                      "",
 	} {
-		s, err := emulator.New(emulator.Options{Rules: parseRules(t, rule)})
+		s, err := emulator.New(emulator.Options{Policy: parseRules(t, rule)})
 		if err == nil {
 			s.Close()
 		}
 		ruleErr, ok := errors.AsType[*emulator.RuleError](err)
 		if ok != (want != "") || ok && !strings.Contains(ruleErr.Error(), want) {
 			t.Errorf("%s: %v, want %q", rule, err, want)
-		}
-	}
-	users := map[string]string{"ann": "secret"}
-	mutual := &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert} // a certificate alone is not a login if there are users
-	for _, config := range []*tls.Config{nil, mutual} {
-		if s, err := emulator.New(emulator.Options{Users: users, TLS: config, Rules: parseRules(t, "ann:Read:*", "eve:Read:*")}); err == nil {
-			s.Close()
-			t.Error("a rule for eve, who is not a user")
 		}
 	}
 }

@@ -58,8 +58,8 @@ func TestLoadRestricted(t *testing.T) {
 	t.Parallel()
 	all := seeds(nil, emulator.Seed{Key: "a", Value: []byte("1")})
 	for _, o := range []emulator.Options{
-		{Authorize: func(_, _, _ string, write bool) bool { return !write }, Load: all},
-		{Users: map[string]string{"ann": "secret"}, Rules: []emulator.Rule{{User: "ann", Read: true, Keys: "*"}}, Load: all},
+		{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Write }), Load: all},
+		{CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"}), Policy: parseRules(t, "ann:Read:*"), Load: all},
 	} {
 		s := emulator.Start(t, o)
 		if e, _ := s.Get("a"); string(e.Value) != "1" {

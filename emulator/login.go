@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"cmp"
+	"crypto/subtle"
 	"errors"
 	"time"
 
@@ -14,6 +15,14 @@ import (
 
 // methodSAT is the authentication method of service-account tokens (protocol.md 7.2).
 const methodSAT = "K8S-SAT"
+
+// Passwords returns a function for [Options].CheckLogin that accepts the users with these names and passwords.
+func Passwords(byName map[string]string) func(username string, password []byte) bool {
+	return func(username string, password []byte) bool {
+		want, known := byName[username]
+		return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
+	}
+}
 
 // login accepts or refuses a CONNECT, or an AUTH from a connected client. It runs on the
 // connection's goroutine, without the broker's lock.

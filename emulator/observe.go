@@ -6,6 +6,7 @@ import (
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/store"
 )
 
@@ -24,13 +25,13 @@ func (s *Server) observed(e observe.Event) {
 	s.opts.Observe(e)
 }
 
-// ruleFor returns which rule of a Policy decides about the first key of a request; "" = none does.
+// ruleFor returns which rule of a BrokerAuthorization decides about the first key of a request; "" = none does.
 func (s *Server) ruleFor(e *observe.Event) string {
-	if s.policy == nil || s.opts.Policy == nil || len(e.Keys) == 0 {
+	if s.policy == nil || !s.policy.FromResources() || len(e.Keys) == 0 {
 		return ""
 	}
 	who, _ := s.grant(e.Client, e.User)
-	return s.rule(who, keyAction(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
+	return s.rule(who, policy.OnKey(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
 }
 
 // observeIgnored reports a request that the server ignores.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,64 +13,99 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Policy is the rules of a BrokerAuthorization: see [ParsePolicy].
+// A Policy says what clients may do. Its method AllowsKey is a function for [StoreOptions].Authorize.
 type Policy = policy.Policy
 
-// A Rule is a rule in the short form USER:METHOD:KEYS: see [ParseRule].
-type Rule = policy.Short
-
 // ParsePolicy parses a BrokerAuthorization, YAML or JSON, as kubectl, az, the REST API or the portal
-// show it. file is its name in errors and in the log. Policy.Check returns mistakes.
+// show it. file is its name in errors and in the log. Policy.Check returns mistakes. As on the broker, the
+// policy applies only to a server with a login. Set Policy.Attributes if rules depend on attributes of clients.
 func ParsePolicy(file string, text []byte) (*Policy, error) { return policy.Parse(file, text) }
 
-// ParseRule parses USER:METHOD:KEYS, where METHOD is Read, Write or ReadWrite. USER may contain
-// colons, as the names of service accounts do, and so may KEYS.
-func ParseRule(text string) (Rule, error) { return policy.ParseShort(text) }
+// ParseAttributes parses the attributes of clients for Policy.Attributes, YAML or JSON: a mapping of each
+// subject to its attributes, annotated ServiceAccounts or a BrokerAuthentication. A subject is a user name, or
+// the subject of the client's certificate or of one that issued it. file is the name in errors.
+func ParseAttributes(file string, text []byte) (policy.Attributes, error) {
+	return policy.ParseAttributes(file, text)
+}
 
-// A RuleError reports a rule that is invalid or can never apply.
+// ParseRules returns the policy of rules in the short form USER:METHOD:KEYS, where METHOD is Read, Write or
+// ReadWrite, and USER may be * for every client. USER and KEYS may contain colons, as the names of service
+// accounts do. Everybody may connect and use the topics of applications. An error is a *[RuleError].
+func ParseRules(rules ...string) (*Policy, error) {
+	var all []policy.Short
+	for _, text := range rules {
+		r, err := policy.ParseShort(text)
+		if err != nil {
+			return nil, &RuleError{text, err}
+		}
+		all = append(all, r)
+	}
+	return policy.FromShort(all), nil
+}
+
+// An Access is something that a client wants to do.
+type Access struct {
+	ClientID, Username string
+	Method             Method // Read, Write, Publish or Subscribe
+	On                 string // the key, the topic or, with Subscribe, the filter
+}
+
+// A Method is a kind of access.
+type Method = policy.Method
+
+// The methods of an [Access].
+const (
+	Read      = policy.Read
+	Write     = policy.Write
+	Publish   = policy.Publish
+	Subscribe = policy.Subscribe
+)
+
+// PolicyFunc returns a policy that asks a function. All clients may connect. The function must not call the
+// server. The server asks for each access to a key, but may remember answers about topics.
+func PolicyFunc(allow func(Access) bool) *Policy {
+	return policy.FromFunc(func(who policy.Principal, a policy.Action) bool {
+		return allow(Access{who.ClientID, who.Username, a.Method, a.On})
+	})
+}
+
+// A RuleError reports a rule of [ParseRules] that is invalid or can never apply.
 type RuleError struct {
-	Rule Rule
+	Rule string
 	Err  error
 }
 
 func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %v", e.Rule, e.Err) }
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// takesCertificates reports whether clients can log in with a certificate.
-func (o *Options) takesCertificates() bool {
-	return o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
+// hasLogin reports whether clients have to log in, or can log in with a certificate.
+func (o *Options) hasLogin() bool {
+	return o.CheckLogin != nil || o.CheckToken != nil || o.TLS != nil && o.TLS.ClientAuth >= tls.VerifyClientCertIfGiven
 }
 
-// checkProvable returns an error if a rule can never apply, because no client can log in with the user
-// name that the rule requires.
-func (o *Options) checkProvable(r Rule) error {
-	_, known := o.Users[r.User]
-	switch {
-	case o.CheckToken != nil, r.User == policy.Anybody && !strings.Contains(r.Keys, "{"):
+// checkProvable returns an error if a rule in the short form can never apply, because no client can log in
+// with the user name that the rule requires.
+func (o *Options) checkProvable() error {
+	if o.Policy == nil || o.Policy.FromResources() || o.hasLogin() {
 		return nil
-	case o.Users != nil: // then a certificate alone is not enough to log in
-		if r.User != policy.Anybody && !known {
-			return fmt.Errorf("user %q can never log in: not in the list of users", r.User)
-		}
-		return nil
-	case o.takesCertificates(), o.CheckLogin != nil:
-		return nil
-	case r.User == policy.Anybody:
-		return errors.New("the braces need a user name, and no login with user names is configured")
 	}
-	return fmt.Errorf("user %q can never log in: no login with user names is configured", r.User)
-}
-
-// policy returns the rules that apply, or nil if all clients may do everything. As on the broker,
-// Policy applies only if there is a login.
-func (o *Options) policy() *Policy {
-	switch {
-	case len(o.Rules) > 0:
-		return policy.FromShort(o.Rules)
-	case o.CheckLogin != nil || o.CheckToken != nil || o.takesCertificates():
-		return o.Policy
+	for _, r := range o.Policy.Rules {
+		if len(r.Usernames) > 0 {
+			return &RuleError{r.Name, fmt.Errorf("user %q can never log in: no login with user names is configured", r.Usernames[0])}
+		}
+		if slices.ContainsFunc(r.Entries, func(e *policy.Entry) bool { return strings.Contains(e.Text, "{") }) {
+			return &RuleError{r.Name, errors.New("the braces need a user name, and no login with user names is configured")}
+		}
 	}
 	return nil
+}
+
+// policy returns the policy that applies, or nil if all clients may do everything.
+func (o *Options) policy() *Policy {
+	if o.Policy != nil && o.Policy.FromResources() && !o.hasLogin() {
+		return nil
+	}
+	return o.Policy
 }
 
 // A member is what the server knows of a client, for its rules. The broker's lock guards it.
@@ -108,12 +144,12 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 			subjects = append(subjects, certificate.Subject.String())
 		}
 	}
-	who := s.principal(l.ClientID, v.Username, subjects)
 	s.broker.Lock()
 	defer s.broker.Unlock()
 	if s.policy == nil {
 		return v
 	}
+	who := s.principal(l.ClientID, v.Username, subjects)
 	connect := policy.Action{Method: policy.Connect}
 	if s.policy.For(who).Allowed(connect) == nil {
 		s.logRefusal(who, connect)
@@ -128,12 +164,9 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 	return v
 }
 
+// principal describes a client. subjects are those of its verified certificate and of those that issued it.
 func (s *Server) principal(clientID, username string, subjects []string) policy.Principal {
-	who := policy.Principal{ClientID: clientID, Username: username}
-	if s.opts.Attributes != nil {
-		who.Attributes = s.opts.Attributes(username, subjects)
-	}
-	return who
+	return policy.Principal{ClientID: clientID, Username: username, Attributes: s.policy.Attributes.Of(username, subjects)}
 }
 
 // grant returns what a client may do. A client that is not connected to the broker, such as a Redis client, has
@@ -157,24 +190,13 @@ func (s *Server) grant(clientID, username string) (policy.Principal, *policy.Cli
 	return m.who, m.grant
 }
 
-func keyAction(key string, write bool) policy.Action {
-	if write {
-		return policy.Action{Method: policy.Write, On: key}
-	}
-	return policy.Action{Method: policy.Read, On: key}
-}
-
 // mayUseKey reports whether a client may read a key or, if write is set, may write it.
 func (s *Server) mayUseKey(clientID, username, key string, write bool) bool {
 	if s.loading {
 		return true
 	}
-	if s.policy != nil {
-		if _, grant := s.grant(clientID, username); grant.Allowed(keyAction(key, write)) == nil {
-			return false
-		}
-	}
-	return s.opts.Authorize == nil || s.opts.Authorize(clientID, username, key, write)
+	_, grant := s.grant(clientID, username)
+	return grant.Allowed(policy.OnKey(key, write)) != nil
 }
 
 // mayUseAll reports whether a client may use all keys.
@@ -188,17 +210,15 @@ func (s *Server) mayUseAll(clientID, username string) bool {
 
 // mayUse reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
 func (s *Server) mayUse(c *broker.Client, topic string, write bool) bool {
-	if s.policy != nil {
-		m, a := s.member(c), policy.Action{Method: policy.Subscribe, On: topic}
-		if write {
-			a.Method = policy.Publish
-		}
-		if allowed := write && topic == wire.RequestTopic && m.requests || m.grant.Allowed(a) != nil; !allowed {
-			s.logRefusal(m.who, a)
-			return false
-		}
+	m, a := s.member(c), policy.Action{Method: policy.Subscribe, On: topic}
+	if write {
+		a.Method = policy.Publish
 	}
-	return s.opts.AuthorizeTopic == nil || s.opts.AuthorizeTopic(c.ID, c.Username, topic, write)
+	allowed := write && topic == wire.RequestTopic && m.requests || m.grant.Allowed(a) != nil
+	if !allowed {
+		s.logRefusal(m.who, a)
+	}
+	return allowed
 }
 
 // mayReplyTo reports whether the store may publish a client's replies to a topic. Topics that begin
@@ -216,9 +236,9 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 	return m.replies
 }
 
-// logRefusal logs which rule came nearest to allowing an action, if requests are logged.
+// logRefusal logs which rule of a BrokerAuthorization came nearest to allowing an action, if requests are logged.
 func (s *Server) logRefusal(who policy.Principal, a policy.Action) {
-	if s.opts.Observe != nil && s.opts.Policy != nil {
+	if s.opts.Observe != nil && s.policy.FromResources() {
 		s.opts.Log.Info("not authorized", "client", who.ClientID, "action", strings.TrimSpace(a.Method.String()+" "+a.On), "rule", s.rule(who, a))
 	}
 }
@@ -238,7 +258,7 @@ func (s *Server) rule(who policy.Principal, a policy.Action) string {
 }
 
 // SetPolicy replaces Options.Policy and, as the broker does, disconnects all MQTT clients. It has no effect
-// if the server has no login.
+// if Options.Policy is nil or does not apply.
 func (s *Server) SetPolicy(p *Policy) {
 	s.update(func() {
 		if s.policy == nil || p == nil {

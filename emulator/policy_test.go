@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -86,13 +85,8 @@ func TestPolicyExamples(t *testing.T) {
 	issuer := newIssuer(t)
 	for _, file := range files {
 		p, rows := parsePolicy(t, file)
-		var attributes sync.Map // attributes in the current row, by user
 		options := func(o emulator.Options) emulator.Options {
 			o.Policy = p
-			o.Attributes = func(user string, _ []string) map[string]string {
-				set, _ := attributes.Load(user)
-				return set.(map[string]string)
-			}
 			return o
 		}
 		servers := map[string]*emulator.Server{
@@ -101,8 +95,10 @@ func TestPolicyExamples(t *testing.T) {
 			"token":       emulator.Start(t, options(emulator.Options{CheckToken: issuer.Verify})),
 		}
 		for _, r := range rows {
-			attributes.Store(r.user, r.attributes)
+			current := *p
+			current.Attributes = policy.Attributes{r.user: r.attributes}
 			for login, s := range servers {
+				s.SetPolicy(&current)
 				var conn net.Conn
 				var change func(*packets.Connect)
 				switch login {
@@ -194,7 +190,7 @@ func TestSetPolicy(t *testing.T) {
 		}
 		return p
 	}
-	o := emulator.Options{Policy: parse(onePolicy), Users: map[string]string{"ann": "secret"}}
+	o := emulator.Options{Policy: parse(onePolicy), CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"})}
 	s, redis := startWithRedis(t, o)
 	login := func(p *packets.Connect) {
 		p.UsernameFlag, p.Username, p.PasswordFlag, p.Password = true, "ann", true, []byte("secret")
@@ -227,17 +223,4 @@ func TestPolicyWithoutLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, emulator.Start(t, emulator.Options{Policy: p}), "c").do("SET b 1", "+OK")
-}
-
-// TestPolicyAndRules: a server accepts either a policy or rules.
-func TestPolicyAndRules(t *testing.T) {
-	t.Parallel()
-	p, err := emulator.ParsePolicy("p", []byte(onePolicy))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s, err := emulator.New(emulator.Options{Policy: p, Rules: parseRules(t, "*:Read:*")}); err == nil {
-		s.Close()
-		t.Error("rules in both forms")
-	}
 }

@@ -164,15 +164,8 @@ func TestRedisIdle(t *testing.T) {
 
 func TestRedisLogin(t *testing.T) {
 	t.Parallel()
-	var rules []emulator.Rule
-	for _, text := range []string{"ann:ReadWrite:a*", "bob:Read:a*"} {
-		r, err := emulator.ParseRule(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, r)
-	}
-	s, ann := startWithRedis(t, emulator.Options{Users: map[string]string{"ann": "secret", "bob": "builder"}, Rules: rules})
+	rules := parseRules(t, "ann:ReadWrite:a*", "bob:Read:a*")
+	s, ann := startWithRedis(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "secret", "bob": "builder"}), Policy: rules})
 	bob := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	const noAuth = "-NOAUTH Authentication required.\r\n"
 	for _, early := range []string{"GET a", "PING", "SUBSCRIBE a", "MULTI", "CONFIG GET x", "INFO"} {
@@ -207,15 +200,7 @@ func TestRedisLogin(t *testing.T) {
 // TestRedisRandomKey: RANDOMKEY finds the only key that a user may read among many others.
 func TestRedisRandomKey(t *testing.T) {
 	t.Parallel()
-	ann, err := emulator.ParseRule("ann:Read:mine")
-	if err != nil {
-		t.Fatal(err)
-	}
-	root, err := emulator.ParseRule("root:ReadWrite:*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, c := startWithRedis(t, emulator.Options{Users: map[string]string{"ann": "a", "root": "r"}, Rules: []emulator.Rule{ann, root}})
+	_, c := startWithRedis(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "a", "root": "r"}), Policy: parseRules(t, "ann:Read:mine", "root:ReadWrite:*")})
 	c.Expect(t, "+OK\r\n", "AUTH", "root", "r")
 	many := []string{"MSET", "mine", "1"}
 	for i := range 10_000 {
@@ -234,16 +219,9 @@ func TestRedisRandomKey(t *testing.T) {
 // that affect all clients.
 func TestRedisRights(t *testing.T) {
 	t.Parallel()
-	var rules []emulator.Rule
-	for _, text := range []string{"ann:ReadWrite:a*", "root:ReadWrite:*", "reader:Read:*"} {
-		r, err := emulator.ParseRule(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, r)
-	}
+	rules := parseRules(t, "ann:ReadWrite:a*", "root:ReadWrite:*", "reader:Read:*")
 	users := map[string]string{"ann": "a", "root": "r", "reader": "r"}
-	s, ann := startWithRedis(t, emulator.Options{Users: users, Rules: rules, RedisNotify: "KEA"})
+	s, ann := startWithRedis(t, emulator.Options{CheckLogin: emulator.Passwords(users), Policy: rules, RedisNotify: "KEA"})
 	connect := func(name string) *redistest.Client {
 		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 		c.Expect(t, "+OK\r\n", "AUTH", name, users[name])

@@ -1,7 +1,6 @@
 package emulator_test
 
 import (
-	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -10,81 +9,13 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-func parseRules(t *testing.T, texts ...string) []emulator.Rule {
+func parseRules(t *testing.T, texts ...string) *emulator.Policy {
 	t.Helper()
-	var rules []emulator.Rule
-	for _, text := range texts {
-		r, err := emulator.ParseRule(text)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
-		rules = append(rules, r)
+	p, err := emulator.ParseRules(texts...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return rules
-}
-
-func TestParseRule(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]emulator.Rule{
-		"ann:Read:colors/*":                 {User: "ann", Read: true, Keys: "colors/*"},
-		"*:Write:a:b":                       {User: "*", Write: true, Keys: "a:b"},
-		"ann:ReadWrite:*":                   {User: "ann", Read: true, Write: true, Keys: "*"},
-		"ann:Read:x:Write:y":                {User: "ann", Read: true, Keys: "x:Write:y"},
-		"ann:Read:\xff\x00":                 {User: "ann", Read: true, Keys: "\xff\x00"},
-		"a:Read:[{]x":                       {},
-		"":                                  {},
-		"ann":                               {},
-		"ann:read:*":                        {},
-		"ann:Read:":                         {},
-		":Read:x":                           {},
-		"ann:Read:{principal}":              {},
-		"ann:Read:{":                        {},
-		"ann:ReadWrite":                     {},
-		"ann:Read:{principal.clientId}/*":   {User: "ann", Read: true, Keys: "{principal.clientId}/*"},
-		"ann:Read:{principal.attributes.x}": {},
-		"system:serviceaccount:ns:sa:Write:{principal.username}": {User: "system:serviceaccount:ns:sa", Write: true, Keys: "{principal.username}"},
-	} {
-		got, err := emulator.ParseRule(text)
-		if want == (emulator.Rule{}) {
-			if err == nil || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%q: %+v, %v, want an error", text, got, err)
-			}
-			continue
-		}
-		if err != nil || got != want {
-			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)
-		}
-	}
-}
-
-// FuzzParseRule: a rule that parses is formatted as its source and parses again to the same rule.
-func FuzzParseRule(f *testing.F) {
-	f.Add("ann:Read:colors/*", "colors/red", "c")
-	f.Add("*:ReadWrite:{principal.clientId}[0-9]", "*1", "*")
-	f.Add("a:b:Write:[", "[", "]")
-	f.Fuzz(func(t *testing.T, text, key, clientID string) {
-		r, err := emulator.ParseRule(text)
-		if err != nil {
-			if strings.ContainsAny(err.Error(), "\n\r\x1b") {
-				t.Errorf("%q: the error is not one line: %q", text, err)
-			}
-			return
-		}
-		if got := r.String(); got != text {
-			t.Errorf("%q is written %q", text, got)
-		}
-		again, err := emulator.ParseRule(r.String())
-		if err != nil || again != r {
-			t.Errorf("%q: read again: %+v, %v", text, again, err)
-		}
-		if strings.ContainsAny(r.Keys, "*?[{") {
-			return
-		}
-		// A pattern without special characters matches only itself.
-		if emulator.MatchRule(r, clientID, r.User, key, !r.Read) != (key == r.Keys) {
-			t.Errorf("%q with the key %q", text, key)
-		}
-	})
+	return p
 }
 
 // FuzzPrincipal: {principal.clientId} matches exactly the client id, whatever characters it has. A name
@@ -97,12 +28,15 @@ func FuzzPrincipal(f *testing.F) {
 	f.Add("\x80", "\x80")
 	f.Add("\uFFFD", "\x80")
 	f.Fuzz(func(t *testing.T, clientID, key string) {
-		r := emulator.Rule{User: "*", Read: true, Keys: "{principal.clientId}"}
+		p, err := emulator.ParseRules("*:Read:{principal.clientId}")
+		if err != nil {
+			t.Fatal(err)
+		}
 		want := clientID == key && key != "" && utf8.ValidString(clientID)
-		if got := emulator.MatchRule(r, clientID, clientID, key, false); got != want {
+		if got := p.AllowsKey(clientID, clientID, key, false); got != want {
 			t.Errorf("client %q, key %q: %t", clientID, key, got)
 		}
-		if emulator.MatchRule(r, clientID, clientID+"2", key, false) {
+		if p.AllowsKey(clientID, clientID+"2", key, false) {
 			t.Errorf("another user has the keys of client %q", clientID)
 		}
 	})
@@ -114,8 +48,8 @@ func as(user string) func(*packets.Connect) {
 }
 
 // trusting returns options with rules, and with a login check that accepts any user.
-func trusting(rules []emulator.Rule) emulator.Options {
-	return emulator.Options{Rules: rules, CheckLogin: func(string, []byte) bool { return true }}
+func trusting(rules *emulator.Policy) emulator.Options {
+	return emulator.Options{Policy: rules, CheckLogin: func(string, []byte) bool { return true }}
 }
 
 func TestRules(t *testing.T) {
@@ -196,15 +130,5 @@ func TestRulesForTopics(t *testing.T) {
 	eve.expect("PUBACK 0x87")
 	if st := s.State(); st.Requests != 0 {
 		t.Errorf("state %+v", st)
-	}
-}
-
-func TestBadRules(t *testing.T) {
-	t.Parallel()
-	for _, r := range []emulator.Rule{{}, {User: "a", Keys: "*"}, {User: "a", Read: true}, {User: "a", Read: true, Keys: "{x}"}} {
-		if s, err := emulator.New(emulator.Options{Rules: []emulator.Rule{r}}); err == nil {
-			s.Close()
-			t.Errorf("%+v is taken for a rule", r)
-		}
 	}
 }

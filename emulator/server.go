@@ -1,9 +1,7 @@
 package emulator
 
 import (
-	"cmp"
 	"context"
-	"crypto/subtle"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -39,30 +37,20 @@ type Options struct {
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
 
-	// How clients log in. The login gives a client its user name: the user name in CONNECT (with Users or
+	// How clients log in. The login gives a client its user name: the user name in CONNECT (with
 	// CheckLogin), the common name of the client's certificate, or the subject of the client's token. A
 	// client that does not log in has no user name, even if CONNECT contains a user name.
 
-	Users      map[string]string                           // user name to password; nil = not checked
-	CheckLogin func(username string, password []byte) bool // replaces Users; nil = the server checks Users
+	// CheckLogin checks user names and passwords: see [Passwords]; nil = not checked.
+	CheckLogin func(username string, password []byte) bool
 	// CheckToken checks service-account tokens (K8S-SAT), such as those of an [Issuer], and returns whom they
 	// name; nil = not checked. now is the time on the store's clock.
 	CheckToken func(token []byte, now time.Time) (Login, error)
 
-	// Policy says what clients may do: connect, publish, subscribe, read and write keys. As on the broker, it
-	// applies only if clients have to log in. nil = all clients may do everything. Redis clients have only its
-	// rules for keys.
+	// Policy says what clients may do: connect, publish, subscribe, read and write keys. [ParsePolicy],
+	// [ParseRules] and [PolicyFunc] return one. nil = all clients may do everything. Redis clients have only
+	// its rules for keys.
 	Policy *Policy
-	// Attributes returns the attributes of a client for Policy. subjects are those of the client's verified
-	// certificate and of those that issued it (RFC 2253), or empty. nil = clients have no attributes.
-	Attributes func(username string, subjects []string) map[string]string
-	// Rules are rules for keys in the short form, in place of Policy; empty = none.
-	Rules []Rule
-	// Authorize reports whether a client may read a key or, if write is set, may write it. AuthorizeTopic
-	// reports whether a client may publish to a topic or, if write is false, subscribe to a filter. A nil
-	// function allows everything. Neither function may call the server. Policy and Rules apply as well.
-	Authorize      func(clientID, username, key string, write bool) bool
-	AuthorizeTopic func(clientID, username, topic string, write bool) bool
 
 	MaxKeys   int  // maximum number of keys; 0 = no limit
 	MaxStored int  // maximum memory of keys and values, in bytes; 0 = no limit
@@ -172,7 +160,7 @@ func New(opts Options) (*Server, error) {
 		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Skew: opts.Skew, Version: "sscli emulator", Log: opts.Log,
 	}
 	s.policy, s.others = opts.policy(), make(map[[2]string]*member)
-	if s.policy != nil || opts.AuthorizeTopic != nil {
+	if s.policy != nil {
 		b.Authorize = s.mayUse
 	}
 	s.broker = broker.New(b)
@@ -181,7 +169,7 @@ func New(opts Options) (*Server, error) {
 		Now: s.now, MaxKeys: opts.MaxKeys, ScanPage: opts.ScanPage, Changed: s.note, Variants: opts.Variants,
 		Reserve: s.broker.Reserve, MaxBytes: opts.MaxStored,
 	}
-	if s.policy != nil || opts.Authorize != nil {
+	if s.policy != nil {
 		so.Authorize = s.mayUseKey
 	}
 	if opts.Observe != nil {
@@ -204,24 +192,13 @@ func New(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// complete checks the rules, sets defaults, and derives CheckLogin from Users.
+// complete checks the rules and sets defaults.
 func (o *Options) complete() error {
-	if o.Policy != nil && len(o.Rules) > 0 {
-		return errors.New("both Rules and Policy: use one of them")
-	}
-	for _, r := range o.Rules {
-		if err := cmp.Or(r.Check(), o.checkProvable(r)); err != nil {
-			return &RuleError{r, err}
-		}
+	if err := o.checkProvable(); err != nil {
+		return err
 	}
 	if o.Listen == "" {
 		o.Listen = defaultListen
-	}
-	if users := o.Users; users != nil && o.CheckLogin == nil {
-		o.CheckLogin = func(username string, password []byte) bool {
-			want, known := users[username]
-			return subtle.ConstantTimeCompare([]byte(want), password) == 1 && known
-		}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -409,8 +409,8 @@ func TestOwnLimits(t *testing.T) {
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	s := emulator.Start(t, emulator.Options{
-		Users:     map[string]string{"ann": "secret", "bob": "other"},
-		Authorize: func(id, user, key string, write bool) bool { return id == "c" && (user == "ann" || !write) },
+		CheckLogin: emulator.Passwords(map[string]string{"ann": "secret", "bob": "other"}),
+		Policy:     parseRules(t, "ann:ReadWrite:*", "bob:Read:*"),
 	})
 	login := func(user, password string) func(*packets.Connect) {
 		return func(p *packets.Connect) {
@@ -558,11 +558,11 @@ func TestRefuseConnect(t *testing.T) {
 	connect(t, s, "busy").do("GET k", "$-1")
 }
 
-func TestAuthorizeTopic(t *testing.T) {
+func TestPolicyFunc(t *testing.T) {
 	t.Parallel()
-	s := emulator.Start(t, emulator.Options{AuthorizeTopic: func(id, _, topic string, write bool) bool {
-		return id == "c" && topic != "secret" || !write && topic == "clients/d/response"
-	}})
+	s := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+		return a.ClientID == "c" && a.On != "secret" || a.Method == emulator.Subscribe && a.On == "clients/d/response"
+	})})
 	c, d := connect(t, s, "c"), connect(t, s, "d")
 	c.do("SET k v", "+OK")
 	d.ask("GET k")
@@ -1065,7 +1065,7 @@ func TestClose(t *testing.T) {
 }
 
 func ExampleNew() {
-	store, err := emulator.New(emulator.Options{Users: map[string]string{"ann": "secret"}})
+	store, err := emulator.New(emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"})})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -150,7 +150,7 @@ func withToken(token string) func(*packets.Connect) {
 func TestTokenEnds(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Rules: parseRules(t, account+":ReadWrite:*")})
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Policy: parseRules(t, account+":ReadWrite:*")})
 	token := issue(t, i, s.Now(), time.Hour)
 	one, two := connect(t, s, "one", withToken(token)), connect(t, s, "two", withToken(token))
 	one.do("SET k v", "+OK") // the rule names the token's subject

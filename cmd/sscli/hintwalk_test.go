@@ -250,7 +250,7 @@ func TestHintsLeadOn(t *testing.T) {
 			t.Parallel()
 			o := emulator.Options{}
 			if test.users {
-				o.Users = map[string]string{"ann": "secret"}
+				o.CheckLogin = emulator.Passwords(map[string]string{"ann": "secret"})
 				o.CheckToken = func(token []byte, _ time.Time) (emulator.Login, error) {
 					if string(token) != "good" {
 						return emulator.Login{}, errors.New("not a token")

@@ -133,7 +133,7 @@ func scriptBegins(ts *testscript.TestScript, neg bool, args []string) {
 // which takes 5 ms and keeps the scripts independent.
 func attach(ts *testscript.TestScript, o emulator.Options) {
 	address := mosquitto.Start(mosquittoTester{ts: ts}, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
-	engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Authorize, Variants: o.Variants}
+	engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Policy.AllowsKey, Variants: o.Variants}
 	if o.Skew != 0 {
 		engine.Now = func() time.Time { return time.Now().Add(o.Skew) }
 	}

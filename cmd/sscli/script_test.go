@@ -538,7 +538,7 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Options, value string) error{
 	"users": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
 		name, password, _ := strings.Cut(value, ":")
-		o.Users = map[string]string{name: password}
+		o.CheckLogin = emulator.Passwords(map[string]string{name: password})
 		return nil
 	},
 	"max-keys": func(_ *testscript.TestScript, o *emulator.Options, value string) (err error) {
@@ -555,11 +555,14 @@ var emulatorOptions = map[string]func(ts *testscript.TestScript, o *emulator.Opt
 		return err
 	},
 	"deny": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
-		o.Authorize = func(_, _, key string, _ bool) bool { return key != value }
+		o.Policy = emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != value })
 		return nil
 	},
 	"deny-topic": func(_ *testscript.TestScript, o *emulator.Options, value string) error {
-		o.AuthorizeTopic = func(_, _, topic string, _ bool) bool { return !strings.Contains(topic, value) }
+		o.Policy = emulator.PolicyFunc(func(a emulator.Access) bool {
+			topic := a.Method == emulator.Publish || a.Method == emulator.Subscribe
+			return !topic || !strings.Contains(a.On, value)
+		})
 		return nil
 	},
 	"variant": func(_ *testscript.TestScript, o *emulator.Options, value string) error {

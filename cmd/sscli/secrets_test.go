@@ -85,7 +85,7 @@ func TestSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logins := &emulator.Options{Users: map[string]string{"ann": s["password"]}}
+	logins := &emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": s["password"]})}
 	accounts := &emulator.Options{CheckToken: issuer.Verify}
 	proxy := func(password string) string {
 		return "SSCLI_PROXY=http://ann:" + url.QueryEscape(password) + "@127.0.0.1:1"

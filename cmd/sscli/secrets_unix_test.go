@@ -41,8 +41,8 @@ func TestSecretsInShell(t *testing.T) {
 		args   []string
 		works  bool
 	}{
-		{emulator.Options{Users: map[string]string{"ann": s["password"]}}, []string{"--username", "ann", "--password-file", file("password")}, true},
-		{emulator.Options{Users: map[string]string{"ann": s["password"]}}, []string{"--username", "ann", "--password-file", file("wrong password")}, false},
+		{emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": s["password"]})}, []string{"--username", "ann", "--password-file", file("password")}, true},
+		{emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": s["password"]})}, []string{"--username", "ann", "--password-file", file("wrong password")}, false},
 		{emulator.Options{CheckToken: issuer.Verify}, []string{"--sat-file", file("token")}, true},
 		{emulator.Options{CheckToken: issuer.Verify}, []string{"--sat-file", file("expired token")}, false},
 	} {

@@ -400,7 +400,7 @@ func TestConfirmStream(t *testing.T) {
 const typedPassword = "correct horse"
 
 func passwordStore(t *testing.T) *emulator.Server {
-	return emulator.Start(t, emulator.Options{Users: map[string]string{"ann": typedPassword}})
+	return emulator.Start(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": typedPassword})})
 }
 
 // TestAskPass: the password is read from the terminal, wherever the standard streams lead. It is not echoed, and

@@ -235,7 +235,7 @@ func TestTopWithoutScan(t *testing.T) {
 // TestTopRefused: a key that the client may not read does not hide the others.
 func TestTopRefused(t *testing.T) {
 	t.Parallel()
-	server := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})
+	server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "secret" })})
 	keep(t, server, "a", "1", "b", "2")
 	u := looksAt(t, server, 80, 10, "a", "secret", "b")
 	u.seesRow("a", "1")

@@ -119,7 +119,7 @@ func TestClientCertificateIsNotBlamed(t *testing.T) {
 	authority := newCA(t)
 	config := authority.server()
 	config.ClientAuth = tls.RequestClientCert
-	server := emulator.Start(t, emulator.Options{TLS: config, Users: map[string]string{}})
+	server := emulator.Start(t, emulator.Options{TLS: config, CheckLogin: emulator.Passwords(nil)})
 	_, err := mqtt.Dial(within(t), mqtt.Options{Address: server.Addr().String(), TLS: trust(t, authority), ClientID: "c"})
 	if code, _ := mqtt.ReasonCode(err); code != mqtt.ReasonBadLogin || has[*mqtt.ClientCertificateError](err) {
 		t.Errorf("%v", err)

@@ -528,7 +528,7 @@ func TestLastWord(t *testing.T) {
 // password.
 func TestTap(t *testing.T) {
 	const password = "correct horse"
-	server := emulator.Start(t, emulator.Options{Users: map[string]string{"ann": password}})
+	server := emulator.Start(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": password})})
 	counted := make(chan [2]int64, 1) // bytes sent and received
 	relay := testpeer.Serve(t, func(_ int, nc net.Conn) {
 		var n [2]int64

@@ -82,12 +82,24 @@ type Action struct {
 	On     string
 }
 
-// A Policy is the rules of one or more resources.
-type Policy struct {
-	Rules     []*Rule
-	Resources []Resource
-	Findings  []Finding // mistakes in the form of the resources; Check finds the others
+// OnKey returns the action of reading a key or, if write is set, of writing it.
+func OnKey(key string, write bool) Action {
+	if write {
+		return Action{Write, key}
+	}
+	return Action{Read, key}
 }
+
+// A Policy is the rules of one or more resources, of [FromShort] or of [FromFunc].
+type Policy struct {
+	Rules      []*Rule
+	Resources  []Resource
+	Findings   []Finding  // mistakes in the form of the resources; Check finds the others
+	Attributes Attributes // of the clients, for servers
+}
+
+// FromResources reports whether the policy comes from a BrokerAuthorization.
+func (p *Policy) FromResources() bool { return len(p.Resources) > 0 }
 
 // A Resource is a BrokerAuthorization in a file.
 type Resource struct {
@@ -97,14 +109,14 @@ type Resource struct {
 
 // A Rule allows its principals what its entries list.
 type Rule struct {
-	Resource   int // index in Policy.Resources; -1 = the short form
+	Resource   int // index in Policy.Resources; -1 = the short form, or a function
 	Line       int
 	Name       string // such as rules[2], or the text of the short form
 	Usernames  []string
 	ClientIDs  []string
 	Attributes []map[string]string
 	Entries    []*Entry
-	everybody  bool // only in the short form
+	everybody  bool // never in a resource
 }
 
 // A KeyType says how the text of an entry names keys.
@@ -129,6 +141,8 @@ type Entry struct {
 	never     string   // why it matches nothing; "" = it may match
 	misspelt  bool     // see AssumeSpelling
 	own       bool     // the store's topics of the client's id; only in the short form
+
+	allow func(Principal, Action) bool // decides instead of the fields below; only in FromFunc
 
 	levels [][]part // of a topic
 	key    []part   // of a Pattern

@@ -37,7 +37,7 @@ func ParseShort(text string) (Short, error) {
 		return s, errors.New("expected USER:Read:KEYS, USER:Write:KEYS or USER:ReadWrite:KEYS, as in ann:ReadWrite:colors/*")
 	}
 	s = Short{User: text[:at], Read: method&Read != 0, Write: method&Write != 0, Keys: text[at+len(method.String())+2:]}
-	return s, s.Check()
+	return s, s.check()
 }
 
 func (s Short) method() (m Method) {
@@ -53,13 +53,11 @@ func (s Short) method() (m Method) {
 // String returns the form that [ParseShort] parses.
 func (s Short) String() string { return s.User + ":" + s.method().String() + ":" + s.Keys }
 
-// Check returns an error if the rule has no meaning.
-func (s Short) Check() error {
+// check returns an error if the rule has no meaning.
+func (s Short) check() error {
 	switch {
 	case s.User == "":
 		return errors.New("no user: expected a name, or * for everybody")
-	case s.method() == 0:
-		return errors.New("no method: expected Read, Write or ReadWrite")
 	case s.Keys == "":
 		return errors.New("no keys: expected a pattern such as colors/*, or * for all")
 	}
@@ -110,10 +108,23 @@ func FromShort(all []Short) *Policy {
 		}
 		p.Rules = append(p.Rules, r)
 	}
+	p.link()
+	return p
+}
+
+// FromFunc returns a policy by which everybody may connect, and a function decides about all else.
+func FromFunc(allow func(Principal, Action) bool) *Policy {
+	p := &Policy{Rules: []*Rule{{Resource: -1, Name: "a function", everybody: true, Entries: []*Entry{
+		{Methods: Connect}, {Methods: Publish | Subscribe, allow: allow}, {Methods: Read | Write, Type: Pattern, allow: allow},
+	}}}}
+	p.link()
+	return p
+}
+
+func (p *Policy) link() {
 	for _, r := range p.Rules {
 		for _, e := range r.Entries {
 			e.Rule = r
 		}
 	}
-	return p
 }

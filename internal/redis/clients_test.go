@@ -130,7 +130,7 @@ func TestInfoCPU(t *testing.T) {
 // TestLoginTexts: an unauthenticated client gets the same replies as from a redis-server.
 func TestLoginTexts(t *testing.T) {
 	t.Parallel()
-	s, _ := start(t, emulator.Options{Users: map[string]string{"default": "secret"}})
+	s, _ := start(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"default": "secret"})})
 	address := redistest.StartServer(t)
 	redistest.Dial(t, "unix", address).Expect(t, "+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
 	theirs, ours := redistest.Dial(t, "unix", address), redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))

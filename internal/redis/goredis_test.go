@@ -22,7 +22,7 @@ func TestGoRedis(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
-			s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEA", Users: map[string]string{"ann": "secret"}})
+			s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEA", CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"})})
 			ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 			defer cancel()
 			r := redis.NewClient(&redis.Options{Addr: redistest.Address(s.RedisURL()), Protocol: protocol, Username: "ann", Password: "secret"})

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -34,6 +35,32 @@ func takeLease(t *testing.T, url string) {
 	o := client.SetOptions{Condition: client.NEX, TTL: 10 * time.Second}
 	if r, err := s.Set(t.Context(), "lease", []byte("alice"), o); err != nil || !r.Applied {
 		t.Fatalf("take the lease: %v, %v", r, err)
+	}
+}
+
+func restricted(t *testing.T) *emulator.Server {
+	policy, err := emulator.ParseRules("ann:ReadWrite:colors/*", "*:Read:public")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return emulator.Start(t, emulator.Options{
+		CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"}),
+		Policy:     policy,
+	})
+}
+
+func TestRestricted(t *testing.T) {
+	address := strings.TrimPrefix(restricted(t).URL(), "mqtt://")
+	s, err := client.Dial(t.Context(), client.Options{Address: address, Username: "ann", Password: []byte("secret")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Set(t.Context(), "colors/red", []byte("1"), client.SetOptions{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Set(t.Context(), "public", []byte("1"), client.SetOptions{}); !errors.Is(err, client.ErrNotAuthorized) {
+		t.Errorf("write public: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/policy"
 )
 
 // Login holds the values of the flags --users, --allow, --policy, --attributes, --sat-tokens and --no-login,
@@ -32,26 +34,47 @@ func (f *Login) Bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.None, "no-login", false, "allow clients without a login on an address of --listen or --ws that is not loopback")
 }
 
-// Apply adds the rules of --allow to o, and sets o.Users, o.CheckLogin and o.CheckToken from the files.
-func (f Login) Apply(o *emulator.Options) error {
-	for _, text := range f.Allow {
-		rule, err := emulator.ParseRule(text)
-		if err != nil {
-			return fault.Usagef("--allow %.64q: %w", text, err)
+// Apply sets o.Policy to the rules of --allow, and sets o.CheckLogin and o.CheckToken from the files. tokens is
+// true if users may also log in with tokens of other flags.
+func (f Login) Apply(o *emulator.Options, tokens bool) error {
+	if len(f.Allow) > 0 {
+		var err error
+		o.Policy, err = emulator.ParseRules(f.Allow...)
+		if rule, ok := errors.AsType[*emulator.RuleError](err); ok {
+			return fault.Usagef("--allow %.64q: %w", rule.Rule, rule.Err)
 		}
-		o.Rules = append(o.Rules, rule)
 	}
 	if f.Users != "" {
 		users, err := ReadUsers(string(f.Users))
 		if err != nil {
 			return &fault.UsageError{Err: fmt.Errorf("--users: %w", err)}
 		}
-		o.Users, o.CheckLogin = users, users.Check
+		o.CheckLogin = users.Check
+		if !tokens && f.Tokens == "" {
+			if err := users.checkRules(o.Policy); err != nil {
+				return err
+			}
+		}
 	}
 	if f.Tokens != "" {
 		var err error
 		if o.CheckToken, err = readTokens(string(f.Tokens)); err != nil {
 			return fault.Usagef("--sat-tokens: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkRules returns a usage error if a rule of --allow is for a user who cannot log in.
+func (u Users) checkRules(p *emulator.Policy) error {
+	if p == nil {
+		return nil
+	}
+	for _, r := range p.Rules {
+		for _, user := range r.Usernames {
+			if _, known := u[user]; !known {
+				return RuleError(&emulator.RuleError{Rule: r.Name, Err: fmt.Errorf("user %q can never log in: not in the list of users", user)})
+			}
 		}
 	}
 	return nil
@@ -82,7 +105,7 @@ func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 // RuleError returns the usage error for a rule that names a user who cannot log in.
 func RuleError(e *emulator.RuleError) error {
 	hint := suggest.Try("`--users FILE` with a line for that user")
-	if strings.Contains(e.Rule.User, ":") {
+	if rule, err := policy.ParseShort(e.Rule); err == nil && strings.Contains(rule.User, ":") {
 		hint = suggest.Try("`--sat-audience` for service-account tokens")
 	}
 	return &fault.UsageError{Err: fmt.Errorf("--allow %q: %w", e.Rule, e.Err), Hint: hint}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
@@ -19,12 +18,11 @@ import (
 // Policies are the rules of --policy with the attributes of --attributes, which are read again when
 // their files change.
 type Policies struct {
-	app        *app.App
-	files      Login
-	attributes atomic.Pointer[policy.Attributes]
-	state      string // of the files when they were read last
-	watch      sync.WaitGroup
-	cancel     context.CancelFunc
+	app    *app.App
+	files  Login
+	state  string // of the files when they were read last
+	watch  sync.WaitGroup
+	cancel context.CancelFunc
 }
 
 // Policies reads the files of --policy and --attributes, and adds them to o. login is true if clients
@@ -42,9 +40,6 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 	var err error
 	if o.Policy, err = p.read(); err != nil {
 		return nil, &fault.UsageError{Err: err}
-	}
-	o.Attributes = func(username string, subjects []string) map[string]string {
-		return p.attributes.Load().Of(username, subjects)
 	}
 	if !login {
 		a.Warn("--policy has no effect without a login, as on the broker: every client may do everything", "--users FILE, --sat-audience aio-internal, or --listen-client-ca FILE")
@@ -67,7 +62,7 @@ func (p *Policies) read() (*policy.Policy, error) {
 		}
 		all = append(all, one)
 	}
-	attributes := make(policy.Attributes)
+	var attributes policy.Attributes
 	if name := string(p.files.Attributes); name != "" {
 		text, err := os.ReadFile(name)
 		if err == nil {
@@ -92,7 +87,7 @@ func (p *Policies) read() (*policy.Policy, error) {
 		}
 		p.app.Warn("--policy: "+format.Count(n, "finding"), hint)
 	}
-	p.attributes.Store(&attributes)
+	merged.Attributes = attributes
 	return merged, nil
 }
 

@@ -89,7 +89,7 @@ func join(sources ...Keys) Keys {
 // TestOrder: entries come in the order of the keys, whatever the order of the replies.
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{ScanPage: 7, Authorize: func(_, _, key string, _ bool) bool { return key != "forbidden" }})
+	store := emulator.Start(t, emulator.Options{ScanPage: 7, Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "forbidden" })})
 	want := fill(t, store, 300)
 	var n atomic.Int32
 	store.Intercept(func(emulator.Request) emulator.Action {

@@ -159,7 +159,7 @@ func TestSkewedClock(t *testing.T) {
 func TestNotAllowed(t *testing.T) {
 	t.Parallel()
 	var closed atomic.Bool
-	store := filled(t, emulator.Options{Authorize: func(_, _, key string, write bool) bool { return !closed.Load() || key != "config" && !write }})
+	store := filled(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return !closed.Load() || a.On != "config" && a.Method != emulator.Write })})
 	closed.Store(true)
 	code, stdout, _ := run(t, store.URL(), "setpoint", "config", "--max-age", "1h")
 	if code != fault.CodeNo || !strings.HasPrefix(stdout, "pass\tsetpoint\t\"21.5\"; 4 bytes; written ") || !strings.Contains(stdout, "by this machine's clock") || !strings.Contains(stdout, "skip\tconfig\t") {

@@ -109,7 +109,7 @@ func TestListen(t *testing.T) {
 func TestDeadBroker(t *testing.T) {
 	t.Parallel()
 	good, frozen := filled(t, emulator.Options{}), filled(t, emulator.Options{})
-	refuses := filled(t, emulator.Options{Users: map[string]string{"ann": "x"}})
+	refuses := filled(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "x"})})
 	gone := emulator.Start(t)
 	goneURL := gone.URL()
 	if err := gone.Close(); err != nil {
@@ -183,7 +183,7 @@ func TestListenRequests(t *testing.T) {
 // TestUnwatchable: a key that may not be watched is unknown, and does not keep the others from being watched.
 func TestUnwatchable(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, write bool) bool { return write || key != "secret" }})
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.Method != emulator.Read || a.On != "secret" })})
 	apptest.Put(t, store, "setpoint", "1")
 	url := listen(t, map[string]string{"SSCLI_URL": store.URL()}, "setpoint", "secret")
 	await(t, url, `sscli_key_present.*setpoint.*} 1`, `sscli_check_state.*secret.*} 3`, `sscli_check_state.*setpoint.*} 0`)

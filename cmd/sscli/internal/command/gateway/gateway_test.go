@@ -172,7 +172,7 @@ func TestScanPages(t *testing.T) {
 
 // TestRefusals: the gateway passes on the store's error messages.
 func TestRefusals(t *testing.T) {
-	o := emulator.Options{MaxKeys: 1, Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }}
+	o := emulator.Options{MaxKeys: 1, Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "secret" })}
 	onBoth(t, o, func(t *testing.T, address string) {
 		f := start(t, address, timeout, "K$")
 		c := f.connect(t)

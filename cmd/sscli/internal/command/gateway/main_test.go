@@ -88,7 +88,7 @@ func onBoth(t *testing.T, o emulator.Options, test func(t *testing.T, address st
 	t.Run("mosquitto", func(t *testing.T) {
 		t.Parallel()
 		address := mosquitto.Start(t, "set_tcp_nodelay true\nmax_queued_messages 0", mosquitto.Anonymous).Addresses[0]
-		engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Authorize, Variants: o.Variants}
+		engine := emulator.StoreOptions{MaxKeys: o.MaxKeys, ScanPage: o.ScanPage, Authorize: o.Policy.AllowsKey, Variants: o.Variants}
 		store, err := emulator.Attach(t.Context(), mqtt.Options{Address: address, ClientID: client.NewClientID()}, engine, emulator.Data{})
 		if err != nil {
 			t.Fatal(err)

@@ -190,7 +190,9 @@ func TestGap(t *testing.T) {
 // disconnected.
 func TestWatchEnds(t *testing.T) {
 	var denied atomic.Bool
-	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, _ string, _ bool) bool { return !denied.Load() }})
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+		return !denied.Load() || a.Method != emulator.Read && a.Method != emulator.Write
+	})})
 	f := start(t, store.Addr().String(), timeout, "KEA", "listed")
 	exact, pattern := f.connect(t), f.connect(t)
 	exact.subscribe("SUBSCRIBE", "__keyspace@0__:k")

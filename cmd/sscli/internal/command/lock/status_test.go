@@ -45,7 +45,7 @@ func version(t *testing.T, store *emulator.Server, key string) string {
 // TestStatus: the exit code is 0 only while the lock is held. The token of the lock is the newest version of its key.
 func TestStatus(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "secret" })})
 	status := func(wantCode int, want string) {
 		t.Helper()
 		code, stdout, stderr := runLock(t, store, "status", "build", "-o", "template={{.held}} {{.holder}} {{with .token}}{{.hlc}}{{end}}")
@@ -165,7 +165,7 @@ func TestObserve(t *testing.T) {
 // lock that cannot be read does not hide the others.
 func TestList(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != "secret" }})
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != "secret" })})
 	for _, name := range []string{"locks/build", "locks/deploy", "other"} {
 		hold(t, store, name, "job-7")
 	}

@@ -48,7 +48,7 @@ func TestSummary(t *testing.T) {
 
 // TestRefusal: a refusal by the store counts as a reply.
 func TestRefusal(t *testing.T) {
-	server := emulator.Start(t, emulator.Options{Authorize: func(_, _, key string, _ bool) bool { return key != ping.Key }})
+	server := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool { return a.On != ping.Key })})
 	code, stdout, stderr := runPing(t, server, "-n", "2", "--interval", "0")
 	if code != 0 || strings.Count(stdout, "\n") != 3 || stderr != "" {
 		t.Errorf("%d, %q, %q, want two replies and a summary", code, stdout, stderr)

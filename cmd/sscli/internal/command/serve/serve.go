@@ -204,7 +204,7 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.certificates(&o); err != nil {
 		return o, err
 	}
-	if err := f.login.Apply(&o); err != nil {
+	if err := f.login.Apply(&o, f.sat.Audience != ""); err != nil {
 		return o, err
 	}
 	login := f.hasLogin()
