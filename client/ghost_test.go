@@ -121,6 +121,30 @@ func TestOwnGhost(t *testing.T) {
 	}
 }
 
+// TestOwnGhostAndRequest: a request connects again after such a takeover before the watcher has noticed it.
+func TestOwnGhostAndRequest(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	proxy := startHolding(t, store.Addr().String(), 1, -1)
+	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})
+	write(t, store, "SET", "k", "0")
+	w := startWatch(t, s, WatchOptions{}, "k")
+	wantEvents(t, w, `initial k "0"`)
+	store.DropAll()
+	<-proxy.dropped
+	wantEvents(t, w, "down", `resync k "0" proven`, "up")
+	busy := make(chan struct{})
+	w.v.post(func() { <-busy })
+	before := s.current()
+	close(proxy.release)
+	<-before.Done()
+	if _, err := s.Get(t.Context(), "k"); err != nil {
+		t.Error(err)
+	}
+	close(busy)
+	wantEvents(t, w, "down", `resync k "0" proven`, "up")
+}
+
 // TestOwnGhostWhileConnecting: the takeover happens before the later attempt has its SUBACK.
 func TestOwnGhostWhileConnecting(t *testing.T) {
 	t.Parallel()

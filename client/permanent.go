@@ -75,6 +75,11 @@ func (s *Session) isOwnTakeOver(err error) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.mayTakeOver() || s.ownTakeOver != nil && errors.Is(err, s.ownTakeOver)
+}
+
+// mayTakeOver reports whether an abandoned CONNECT may still take over the connection. The caller holds s.mu.
+func (s *Session) mayTakeOver() bool {
 	return !s.abandonedConnect.IsZero() && time.Since(s.abandonedConnect) < abandonedConnectLife
 }
 

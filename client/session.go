@@ -37,6 +37,7 @@ type Session struct {
 	conn             *mqtt.Conn
 	refused          error     // why the session must not connect again; nil = it may
 	abandonedConnect time.Time // time of the last abandoned CONNECT, which may still take over our connection
+	ownTakeOver      error     // of the last connection that an abandoned CONNECT took over; nil = none
 	tried            []byte    // the password or token that the broker last accepted or refused
 	outstanding      idtable.Table[uint64, *request]
 	draft            mqtt.Message        // memory for the next request's message
@@ -288,6 +289,9 @@ func (s *Session) adopt(conn *mqtt.Conn, notified bool, secret []byte) bool {
 		return false
 	}
 	if s.conn != nil && isTakenOver(s.conn.Err()) {
+		if s.mayTakeOver() {
+			s.ownTakeOver = s.conn.Err()
+		}
 		s.abandonedConnect = time.Time{} // the broker has processed the abandoned CONNECT
 	}
 	s.conn, s.refused, s.notified = conn, nil, notified
