@@ -203,7 +203,7 @@ func (c *conn) parse() (err error) {
 	}
 	total := 0
 	for err == nil && len(c.parsed) < limit {
-		if c.busy {
+		if c.busy && !c.in.lacksBytes() {
 			c.enterLine()
 		}
 		var args [][]byte

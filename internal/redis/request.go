@@ -148,6 +148,11 @@ func (r *requestReader) keep(arg []byte) []byte {
 	return kept
 }
 
+// lacksBytes reports whether the next argument is known to be incomplete.
+func (r *requestReader) lacksBytes() bool {
+	return r.left > 0 && r.bulk >= 0 && r.end-r.begin-r.pos < r.bulk+2
+}
+
 // reuse clears the arguments of earlier requests, so that they do not keep an old buffer in memory. Calls
 // of next then reuse r.args.
 func (r *requestReader) reuse() {
@@ -221,7 +226,7 @@ func (r *requestReader) arguments() ([][]byte, error) {
 			}
 			r.bulk = int(n)
 		}
-		if r.end-r.begin-r.pos < r.bulk+2 {
+		if r.lacksBytes() {
 			return nil, errIncomplete
 		}
 		r.spans = append(r.spans, span{r.pos, r.pos + r.bulk})
