@@ -58,8 +58,8 @@ type conn struct {
 	busy        bool      // this connection has more to do than one turn allows, and must stand in line
 	inLine      bool      // this connection has locked Options.Line
 	notifies    bool      // the running command may change a key whose changes are notified
-	lockedSince time.Time // when this connection locked the Local
-	holding     int       // number of commands that ran since lockedSince
+	lockedSince time.Time // when this connection last locked Options.Line or the Local
+	holding     int       // number of commands that used the Local since then
 
 	multi       bool // a transaction has begun
 	executing   bool // EXEC is running
@@ -160,8 +160,11 @@ func (c *conn) runAll() error {
 			if c.s.local == nil && c.runInPipeline(args) {
 				continue
 			}
+			if c.busy {
+				c.enterLine()
+			}
 			c.run(args)
-			if c.holding >= maxHolding || len(c.w) >= fullOutput || c.locked && c.holding%4 == 0 && time.Since(c.lockedSince) > c.s.opts.Hold() {
+			if c.holding >= maxHolding || len(c.w) >= fullOutput || i%4 == 0 && c.holdsLong() {
 				c.yield()
 				if c.out.length() >= fullOutput && !c.flush() {
 					return nil
@@ -266,8 +269,13 @@ func (c *conn) unlock() {
 func (c *conn) enterLine() {
 	if c.s.opts.Line != nil && !c.inLine && !c.locked {
 		c.s.opts.Line.Lock()
-		c.inLine = true
+		c.inLine, c.lockedSince = true, time.Now()
 	}
+}
+
+// holdsLong reports whether this connection has locked Options.Line or the Local for longer than Options.Hold.
+func (c *conn) holdsLong() bool {
+	return (c.locked || c.inLine) && time.Since(c.lockedSince) > c.s.opts.Hold()
 }
 
 // standInLine waits for the connection's turn in the line of those with much work. The Local is then locked if it

@@ -1,9 +1,11 @@
 package redis
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -40,5 +42,35 @@ func TestReadOutOfLine(t *testing.T) {
 		if _, err := io.WriteString(c, part); err != nil {
 			t.Fatalf("%d bytes: %v", len(part), err)
 		}
+	}
+}
+
+// A countedLine is a Line that counts how often it was locked.
+type countedLine struct {
+	sync.Mutex
+	n atomic.Int64
+}
+
+func (l *countedLine) Lock() {
+	l.Mutex.Lock()
+	l.n.Add(1)
+}
+
+// TestTurns: a pipeline of commands that do not use the store leaves the line after the time Hold.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	const commands = 1000
+	line := new(countedLine)
+	c := pipe(t, Options{Line: line, Hold: func() time.Duration { return -1 }})
+	go func() {
+		for range commands / 250 {
+			_, _ = c.Write(bytes.Repeat([]byte("PUBLISH a b\r\n"), 250)) // an error would show in the replies
+		}
+	}()
+	if _, err := io.CopyN(io.Discard, c, int64(len(":0\r\n")*commands)); err != nil {
+		t.Fatal(err)
+	}
+	if n := line.n.Load(); n < commands/4 {
+		t.Errorf("%d commands took %d turns", commands, n)
 	}
 }

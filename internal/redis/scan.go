@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // scanCommands returns the commands that concern all keys or the whole database.
@@ -317,11 +316,16 @@ func isFlushMode(args [][]byte) bool {
 	return len(args) == 0 || len(args) == 1 && (equalFold(args[0], "sync") || equalFold(args[0], "async"))
 }
 
-// letOthersIn unlocks the Local for a moment if this connection has kept it locked for longer than
-// Options.Hold. A transaction keeps it locked.
+// letOthersIn unlocks the Local and Options.Line for a moment if this connection has kept them locked for longer than
+// Options.Hold. A transaction keeps them locked.
 func (c *conn) letOthersIn() {
-	if c.locked && !c.executing && time.Since(c.lockedSince) > c.s.opts.Hold() {
-		c.yield()
+	if c.executing || !c.holdsLong() {
+		return
+	}
+	locked := c.locked
+	c.yield()
+	c.enterLine()
+	if locked {
 		c.lock()
 	}
 }
