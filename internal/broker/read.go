@@ -202,7 +202,13 @@ func (c *Client) readTimedOut() bool {
 // false if the connection is ending.
 func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
 	b := c.b
-	b.lockFor(n)
+	work := n
+	if n >= muchWork {
+		if body, _, err := splitPacket(p); err == nil && body == nil {
+			work = 0 // the first packet is incomplete, so there is nothing to handle yet
+		}
+	}
+	b.lockFor(work)
 	yielded := false
 	defer func() {
 		answered = c.dirty || c.busy || yielded

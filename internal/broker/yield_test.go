@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"net"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -36,5 +37,25 @@ func TestYield(t *testing.T) {
 	}
 	if n := yields.Load(); n > 4*times {
 		t.Errorf("the job yielded %d times while another goroutine locked the broker %d times", n, times)
+	}
+}
+
+// TestReadOutOfLine: the parts of a large packet are read without standing in line, where each of them would wait
+// for all the others.
+func TestReadOutOfLine(t *testing.T) {
+	t.Parallel()
+	b := New(Options{})
+	defer b.Close()
+	client, server := net.Pipe()
+	defer client.Close()
+	b.serveConn(server, "")
+	b.Line().Lock()
+	defer b.Line().Unlock()
+	if err := client.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	connect := append([]byte{typeConnect << 4, 0xff, 0xff, 0x03}, make([]byte, 40_000)...)
+	if _, err := client.Write(connect); err != nil {
+		t.Error(err)
 	}
 }
