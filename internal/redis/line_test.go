@@ -74,3 +74,46 @@ func TestTurns(t *testing.T) {
 		t.Errorf("%d commands took %d turns", commands, n)
 	}
 }
+
+// A stuckConn is a connection whose Close blocks until release is closed, as that of a TLS connection may.
+type stuckConn struct {
+	net.Conn
+	closing chan struct{} // receives when Close has been called
+	release chan struct{}
+}
+
+func (c *stuckConn) Close() error {
+	c.closing <- struct{}{}
+	<-c.release
+	return c.Conn.Close()
+}
+
+// TestKillStuck: CLIENT KILL does not wait for the connections that it closes: it may have locked Line or, in a
+// transaction, the store.
+func TestKillStuck(t *testing.T) {
+	t.Parallel()
+	s, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, server := net.Pipe()
+	s.connect(server)
+	_, other := net.Pipe()
+	stuck := &stuckConn{other, make(chan struct{}, 9), make(chan struct{})}
+	s.connect(stuck)
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "CLIENT KILL ID 2\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reply := make([]byte, len(":1\r\n"))
+	if _, err := io.ReadFull(c, reply); err != nil || string(reply) != ":1\r\n" {
+		t.Errorf("%q, %v", reply, err)
+	}
+	<-stuck.closing
+	close(stuck.release)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
