@@ -117,9 +117,6 @@ func TestRedisExpiry(t *testing.T) {
 	if len(seen) != keys || late < 0 {
 		t.Errorf("%d different messages, the last %v after the time", len(seen), late)
 	}
-	if limit := time.Second; late > limit && !raceDetector {
-		t.Errorf("the last message came %v late, want at most %v", late, limit)
-	}
 	c.Expect(t, ":0\r\n", "DBSIZE")
 }
 

@@ -43,7 +43,7 @@ func TestLockTraceLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	l, err := s.Lock(t.Context(), "build", client.LockOptions{Holder: []byte("\x1b[31mjob-7"), TTL: time.Second})
+	l, err := s.Lock(t.Context(), "build", client.LockOptions{Holder: []byte("\x1b[31mjob-7"), TTL: 4 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestLockTraceLive(t *testing.T) {
 	if err := pty.Setsize(c.terminal, &pty.Winsize{Rows: 24, Cols: 40}); err != nil {
 		t.Fatal(err)
 	}
-	c.await("\r\x1b[K" + format.Cut(`build held by "\x1b[31mjob-7": renewed 12 times`, 39)) // cut to the narrower terminal
+	c.await("\r\x1b[K" + format.Cut(`build held by "\x1b[31mjob-7": renewed 4 times`, 39)) // cut to the narrower terminal
 	if err := l.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -69,20 +69,23 @@ func TestUnknownUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	users := accounts.Users{"ann": string(hash), "bob": "plain"}
-	fastest := func(name string) time.Duration {
-		least := time.Hour
-		for range 2 {
-			begin := time.Now()
-			for range 3 { // a Windows clock may advance in steps of 16 ms
-				users.Check(name, []byte("wrong"))
-			}
-			least = min(least, time.Since(begin))
+	timed := func(name string) time.Duration {
+		begin := time.Now()
+		for range 3 { // a Windows clock may advance in steps of 16 ms
+			users.Check(name, []byte("wrong"))
 		}
-		return least
+		return time.Since(begin)
 	}
-	known := fastest("ann")
+	known := timed("ann")
 	for _, name := range []string{"bob", "nobody", ""} {
-		if unknown := fastest(name); unknown < known/3 {
+		unknown := timed(name)
+		for range 50 { // a busy machine delays some checks, but not all
+			known, unknown = min(known, timed("ann")), min(unknown, timed(name))
+			if unknown >= known/3 {
+				break
+			}
+		}
+		if unknown < known/3 {
 			t.Errorf("%q is refused in %s, ann in %s", name, unknown, known)
 		}
 	}
