@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,9 +23,12 @@ import (
 // hintsFile is the variable that names the file to which hintingMain appends hints.
 const hintsFile = "SSCLI_TEST_HINTS"
 
+// patient is the variable with which completion waits for the store for a minute.
+const patient = "SSCLI_TEST_PATIENT"
+
 // hintingMain is main, but with hintingApp.
 func hintingMain() {
-	if os.Getenv(hintsFile) == "" || process.GuardMain() {
+	if os.Getenv(hintsFile) == "" && os.Getenv(patient) == "" || process.GuardMain() {
 		main()
 		return
 	}
@@ -34,6 +38,9 @@ func hintingMain() {
 // hintingApp returns an App that also writes the hints it prints to a file, as data.
 func hintingApp() *app.App {
 	a := newApp()
+	if os.Getenv(patient) != "" {
+		a.CompletionLimit = time.Minute
+	}
 	if file := os.Getenv(hintsFile); file != "" {
 		a.Hinted = func(hint suggest.Hint) {
 			f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)

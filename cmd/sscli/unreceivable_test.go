@@ -22,7 +22,7 @@ func TestUnreceivable(t *testing.T) {
 	for _, line := range []string{"get big", "get big small", "dataset show big", "scan b* --long", "export", "lock list big small", "get big -f value"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command("sscli", append(strings.Fields(line), "-u", store.URL(), "-t", "500ms")...)
+			cmd := exec.Command("sscli", append(strings.Fields(line), "-u", store.URL(), "-t", "3s")...)
 			cmd.Dir = t.TempDir()
 			var said strings.Builder
 			cmd.Stderr = &said

@@ -100,7 +100,7 @@ func (s seat) start(t *testing.T) *user {
 // sitDown starts a shell, and waits for its prompt.
 func sitDown(t *testing.T, server *emulator.Server) *user {
 	t.Helper()
-	u := seat{server: server}.start(t)
+	u := seat{server: server, env: []string{patient + "=yes"}}.start(t)
 	u.ready()
 	return u
 }

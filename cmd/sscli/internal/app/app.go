@@ -93,7 +93,8 @@ type App struct {
 	Shell     Shell  // the state that the lines of a shell share; nil outside a shell
 	Refused   string // the first connection flag on a shell line, where such flags are not allowed; empty = none
 
-	Hinted func(suggest.Hint) // called with each hint that the user gets; nil outside tests
+	Hinted          func(suggest.Hint) // called with each hint that the user gets; nil outside tests
+	CompletionLimit time.Duration      // how long completion waits for the store; 0 = 300 ms
 
 	confirmed  bool   // ConfirmAll returned nil in a protected context: do not ask again
 	declined   bool   // the user answered no to ConfirmAll

@@ -5,12 +5,13 @@
 // [ContextNames].
 //
 // Keys come from the store, if a broker is configured, and if the store supports SCAN and
-// replies within [Timeout]. In sscli's shell, the keys seen so far are candidates too. Completion prints
+// replies within [Limit]. In sscli's shell, the keys seen so far are candidates too. Completion prints
 // no errors. A key that the user's shell would have to quote is offered only if the completion
 // script of that shell quotes it; otherwise the shell might run part of the key as a command.
 package complete
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -121,8 +122,8 @@ func scannedKeys(a *app.App, cmd *cobra.Command, part string, dashed bool) (foun
 		return nil, true
 	}
 	s.Quiet, s.Verbose, s.Trace, s.TraceFile = true, 0, false, ""
-	s.Timeout = Timeout
-	ctx, cancel := context.WithTimeout(cmd.Context(), Timeout)
+	s.Timeout = Limit(a)
+	ctx, cancel := context.WithTimeout(cmd.Context(), Limit(a))
 	defer cancel()
 	// Errors are not shown, because the shell could only print them into the user's line.
 	_ = a.WithSession(ctx, func(s *client.Session, _ client.Options) (err error) {
@@ -300,8 +301,8 @@ func names(a *app.App, most int, known func(s app.Shell, prefix string) (names [
 	}
 }
 
-// Timeout is the maximum time that completion waits for the store.
-const Timeout = 300 * time.Millisecond
+// Limit returns how long completion waits for the store.
+func Limit(a *app.App) time.Duration { return cmp.Or(a.CompletionLimit, 300*time.Millisecond) }
 
 // ContextNames completes operands that are names of contexts. most is the number of operands to
 // complete; 0 = all.

@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
@@ -17,6 +18,7 @@ import (
 type connection struct {
 	settings config.Settings
 	options  client.Options
+	limit    time.Duration   // how long completion waits for the store
 	session  *client.Session // nil before the first connection
 	tap      tap
 	keys     keyMemory // keys that lines have named, or that the store has listed

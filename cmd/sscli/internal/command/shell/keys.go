@@ -61,7 +61,7 @@ func (c *connection) scan(prefix string) (keys []string, all bool) {
 	if c.noScan || !c.up() {
 		return nil, true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), complete.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
 	defer cancel()
 	keys, all, err := complete.Scan(ctx, c.session, prefix)
 	if fault.IsA[*wire.StoreError](err) {

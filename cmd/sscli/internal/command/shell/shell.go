@@ -32,6 +32,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -94,7 +95,7 @@ type shell struct {
 }
 
 func runShell(ctx context.Context, a *app.App) error {
-	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
+	c := &connection{settings: a.Settings, limit: complete.Limit(a), keys: make(keyMemory), locks: make(keyMemory)}
 	a.Settings.Trace = false // do not print packets between commands on the terminal
 	return a.WithBroker(func(o client.Options) error {
 		c.options = o

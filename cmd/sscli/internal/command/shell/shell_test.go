@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/verbs"
+	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -80,7 +81,7 @@ func newShell(t *testing.T, store *emulator.Server, u *user) *shell {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &connection{settings: a.Settings, keys: make(keyMemory), locks: make(keyMemory)}
+	c := &connection{settings: a.Settings, limit: complete.Limit(a), keys: make(keyMemory), locks: make(keyMemory)}
 	if err := a.WithBroker(func(o client.Options) error { c.options = o; return nil }); err != nil {
 		t.Fatal(err)
 	}
