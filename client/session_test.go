@@ -297,8 +297,8 @@ func TestReconnectLater(t *testing.T) {
 	must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
 }
 
+// TestClose is not parallel, because it looks at the goroutines of all sessions.
 func TestClose(t *testing.T) {
-	t.Parallel()
 	store := emulator.Start(t)
 	s := must(client.Dial(t.Context(), client.Options{Address: store.Addr().String()}))(t)
 	store.Intercept(once(emulator.Action{Cut: true})) // breaks the connection
