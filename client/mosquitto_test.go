@@ -104,23 +104,22 @@ func TestMosquittoSettings(t *testing.T) {
 func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
-	for _, timeout := range []time.Duration{100 * time.Millisecond, time.Minute} {
-		s := watchSession(t, Options{Address: broker.Addresses[0], Timeout: timeout})
-		if _, err := s.Get(t.Context(), "k"); !isA[*NoStoreError](err) {
-			t.Errorf("get, %v: %v", timeout, err)
-		}
-		if _, err := s.Set(t.Context(), "k", nil, SetOptions{}); !isA[*NoStoreError](err) || isLostAnswer(err) {
-			t.Errorf("set, %v: %v", timeout, err)
-		}
-		if _, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{}); !isA[*NoStoreError](err) {
-			t.Errorf("watch, %v: %v", timeout, err)
-		}
-		if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isA[*NoStoreError](err) {
-			t.Errorf("lock, %v: %v", timeout, err)
-		}
-		if _, err := single(t.Context(), Options{Address: broker.Addresses[0], Timeout: timeout}, Get("k")); !isA[*NoStoreError](err) {
-			t.Errorf("once, %v: %v", timeout, err)
-		}
+	o := Options{Address: broker.Addresses[0], Timeout: time.Minute}
+	s := watchSession(t, o)
+	if _, err := s.Get(t.Context(), "k"); !isA[*NoStoreError](err) {
+		t.Errorf("get: %v", err)
+	}
+	if _, err := s.Set(t.Context(), "k", nil, SetOptions{}); !isA[*NoStoreError](err) || isLostAnswer(err) {
+		t.Errorf("set: %v", err)
+	}
+	if _, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{}); !isA[*NoStoreError](err) {
+		t.Errorf("watch: %v", err)
+	}
+	if _, err := s.AcquireLock(t.Context(), "k", LockOptions{}); !isA[*NoStoreError](err) {
+		t.Errorf("lock: %v", err)
+	}
+	if _, err := single(t.Context(), o, Get("k")); !isA[*NoStoreError](err) {
+		t.Errorf("once: %v", err)
 	}
 }
 

@@ -184,3 +184,30 @@ func TestTooLarge(t *testing.T) {
 	}
 	must(s.Set(t.Context(), "k", make([]byte, 1000), client.SetOptions{}))(t)
 }
+
+// TestNoStore: a request that no store receives fails when the patience or its time is over.
+func TestNoStore(t *testing.T) {
+	t.Parallel()
+	for timeout, want := range map[time.Duration]time.Duration{100 * time.Millisecond: 100 * time.Millisecond, time.Minute: time.Second} {
+		virtual(t, client.Options{Timeout: timeout}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+			store.Intercept(always(emulator.Action{Refuse: 0x10}))
+			check := func(what string, f func() error) {
+				t.Helper()
+				begin := time.Now()
+				err := f()
+				as[*client.NoStoreError](t, err)
+				not[*client.LostAnswerError](t, err)
+				if took := time.Since(begin); took != want {
+					t.Errorf("%s with a timeout of %v took %v, want %v", what, timeout, took, want)
+				}
+			}
+			for _, c := range append(reads(), writes()...) {
+				check(string(c.Verb()), func() error { _, err := s.Do(t.Context(), c); return err })
+			}
+			check("watch", func() error { _, err := s.Watch(t.Context(), []string{"k"}, client.WatchOptions{}); return err })
+			check("lock", func() error { _, err := s.AcquireLock(t.Context(), "k", client.LockOptions{}); return err })
+			early := client.Options{Address: store.Addr().String(), Dial: store.Dial, Timeout: timeout}
+			check("early", func() error { _, err := single(t.Context(), early, client.Get("k")); return err })
+		})
+	}
+}

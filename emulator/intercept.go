@@ -10,7 +10,7 @@ import (
 type Action struct {
 	// What to do instead of processing the request.
 	Drop       bool // acknowledge the request, then discard it
-	Refuse     byte // send PUBACK with this reason code, 0x80 or more
+	Refuse     byte // send PUBACK with this reason code, 0x80 or more, or 0x10: no matching subscribers
 	Disconnect byte // send DISCONNECT with this reason code
 	Cut        bool // close the connection, without PUBACK
 
