@@ -257,14 +257,13 @@ func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart f
 	const keys, writesPerCut, restarts, end = 20, 50, 10, "the end"
 	writes := cuts * writesPerCut
 	proxy := startCutter(t, broker, delay)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	writer, err := Dial(ctx, Options{Address: broker})
+	ctx := t.Context()
+	writer, err := Dial(ctx, Options{Address: broker, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	watcher, err := Dial(ctx, Options{Address: proxy.address})
+	watcher, err := Dial(ctx, Options{Address: proxy.address, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +305,7 @@ func chaos(t *testing.T, broker string, cuts int, delay time.Duration, restart f
 				case <-up:
 				case got := <-collected:
 					t.Fatalf("the watch ended: %v", got.err)
-				case <-ctx.Done():
+				case <-time.After(time.Minute):
 					t.Fatal("the watch does not come up again")
 				}
 			}
