@@ -375,8 +375,8 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
-// TestManyFlights sends many one-shot requests and fails if one of them fails. For more: scripts/bench.sh
-// -scale 10 flights.
+// TestManyFlights sends many one-shot requests and fails if an answer is lost. On a slow machine a request is
+// sent twice, and then it is answered twice. For more: scripts/bench.sh -scale 10 flights.
 func TestManyFlights(t *testing.T) {
 	t.Parallel()
 	const flights = 300
@@ -385,15 +385,7 @@ func TestManyFlights(t *testing.T) {
 		t.Helper()
 		must(single(t.Context(), o, client.Set("k", []byte("v"), client.SetOptions{})))(t)
 		for i := range flights {
-			var seen recorder
-			o.Trace = seen.record
-			r, err := single(t.Context(), o, client.Get("k"))
-			if err != nil || string(r.(client.GetResult).Value) != "v" {
-				t.Fatalf("flight %d: %+v, %v", i, r, err)
-			}
-			if n := len(seen.requests()); n != 1 {
-				t.Errorf("flight %d was asked %d times", i, n)
-			}
+			flight(t, o, i)
 		}
 	}
 	attach := func(t *testing.T, global string) (plain, overTLS client.Options) {
@@ -416,6 +408,33 @@ func TestManyFlights(t *testing.T) {
 			fly(t, plain)
 			fly(t, overTLS)
 		})
+	}
+}
+
+// flight sends a GET over its own session and waits for the answers to all its copies.
+func flight(t *testing.T, o client.Options, i int) {
+	t.Helper()
+	var seen recorder
+	answers := make(chan struct{}, 10)
+	o.Trace = func(e mqtt.Event) {
+		seen.record(e)
+		if e.Type == "PUBLISH" && !e.Sent {
+			answers <- struct{}{}
+		}
+	}
+	s := must(client.New(o))(t)
+	defer s.Close()
+	r, err := s.Do(t.Context(), client.Get("k"))
+	if err != nil || string(r.(client.GetResult).Value) != "v" {
+		t.Fatalf("flight %d: %+v, %v", i, r, err)
+	}
+	sent := len(seen.requests())
+	for n := range sent {
+		select {
+		case <-answers:
+		case <-time.After(time.Minute):
+			t.Fatalf("flight %d was asked %d times and answered %d times", i, sent, n)
+		}
 	}
 }
 
