@@ -88,20 +88,28 @@ func (h *holding) haunt(t *testing.T, down, up net.Conn) {
 	_, _ = io.Copy(down, up)
 }
 
-// TestOwnGhost: an abandoned CONNECT reaches the broker after a later attempt and takes that attempt's
-// connection over. The session connects again; it does not if another client takes it over.
-func TestOwnGhost(t *testing.T) {
-	t.Parallel()
-	store := emulator.Start(t)
+// abandon watches the key k with a session that has connected again after an abandoned CONNECT. deliver delivers that
+// CONNECT to the broker.
+func abandon(t *testing.T) (store *emulator.Server, s *Session, w *Watch, deliver func()) {
+	t.Helper()
+	store = emulator.Start(t)
 	proxy := startHolding(t, store.Addr().String(), 1, -1)
-	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})
+	s = watchSession(t, Options{Address: proxy.address, ClientID: "same"})
 	write(t, store, "SET", "k", "0")
-	w := startWatch(t, s, WatchOptions{}, "k")
+	w = startWatch(t, s, WatchOptions{}, "k")
 	wantEvents(t, w, `initial k "0"`)
 	store.DropAll()
 	<-proxy.dropped
 	wantEvents(t, w, "down", `resync k "0" proven`, "up")
-	close(proxy.release)
+	return store, s, w, func() { close(proxy.release) }
+}
+
+// TestOwnGhost: an abandoned CONNECT reaches the broker after a later attempt and takes that attempt's
+// connection over. The session connects again; it does not if another client takes it over.
+func TestOwnGhost(t *testing.T) {
+	t.Parallel()
+	store, s, w, deliver := abandon(t)
+	deliver()
 	events := wantEvents(t, w, "down", `resync k "0" proven`, "up")
 	if !isTakenOver(events[0].Err) {
 		t.Errorf("down: %v", events[0].Err)
@@ -124,19 +132,11 @@ func TestOwnGhost(t *testing.T) {
 // TestOwnGhostAndRequest: a request connects again after such a takeover before the watcher has noticed it.
 func TestOwnGhostAndRequest(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
-	proxy := startHolding(t, store.Addr().String(), 1, -1)
-	s := watchSession(t, Options{Address: proxy.address, ClientID: "same"})
-	write(t, store, "SET", "k", "0")
-	w := startWatch(t, s, WatchOptions{}, "k")
-	wantEvents(t, w, `initial k "0"`)
-	store.DropAll()
-	<-proxy.dropped
-	wantEvents(t, w, "down", `resync k "0" proven`, "up")
+	_, s, w, deliver := abandon(t)
 	busy := make(chan struct{})
 	w.v.post(func() { <-busy })
 	before := s.current()
-	close(proxy.release)
+	deliver()
 	<-before.Done()
 	if _, err := s.Get(t.Context(), "k"); err != nil {
 		t.Error(err)

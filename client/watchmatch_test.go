@@ -66,7 +66,7 @@ func TestMatch(t *testing.T) {
 // TestMatchNothing: a watch may begin without keys, and an outage does not end it.
 func TestMatchNothing(t *testing.T) {
 	t.Parallel()
-	// An outage may cut off a search, which is then `unaudited`.
+	// A search that an outage cuts off is reported as `unaudited`.
 	want := func(w *Watch, want ...string) {
 		t.Helper()
 		for _, text := range want {

@@ -164,7 +164,7 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 	return v
 }
 
-// principal describes a client. subjects are those of its verified certificate and of those that issued it.
+// principal describes a client. subjects are the subjects of its verified certificate and of the certificate's issuers.
 func (s *Server) principal(clientID, username string, subjects []string) policy.Principal {
 	return policy.Principal{ClientID: clientID, Username: username, Attributes: s.policy.Attributes.Of(username, subjects)}
 }

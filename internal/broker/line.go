@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// A line is a lock for goroutines with much work, see [Broker.Line]. It is handed over from one to the next in
-// their order, mostly without other goroutines running in between. So every maxChain the next one lets others run
-// first.
+// A line is a lock for goroutines with much work, see [Broker.Line]. They get it in their order, mostly without
+// another goroutine running in between. So once maxChain has passed, the next one lets others run first.
 //
 // The line also keeps processors idle. Go looks for sockets that have become readable when a processor has nothing
 // to run, and otherwise only every 10 ms, for at most 128 sockets at a time. If all processors worked for the
 // crowd, a client that wants little would wait until Go has noticed all sockets that became readable before its own.
 type line struct {
 	mu     sync.Mutex
-	rested time.Time // when the line last let others run
+	rested time.Time // when a goroutine in line last let others run; guarded by mu
 }
 
 // maxChain bounds the time for which work in line delays goroutines that are ready to run.

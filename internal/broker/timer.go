@@ -219,10 +219,10 @@ func (b *Broker) Pause() {
 	b.Lock()
 }
 
-// yieldAfter calls yield if the broker has been locked for longer than Hold, or briefly while others wait who
-// should not wait for those in line, and reports whether it did. locked is when the broker was locked last; yieldAfter updates it. If locked is zero,
-// yieldAfter only sets it to the current time, so a caller with short work need not read the clock
-// first. If locked is nil, yieldAfter does nothing.
+// yieldAfter calls yield if the broker has been locked for longer than Hold, or, while Crowded, for longer than
+// briefly. It reports whether it did. locked is when the broker was locked last; yieldAfter updates it. If locked is
+// zero, yieldAfter only sets it to the current time, so a caller with short work need not read the clock first. If
+// locked is nil, yieldAfter does nothing.
 func (b *Broker) yieldAfter(locked *time.Time) bool {
 	if locked == nil {
 		return false

@@ -75,7 +75,8 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A stuckConn is a connection whose Close blocks until release is closed, as that of a TLS connection may.
+// A stuckConn is a connection whose Close blocks until release is closed, like Close of a TLS connection
+// whose peer does not read.
 type stuckConn struct {
 	net.Conn
 	closing chan struct{} // receives when Close has been called

@@ -207,7 +207,7 @@ func bystand(address, redisAddress, token string) (slowest time.Duration, err er
 		if token != "" {
 			words = [][]byte{[]byte("AUTH"), []byte(token)}
 		}
-		_, err = r.do(patience, words...) // refused if the server wants no login
+		_, err = r.do(patience, words...) // an error reply if the server requires no login
 	}
 	fmt.Println("ready")
 	get := func() error {
