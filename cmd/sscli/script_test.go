@@ -327,7 +327,10 @@ var scrubRules = []scrubRule{
 	replace(`\bsscli-edit-\d+\b`, "sscli-edit-N"),
 	replace(`\(in [\dhms.]+\)`, "(AGE)"),
 	replace(`\b(issued|expired) \d[\ddhms.]* ago`, "$1 AGE ago"),
-	replace(`\bexpires in \d[\dhms.]*\)`, "expires in AGE)"),
+	replace(`\bexpires in \d[\dhms.]*([)\t])`, "expires in AGE$1"),
+	replace(`(?m), expires in \d+s$`, ", expires in TIMEOUT"),
+	// What only a slow machine prints.
+	replace(`(?m)^! sscli: waiting for kubectl .*\n`, ""),
 	replace(`\bat (most|least) [\dhms.]+( ms)? (ahead of|behind) the store's`, "at $1 TIME $3 the store's"),
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
@@ -525,6 +528,9 @@ func scriptEmulator(ts *testscript.TestScript, neg bool, args []string) {
 	for key, value := range stored {
 		_, err := s.Set(key, value)
 		ts.Check(err)
+	}
+	for stored := time.Now().UnixMilli(); time.Now().UnixMilli() == stored; { // a command must not begin in the same millisecond
+		runtime.Gosched()
 	}
 	scriptOf(ts).server = s
 	ts.Setenv("SSCLI_URL", s.URL())

@@ -55,6 +55,7 @@ type Client struct {
 
 	// How the connection ends, see disconnect.go.
 	closing    bool      // nothing more is added to the outbox; the rest is sent
+	draining   bool      // the time to send the rest has begun
 	closed     bool      // nc was closed
 	halfClosed time.Time // when the broker closed its side; zero = it has not
 	end        End

@@ -137,7 +137,8 @@ func (c *Client) takeOver() {
 	c.disconnect(sessionTakenOver, "")
 }
 
-// drainTimeout is how long a closing connection has to send its outbox.
+// drainTimeout is how long a closing connection has to send its outbox, and how long a write that
+// began before may still take.
 const drainTimeout = time.Second
 
 // beginClose makes writeLoop send the outbox and close the connection. Reads do not time out until
@@ -146,9 +147,14 @@ func (c *Client) beginClose(end End) {
 	c.closing, c.end = true, end
 	c.leaveSession()
 	c.readDeadline(0)
-	// Ignore an error: the next write returns it too.
-	_ = c.nc.SetWriteDeadline(time.Now().Add(drainTimeout))
+	c.limitWrites(drainTimeout)
 	c.markDirty()
+}
+
+// limitWrites makes writes fail after d.
+func (c *Client) limitWrites(d time.Duration) {
+	// Ignore an error: the next write returns it too.
+	_ = c.nc.SetWriteDeadline(time.Now().Add(d))
 }
 
 // After the broker has closed its side of a connection, it waits for the client to close the other

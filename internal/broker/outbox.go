@@ -269,6 +269,10 @@ func (c *Client) writeLoop() {
 			if len(c.unwritten) == 0 {
 				c.takeOutbox()
 			}
+			if c.closing && !c.draining { // the time since beginClose was the broker's, not the client's
+				c.draining = true
+				c.limitWrites(drainTimeout)
+			}
 			unwritten := c.unwritten
 			b.mu.Unlock()
 			_, err := c.nc.Write(unwritten)

@@ -206,3 +206,24 @@ func TestTimers(t *testing.T) {
 		watch.conn.Close()
 	})
 }
+
+// TestLateDisconnect: the time to send DISCONNECT begins when the broker gets to write it.
+func TestLateDisconnect(t *testing.T) {
+	t.Parallel()
+	handle := func(c *broker.Client, _ *broker.Publish) byte {
+		c.Disconnect(0x98)
+		time.Sleep(time.Minute) // a machine that is busy, with the broker locked
+		return broker.Success
+	}
+	inVirtualTime(t, broker.Options{Topic: "t", Handle: handle}, func(t *testing.T, _ *server, p pipes) {
+		c := p.dial(t, "c")
+		c.hello()
+		synctest.Wait() // nobody may wait for the lock in virtual time
+		c.conn.SetReadDeadline(time.Time{})
+		c.send(c.message("t", 0, "m"))
+		if packet, err := packets.ReadPacket(c.conn); err != nil || c.describe(packet) != "DISCONNECT 0x98" {
+			t.Errorf("%v, %v", packet, err)
+		}
+		c.conn.Close()
+	})
+}

@@ -451,7 +451,7 @@ func TestCloseUnread(t *testing.T) {
 			}
 			begin := time.Now()
 			err := conn.Close()
-			if took := time.Since(begin); took > 3*time.Second {
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("Close took %v", took)
 			}
 			var timeout net.Error
@@ -482,7 +482,7 @@ func TestCloseUnanswered(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > 3*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("Close took %v", took)
 	}
 	if err := wait(t, "the outcome", outcome); err != mqtt.ErrClosed {

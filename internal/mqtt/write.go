@@ -3,6 +3,7 @@ package mqtt
 import (
 	"context"
 	"errors"
+	"os"
 	"runtime"
 	"slices"
 	"time"
@@ -299,13 +300,14 @@ func (c *Conn) write(buf []byte) error {
 	return nil
 }
 
-// writeError returns the error of a failed write, after the reader has had a moment to read the
+// writeError returns the error of a failed write, after the reader has had the time to read the
 // broker's last packet. If that packet gives a reason, the connection ends with that reason. A
 // broker that refuses the client sends a reason and closes the connection, and our next write may
-// fail before the reader sees the reason.
+// fail before the reader sees the reason. A write that failed because Close limited it has no reason
+// to wait for.
 func (c *Conn) writeError(err error) error {
-	const grace = 100 * time.Millisecond
-	if c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {
+	const grace = 2 * time.Second
+	if !errors.Is(err, os.ErrDeadlineExceeded) && c.nc.SetReadDeadline(time.Now().Add(grace)) == nil {
 		<-c.read
 	}
 	return &LostError{err}

@@ -35,7 +35,7 @@ func TestManyStars(t *testing.T) {
 			t.Errorf("%.20s… matches", pattern)
 		}
 	}
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -449,8 +449,8 @@ func TestGuardHangs(t *testing.T) {
 				g.Limit(began, began.Add(left))
 			}
 			l.end(t)
-			if lived := time.Since(began); lived < left || lived > left+killTimeout/2 {
-				t.Errorf("the command lived for %v, want %v", lived, left)
+			if lived := time.Since(began); lived < left {
+				t.Errorf("the command lived for %v, want at least %v", lived, left)
 			}
 			if want == nil {
 				if err := g.guard.Process.Signal(syscall.SIGCONT); err != nil {
