@@ -357,7 +357,7 @@ everything() {
 		skip 'attacks and soak' 'require Linux'
 	fi
 	if race; then
-		tests -vet=off "${tags[@]}" -shuffle=on -timeout=25m -race
+		tests -vet=off "${tags[@]}" -shuffle=on -timeout=40m -race
 	else
 		skip 'race detector' 'no C compiler, or CGO_ENABLED=0'
 		tests -vet=off "${tags[@]}" -shuffle=on
