@@ -53,7 +53,7 @@ func TestViaBroken(t *testing.T) {
 			cluster := startVia(t)
 			switch {
 			case name == "no pod": // kubectl waits for 80 % of the timeout; the rest covers its slow start on a busy machine
-				cluster.env = append(cluster.env, "SSCLI_TIMEOUT=10s")
+				cluster.env = append(cluster.env, "SSCLI_TIMEOUT=30s")
 			case c.code == 124:
 				cluster.env = append(cluster.env, "SSCLI_TIMEOUT=2s")
 			}
@@ -107,7 +107,7 @@ func TestViaKubectlKilled(t *testing.T) {
 	c, dir := startVia(t), t.TempDir()
 	watch := c.start("watch", "k", "-o", "json")
 	watch.expect(`"op":"initial"`)
-	lock := c.start("lock", "run", "l", "--ttl", "6s", "--", "sh", "-c", viaLocked, dir)
+	lock := c.start("lock", "run", "l", "--ttl", "15s", "--", "sh", "-c", viaLocked, dir)
 	lock.expect("started")
 	for _, pid := range append(watch.kubectls(), lock.kubectls()...) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -126,14 +126,14 @@ func TestViaKubectlKilled(t *testing.T) {
 func TestViaSilent(t *testing.T) {
 	t.Run("lock", func(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()
-		lock := c.start("lock", "run", "l", "--ttl", "12s", "--", "sh", "-c", viaLocked, dir)
+		lock := c.start("lock", "run", "l", "--ttl", "24s", "--", "sh", "-c", viaLocked, dir)
 		lock.expect("started")
 		c.api.Silence()
 		lock.survive(dir)
 	})
 	// An audit notices the silence before the keep-alive does.
 	t.Run("audited watch", func(t *testing.T) {
-		c := startVia(t, "SSCLI_TIMEOUT=4s")
+		c := startVia(t, "SSCLI_TIMEOUT=10s")
 		watch := c.start("watch", "k", "--audit", "100ms", "-o", "json")
 		watch.expect(`"op":"initial"`)
 		c.api.Silence()
@@ -151,7 +151,7 @@ func TestViaSilent(t *testing.T) {
 
 // TestViaServerGone: if the API server of a batch ends, the batch stops with an error that says what was applied.
 func TestViaServerGone(t *testing.T) {
-	c := startVia(t, "SSCLI_TIMEOUT=3s")
+	c := startVia(t, "SSCLI_TIMEOUT=10s")
 	batch := c.start("-")
 	batch.send("set a 1")
 	batch.expect("OK")

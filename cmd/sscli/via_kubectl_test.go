@@ -288,7 +288,7 @@ func TestViaPodDeleted(t *testing.T) {
 	})
 	// The reply to a write is lost: sscli reads the key again.
 	t.Run("write", func(t *testing.T) {
-		c := startVia(t, "SSCLI_TIMEOUT=3s")
+		c := startVia(t, "SSCLI_TIMEOUT=10s")
 		c.store.Intercept(func(r emulator.Request) emulator.Action {
 			return emulator.Action{DropReply: r.Verb() == "SET"}
 		})
@@ -320,7 +320,7 @@ func TestViaPodDeleted(t *testing.T) {
 func TestViaLock(t *testing.T) {
 	t.Run("survives", func(t *testing.T) {
 		c, dir := startVia(t), t.TempDir()
-		lock := c.start("lock", "run", "l", "--ttl", "6s", "--", "sh", "-c", viaLocked, dir)
+		lock := c.start("lock", "run", "l", "--ttl", "15s", "--", "sh", "-c", viaLocked, dir)
 		lock.expect("started")
 		c.api.DeletePod()
 		c.api.CreatePod()

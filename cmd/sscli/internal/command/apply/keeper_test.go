@@ -71,7 +71,7 @@ func TestEvery(t *testing.T) {
 	source := writeSource(t, want)
 	server := emulator.Start(t)
 	address := server.Addr().String()
-	cmd := apptest.Start(t, commands(), nil, "apply", source, "--every", "300ms", "-t", "500ms", "-u", server.URL())
+	cmd := apptest.Start(t, commands(), nil, "apply", source, "--every", "300ms", "-t", "2s", "-u", server.URL())
 	lines := make(chan []string, 1)
 	go func() {
 		text, _ := io.ReadAll(cmd.Stdout)
