@@ -99,7 +99,7 @@ type viaRun struct {
 func (c *viaCluster) start(args ...string) *viaRun {
 	c.t.Helper()
 	c.runs++
-	r := &viaRun{viaCluster: c, cmd: exec.Command(c.sscli, args...), mark: fmt.Sprintf("SSCLI_TEST_RUN=%s-%d", c.t.Name(), c.runs)}
+	r := &viaRun{viaCluster: c, cmd: exec.Command(c.sscli, args...), mark: fmt.Sprintf("SSCLI_TEST_RUN=%s-%d-%d", c.t.Name(), os.Getpid(), c.runs)}
 	r.cmd.Env, r.cmd.Dir, r.cmd.Stderr = append(slices.Clone(c.env), r.mark), c.t.TempDir(), &r.stderr
 	var stdout io.Reader
 	var err, startErr error
