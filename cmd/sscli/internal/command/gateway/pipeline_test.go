@@ -62,7 +62,7 @@ func TestUnknownTogether(t *testing.T) {
 	for i := range commands {
 		c.want(fmt.Sprintf(`-UNKNOWN SET "k%d" got no answer within 2s; it may have been applied`, i))
 	}
-	if took := time.Since(began); took >= 10*timeout { // as long as one after the other would take
+	if took := time.Since(began); took >= 10*timeout { // they waited one after another
 		t.Errorf("the replies came after %v", took)
 	}
 }
