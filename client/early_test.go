@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -155,16 +156,18 @@ func TestAskAgain(t *testing.T) {
 // TestOnceAsksTwiceAtMost: after its second attempt, a read times out as usual, or waits as long as it may.
 func TestOnceAsksTwiceAtMost(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
-	store.Intercept(always(emulator.Action{Drop: true}))
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-	defer cancel()
-	if _, err := single(ctx, client.Options{Address: store.Addr().String()}, client.Get("k")); err != context.DeadlineExceeded {
-		t.Error(err)
-	}
-	if n := store.State().Requests; n != 2 {
-		t.Errorf("%d requests, want 2", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		store := emulator.Start(t, emulator.Options{InProcess: true})
+		store.Intercept(always(emulator.Action{Drop: true}))
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		if _, err := single(ctx, client.Options{Address: "store", Dial: store.Dial}, client.Get("k")); err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+		if n := store.State().Requests; n != 2 {
+			t.Errorf("%d requests, want 2", n)
+		}
+	})
 }
 
 // TestOnceLostWrite loses the reply to a write in every way: the write is sent once, and the reported outcome
@@ -184,39 +187,41 @@ func TestOnceLostWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// The skew makes the version of the key older than the write's timestamp.
-			store := emulator.Start(t, emulator.Options{Skew: -time.Second})
-			must(store.Set("k", "before"))(t)
-			o := client.Options{Address: store.Addr().String(), Timeout: 10 * time.Second}
-			before := must(single(t.Context(), o, client.Get("k")))(t)
-			var sets atomic.Int32
-			store.Intercept(func(r emulator.Request) emulator.Action {
-				if strings.Contains(string(r.Payload), "SET") {
-					sets.Add(1)
-					return test.action
+			synctest.Test(t, func(t *testing.T) {
+				// The skew makes the version of the key older than the write's timestamp.
+				store := emulator.Start(t, emulator.Options{InProcess: true, Skew: -time.Second})
+				must(store.Set("k", "before"))(t)
+				o := client.Options{Address: "store", Dial: store.Dial}
+				before := must(single(t.Context(), o, client.Get("k")))(t)
+				var sets atomic.Int32
+				store.Intercept(func(r emulator.Request) emulator.Action {
+					if strings.Contains(string(r.Payload), "SET") {
+						sets.Add(1)
+						return test.action
+					}
+					return emulator.Action{}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				_, err := single(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
+				lost := as[*client.LostAnswerError](t, err)
+				r, err := readBack(t.Context(), o, lost)
+				if err != nil || r.Outcome != test.want {
+					t.Errorf("outcome %d, %v, want %d", r.Outcome, err, test.want)
 				}
-				return emulator.Action{}
+				if n := sets.Load(); n != 1 {
+					t.Errorf("%d SETs, want 1", n)
+				}
+				changes := 0
+				for _, c := range store.Changes() {
+					if c.Version.Compare(before.Info().Version) > 0 {
+						changes++
+					}
+				}
+				if want := map[client.Outcome]int{client.Fulfilled: 1}[test.want]; changes != want {
+					t.Errorf("%d changes, want %d; read %v", changes, want, r)
+				}
 			})
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			_, err := single(ctx, o, client.Set("k", []byte("after"), client.SetOptions{}))
-			lost := as[*client.LostAnswerError](t, err)
-			r, err := readBack(t.Context(), o, lost)
-			if err != nil || r.Outcome != test.want {
-				t.Errorf("outcome %d, %v, want %d", r.Outcome, err, test.want)
-			}
-			if n := sets.Load(); n != 1 {
-				t.Errorf("%d SETs, want 1", n)
-			}
-			changes := 0
-			for _, c := range store.Changes() {
-				if c.Version.Compare(before.Info().Version) > 0 {
-					changes++
-				}
-			}
-			if want := map[client.Outcome]int{client.Fulfilled: 1}[test.want]; changes != want {
-				t.Errorf("%d changes, want %d; read %v", changes, want, r)
-			}
 		})
 	}
 }
