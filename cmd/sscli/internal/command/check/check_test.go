@@ -42,7 +42,7 @@ func TestPlugin(t *testing.T) {
 	t.Parallel()
 	store := filled(t, emulator.Options{})
 	store.FastForward(20 * time.Minute) // the age of all keys
-	shape := regexp.MustCompile(`^SSCLI (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \|( '([^'=|\n]|'')+'=-?[0-9.]+(s|B)?(;[0-9.]*:?;[0-9.]+:?)?)+)?\n$`)
+	shape := regexp.MustCompile(`^SSCLI (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \|( '([^'=|\n]|'')+'=-?[0-9.]+(s|B)?(;([0-9.]+:?)?[0-9.]*;[0-9.]+:?[0-9.]*)?)+)?\n$`)
 	for _, tt := range []struct {
 		args string // separated by blanks
 		code int
@@ -58,7 +58,14 @@ func TestPlugin(t *testing.T) {
 		{"setpoint --min-age 1h,10m", 1, `expected at least 1h; 4 bytes \|.*s;3600:;600:`},
 		{"setpoint --max-size 3", 2, `4 bytes, expected at most 3 \| 'setpoint size'=4B;;3\n`},
 		{"setpoint --max-size 1KiB", 0, `'setpoint size'=4B;;1024\n`},
-		{"setpoint --min 10 --max 21", 2, `21\.5, expected at most 21; 4 bytes \| 'setpoint value'=21\.5;;21`},
+		{"setpoint --min 10 --max 21", 2, `21\.5, expected at most 21; 4 bytes \| 'setpoint value'=21\.5;;10:21 `},
+		{"setpoint --min 22,20 --max 30", 1, `21\.5, expected at least 22; 4 bytes \| 'setpoint value'=21\.5;22:;20:30 `},
+		{"setpoint --min 20 --max 21,30", 1, `21\.5, expected at most 21; 4 bytes \| 'setpoint value'=21\.5;21;20:30 `},
+		{"setpoint --min 22,20 --max 25,30", 1, `'setpoint value'=21\.5;22:25;20:30 `},
+		{"setpoint --min 30 --max 40", 2, `21\.5, expected at least 30; 4 bytes`},
+		{"setpoint --min 30 --max 20", 3, `min 30 together with max 20: no number is both`},
+		{"setpoint --min-age 1h,10m --max-age 2h", 1, `expected at least 1h; 4 bytes \|.*s;3600:;600:7200`},
+		{"setpoint --min-age 1h --max-age 2h", 2, `expected at least 1h; 4 bytes`},
 		{"setpoint --min 30", 2, `21\.5, expected at least 30; 4 bytes \| 'setpoint value'=21\.5;;30:`},
 		{"config --json .temp --max 40,50", 1, `\.temp is 42, expected at most 40`},
 		{"config --json temp --min 10 --max 50", 0, `^SSCLI OK`},
@@ -81,7 +88,10 @@ func TestPlugin(t *testing.T) {
 		{"--lock deploy --holder ^ann", 2, `expected a holder that matches \^ann`},
 		{"--lock none", 0, `lock none: free`},
 		{"--lock none --held", 2, `free, expected it to be held`},
-		{"--match a/* --count-min 2 --count-max 2", 0, `2 keys \| 'match a/\* keys'=2;;2\n`},
+		{"--match a/* --count-min 2 --count-max 2", 0, `2 keys \| 'match a/\* keys'=2;;2:2\n`},
+		{"--match a/* --count-min 3 --count-max 9", 2, `2 keys, expected at least 3 \| 'match a/\* keys'=2;;3:9\n`},
+		{"--match a/* --count-min 3,2 --count-max 9", 1, `2 keys, expected at least 3 \|`},
+		{"--match a/* --count-min 1 --count-max 1,9", 1, `2 keys, expected at most 1 \|`},
 		{"--match a/* --count-min 3", 2, `2 keys, expected at least 3 \| 'match a/\* keys'=2;;3:`},
 		{"--match a/* --count-max 0,1", 2, `2 keys, expected at most 1`},
 		{"--rtt 1h", 0, `the store answers, .* round trip \| 'broker rtt'=[0-9.]+s;;3600\n`},
@@ -196,11 +206,16 @@ func TestState(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if code, _, stderr := run(t, store.URL(), "--lock", "l", "--state", file); code != fault.CodeUsage || !strings.Contains(stderr, "not a file of --state") {
-		t.Errorf("a damaged file: %d, %q", code, stderr)
+	for _, text := range []string{"", "{", "{}", "[]", `{"users":["ann"]}`, `{"checks":{"a":{"key":"b"}}}`, `{"checks":{}} {"checks":{}}`} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, stderr := run(t, store.URL(), "--lock", "l", "--state", file); code != fault.CodeUsage || !strings.Contains(stderr, "not a file of --state") {
+			t.Errorf("a file with %q: %d, %q", text, code, stderr)
+		}
+		if left, err := os.ReadFile(file); string(left) != text {
+			t.Errorf("a file with %q has %q now, %v", text, left, err)
+		}
 	}
 }
 
@@ -237,8 +252,8 @@ func TestFile(t *testing.T) {
 			t.Errorf("no %s in %s", want, text)
 		}
 	}
-	if code, _, stderr := run(t, "", "-f", file, "--lint"); code != 0 || !strings.Contains(stderr+stdout, "") {
-		t.Errorf("lint: %d, %q", code, stderr)
+	if code, stdout, stderr := run(t, "", "-f", file, "--lint"); code != 0 || !strings.Contains(stdout, "4 checks, no mistakes") {
+		t.Errorf("lint: %d, %q, %q", code, stdout, stderr)
 	}
 }
 

@@ -100,8 +100,8 @@ func (b *broker) now(local time.Time) (now time.Time, measured bool) {
 type measure struct {
 	name, unit string
 	value      float64
-	limit      *limit // nil = none
-	way        direction
+	least      *limit // nil = none
+	most       *limit // nil = none
 }
 
 // A verdict is the result of a check.
@@ -132,27 +132,26 @@ func (v *verdict) fact(text string, args ...any) {
 	v.facts = append(v.facts, fmt.Sprintf(text, args...))
 }
 
-// measure adds a number, and a problem if it exceeds its limit. shown is the number as text, after a word.
-func (v *verdict) measure(name, shown string, m measure) {
-	l, limited := v.spec.limits[name]
-	if limited {
-		m.limit = &l
-	}
-	v.measures = append(v.measures, m)
-	over := func(limit float64) bool {
-		if m.way == up {
-			return m.value > limit
+// measure adds a number, and a problem for each limit that it exceeds, and reports whether it exceeds none.
+// shown is the number as text. least and most are the conditions that limit it; "" = none.
+func (v *verdict) measure(m measure, shown, least, most string) (within bool) {
+	before := len(v.problems)
+	judge := func(condition, bound string, exceeds func(limit float64) bool) *limit {
+		l, limited := v.spec.limits[condition]
+		switch {
+		case !limited:
+			return nil
+		case exceeds(l.critical):
+			v.problem(critical, "%s, expected %s %s", shown, bound, l.text)
+		case exceeds(l.warning): // never if it is NaN
+			v.problem(warning, "%s, expected %s %s", shown, bound, l.warningText)
 		}
-		return m.value < limit
+		return &l
 	}
-	bound := map[direction]string{up: "at most", down: "at least"}[m.way]
-	switch {
-	case !limited:
-	case over(l.critical):
-		v.problem(critical, "%s, expected %s %s", shown, bound, l.text)
-	case over(l.warning): // never if it is NaN
-		v.problem(warning, "%s, expected %s %s", shown, bound, l.warningText)
-	}
+	m.least = judge(least, "at least", func(limit float64) bool { return m.value < limit })
+	m.most = judge(most, "at most", func(limit float64) bool { return m.value > limit })
+	v.measures = append(v.measures, m)
+	return len(v.problems) == before
 }
 
 // judge decides a check. k is the key that the check reads, nil if it reads none.
@@ -205,22 +204,12 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 		if s.field != nil {
 			shown = s.field.String() + " is " + shown
 		}
-		m := measure{name: "value", value: found.number, way: up}
-		before := len(v.problems)
-		if s.conditions["min"] && (!s.conditions["max"] || found.number < s.limits["min"].critical) {
-			m.way = down
-			v.measure("min", shown, m)
-		} else {
-			v.measure("max", shown, m)
-		}
-		if len(v.problems) == before {
+		if v.measure(measure{name: "value", value: found.number}, shown, "min", "max") {
 			v.fact("%s", shown)
 		}
 	}
-	before := len(v.problems)
-	v.measure("max-size", format.Count(k.size, "byte"), measure{name: "size", unit: size, value: float64(k.size), way: up})
-	if len(v.problems) == before {
-		v.fact("%s", format.Count(k.size, "byte"))
+	if bytes := format.Count(k.size, "byte"); v.measure(measure{name: "size", unit: size, value: float64(k.size)}, bytes, "", "max-size") {
+		v.fact("%s", bytes)
 	}
 	v.age(b, k, local)
 	v.ahead(k, local)
@@ -238,17 +227,7 @@ func (v *verdict) age(b *broker, k *seen, local time.Time) {
 	now, measured := b.now(local)
 	age := max(0, now.Sub(k.version.Time()))
 	shown := "written " + format.Span(age) + " ago"
-	m := measure{name: "age", unit: seconds, value: age.Seconds(), way: up}
-	if v.spec.conditions["min-age"] && !v.spec.conditions["max-age"] {
-		m.way = down
-		v.measure("min-age", shown, m)
-	} else {
-		v.measure("max-age", shown, m)
-		if l, also := v.spec.limits["min-age"]; also && m.value < l.critical {
-			v.problem(critical, "%s, expected at least %s", shown, l.text)
-		}
-	}
-	if len(v.problems) == 0 || !strings.HasPrefix(v.problems[len(v.problems)-1], "written") {
+	if v.measure(measure{name: "age", unit: seconds, value: age.Seconds()}, shown, "min-age", "max-age") {
 		v.fact("%s", shown)
 	}
 	if !measured {
@@ -262,7 +241,8 @@ func (v *verdict) ahead(k *seen, local time.Time) {
 		return
 	}
 	ahead := max(0, k.version.Time().Sub(local))
-	v.measure("fence-ahead", "the version is "+format.Span(ahead)+" ahead of this machine's clock", measure{name: "ahead", unit: seconds, value: ahead.Seconds(), way: up})
+	shown := "the version is " + format.Span(ahead) + " ahead of this machine's clock"
+	v.measure(measure{name: "ahead", unit: seconds, value: ahead.Seconds()}, shown, "", "fence-ahead")
 }
 
 func (v *verdict) lock(b *broker, k *seen, local time.Time) {
@@ -293,7 +273,7 @@ func (v *verdict) lock(b *broker, k *seen, local time.Time) {
 		return
 	}
 	held := max(0, local.Sub(since))
-	v.measure("held-max", "held for "+format.Span(held.Round(time.Second)), measure{name: "held", unit: seconds, value: held.Seconds(), way: up})
+	v.measure(measure{name: "held", unit: seconds, value: held.Seconds()}, "held for "+format.Span(held.Round(time.Second)), "", "held-max")
 	v.ahead(k, local)
 }
 
@@ -336,21 +316,14 @@ func (v *verdict) matches(c count) {
 		return
 	}
 	shown := format.Count(c.n, "key")
-	m := measure{name: "keys", value: float64(c.n), way: up}
-	if l, least := v.spec.limits["count-min"]; least && (!v.spec.conditions["count-max"] || m.value < math.Max(l.critical, l.warning)) {
-		m.way = down
-		v.measure("count-min", shown, m)
-	} else {
-		v.measure("count-max", shown, m)
-	}
-	if len(v.problems) == 0 {
+	if v.measure(measure{name: "keys", value: float64(c.n)}, shown, "count-min", "count-max") {
 		v.fact("%s", shown)
 	}
 }
 
 func (v *verdict) broker(b *broker, local time.Time) {
 	if v.spec.conditions["rtt"] {
-		v.measure("rtt", "a round trip of "+roundTrip(b.rtt), measure{name: "rtt", unit: seconds, value: b.rtt.Seconds(), way: up})
+		v.measure(measure{name: "rtt", unit: seconds, value: b.rtt.Seconds()}, "a round trip of "+roundTrip(b.rtt), "", "rtt")
 	}
 	if v.spec.conditions["skew"] {
 		if b.skew == nil {
@@ -358,7 +331,8 @@ func (v *verdict) broker(b *broker, local time.Time) {
 		} else {
 			apart := b.skew.Ahead.Abs()
 			side := map[bool]string{true: "ahead of", false: "behind"}[b.skew.Ahead >= 0]
-			v.measure("skew", fmt.Sprintf("this machine's clock is %s %s the store's", format.Span(apart), side), measure{name: "skew", unit: seconds, value: apart.Seconds(), way: up})
+			shown := fmt.Sprintf("this machine's clock is %s %s the store's", format.Span(apart), side)
+			v.measure(measure{name: "skew", unit: seconds, value: apart.Seconds()}, shown, "", "skew")
 		}
 	}
 	v.end("cert-expires", "certificate", b.certs, local, "the connection has no TLS")
@@ -380,9 +354,7 @@ func (v *verdict) end(condition, what string, at, local time.Time, none string) 
 		if left < 0 {
 			shown = fmt.Sprintf("the %s ended %s ago", what, (-left).Round(time.Second))
 		}
-		before := len(v.problems)
-		v.measure(condition, shown, measure{name: what, unit: seconds, value: left.Seconds(), way: down})
-		if len(v.problems) == before {
+		if v.measure(measure{name: what, unit: seconds, value: left.Seconds()}, shown, condition, "") {
 			v.fact("%s", shown)
 		}
 	}

@@ -55,21 +55,21 @@ func plain(text string) string {
 func (m measure) plugin(s *spec) string {
 	label := strings.NewReplacer("'", "''", "=", "-").Replace(plain(s.describe() + " " + m.name))
 	text := "'" + label + "'=" + decimal(m.value) + m.unit
-	if m.limit != nil {
-		text += ";" + m.bound(m.limit.warning) + ";" + m.bound(m.limit.critical)
+	if m.least != nil || m.most != nil {
+		text += ";" + m.bounds(func(l *limit) float64 { return l.warning }) + ";" + m.bounds(func(l *limit) float64 { return l.critical })
 	}
 	return text
 }
 
-// bound returns a limit as a range of values that are fine.
-func (m measure) bound(limit float64) string {
-	switch {
-	case math.IsNaN(limit):
-		return ""
-	case m.way == down:
-		return decimal(limit) + ":"
+// bounds returns one of the two values of each limit as a range of numbers that are fine: "20", "10:" or "10:20".
+func (m measure) bounds(of func(*limit) float64) (text string) {
+	if m.least != nil && !math.IsNaN(of(m.least)) {
+		text = decimal(of(m.least)) + ":"
 	}
-	return decimal(limit)
+	if m.most != nil && !math.IsNaN(of(m.most)) {
+		text += decimal(of(m.most))
+	}
+	return text
 }
 
 // decimal returns a number as performance data writes it: in thousandths, and in millionths below 1.

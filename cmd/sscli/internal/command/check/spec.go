@@ -268,6 +268,13 @@ func (s *spec) check() error {
 			return fmt.Errorf("%s together with %s: use one or the other", pair[0], pair[1])
 		}
 	}
+	for _, pair := range [][2]string{{"min", "max"}, {"min-age", "max-age"}, {"count-min", "count-max"}} {
+		least, below := s.limits[pair[0]]
+		most, above := s.limits[pair[1]]
+		if below && above && least.critical > most.critical {
+			return fmt.Errorf("%s %s together with %s %s: no number is both", pair[0], least.text, pair[1], most.text)
+		}
+	}
 	if s.conditions["missing"] && s.kind() == aKey && len(s.conditions) > 1 {
 		return errors.New("missing: a missing key has no value, so no other condition can hold")
 	}

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -30,7 +32,8 @@ type past struct {
 
 const maxState = 64 << 20 // size of a state file, in bytes
 
-// readHistory reads a state file. A missing file is an empty history.
+// readHistory reads a state file. A missing file is an empty history. A file with anything else is an error: it
+// would be replaced.
 func readHistory(name string) (h history, err error) {
 	h.Checks = make(map[string]past)
 	info, err := os.Stat(name)
@@ -46,11 +49,15 @@ func readHistory(name string) (h history, err error) {
 	if err != nil {
 		return h, err
 	}
-	if err := json.Unmarshal(text, &h); err != nil {
-		return h, fmt.Errorf("%s: not a file of --state: %w", name, err)
+	h.Checks = nil
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	err = in.Decode(&h)
+	if _, more := in.Token(); err == nil && (h.Checks == nil || more != io.EOF) {
+		err = errors.New("expected the one member checks")
 	}
-	if h.Checks == nil {
-		h.Checks = make(map[string]past)
+	if err != nil {
+		return h, fmt.Errorf("%s: not a file of --state: %w", name, err)
 	}
 	return h, nil
 }
