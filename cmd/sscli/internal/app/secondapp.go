@@ -35,7 +35,7 @@ func (a *App) InContext(ctx context.Context, fs *pflag.FlagSet, name, source str
 			return nil, err
 		}
 	}
-	other := &App{Commands: a.Commands, Topics: a.Topics, Build: a.Build, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.Env, Signals: a.Signals, LogsResults: a.LogsResults}
+	other := &App{Commands: a.Commands, Topics: a.Topics, Build: a.Build, Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Env: a.Env, Signals: a.Signals, LogsResults: a.LogsResults, Forms: a.Forms}
 	err := other.ConfigureConnection(ctx, given)
 	if unknown, ok := errors.AsType[*config.UnknownContextError](err); ok {
 		unknown.Source = source

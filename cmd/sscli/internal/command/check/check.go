@@ -159,16 +159,23 @@ func (f flags) set() (set []condition) {
 	return set
 }
 
-// given returns the checks of the command line.
+// given returns the checks of the command line. What is given twice is checked once.
 func (f flags) given(keys []string) (specs []*spec, err error) {
+	twice := make(map[[2]string]bool)
+	add := func(s spec) {
+		if id := [2]string{s.kind(), s.target() + s.match}; !twice[id] {
+			twice[id] = true
+			specs = append(specs, &s)
+		}
+	}
 	for _, key := range keys {
-		specs = append(specs, &spec{key: key})
+		add(spec{key: key})
 	}
 	for _, name := range f.locks {
-		specs = append(specs, &spec{lock: name})
+		add(spec{lock: name})
 	}
 	for _, pattern := range f.patterns {
-		specs = append(specs, &spec{match: pattern})
+		add(spec{match: pattern})
 	}
 	for _, s := range specs {
 		if s.kind() == aBroker {
@@ -227,7 +234,7 @@ func (f flags) together(a *app.App, specs []*spec) error {
 		return fault.Usagef("--outfile without -o prometheus")
 	}
 	for _, s := range specs {
-		if condition := s.needsHistory(); condition != "" && f.state == "" && l.listen == "" && a.Form != prometheus {
+		if condition := s.needsHistory(); condition != "" && f.state == "" && l.listen == "" {
 			return &fault.UsageError{
 				Err:  fmt.Errorf("%s of %s: one look cannot tell", condition, s.describe()),
 				Hint: suggest.Try("`--state FILE`, or `--listen HOST:PORT`"),
@@ -237,9 +244,10 @@ func (f flags) together(a *app.App, specs []*spec) error {
 	return nil
 }
 
-// views returns a view for each context, with the App that connects to its broker.
+// views returns a view for each broker, with the App that connects to it, and sets the context of each check to
+// that of its view.
 func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs []*spec) (views []*view, apps []*app.App, err error) {
-	by := make(map[string][]*spec)
+	by := make(map[string][]*spec) // by the context of the file
 	var names []string
 	for _, s := range specs {
 		if by[s.context] == nil {
@@ -247,7 +255,7 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 		}
 		by[s.context] = append(by[s.context], s)
 	}
-	live := f.listen.listen != ""
+	brokers := make(map[string][]*spec) // a file may name the context of the command line
 	for _, name := range names {
 		one := a
 		if name != "" {
@@ -259,7 +267,22 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 		if err := one.Settings.Broker(); err != nil {
 			return nil, nil, err
 		}
-		views, apps = append(views, newView(one, by[name], a.Form == "" && !live, a.Form == prometheus || live)), append(apps, one)
+		own := contextOf(one)
+		for _, s := range by[name] {
+			s.context = own
+		}
+		if brokers[own] == nil {
+			apps = append(apps, one)
+		}
+		brokers[own] = append(brokers[own], by[name]...)
+	}
+	if mistakes := unique(string(f.file), specs); len(mistakes) > 0 {
+		return nil, nil, &fault.UsageError{Err: errors.Join(mistakes...)}
+	}
+	live := f.listen.listen != ""
+	for _, one := range apps {
+		own := contextOf(one)
+		views = append(views, newView(own, brokers[own], a.Form == "" && !live, a.Form == prometheus || live))
 	}
 	return views, apps, nil
 }
@@ -286,18 +309,13 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 	code := 0
 	for _, v := range views {
 		for _, s := range v.specs {
-			if k := v.keys[s.of()]; k != nil {
-				own := *k // the history of a check is its own
-				past.before(s, &own, now)
-				verdict := judge(s, &v.broker, &own, now)
-				past.after(&verdict, &own, now)
-				all = append(all, verdict)
-				continue
-			}
-			verdict := judge(s, &v.broker, nil, now)
-			past.after(&verdict, nil, now)
-			all = append(all, verdict)
+			past.before(s, v.seen[s], now)
 		}
+		verdicts := v.verdicts(now)
+		for i, s := range v.specs {
+			past.after(&verdicts[i], v.seen[s], now)
+		}
+		all = append(all, verdicts...)
 		code = cmp.Or(code, v.broker.code)
 	}
 	if f.state != "" {

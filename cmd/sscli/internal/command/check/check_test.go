@@ -26,7 +26,7 @@ func filled(t *testing.T, o emulator.Options) *emulator.Server {
 	t.Helper()
 	store := emulator.Start(t, o)
 	for key, value := range map[string]string{
-		"setpoint": "21.5", "config": `{"temp": 42, "mode": "auto", "big": 9007199254740993}`, "sites": "{\"id\": 1}\n",
+		"setpoint": "21.5", "big": "1e307", "long": strings.Repeat("h", 300) + "-1", "config": `{"temp": 42, "mode": "auto", "big": 9007199254740993}`, "sites": "{\"id\": 1}\n",
 		"bad sites": "{\"id\": 1}\nnonsense\n", "deploy": "ci:17", "odd|key": "x\ny'z", "empty": "", "a/1": "", "a/2": "",
 	} {
 		if _, err := store.Set(key, value); err != nil {
@@ -86,6 +86,9 @@ func TestPlugin(t *testing.T) {
 		{"--lock deploy --free", 2, `held by "ci:17", expected it to be free`},
 		{"--lock deploy --holder ^ci:", 0, `^SSCLI OK`},
 		{"--lock deploy --holder ^ann", 2, `expected a holder that matches \^ann`},
+		{"--lock long --holder -1$", 0, `^SSCLI OK`},
+		{"--match [", 3, `match "\[": \[ without \]`},
+		{"big --max 9", 2, `'big value'=1000\d+;;9 `},
 		{"--lock none", 0, `lock none: free`},
 		{"--lock none --held", 2, `free, expected it to be held`},
 		{"--match a/* --count-min 2 --count-max 2", 0, `2 keys \| 'match a/\* keys'=2;;2:2\n`},
@@ -203,6 +206,9 @@ func TestState(t *testing.T) {
 			t.Errorf("step %d: %q, %q, want %s", i, stdout, stderr, step.want)
 		}
 	}
+	if code, stdout, stderr := run(t, store.URL(), "--lock", "l", "--changes-max", "1/1h", "--held-max", "1h", "--state", file, "-o", "prometheus"); code != 0 || !regexp.MustCompile(`sscli_check_state.* 2\n`).MatchString(stdout) {
+		t.Errorf("the metrics do not know of earlier runs: %d, %q, %q", code, stdout, stderr)
+	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -216,6 +222,81 @@ func TestState(t *testing.T) {
 		if left, err := os.ReadFile(file); string(left) != text {
 			t.Errorf("a file with %q has %q now, %v", text, left, err)
 		}
+	}
+}
+
+// TestStateCounts: what no earlier run read is no change: of a broker that did not answer, of another broker, or of
+// a lock with the name of a key.
+func TestStateCounts(t *testing.T) {
+	t.Parallel()
+	gone, one, two := emulator.Start(t), emulator.Start(t), emulator.Start(t)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "state")
+	for _, store := range []*emulator.Server{one, two} {
+		for _, key := range []string{"k", "lock k"} {
+			apptest.Put(t, store, key, "a")
+		}
+	}
+	changes := func(store *emulator.Server, want string, args ...string) {
+		t.Helper()
+		_, stdout, stderr := run(t, store.URL(), append(args, "--changes-max", "9/1h", "--state", file)...)
+		if got := regexp.MustCompile(`\d+ changes?`).FindAllString(stdout, -1); strings.Join(got, ", ") != want {
+			t.Errorf("%q, %q, want %s", stdout, stderr, want)
+		}
+	}
+	changes(gone, "", "k")
+	changes(one, "0 changes", "k")
+	changes(two, "0 changes", "k")
+	changes(one, "0 changes", "k")
+	apptest.Put(t, one, "k", "b")
+	changes(one, "1 change", "k")
+	changes(two, "0 changes", "k")
+	for range 2 {
+		changes(one, "0 changes", "lock k")
+		changes(one, "0 changes", "--lock", "k")
+	}
+}
+
+// TestOnce: what is given twice is checked once, and series can be told apart.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	store := filled(t, emulator.Options{})
+	dir := t.TempDir()
+	contexts, checks := filepath.Join(dir, "contexts.yaml"), filepath.Join(dir, "checks.yaml")
+	for name, text := range map[string]string{
+		contexts: "contexts:\n  lab: {url: " + store.URL() + "}\n",
+		checks:   "checks:\n- {key: setpoint}\n- {key: deploy, context: lab}\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"SSCLI_CONFIG": contexts, "SSCLI_CONTEXT": "lab"}
+	series := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := apptest.Run(t, []app.Command{{Name: "check", New: check.New}}, env, append([]string{"check", "-o", "prometheus"}, args...)...)
+		if code != 0 {
+			return stderr
+		}
+		return strings.Join(regexp.MustCompile(`(?m)^sscli_(up|check_state).*`).FindAllString(stdout, -1), "\n")
+	}
+	want := `sscli_up{context="lab"} 1` + "\n" + `sscli_check_state{context="lab",check="setpoint"} 0`
+	if got := series("setpoint", "setpoint"); got != want {
+		t.Errorf("the key twice:\n%s", got)
+	}
+	if got := series("-f", checks); got != want+"\n"+`sscli_check_state{context="lab",check="deploy"} 0` {
+		t.Errorf("the context twice:\n%s", got)
+	}
+	if got := series("lock a", "--lock", "a"); !strings.Contains(got, "two checks are called lock a") {
+		t.Errorf("a key with the name of a lock's check:\n%s", got)
+	}
+	if err := os.WriteFile(checks, []byte("checks:\n- {key: deploy}\n- {key: deploy, context: lab}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := series("-f", checks); !strings.Contains(got, ":3: a second check deploy, as in line 2") {
+		t.Errorf("the check twice:\n%s", got)
 	}
 }
 

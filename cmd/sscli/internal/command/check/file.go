@@ -83,22 +83,27 @@ func parseFile(ctx context.Context, name string, text []byte) (specs []*spec, mi
 		}
 	}
 	if len(mistakes) == 0 {
-		unique(specs, mistake)
+		mistakes = unique(name, specs)
 	}
 	return specs, mistakes
 }
 
-// unique reports checks that have the same name in the same context: their series could not be told apart.
-func unique(specs []*spec, mistake func(int, string, ...any)) {
+// unique returns a mistake for each check with the name of another in the same context: their series could not be
+// told apart.
+func unique(file string, specs []*spec) (mistakes []error) {
 	lines := make(map[[2]string]int)
 	for _, s := range specs {
 		id := [2]string{s.context, s.describe()}
-		if first, twice := lines[id]; twice {
-			mistake(s.line, "a second check %s, as in line %d: give one of them another name", s.describe(), first)
-			continue
+		switch first, twice := lines[id]; {
+		case !twice:
+			lines[id] = s.line
+		case s.line == 0:
+			mistakes = append(mistakes, fmt.Errorf("two checks are called %s: give one of them another name, in a file", s.describe()))
+		default:
+			mistakes = append(mistakes, fmt.Errorf("%s:%d: a second check %s, as in line %d: give one of them another name", format.Path(file), s.line, s.describe(), first))
 		}
-		lines[id] = s.line
 	}
+	return mistakes
 }
 
 // isReserved reports whether series have a label already, or Prometheus adds it.

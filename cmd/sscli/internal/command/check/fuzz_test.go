@@ -26,13 +26,8 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		now := time.Unix(2_000_000_000, 0)
-		v := &view{context: content, specs: specs, shown: age%2 == 0, keys: make(map[target]*seen)}
-		v.broker.counts = map[string]count{"a": {n: 3}}
-		for _, s := range specs {
-			if s.target() != "" {
-				v.keys[s.of()] = &seen{}
-			}
-		}
+		v := newView(content, specs, age%2 == 0, true)
+		v.broker.err, v.broker.counts = nil, map[string]count{"a": {n: 3}}
 		version := client.Version{Wall: now.UnixMilli() - age%1_000_000, Node: "n"}
 		for _, s := range specs {
 			v.record(s.target(), []byte(content), age%3 != 0, version, now)
@@ -81,5 +76,15 @@ func TestParseAmounts(t *testing.T) {
 		if err != nil || l.critical != tt.critical || l.warning != tt.warning && !(math.IsNaN(l.warning) && math.IsNaN(tt.warning)) {
 			t.Errorf("%q: %+v, %v", tt.text, l, err)
 		}
+	}
+}
+
+// TestNotCounted: before the keys of a pattern were counted, their number is unknown.
+func TestNotCounted(t *testing.T) {
+	s := &spec{match: "a*", limits: map[string]limit{"count-max": {warning: math.NaN(), critical: 9}}}
+	v := newView("c", []*spec{s}, false, true)
+	v.broker.err = nil
+	if got := v.verdicts(time.Now())[0]; got.state != unknown {
+		t.Errorf("%s, %q", got.state, got.problems)
 	}
 }

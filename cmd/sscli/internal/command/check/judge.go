@@ -54,7 +54,7 @@ type seen struct {
 	changes []time.Time // of the value or, for a lock, of the holder; the newest last
 	total   int         // number of changes
 
-	values map[*spec]value // what the checks of the key found in its value
+	value value // what the check found in the value
 }
 
 // A value is what a check found in a value, which is then no longer needed.
@@ -158,12 +158,18 @@ func (v *verdict) measure(m measure, shown, least, most string) (within bool) {
 func judge(s *spec, b *broker, k *seen, local time.Time) verdict {
 	v := verdict{spec: s}
 	switch {
+	case errors.Is(b.err, errNotYet):
+		v.problem(unknown, "%v", b.err)
 	case b.err != nil:
 		v.problem(critical, "%v", b.err)
 	case s.kind() == aBroker:
 		v.broker(b, local)
 	case s.kind() == aMatch:
-		v.matches(b.counts[s.match])
+		c, counted := b.counts[s.match]
+		if !counted {
+			c.err = errors.New("not counted yet")
+		}
+		v.matches(c)
 	case k.err != nil:
 		v.problem(unknown, "%v", k.err)
 	case !k.read:
@@ -190,7 +196,7 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 	if !k.found {
 		return
 	}
-	found := k.values[s]
+	found := k.value
 	for _, problem := range found.problems {
 		v.problem(critical, "%s", problem)
 	}
@@ -257,8 +263,8 @@ func (v *verdict) lock(b *broker, k *seen, local time.Time) {
 	default:
 		v.fact("held by %s", format.Brief(k.holder))
 	}
-	if k.found && s.holder != nil && !s.holder.MatchString(k.holder) {
-		v.problem(critical, "held by %s, expected a holder that matches %s", format.Brief(k.holder), s.holder)
+	for _, problem := range k.value.problems {
+		v.problem(critical, "%s", problem)
 	}
 	v.rate(k, local, " of the holder")
 	if !k.found {
@@ -360,10 +366,16 @@ func (v *verdict) end(condition, what string, at, local time.Time, none string) 
 	}
 }
 
-// look judges a value. shown is set if messages may show it.
+// look judges the value of a key or of a lock. shown is set if messages may show that of a key.
 func (s *spec) look(content []byte, shown bool) (found value) {
 	found.number = math.NaN()
 	problem := func(text string, args ...any) { found.problems = append(found.problems, fmt.Sprintf(text, args...)) }
+	if s.kind() == aLock {
+		if s.holder != nil && !s.holder.Match(content) {
+			problem("held by %s, expected a holder that matches %s", format.Brief(holderOf(content)), s.holder)
+		}
+		return found
+	}
 	text := string(content)
 	if s.conditions["json"] {
 		parsed, isJSON := jsonfield.Parse(content)

@@ -258,11 +258,11 @@ func (m *monitor) watch(ctx context.Context, v *view, s *client.Session) {
 			continue
 		}
 		limited, cancel := context.WithDeadline(ctx, again)
-		err := v.watchKeys(limited, s, keys, refused)
+		err := m.watchKeys(limited, v, s, keys, refused)
 		over := limited.Err() != nil
 		cancel()
 		if e, one := errors.AsType[*client.WatchError](err); one && !fault.IsTimeout(err) && !isLost(err) {
-			v.cannotRead(e.Key, fault.Describe(client.Get(e.Key), e.Err))
+			m.refused(v, e.Key, e.Err)
 			refused[e.Key] = time.Now().Add(refusedPause)
 			continue
 		}
@@ -286,7 +286,7 @@ func isLost(err error) bool {
 
 // watchKeys records the changes of keys until ctx ends or an error ends the watch. It adds to refused the keys
 // that the store no longer lets it watch.
-func (v *view) watchKeys(ctx context.Context, s *client.Session, keys []string, refused map[string]time.Time) error {
+func (m *monitor) watchKeys(ctx context.Context, v *view, s *client.Session, keys []string, refused map[string]time.Time) error {
 	w, err := s.Watch(ctx, keys, client.WatchOptions{Audit: auditInterval})
 	if err != nil {
 		return err
@@ -311,7 +311,7 @@ func (v *view) watchKeys(ctx context.Context, s *client.Session, keys []string, 
 		case client.EventDelete:
 			v.record(e.Key, nil, false, client.Version{}, e.Time)
 		case client.EventError:
-			v.cannotRead(e.Key, fault.Describe(client.Get(e.Key), e.Err))
+			m.refused(v, e.Key, e.Err)
 			refused[e.Key] = time.Now().Add(refusedPause)
 		case client.EventDown:
 			down = true
@@ -325,6 +325,12 @@ func (v *view) watchKeys(ctx context.Context, s *client.Session, keys []string, 
 		}
 	}
 	return nil
+}
+
+// refused records that the store refused to let a key be watched.
+func (m *monitor) refused(v *view, key string, err error) {
+	v.cannotRead(key, fault.Describe(client.Get(key), err))
+	m.log("%s: %s cannot be watched: %v; trying again in %v", v.context, format.Escape(key), err, refusedPause)
 }
 
 // gap counts a break of the watch.

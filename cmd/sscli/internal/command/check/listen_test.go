@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -136,6 +137,20 @@ func TestDeadBroker(t *testing.T) {
 	}
 	frozen.Intercept(nil)
 	await(t, url, `sscli_up\{context="frozen"} 1`, `sscli_key_present\{context="frozen".*} 1`)
+}
+
+// TestNotYet: before the first answer, the broker is not up, and nothing is judged.
+func TestNotYet(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	url := listen(t, map[string]string{"SSCLI_URL": "mqtt://" + ln.Addr().String()}, "--match", "a*", "--count-max", "9", "--rtt", "1h")
+	if _, body := get(t, url, nil); !regexp.MustCompile(`sscli_up.*} 0\n`).MatchString(body) || regexp.MustCompile(`sscli_check_state.*} 0\n`).MatchString(body) {
+		t.Errorf("an unknown broker: %s", body)
+	}
 }
 
 // TestListenRequests: who may read, and what.

@@ -3,9 +3,11 @@ package check
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,46 +26,43 @@ const (
 	inFlight = 64
 )
 
-// A target is a key that checks read. A key and a lock of the same name are two targets, because their
-// changes differ.
-type target struct{ kind, key string }
-
-func (s *spec) of() target { return target{s.kind(), s.target()} }
-
-// A view is what is known of a broker and of the keys that its checks read. Its mutex guards broker and keys.
+// A view is what is known of a broker and of the keys that its checks read. Its mutex guards broker and seen.
 type view struct {
 	context string // the context's name or, without one, the broker's address
 	specs   []*spec
-	shown   bool // messages may show values
-	metrics bool // the series of the checks are wanted
+	readers map[string][]*spec // by the key that they read
+	shown   bool               // messages may show values
+	metrics bool               // the series of the checks are wanted
 
 	mu     sync.Mutex
 	broker broker
-	keys   map[target]*seen
+	seen   map[*spec]*seen // of the checks that read a key
 }
 
-func newView(a *app.App, specs []*spec, shown, metrics bool) *view {
-	v := &view{metrics: metrics, context: cmp.Or(a.Settings.Context, a.Settings.Address), specs: specs, shown: shown, keys: make(map[target]*seen)}
-	if a.Settings.Embedded {
-		v.context = "embedded"
-	}
+// errNotYet is why nothing is known of a broker before its first answer.
+var errNotYet = errors.New("not connected yet")
+
+func newView(context string, specs []*spec, shown, metrics bool) *view {
+	v := &view{metrics: metrics, context: context, specs: specs, shown: shown, seen: make(map[*spec]*seen), readers: make(map[string][]*spec)}
 	for _, s := range specs {
-		if s.target() != "" {
-			v.keys[s.of()] = &seen{}
+		if key := s.target(); key != "" {
+			v.seen[s], v.readers[key] = &seen{}, append(v.readers[key], s)
 		}
 	}
-	v.broker.counts = make(map[string]count)
+	v.broker.err, v.broker.counts = errNotYet, make(map[string]count)
 	return v
 }
 
-// names returns the names of the keys to read, sorted.
-func (v *view) names() (names []string) {
-	for t := range v.keys {
-		names = append(names, t.key)
+// contextOf returns the name of the broker of an App in messages and metrics.
+func contextOf(a *app.App) string {
+	if a.Settings.Embedded {
+		return "embedded"
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return cmp.Or(a.Settings.Context, a.Settings.Address)
 }
+
+// names returns the names of the keys to read, sorted.
+func (v *view) names() []string { return slices.Sorted(maps.Keys(v.readers)) }
 
 // verdicts judges all checks.
 func (v *view) verdicts(local time.Time) []verdict {
@@ -71,7 +70,7 @@ func (v *view) verdicts(local time.Time) []verdict {
 	defer v.mu.Unlock()
 	all := make([]verdict, len(v.specs))
 	for i, s := range v.specs {
-		all[i] = judge(s, &v.broker, v.keys[s.of()], local)
+		all[i] = judge(s, &v.broker, v.seen[s], local)
 	}
 	return all
 }
@@ -233,15 +232,21 @@ func (v *view) readKeys(ctx context.Context, s *client.Session) {
 func (v *view) cannotRead(key string, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, kind := range []string{aKey, aLock} {
-		if k := v.keys[target{kind, key}]; k != nil {
-			k.err = err
-		}
+	for _, s := range v.readers[key] {
+		v.seen[s].err = err
 	}
 }
 
-// maxHolder is how much of a lock's value is kept, in bytes.
+// maxHolder is how much of a lock's value is kept, in bytes. A hash of the rest tells holders apart.
 const maxHolder = 256
+
+// holderOf returns the holder that a lock's value names.
+func holderOf(content []byte) string {
+	if len(content) <= maxHolder {
+		return string(content)
+	}
+	return fmt.Sprintf("%s… %x", content[:maxHolder], sha256.Sum256(content))
+}
 
 // record records the state of a key. at is the time when it changed to this state; zero = it was read.
 func (v *view) record(key string, content []byte, found bool, version client.Version, at time.Time) {
@@ -250,14 +255,12 @@ func (v *view) record(key string, content []byte, found bool, version client.Ver
 	if v.broker.newest.Before(version.Time()) && !version.IsZero() {
 		v.broker.newest = version.Time()
 	}
-	for _, kind := range []string{aKey, aLock} {
-		k := v.keys[target{kind, key}]
-		if k == nil {
-			continue
-		}
-		holder := string(content[:min(len(content), maxHolder)])
-		changed := found != k.found || kind == aKey && version != k.version || kind == aLock && found && holder != k.holder
-		counts := kind == aKey || found && holder != k.last // a lock changes hands when another takes it
+	for _, s := range v.readers[key] {
+		k := v.seen[s]
+		isLock := s.kind() == aLock
+		holder := holderOf(content)
+		changed := found != k.found || !isLock && version != k.version || isLock && found && holder != k.holder
+		counts := !isLock || found && holder != k.last // a lock changes hands when another takes it
 		if !at.IsZero() && k.read && changed && counts {
 			k.changes = append(k.changes[max(0, len(k.changes)-maxChanges):], at)
 			k.total++
@@ -265,17 +268,13 @@ func (v *view) record(key string, content []byte, found bool, version client.Ver
 		if !at.IsZero() && (changed || !k.read) {
 			k.since = at
 		}
-		k.read, k.err, k.found, k.size, k.version = true, nil, found, len(content), version
-		k.values = make(map[*spec]value)
-		if kind == aLock {
+		k.read, k.err, k.found, k.size, k.version, k.value = true, nil, found, len(content), version, value{}
+		if found {
+			k.value = s.look(content, v.shown)
+		}
+		if isLock {
 			if k.holder = holder; found {
 				k.last = holder
-			}
-			continue
-		}
-		for _, s := range v.specs {
-			if s.key == key && found {
-				k.values[s] = s.look(content, v.shown)
 			}
 		}
 	}

@@ -75,8 +75,11 @@ func (m measure) bounds(of func(*limit) float64) (text string) {
 // decimal returns a number as performance data writes it: in thousandths, and in millionths below 1.
 func decimal(n float64) string {
 	parts := 1e3
-	if math.Abs(n) < 1 {
+	switch {
+	case math.Abs(n) < 1:
 		parts = 1e6
+	case math.Abs(n) > 1<<53: // a whole number
+		parts = 1
 	}
 	return strconv.FormatFloat(math.Round(n*parts)/parts, 'f', -1, 64)
 }
@@ -177,7 +180,7 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 		labels := []label{own, {"check", s.describe()}}
 		e.add("sscli_check_state", float64(verdicts[i].state), append(labels, s.labels...)...)
 		if b.err == nil {
-			s.expose(e, b, v.keys[s.of()], labels, watched, local)
+			s.expose(e, b, v.seen[s], labels, watched, local)
 		}
 	}
 }
@@ -221,8 +224,8 @@ func (s *spec) expose(e *exposition, b *broker, k *seen, labels []label, watched
 		e.add("sscli_key_age_seconds", local.Sub(written).Seconds(), labels...)
 		e.add("sscli_key_version_timestamp_seconds", float64(k.version.Time().UnixMilli())/1000, labels...)
 	}
-	if found, has := k.values[s]; has && s.conditions["value"] && !math.IsNaN(found.number) {
-		e.add("sscli_key_value", found.number, labels...)
+	if k.found && s.conditions["value"] && !math.IsNaN(k.value.number) {
+		e.add("sscli_key_value", k.value.number, labels...)
 	}
 	if watched {
 		e.add("sscli_key_changes_total", float64(k.total), labels...)

@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/glob"
 )
 
 // A spec is one check: what it looks at, and what is expected.
@@ -274,6 +275,9 @@ func (s *spec) check() error {
 		if below && above && least.critical > most.critical {
 			return fmt.Errorf("%s %s together with %s %s: no number is both", pair[0], least.text, pair[1], most.text)
 		}
+	}
+	if _, ok := glob.Parse(s.match); !ok {
+		return fmt.Errorf("match %.64q: [ without ]", s.match)
 	}
 	if s.conditions["missing"] && s.kind() == aKey && len(s.conditions) > 1 {
 		return errors.New("missing: a missing key has no value, so no other condition can hold")

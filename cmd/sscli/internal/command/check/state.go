@@ -70,12 +70,13 @@ func (h history) write(name string) error {
 	return files.Write(name, append(text, '\n'), 0o600)
 }
 
-// id returns the name of a check in a history.
-func (s *spec) id() string { return s.context + "\x00" + s.describe() }
+// id returns the name of a check in a history. s.context is that of its view.
+func (s *spec) id() string { return s.context + "\x00" + s.kind() + "\x00" + s.describe() }
 
 // before adds what earlier runs found to what this run saw.
 func (h history) before(s *spec, k *seen, now time.Time) {
-	p, known := h.Checks[s.id()]
+	p := h.Checks[s.id()]
+	known := !p.Held.IsZero() // an earlier run read the key
 	if k == nil || !k.read || k.err != nil {
 		return
 	}
