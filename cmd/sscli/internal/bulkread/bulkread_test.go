@@ -20,7 +20,7 @@ import (
 
 func dial(t *testing.T, store *emulator.Server) *client.Session {
 	t.Helper()
-	s, err := client.Dial(t.Context(), client.Options{Address: store.Addr().String()})
+	s, err := client.Dial(t.Context(), client.Options{Address: store.Addr().String(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
