@@ -70,9 +70,9 @@ func (c *checker) way(a alternative, rules []*Rule, line int) {
 				methods |= e.Methods
 			}
 			for _, pattern := range e.ClientIDs {
-				fitting := who
-				if fitting.ClientID = example(pattern, &who); a.id == "" && e.Methods == Connect && e.fits(&fitting) {
-					who = fitting
+				other := who
+				if other.ClientID = fitting(pattern, &who); a.id == "" && e.Methods == Connect && e.fits(&other) {
+					who = other
 				}
 			}
 		}
@@ -105,45 +105,4 @@ func (c *checker) way(a alternative, rules []*Rule, line int) {
 	if methods&Read != 0 && cl.Allowed(Action{Subscribe, wire.NotifyFilter(who.ClientID)}) == nil {
 		c.lack(a, line, Warning, "method: Subscribe, topics: [\""+wire.NotifyTopics+"+/command/notify/+\"]", "no rule allows Subscribe on notifications for %s: watch is refused")
 	}
-}
-
-// example returns a client id that fits a pattern.
-func example(pattern string, who *Principal) string {
-	parts, _ := parseParts(pattern)
-	id := ""
-	for _, p := range parts {
-		text, ok := p.text, true
-		if p.token != "" {
-			text, ok = who.value(p.token)
-		}
-		if !ok {
-			text = "x"
-		}
-		id += text
-	}
-	return sample(id)
-}
-
-// sample returns a text that a pattern matches.
-func sample(pattern string) string {
-	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; c {
-		case '*', '?':
-			if c == '?' || b.Len() == 0 || i == len(pattern)-1 {
-				b.WriteByte('1')
-			}
-		case '[':
-			end := strings.IndexByte(pattern[i:], ']')
-			if end < 2 || pattern[i+1] == '!' {
-				b.WriteByte('1')
-			} else {
-				b.WriteByte(pattern[i+1])
-			}
-			i += max(end, 0)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }

@@ -157,7 +157,8 @@ func newDiff(a *app.App) *cobra.Command {
 		Short: "Show what a change of rules allows and denies",
 		Long: `Show what a new authorization newly allows (+) and what it no longer allows (-): for all
 principals that the rules of either name, with the topics and keys of their rules, and
-examples for patterns. With --trace, also for what clients were seen to do. The exit code is
+examples for patterns and for the values of tokens. It may miss a loss that depends on
+certain values. With --trace, also for what clients were seen to do. The exit code is
 1 if something is no longer allowed.
 
 ` + forms,
