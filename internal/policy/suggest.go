@@ -60,6 +60,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 		case d.Method&(Read|Write) != 0:
 			s.keys[d.On] |= d.Method
 		case d.Method == Connect && s.who.user != "":
+			if strings.ContainsAny(d.ClientID, "{}") {
+				return nil, fmt.Errorf("%s as %q: no rule can name this client id, because it contains a brace", d.Method, d.ClientID)
+			}
 			s.ids[d.ClientID] = true
 			s.deeds[Action{Method: Connect}] = true
 		default:

@@ -140,3 +140,20 @@ func TestGeneralise(t *testing.T) {
 		}
 	}
 }
+
+// TestSuggestRefuses: what no rule can express is an error, and not a rule that allows something else.
+func TestSuggestRefuses(t *testing.T) {
+	for _, d := range []policy.Deed{
+		{Principal: policy.Principal{Username: "ann", ClientID: "a{b}"}, Action: policy.Action{Method: policy.Connect}},
+		{Principal: policy.Principal{Username: "ann", ClientID: "c"}, Action: policy.Action{Method: policy.Publish, On: "a/{principal.clientId}"}},
+	} {
+		if rules, err := policy.Suggest([]policy.Deed{d}); err == nil {
+			t.Errorf("%+v: %s", d, rules[0].Flow())
+		}
+	}
+	braces := policy.Deed{Principal: policy.Principal{ClientID: "a{b}"}, Action: policy.Action{Method: policy.Connect}}
+	rules, err := policy.Suggest([]policy.Deed{braces})
+	if err != nil || !parse(t, rules[0].Flow()).Decide(braces.Principal, braces.Action).Allowed {
+		t.Errorf("the client id as a principal: %v, %v", rules, err)
+	}
+}
