@@ -38,10 +38,14 @@ type checker struct {
 	loose []alternative     // those that may connect with any client id
 	free  map[string]bool   // the keys of loose
 	seen  map[string]bool   // alternatives whose way to the store was checked
+	open  map[int][]*way    // by step, the ways that have it
 	lacks []lack            // what they lack
 }
 
-// A lack is a finding about one or more alternatives, whose message has %s in their place.
+// whoever stands for the alternatives in the message of a lack.
+const whoever = "\x00"
+
+// A lack is a finding about one or more alternatives.
 type lack struct {
 	who []string
 	Finding
@@ -120,8 +124,8 @@ func (a alternative) weaker() []string {
 
 // overlaps reports whether a principal may fit both alternatives.
 func (a alternative) overlaps(b alternative) bool {
-	if a.user != "" && b.user != "" {
-		return a.user == b.user
+	if a.user != "" && b.user != "" || a.id != "" && b.id != "" {
+		return a.user == b.user && a.id == b.id
 	}
 	for name, value := range a.set {
 		if other, ok := b.set[name]; ok && other != value {
