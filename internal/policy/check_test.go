@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/sscli/sscli/internal/policy"
 )
 
 // TestCheckWays: what a client of the store lacks, if its rules are for several kinds of principals.
@@ -36,6 +38,7 @@ func TestCheckWays(t *testing.T) {
 		{[]string{ann, "brokerResources: [" + as("ann-*") + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "error no rule allows Connect for client id c"},
 		{[]string{ann, "brokerResources: [" + connect + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "info only rules for others, such as user ann, allow Connect for client id c"},
 		{[]string{"clientIds: [d]", "brokerResources: [" + connect + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "error no rule allows Connect for client id c"},
+		{[]string{`attributes: [{a: "1 b=2"}]`, "brokerResources: [" + connect + "]", `attributes: [{a: "1", b: "2"}]`, "brokerResources: [" + publish + "]"}, `error no rule allows Connect for attributes a=1 b=2`},
 	} {
 		text := ""
 		for pair := range slices.Chunk(c.rules, 2) {
@@ -51,5 +54,31 @@ func TestCheckWays(t *testing.T) {
 		if text := strings.Join(got, "\n"); text != c.want {
 			t.Errorf("%q:\n%s\nwant:\n%s", c.rules, text, c.want)
 		}
+	}
+}
+
+// TestCheckRedundant: a policy without the rules that add nothing allows as much.
+func TestCheckRedundant(t *testing.T) {
+	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check() {
+		t.Errorf("other attributes with the same text: %+v", f)
+	}
+}
+
+// TestSuggestAttributes: attributes that look alike as text are not the same client.
+func TestSuggestAttributes(t *testing.T) {
+	one := policy.Deed{Principal: policy.Principal{Attributes: map[string]string{"a": "1 b=2"}}, Action: policy.Action{Method: policy.Read, On: "k"}}
+	two := policy.Deed{Principal: policy.Principal{Attributes: map[string]string{"a": "1", "b": "2"}}, Action: policy.Action{Method: policy.Read, On: "j"}}
+	rules, err := policy.Suggest([]policy.Deed{one, two})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parse(t, policy.ResourceOf("a", rules))
+	for _, d := range []policy.Deed{one, two} {
+		if !p.Decide(d.Principal, d.Action).Allowed {
+			t.Errorf("%+v is denied", d)
+		}
+	}
+	if one.Action = two.Action; p.Decide(one.Principal, one.Action).Allowed {
+		t.Errorf("%+v is allowed", one)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -372,10 +373,17 @@ func (r *Rule) Principals() (who []string) {
 	return who
 }
 
+// attributesText returns attributes as text, which is different for different ones.
 func attributesText(set map[string]string) string {
 	var all []string
+	quote := func(text string) string { // if other attributes could have the same text
+		if strings.ContainsAny(text, ` ="`) {
+			return strconv.Quote(text)
+		}
+		return text
+	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		all = append(all, name+"="+set[name])
+		all = append(all, quote(name)+"="+quote(set[name]))
 	}
 	return strings.Join(all, " ")
 }

@@ -78,7 +78,7 @@ func (s *seen) add(d policy.Deed, reply string) {
 }
 
 func (s *seen) note(d policy.Deed) {
-	id := fmt.Sprintf("%q %q %v %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
+	id := fmt.Sprintf("%q %q %q %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
 	if !s.known[id] {
 		s.known[id] = true
 		s.deeds = append(s.deeds, d)
