@@ -59,6 +59,28 @@ func TestCheckWays(t *testing.T) {
 
 // TestCheckRedundant: a policy without the rules that add nothing allows as much.
 func TestCheckRedundant(t *testing.T) {
+	for topics, want := range map[string]string{
+		"# +/#":     "rules[0] adds nothing to rules[1]",
+		"+/# # a":   "rules[0] adds nothing to rules[1], rules[2] adds nothing to rules[1]",
+		"a a":       "rules[1] adds nothing to rules[0]",
+		"a/b a/+ #": "rules[0] adds nothing to rules[1], rules[1] adds nothing to rules[2]",
+		"a/+ a/b":   "rules[1] adds nothing to rules[0]",
+		"a b":       "",
+	} {
+		text := ""
+		for topic := range strings.FieldsSeq(topics) {
+			text += fmt.Sprintf("      - {principals: {usernames: [u]}, brokerResources: [{method: Subscribe, topics: [%q]}]}\n", topic)
+		}
+		var got []string
+		for _, f := range parse(t, resource(text)).Check() {
+			if strings.Contains(f.Message, "adds nothing") {
+				got = append(got, f.Message)
+			}
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", topics, text, want)
+		}
+	}
 	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check() {
 		t.Errorf("other attributes with the same text: %+v", f)
 	}
