@@ -182,6 +182,9 @@ certain values. With --trace, also for what clients were seen to do. The exit co
 			if err != nil {
 				return err
 			}
+			for _, note := range seen.notes {
+				a.Inform(note)
+			}
 			lost := false
 			for _, c := range policy.Compare(both[0], both[1], seen.deeds) {
 				f := format.PolicyChange{Change: "allowed", User: c.Username, Client: c.ClientID, Attributes: attributePairs(c.Attributes), Method: c.Method.String(), On: c.On, From: c.From}
@@ -215,8 +218,8 @@ func newSuggest(a *app.App) *cobra.Command {
 		Short: "Write the rules for what clients do",
 		Long: `Write the smallest authorization that allows what clients were seen to do: each user name
 or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file), a
-log (serve -v --log-format json), or a list as sscli policy can reads; -vv logs the topics
-for replies too. The flags add actions. A client that reads or writes a key also gets what
+log (serve -v --log-format json), or a list as sscli policy can reads. A log names no topics
+of applications, and with -vv those for replies. The flags add actions. A client that reads or writes a key also gets what
 requests need: Connect, Publish for requests and Subscribe for replies.
 
 --generalise turns three or more keys, or client ids, that begin alike into a pattern, and a
