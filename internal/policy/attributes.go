@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Attributes are the attributes of subjects: user names, service accounts and the subjects of
-// certificates.
+// Attributes are the attributes of user names, such as those of service accounts, and, by subjectKey, of the
+// subjects of certificates.
 type Attributes map[string]map[string]string
 
 const annotation = "aio-broker-auth/"
 
 // ParseAttributes reads who has which attributes. A document of the file, YAML or JSON, is a ServiceAccount with
 // annotations aio-broker-auth/NAME, a BrokerAuthentication with authorizationAttributes, or a mapping of
-// each subject to its attributes.
+// each user name or subject to its attributes. In a mapping, a name with an equals sign is taken as both.
 func ParseAttributes(file string, source []byte) (Attributes, error) {
 	docs, err := documents(file, source)
 	if err != nil {
@@ -26,7 +26,6 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 		if n == nil || n.kind != mapping {
 			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}
 		}
-		subject = subjectKey(subject)
 		if all[subject] == nil {
 			all[subject] = make(map[string]string)
 		}
@@ -53,6 +52,11 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 			for _, m := range n.members {
 				if err := set(m.name, m.value); err != nil {
 					return err
+				}
+				if strings.Contains(m.name, "=") {
+					if err := set(subjectKey(m.name), m.value); err != nil {
+						return err
+					}
 				}
 			}
 		case kindName.text == "ServiceAccount":
@@ -87,7 +91,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 					if subject == nil {
 						return &SyntaxError{file, m.name + ": no subject", m.line}
 					}
-					if err := set(subject.text, m.value.get("attributes")); err != nil {
+					if err := set(subjectKey(subject.text), m.value.get("attributes")); err != nil {
 						return err
 					}
 				}
@@ -110,19 +114,16 @@ func lineOf(n *node) int {
 	return n.line
 }
 
-// subjectKey returns a subject such as "CN = a, OU = b" without regard to the order and the spaces of
-// its parts, and any other name as it is.
+// subjectKey returns the key of a certificate's subject such as "CN = a, OU = b", without regard to the order and the
+// spaces of its parts. No user name is like it, because MQTT forbids NUL.
 func subjectKey(subject string) string {
-	if !strings.Contains(subject, "=") {
-		return subject
-	}
 	parts := strings.Split(subject, ",")
 	for i, p := range parts {
 		name, value, _ := strings.Cut(p, "=")
 		parts[i] = strings.ToUpper(strings.TrimSpace(name)) + "=" + strings.TrimSpace(value)
 	}
 	slices.Sort(parts)
-	return strings.Join(parts, ",")
+	return "\x00" + strings.Join(parts, ",")
 }
 
 // Of returns the attributes of a client: those of its user name and of the subjects of its certificate and
