@@ -99,6 +99,32 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+// TestActionCheck checks which topics and filters a client can use.
+func TestActionCheck(t *testing.T) {
+	for _, c := range []struct {
+		method policy.Method
+		ok, no string
+	}{
+		{policy.Publish, "a a/b / $share/a", "a/+ # a+"},
+		{policy.Subscribe, "a a/# # + +/# $share/g/a/+ $share/g//", "a/#/b a/b+ #a $share/g $share//a $share/+/a $share/g/a#"},
+		{policy.Read, "a+ # a/#/b", ""},
+	} {
+		for on := range strings.FieldsSeq(c.ok) {
+			if err := (policy.Action{Method: c.method, On: on}).Check(); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, on := range append(strings.Fields(c.no), "") {
+			if (policy.Action{Method: c.method, On: on}).Check() == nil {
+				t.Errorf("%s %q: no error", c.method, on)
+			}
+		}
+	}
+	if err := (policy.Action{Method: policy.Connect}).Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A world generates random rules, principals and actions from few words, so that they often match.
 type world struct{ *rand.Rand }
 

@@ -51,6 +51,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 	all := make(map[string]*seen)
 	for _, d := range deeds {
 		who := d.alternative()
+		if who.user == "" && who.id == "" && len(who.set) == 0 {
+			return nil, fmt.Errorf("%s %q: no rule can name this client, which has no user name, client id or attributes", d.Method, d.On)
+		}
 		s := all[who.key()]
 		if s == nil {
 			s = &seen{who, make(map[string]bool), make(map[Action]bool), make(map[string]Method)}

@@ -146,6 +146,7 @@ func TestSuggestRefuses(t *testing.T) {
 	for _, d := range []policy.Deed{
 		{Principal: policy.Principal{Username: "ann", ClientID: "a{b}"}, Action: policy.Action{Method: policy.Connect}},
 		{Principal: policy.Principal{Username: "ann", ClientID: "c"}, Action: policy.Action{Method: policy.Publish, On: "a/{principal.clientId}"}},
+		{Action: policy.Action{Method: policy.Read, On: "k"}},
 	} {
 		if rules, err := policy.Suggest([]policy.Deed{d}); err == nil {
 			t.Errorf("%+v: %s", d, rules[0].Flow())

@@ -153,11 +153,10 @@ func table(a *app.App, p *policy.Policy, markdown, one bool) error {
 	var rows []format.Row
 	for _, r := range p.Rules {
 		for _, e := range r.Entries {
-			where := p.Where(e)
-			if _, line, found := strings.Cut(where, ":"); one && found {
-				where = "line " + line
+			where := strings.TrimSuffix(p.Where(e), "."+e.Path)
+			if one {
+				where = "line " + strings.TrimPrefix(where, p.Resources[r.Resource].File+":")
 			}
-			where, _, _ = strings.Cut(where, ".")
 			on := e.Text
 			if len(e.ClientIDs) > 0 {
 				on = strings.TrimSpace(on + " as " + strings.Join(e.ClientIDs, ", "))
@@ -278,8 +277,8 @@ func (q *question) deeds(words []string) (all []policy.Deed, err error) {
 		}
 	}
 	for _, d := range all {
-		if d.On == "" && d.Method != policy.Connect {
-			return nil, fmt.Errorf("%s: the topic or key is empty", strings.ToLower(d.Method.String()))
+		if err := d.Check(); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
