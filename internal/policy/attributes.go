@@ -22,21 +22,6 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	}
 	all := make(Attributes)
 	var add func(n *node) error
-	set := func(subject string, n *node) error {
-		if n == nil || n.kind != mapping {
-			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}
-		}
-		if all[subject] == nil {
-			all[subject] = make(map[string]string)
-		}
-		for _, m := range n.members {
-			if m.value.kind != text && m.value.kind != literal {
-				return &SyntaxError{file, "attribute " + m.name + ": expected text", m.line}
-			}
-			all[subject][strings.TrimPrefix(m.name, annotation)] = m.value.text
-		}
-		return nil
-	}
 	add = func(n *node) error {
 		kindName := n.get("kind")
 		switch {
@@ -50,13 +35,8 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 			}
 		case kindName == nil || kindName.kind == mapping:
 			for _, m := range n.members {
-				if err := set(m.name, m.value); err != nil {
+				if err := all.set(file, m.value, keysOf(m.name)...); err != nil {
 					return err
-				}
-				if strings.Contains(m.name, "=") {
-					if err := set(subjectKey(m.name), m.value); err != nil {
-						return err
-					}
 				}
 			}
 		case kindName.text == "ServiceAccount":
@@ -75,7 +55,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 					}
 				}
 			}
-			return set("system:serviceaccount:"+namespace.text+":"+name.text, own)
+			return all.set(file, own, "system:serviceaccount:"+namespace.text+":"+name.text)
 		case kindName.text == "BrokerAuthentication":
 			methods := n.get("spec", "authenticationMethods")
 			if methods == nil {
@@ -91,7 +71,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 					if subject == nil {
 						return &SyntaxError{file, m.name + ": no subject", m.line}
 					}
-					if err := set(subjectKey(subject.text), m.value.get("attributes")); err != nil {
+					if err := all.set(file, m.value.get("attributes"), subjectKey(subject.text)); err != nil {
 						return err
 					}
 				}
@@ -107,11 +87,40 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	return all, nil
 }
 
+// set adds attributes to those of some keys.
+func (a Attributes) set(file string, n *node, keys ...string) error {
+	if n == nil || n.kind != mapping {
+		return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}
+	}
+	own := make(map[string]string)
+	for _, m := range n.members {
+		if m.value.kind != text && m.value.kind != literal {
+			return &SyntaxError{file, "attribute " + m.name + ": expected text", m.line}
+		}
+		own[strings.TrimPrefix(m.name, annotation)] = m.value.text
+	}
+	for _, key := range keys {
+		if a[key] == nil {
+			a[key] = make(map[string]string)
+		}
+		maps.Copy(a[key], own)
+	}
+	return nil
+}
+
 func lineOf(n *node) int {
 	if n == nil {
 		return 1
 	}
 	return n.line
+}
+
+// keysOf returns the keys of a name in a mapping.
+func keysOf(name string) []string {
+	if strings.Contains(name, "=") {
+		return []string{name, subjectKey(name)}
+	}
+	return []string{name}
 }
 
 // subjectKey returns the key of a certificate's subject such as "CN = a, OU = b", without regard to the order and the
