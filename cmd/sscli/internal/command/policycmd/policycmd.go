@@ -80,7 +80,7 @@ get replies or watch.
 
 Each finding is a line: FILE:LINE: SEVERITY: the problem; how to fix it. An error does not
 work, and a warning does not do what it seems to do; info is shown only with --severity
-info: it works, but not for clients of all SDKs. The exit code is 1 if there are findings.
+info: it works, but not for all clients of the rule. The exit code is 1 if there are findings.
 
 ` + forms,
 		Example:           "  sscli policy check authz.yaml\n  kubectl get brokerauthorization -A -o yaml | sscli policy check -",
