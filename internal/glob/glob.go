@@ -187,11 +187,7 @@ func (p *Pattern) Match(text []byte) bool {
 	}
 	text = text[len(p.prefix):]
 	var short [4]uint64
-	states := append(short[:0], make([]uint64, len(p.stars))...)
-	set(states, p.fixed)
-	if has(p.skips, p.fixed) { // the Path after the prefix may be empty
-		set(states, p.fixed+1)
-	}
+	states := p.start(short[:0], p.fixed)
 	toTheEnd := has(p.stars, p.last) // the pattern ends with a star
 	for len(text) > 0 {
 		if toTheEnd && has(states, p.last) {
@@ -208,19 +204,40 @@ func (p *Pattern) Match(text []byte) bool {
 		} else {
 			row = p.rows[p.rangeOf(c)]
 		}
-		alive, carry, skipped := uint64(0), uint64(0), uint64(0)
-		for w, s := range states {
-			step := s & row[w]
-			arrived := step<<1 | carry
-			carry = step >> 63
-			skip := arrived & p.skips[w] // the states before a Path, which may match the empty text
-			states[w] = arrived | skip<<1 | skipped | s&p.stars[w]
-			skipped = skip >> 63
-			alive |= states[w]
-		}
-		if alive == 0 {
+		if !p.step(states, row) {
 			return false
 		}
 	}
+	return p.accepts(states)
+}
+
+// start appends the states in which the first n elements have matched.
+func (p *Pattern) start(states []uint64, n int) []uint64 {
+	first := len(states)
+	states = append(states, make([]uint64, len(p.stars))...)
+	set(states[first:], n)
+	if has(p.skips, n) { // a Path may match the empty text
+		set(states[first:], n+1)
+	}
+	return states
+}
+
+// step replaces the states by those after a character whose row is given, and reports whether any is left.
+func (p *Pattern) step(states, row []uint64) bool {
+	alive, carry, skipped := uint64(0), uint64(0), uint64(0)
+	for w, s := range states {
+		step := s & row[w]
+		arrived := step<<1 | carry
+		carry = step >> 63
+		skip := arrived & p.skips[w] // the states before a Path, which may match the empty text
+		states[w] = arrived | skip<<1 | skipped | s&p.stars[w]
+		skipped = skip >> 63
+		alive |= states[w]
+	}
+	return alive != 0
+}
+
+// accepts reports whether the states include one in which the whole pattern has matched.
+func (p *Pattern) accepts(states []uint64) bool {
 	return has(states, p.last) || p.last > 0 && has(p.skips, p.last-1) && has(states, p.last-1)
 }

@@ -2,6 +2,8 @@ package glob_test
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/sscli/sscli/internal/glob"
@@ -131,4 +133,59 @@ func BenchmarkMatch(b *testing.B) {
 			b.Fatal("it matches")
 		}
 	}
+}
+
+func TestWithout(t *testing.T) {
+	for _, c := range []struct{ pattern, others, want string }{
+		{"a*", "", "a"}, {"a*", "a", "ax"}, {"a*", "a a?", "axx"}, {"a*", "*", ""}, {"*", "a* [!a]*", ""}, {"*", "a* [!ab]*", "b"},
+		{"sensor-*", "sensor-1* sensor-x* sensor-", "sensor-a"}, {"n[0-9]", "n0", "n1"}, {"n[0-9]", "n[1-9]", "n0"}, {"[!a-z]", "[!a-y]", ""},
+		{"[!a-z]", "[!a-z1]", "1"}, {"?", "[!é]", "é"}, {"a/**", "a/* a/", ""}, {"a/*", "a/**", ""}, {"**/a", "a ?/a", "/a"}, {"a*b", "a?b ab", "axxb"},
+		{"**", "?*", ""}, {"[]", "a", ""}, {"", "", ""},
+	} {
+		p, _ := glob.Parse(c.pattern)
+		if p == nil {
+			p = &glob.Pattern{}
+			p.One(false)
+			p.Compile()
+		}
+		var others []*glob.Pattern
+		for _, text := range strings.Fields(c.others) {
+			o, _ := glob.Parse(text)
+			others = append(others, o)
+		}
+		if got, ok := p.Without(others, 1000); got != c.want || ok != (c.want != "") {
+			t.Errorf("%s without %s: %q, %t, want %q", c.pattern, c.others, got, ok, c.want)
+		}
+	}
+	p, _ := glob.Parse("*" + strings.Repeat("?", 20))
+	if text, ok := p.Without([]*glob.Pattern{p}, 100); ok {
+		t.Errorf("%q after the limit", text)
+	}
+}
+
+// FuzzWithout: a text that is found is matched by the pattern and by no other, and if none is found, no text of a few
+// characters is.
+func FuzzWithout(f *testing.F) {
+	f.Add("a*", "ab*", "a[!b]*", "ac")
+	f.Add("?[0-9]", "1*", "", "22")
+	f.Fuzz(func(t *testing.T, pattern, one, two, text string) {
+		p, ok := glob.Parse(pattern)
+		var others []*glob.Pattern
+		for _, other := range []string{one, two} {
+			if o, ok := glob.Parse(other); ok {
+				others = append(others, o)
+			}
+		}
+		if n := len(pattern) + len(one) + len(two); !ok || n > 8 {
+			return // more could need more sets of states than the limit
+		}
+		only := func(text string) bool {
+			return p.Match([]byte(text)) && !slices.ContainsFunc(others, func(o *glob.Pattern) bool { return o.Match([]byte(text)) })
+		}
+		if got, ok := p.Without(others, 1<<12); ok && !only(got) || !ok && got != "" {
+			t.Fatalf("%q is not matched by %q alone", got, pattern)
+		} else if !ok && text != "" && only(text) {
+			t.Fatalf("%q is matched by %q alone, and not found", text, pattern)
+		}
+	})
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Attributes are the attributes of subjects: user names, service accounts and the subjects of
-// certificates.
+// Attributes are the attributes of user names, such as those of service accounts, and, by subjectKey, of the
+// subjects of certificates.
 type Attributes map[string]map[string]string
 
 const annotation = "aio-broker-auth/"
 
 // ParseAttributes reads who has which attributes. A document of the file, YAML or JSON, is a ServiceAccount with
 // annotations aio-broker-auth/NAME, a BrokerAuthentication with authorizationAttributes, or a mapping of
-// each subject to its attributes.
+// each user name or subject to its attributes. In a mapping, a name with an equals sign is taken as both.
 func ParseAttributes(file string, source []byte) (Attributes, error) {
 	docs, err := documents(file, source)
 	if err != nil {
@@ -22,22 +22,6 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	}
 	all := make(Attributes)
 	var add func(n *node) error
-	set := func(subject string, n *node) error {
-		if n == nil || n.kind != mapping {
-			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}
-		}
-		subject = subjectKey(subject)
-		if all[subject] == nil {
-			all[subject] = make(map[string]string)
-		}
-		for _, m := range n.members {
-			if m.value.kind != text && m.value.kind != literal {
-				return &SyntaxError{file, "attribute " + m.name + ": expected text", m.line}
-			}
-			all[subject][strings.TrimPrefix(m.name, annotation)] = m.value.text
-		}
-		return nil
-	}
 	add = func(n *node) error {
 		kindName := n.get("kind")
 		switch {
@@ -51,7 +35,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 			}
 		case kindName == nil || kindName.kind == mapping:
 			for _, m := range n.members {
-				if err := set(m.name, m.value); err != nil {
+				if err := all.set(file, m.value, keysOf(m.name)...); err != nil {
 					return err
 				}
 			}
@@ -71,7 +55,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 					}
 				}
 			}
-			return set("system:serviceaccount:"+namespace.text+":"+name.text, own)
+			return all.set(file, own, "system:serviceaccount:"+namespace.text+":"+name.text)
 		case kindName.text == "BrokerAuthentication":
 			methods := n.get("spec", "authenticationMethods")
 			if methods == nil {
@@ -87,7 +71,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 					if subject == nil {
 						return &SyntaxError{file, m.name + ": no subject", m.line}
 					}
-					if err := set(subject.text, m.value.get("attributes")); err != nil {
+					if err := all.set(file, m.value.get("attributes"), subjectKey(subject.text)); err != nil {
 						return err
 					}
 				}
@@ -103,6 +87,27 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	return all, nil
 }
 
+// set adds attributes to those of some keys.
+func (a Attributes) set(file string, n *node, keys ...string) error {
+	if n == nil || n.kind != mapping {
+		return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}
+	}
+	own := make(map[string]string)
+	for _, m := range n.members {
+		if m.value.kind != text && m.value.kind != literal {
+			return &SyntaxError{file, "attribute " + m.name + ": expected text", m.line}
+		}
+		own[strings.TrimPrefix(m.name, annotation)] = m.value.text
+	}
+	for _, key := range keys {
+		if a[key] == nil {
+			a[key] = make(map[string]string)
+		}
+		maps.Copy(a[key], own)
+	}
+	return nil
+}
+
 func lineOf(n *node) int {
 	if n == nil {
 		return 1
@@ -110,19 +115,24 @@ func lineOf(n *node) int {
 	return n.line
 }
 
-// subjectKey returns a subject such as "CN = a, OU = b" without regard to the order and the spaces of
-// its parts, and any other name as it is.
-func subjectKey(subject string) string {
-	if !strings.Contains(subject, "=") {
-		return subject
+// keysOf returns the keys of a name in a mapping.
+func keysOf(name string) []string {
+	if strings.Contains(name, "=") {
+		return []string{name, subjectKey(name)}
 	}
+	return []string{name}
+}
+
+// subjectKey returns the key of a certificate's subject such as "CN = a, OU = b", without regard to the order and the
+// spaces of its parts. No user name is like it, because MQTT forbids NUL.
+func subjectKey(subject string) string {
 	parts := strings.Split(subject, ",")
 	for i, p := range parts {
 		name, value, _ := strings.Cut(p, "=")
 		parts[i] = strings.ToUpper(strings.TrimSpace(name)) + "=" + strings.TrimSpace(value)
 	}
 	slices.Sort(parts)
-	return strings.Join(parts, ",")
+	return "\x00" + strings.Join(parts, ",")
 }
 
 // Of returns the attributes of a client: those of its user name and of the subjects of its certificate and

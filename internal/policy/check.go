@@ -38,10 +38,15 @@ type checker struct {
 	loose []alternative     // those that may connect with any client id
 	free  map[string]bool   // the keys of loose
 	seen  map[string]bool   // alternatives whose way to the store was checked
+	open  map[int][]*way    // by step, the ways that have it
+	idle  map[*Rule]bool    // rules that add nothing
 	lacks []lack            // what they lack
 }
 
-// A lack is a finding about one or more alternatives, whose message has %s in their place.
+// whoever stands for the alternatives in the message of a lack.
+const whoever = "\x00"
+
+// A lack is a finding about one or more alternatives.
 type lack struct {
 	who []string
 	Finding
@@ -120,8 +125,8 @@ func (a alternative) weaker() []string {
 
 // overlaps reports whether a principal may fit both alternatives.
 func (a alternative) overlaps(b alternative) bool {
-	if a.user != "" && b.user != "" {
-		return a.user == b.user
+	if a.user != "" && b.user != "" || a.id != "" && b.id != "" {
+		return a.user == b.user && a.id == b.id
 	}
 	for name, value := range a.set {
 		if other, ok := b.set[name]; ok && other != value {
@@ -133,7 +138,7 @@ func (a alternative) overlaps(b alternative) bool {
 
 func (c *checker) resource(i int) {
 	res := c.policy.Resources[i]
-	c.file, c.rules = res.File, nil
+	c.file, c.rules, c.idle = res.File, nil, make(map[*Rule]bool)
 	c.exact, c.wild, c.free, c.seen, c.loose = make(map[string]*Rule), make(map[string][]held), make(map[string]bool), make(map[string]bool), nil
 	for _, r := range c.policy.Rules {
 		if r.Resource == i {
@@ -318,21 +323,23 @@ func (c *checker) redundant(r *Rule) {
 			}
 		}
 	}
+	c.idle[r] = true
 	c.find(r.Line, Warning, "remove it", "%s adds nothing to %s", r.Name, strings.Join(others, ", "))
 }
 
-// covered returns another rule that allows what an entry allows to an alternative, or nil.
+// covered returns another rule that allows what an entry allows to an alternative, or nil. A rule that adds
+// nothing itself does not count, so that all that do may be removed.
 func (c *checker) covered(r *Rule, e *Entry, m Method, a alternative) *Rule {
 	for _, key := range a.weaker() {
 		free := *e
 		free.ClientIDs = nil
 		for _, same := range []*Entry{e, &free} {
-			if first := c.exact[key+"\x00"+entryKey(same, m)]; first != nil && first != r {
+			if first := c.exact[key+"\x00"+entryKey(same, m)]; first != nil && first != r && !c.idle[first] {
 				return first
 			}
 		}
 		for _, h := range c.wild[key+"\x00"+m.String()] {
-			if h.rule != r && h.entry.includes(e) {
+			if h.rule != r && !c.idle[h.rule] && h.entry.includes(e) {
 				return h.rule
 			}
 		}

@@ -30,7 +30,10 @@ func (c *checker) ways() {
 			}
 		}
 	}
-	for _, r := range c.rules {
+	c.open = make(map[int][]*way)
+	unused := suffix(c.rules)
+	byRule := make([][]*way, len(c.rules))
+	for i, r := range c.rules {
 		store := slices.IndexFunc(r.Entries, func(e *Entry) bool { return e.Type != "" && e.never == "" })
 		for _, a := range r.alternatives() {
 			key := a.key()
@@ -38,112 +41,146 @@ func (c *checker) ways() {
 				continue
 			}
 			c.seen[key] = true
-			var rules []*Rule
+			w := &way{alternative: a, line: r.Line}
 			for _, k := range a.weaker() {
-				rules = append(rules, byName[k]...)
+				w.rules = append(w.rules, byName[k]...)
 			}
-			line := r.Line
 			if store >= 0 {
-				line = r.Entries[store].Line
+				w.line = r.Entries[store].Line
 			}
-			c.way(a, rules, line)
+			w.walk(unused)
+			byRule[i] = append(byRule[i], w)
+			for i, may := range w.may {
+				if may {
+					c.open[i] = append(c.open[i], w)
+				}
+			}
+		}
+	}
+	for _, ways := range byRule {
+		for _, w := range ways {
+			c.way(w)
 		}
 		for _, l := range c.lacks {
 			who := l.who[0]
 			if n := len(l.who) - 1; n > 0 {
 				who += fmt.Sprintf(" and %d more", n)
 			}
-			l.Message = fmt.Sprintf(l.Message, who)
+			l.Message = strings.Replace(l.Message, whoever, who, 1)
 			c.all = append(c.all, l.Finding)
 		}
 		c.lacks = nil
 	}
 }
 
-// way checks one alternative, to which all of rules apply.
-func (c *checker) way(a alternative, rules []*Rule, line int) {
-	who := Principal{ClientID: cmp.Or(a.id, "client-1"), Username: a.user, Attributes: a.set}
-	methods := Method(0)
-	for _, r := range rules {
+// A way is an alternative with what its rules allow.
+type way struct {
+	alternative
+	line  int
+	rules []*Rule // all that apply to the alternative
+	who   Principal
+	may   []bool // for each of steps
+}
+
+// The steps of a client of the store: indices of steps.
+const (
+	stepConnect = iota
+	stepRequest
+	stepWatch
+	stepResponse // and those after it: the responseForms
+)
+
+func steps(clientID string) []Action {
+	all := []Action{{Method: Connect}, {Publish, wire.RequestTopic}, {Subscribe, wire.NotifyFilter(clientID)}}
+	for _, f := range responseForms(clientID) {
+		all = append(all, Action{Subscribe, f[1]})
+	}
+	return all
+}
+
+// walk finds what the rules allow to a principal that fits the alternative, with a client id that may connect if
+// there is one.
+func (w *way) walk(unused string) {
+	w.who = w.example(unused, w.rules...)
+	for _, r := range w.rules {
 		for _, e := range r.Entries {
-			if e.Type != "" && e.never == "" {
-				methods |= e.Methods
-			}
 			for _, pattern := range e.ClientIDs {
-				fitting := who
-				if fitting.ClientID = example(pattern, &who); a.id == "" && e.Methods == Connect && e.fits(&fitting) {
-					who = fitting
+				other := w.who
+				if other.ClientID = fitting(pattern, &w.who); w.id == "" && e.Methods == Connect && e.fits(&other) {
+					w.who = other
 				}
 			}
 		}
 	}
-	cl := (&Policy{Rules: rules}).For(who)
-	if cl.Allowed(Action{Method: Connect}) == nil {
-		c.lack(a, line, Error, "brokerResources: - method: Connect", "no rule allows Connect for %s")
+	client := (&Policy{Rules: w.rules}).For(w.who)
+	for _, a := range steps(w.who.ClientID) {
+		w.may = append(w.may, client.Allowed(a) != nil)
 	}
+}
+
+// elsewhere returns an alternative that a client of w may fit too, and whose rules allow a step; "" = none.
+func (c *checker) elsewhere(w *way, step int) string {
+	for _, other := range c.open[step] {
+		if other == w || !w.overlaps(other.alternative) {
+			continue
+		}
+		if both := other.who; w.id != "" {
+			both.ClientID = w.id
+			if (&Policy{Rules: other.rules}).For(both).Allowed(steps(w.id)[step]) == nil {
+				continue
+			}
+		}
+		return other.key()
+	}
+	return ""
+}
+
+// way checks one alternative.
+func (c *checker) way(w *way) {
+	methods := Method(0)
+	for _, r := range w.rules {
+		for _, e := range r.Entries {
+			if e.Type != "" && e.never == "" {
+				methods |= e.Methods
+			}
+		}
+	}
+	lack := func(other string, severity Severity, hint, what, consequence string) {
+		if other != "" {
+			c.lack(w.alternative, w.line, Info, hint, "only rules for others, such as "+other+", allow "+what+" for "+whoever)
+		} else {
+			c.lack(w.alternative, w.line, severity, hint, "no rule allows "+what+" for "+whoever+consequence)
+		}
+	}
+	need := func(step int, severity Severity, hint, what, consequence string) {
+		if !w.may[step] {
+			lack(c.elsewhere(w, step), severity, hint, what, consequence)
+		}
+	}
+	need(stepConnect, Error, "brokerResources: - method: Connect", "Connect", "")
 	if methods == 0 {
 		return
 	}
-	if cl.Allowed(Action{Publish, wire.RequestTopic}) == nil {
-		c.lack(a, line, Error, "method: Publish, topics: ["+wire.RequestTopic+"]", "no rule allows Publish on the topic of requests for %s: the keys cannot be used")
-	}
+	need(stepRequest, Error, "method: Publish, topics: ["+wire.RequestTopic+"]", "Publish on the topic of requests", ": the keys cannot be used")
 	var missing, hints []string
-	forms := responseForms(who.ClientID)
-	for _, f := range forms {
-		if cl.Allowed(Action{Subscribe, f[1]}) == nil {
+	own, other, id := false, "", w.who.ClientID
+	for i, f := range responseForms(id) {
+		by := ""
+		if w.may[stepResponse+i] {
+			own = true
+		} else if by = c.elsewhere(w, stepResponse+i); by == "" {
 			missing = append(missing, f[0])
-			hints = append(hints, strings.ReplaceAll(strings.ReplaceAll(f[1], who.ClientID, "{principal.clientId}"), wire.HexID(who.ClientID), "+"))
+			hints = append(hints, strings.ReplaceAll(strings.ReplaceAll(f[1], id, "{principal.clientId}"), wire.HexID(id), "+"))
 		}
+		other = cmp.Or(other, by)
 	}
-	switch len(missing) {
-	case 0:
-	case len(forms):
-		c.lack(a, line, Error, "method: Subscribe, topics: [\"clients/{principal.clientId}/#\"]", "no rule allows Subscribe on a response topic for %s: the store's replies do not arrive")
-	default:
-		c.lack(a, line, Info, "method: Subscribe, topics: [\""+strings.Join(hints, `", "`)+"\"]", "no rule allows Subscribe on the response topics of "+strings.Join(missing, " and ")+" for %s")
+	switch {
+	case !own:
+		lack(other, Error, "method: Subscribe, topics: [\"clients/{principal.clientId}/#\"]", "Subscribe on a response topic", ": the store's replies do not arrive")
+	case len(missing) > 0:
+		c.lack(w.alternative, w.line, Info, "method: Subscribe, topics: [\""+strings.Join(hints, `", "`)+"\"]", "no rule allows Subscribe on the response topics of "+strings.Join(missing, " and ")+" for "+whoever)
 	}
-	if methods&Read != 0 && cl.Allowed(Action{Subscribe, wire.NotifyFilter(who.ClientID)}) == nil {
-		c.lack(a, line, Warning, "method: Subscribe, topics: [\""+wire.NotifyTopics+"+/command/notify/+\"]", "no rule allows Subscribe on notifications for %s: watch is refused")
+	if methods&Read != 0 {
+		need(stepWatch, Warning, "method: Subscribe, topics: [\""+wire.NotifyTopics+"+/command/notify/+\"]", "Subscribe on notifications", ": watch is refused")
 	}
-}
-
-// example returns a client id that fits a pattern.
-func example(pattern string, who *Principal) string {
-	parts, _ := parseParts(pattern)
-	id := ""
-	for _, p := range parts {
-		text, ok := p.text, true
-		if p.token != "" {
-			text, ok = who.value(p.token)
-		}
-		if !ok {
-			text = "x"
-		}
-		id += text
-	}
-	return sample(id)
-}
-
-// sample returns a text that a pattern matches.
-func sample(pattern string) string {
-	var b strings.Builder
-	for i := 0; i < len(pattern); i++ {
-		switch c := pattern[i]; c {
-		case '*', '?':
-			if c == '?' || b.Len() == 0 || i == len(pattern)-1 {
-				b.WriteByte('1')
-			}
-		case '[':
-			end := strings.IndexByte(pattern[i:], ']')
-			if end < 2 || pattern[i+1] == '!' {
-				b.WriteByte('1')
-			} else {
-				b.WriteByte(pattern[i+1])
-			}
-			i += max(end, 0)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
 }

@@ -71,10 +71,7 @@ func (b *bound) matches(a Action) bool {
 	case b.entry.allow != nil:
 		return b.entry.allow(*b.who, a)
 	case a.Method == Publish || a.Method == Subscribe:
-		on, filter := a.On, a.Method == Subscribe
-		if rest, shared := strings.CutPrefix(on, "$share/"); shared && filter {
-			_, on, _ = strings.Cut(rest, "/")
-		}
+		on, filter := a.topic(), a.Method == Subscribe
 		if b.entry.own {
 			return OwnsTopic(b.who.ClientID, on)
 		}

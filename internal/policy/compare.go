@@ -2,8 +2,11 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sscli/sscli/internal/glob"
 )
 
 // A Change is an action that two policies decide differently.
@@ -15,24 +18,30 @@ type Change struct {
 }
 
 // Compare returns what two policies decide differently: for all principals that either names, what the
-// entries of either list, with examples for their patterns, and the given deeds. Changes that no
-// example shows are not found.
+// entries of either list, with examples for their patterns, and the given deeds.
+//
+// A principal has made-up values for the tokens of its rule, and client ids that the rules tell apart. If the
+// other policy allows only a part of what an entry allows, an example of the rest is found, unless the search
+// exceeds searchLimit. A change may be missed if it depends on a certain value of a token, or concerns only clients
+// that fit several principals.
 func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 	seen := make(map[string]bool)
-	compare := func(d Deed, from string, oldClient, newClient *Client) {
+	compare := func(d Deed, who, from string, oldClient, newClient *Client) bool {
 		a, b := oldClient.Allowed(d.Action), newClient.Allowed(d.Action)
 		if (a == nil) == (b == nil) {
-			return
+			return false
 		}
-		id := d.name() + "\x00" + d.Method.String() + "\x00" + cmp.Or(from, d.On)
+		id := fmt.Sprintf("%q %s %q %t", who, d.Method, cmp.Or(from, d.On), a != nil)
 		if !seen[id] {
 			seen[id] = true
 			changes = append(changes, Change{d, a != nil, a, b, from})
 		}
+		return true
 	}
 	for _, d := range deeds {
-		compare(d, "", old.For(d.Principal), next.For(d.Principal))
+		compare(d, d.name(), "", old.For(d.Principal), next.For(d.Principal))
 	}
+	unused := suffix(slices.Concat(old.Rules, next.Rules))
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
 	for _, pair := range [][2]*Policy{{old, next}, {next, old}} {
 		same := make(map[string]bool)
@@ -44,20 +53,28 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 				continue
 			}
 			for _, alt := range r.alternatives() {
-				clients := r.clients(alt)
-				connects := func(who Principal) bool {
-					return old.For(who).connect != nil || next.For(who).connect != nil
+				who := alt.example(unused, r)
+				oldNear, nextNear, otherNear := old.near(&who), next.near(&who), pair[1].near(&who)
+				clients := r.clients(alt, who, otherNear)
+				connects := func(c example) bool {
+					return oldNear.For(c.Principal).connect != nil || nextNear.For(c.Principal).connect != nil
 				}
 				some := slices.ContainsFunc(clients, connects)
-				for _, who := range clients {
-					if some && !connects(who) {
+				for _, c := range clients {
+					if some && !connects(c) {
 						continue
 					}
-					a, b := old.For(who), next.For(who)
+					who := c.Principal
+					a, b, other := oldNear.For(who), nextNear.For(who), otherNear.For(who)
 					for _, e := range r.Entries {
 						for _, m := range e.Methods.Each() {
-							for _, on := range e.examples(&who, m) {
-								compare(Deed{Principal: who, Action: Action{m, on}}, e.Text, a, b)
+							ask := func(on string) bool {
+								return compare(Deed{Principal: who, Action: Action{m, on}}, alt.key()+" "+c.id, e.Text, a, b)
+							}
+							if !slices.ContainsFunc(e.examples(&who, m, other), ask) {
+								if key, found := other.lacks(e, &who, m); found {
+									ask(key)
+								}
 							}
 						}
 					}
@@ -68,24 +85,80 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 	return changes
 }
 
-// clients returns principals of an alternative, with the client ids that the rule distinguishes.
-func (r *Rule) clients(alt alternative) []Principal {
-	who := Principal{Username: alt.user, ClientID: alt.id, Attributes: alt.set}
-	if who.ClientID != "" {
-		return []Principal{who}
+// near returns the rules that may be for a principal, if it has another client id.
+func (p *Policy) near(who *Principal) *Policy {
+	var near Policy
+	for _, r := range p.Rules {
+		if len(r.ClientIDs) > 0 || r.names(who) {
+			near.Rules = append(near.Rules, r)
+		}
 	}
-	ids := []string{"client-1"}
-	for _, e := range r.Entries {
-		for _, pattern := range e.ClientIDs {
-			if id := example(pattern, &who); !slices.Contains(ids, id) {
-				ids = append(ids, id)
+	return &near
+}
+
+// An example is a principal that fits an alternative of a rule.
+type example struct {
+	Principal
+	id string // the pattern of client ids that it is for; "" = any other id
+}
+
+// clients returns principals of an alternative, with the client ids that the rule distinguishes, and with ids
+// that the rule allows and another policy does not.
+func (r *Rule) clients(alt alternative, who Principal, other *Policy) []example {
+	if alt.id != "" {
+		return []example{{who, ""}}
+	}
+	var connect []*glob.Pattern
+	lists := [][]*glob.Pattern{nil}
+	for _, o := range other.Rules {
+		if !o.names(&who) {
+			continue
+		}
+		for _, e := range o.Entries {
+			list := []*glob.Pattern{anyID()}
+			if len(e.ClientIDs) > 0 {
+				list = patterns(e.ClientIDs, &who)
+				lists = append(lists, list)
+			}
+			if e.Methods == Connect {
+				connect = append(connect, list...)
 			}
 		}
 	}
-	all := make([]Principal, len(ids))
-	for i, id := range ids {
-		all[i] = who
-		all[i].ClientID = id
+	lists[0] = connect
+	all := []example{{who, ""}}
+	add := func(clientID, pattern string) {
+		fits := who
+		fits.ClientID = clientID
+		all = append(all, example{fits, pattern})
+	}
+	search := func(own *glob.Pattern, pattern string) {
+		for _, list := range lists {
+			if id, found := own.Without(list, searchLimit); found {
+				add(id, pattern)
+			}
+		}
+	}
+	var done []string
+	for _, e := range r.Entries {
+		for _, id := range e.ClientIDs {
+			if slices.Contains(done, id) {
+				continue
+			}
+			done = append(done, id)
+			for _, own := range patterns([]string{id}, &who) {
+				for _, text := range []string{id, strings.ReplaceAll(id, "*", "x")} {
+					if found := fitting(text, &who); own.Match([]byte(found)) {
+						add(found, id)
+					}
+				}
+				search(own, id)
+			}
+		}
+	}
+	bound := func(e *Entry) bool { return e.Methods == Connect && len(e.ClientIDs) > 0 }
+	if !slices.ContainsFunc(r.Entries, bound) {
+		search(anyID(), "")
 	}
 	return all
 }
@@ -99,8 +172,9 @@ func (w Principal) name() string {
 	return strings.Join(append(parts, w.ClientID), " ")
 }
 
-// examples returns actions that an entry allows to a principal.
-func (e *Entry) examples(who *Principal, m Method) (all []string) {
+// examples returns actions that an entry allows to a principal, which are enough to find a topic that
+// another client may not use.
+func (e *Entry) examples(who *Principal, m Method, other *Client) (all []string) {
 	switch {
 	case e.never != "" || e.own:
 		return nil
@@ -120,11 +194,7 @@ func (e *Entry) examples(who *Principal, m Method) (all []string) {
 			}
 			text += value
 		}
-		all = append(all, sample(text))
-		for _, fill := range []string{"x", "x/y", "9"} {
-			all = append(all, sample(strings.ReplaceAll(strings.ReplaceAll(text, "*", fill), "?", fill[:1])))
-		}
-		return all
+		return []string{sample(text), sample(strings.ReplaceAll(text, "*", "x"))}
 	}
 	b, ok := (&Entry{levels: e.levels}).bind(who)
 	if !ok {
@@ -133,20 +203,29 @@ func (e *Entry) examples(who *Principal, m Method) (all []string) {
 	if m == Subscribe {
 		all = append(all, strings.Join(b.levels, "/"))
 	}
-	for _, rest := range []string{"x", "x/y"} {
-		levels := slices.Clone(b.levels)
-		for i, wild := range b.wild {
-			if wild {
-				levels[i] = "x"
-			}
-			if wild && b.levels[i] == wildAll {
-				levels[i] = rest
-			}
+	level, most := "x", len(b.levels) // a level that no rule names, and more levels than any rule has
+	for _, o := range other.topics {
+		for slices.Contains(o.levels, level) {
+			level += "x"
 		}
-		all = append(all, strings.Join(levels, "/"))
+		most = max(most, len(o.levels)+1)
 	}
-	if n := len(b.levels) - 1; n > 0 && b.levels[n] == wildAll && b.wild[n] {
-		all = append(all, all[len(all)-1][:strings.LastIndex(strings.TrimSuffix(all[len(all)-1], "x/y"), "/")])
+	levels := slices.Clone(b.levels)
+	for i, wild := range b.wild {
+		if wild {
+			levels[i] = level
+		}
+	}
+	topic := strings.Join(levels, "/")
+	all = append(all, topic)
+	if n := len(b.levels) - 1; b.levels[n] == wildAll && b.wild[n] {
+		for range most - n {
+			topic += "/" + level
+			all = append(all, topic)
+		}
+		if n > 0 {
+			all = append(all, strings.Join(levels[:n], "/"))
+		}
 	}
 	return all
 }

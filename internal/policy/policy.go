@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -217,16 +218,55 @@ func validToken(token string) bool {
 	return token == tokenUser || token == tokenClient || attribute && name != "" && !strings.ContainsAny(name, "{} ")
 }
 
+// wildcard reports whether a level of a filter is a wildcard, and why it is not allowed.
+func wildcard(levels []string, i int) (is bool, why string) {
+	switch l := levels[i]; {
+	case l == wildOne, l == wildAll && i == len(levels)-1:
+		return true, ""
+	case strings.ContainsAny(l, "+#"):
+		return false, fmt.Sprintf("the level %q: a wildcard must be a whole level, and # the last", l)
+	}
+	return false, ""
+}
+
+// Check returns why no client can do an action, or nil.
+func (a Action) Check() error {
+	if a.Method == Connect {
+		return nil
+	}
+	topic := a.topic()
+	group, shared := strings.CutPrefix(a.On, "$share/")
+	group, _, _ = strings.Cut(group, "/")
+	switch {
+	case topic == "":
+		return fmt.Errorf("%s %q: the topic or key is empty", a.Method, a.On)
+	case a.Method == Publish && strings.ContainsAny(topic, "+#"):
+		return fmt.Errorf("%s %.64q: a topic has no wildcards", a.Method, a.On)
+	case a.Method == Subscribe:
+		if shared && (group == "" || strings.ContainsAny(group, "+#")) {
+			return fmt.Errorf("%s %.64q: expected $share/GROUP/FILTER", a.Method, a.On)
+		}
+		levels := strings.Split(topic, "/")
+		for i := range levels {
+			if _, why := wildcard(levels, i); why != "" {
+				return fmt.Errorf("%s %.64q: %s", a.Method, a.On, why)
+			}
+		}
+	}
+	return nil
+}
+
 // setTopic parses the text of an entry for Publish or Subscribe.
 func (e *Entry) setTopic() {
 	levels := strings.Split(e.Text, "/")
 	for i, l := range levels {
 		parts, why := []part{{text: l}}, ""
+		wild, bad := wildcard(levels, i)
 		switch {
-		case l == wildOne, l == wildAll && i == len(levels)-1:
+		case wild:
 			parts = []part{{text: l, token: tokenWild}}
-		case strings.ContainsAny(l, "+#"):
-			why = fmt.Sprintf("the level %q: a wildcard must be a whole level, and # the last", l)
+		case bad != "":
+			why = bad
 		case strings.Contains(l, tokenStart):
 			if parts, why = parseParts(l); why == "" && len(parts) > 1 {
 				why = fmt.Sprintf("the level %q: a token must be a whole level", l)
@@ -372,10 +412,17 @@ func (r *Rule) Principals() (who []string) {
 	return who
 }
 
+// attributesText returns attributes as text, which is different for different ones.
 func attributesText(set map[string]string) string {
 	var all []string
+	quote := func(text string) string { // if other attributes could have the same text
+		if strings.ContainsAny(text, ` ="`) {
+			return strconv.Quote(text)
+		}
+		return text
+	}
 	for _, name := range slices.Sorted(maps.Keys(set)) {
-		all = append(all, name+"="+set[name])
+		all = append(all, quote(name)+"="+quote(set[name]))
 	}
 	return strings.Join(all, " ")
 }

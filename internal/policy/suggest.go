@@ -18,6 +18,26 @@ type Deed struct {
 	Written bool // On is written as in a resource, with tokens
 }
 
+// alternative returns how a suggested rule names the client.
+func (d Deed) alternative() alternative {
+	switch {
+	case d.Username != "":
+		return alternative{user: d.Username}
+	case d.ClientID != "":
+		return alternative{id: d.ClientID}
+	}
+	return alternative{set: d.Attributes}
+}
+
+// topic returns the topic or filter that a rule must allow.
+func (a Action) topic() string {
+	if rest, shared := strings.CutPrefix(a.On, "$share/"); shared && a.Method == Subscribe {
+		_, filter, _ := strings.Cut(rest, "/")
+		return filter
+	}
+	return a.On
+}
+
 // Suggest returns the rules that allow exactly what was seen: each user name or, without one, each client
 // id may do what it did. Exceptions: a filter includes the narrower filters, and users of the same
 // client id share what it may do. An error says what no rule can express.
@@ -30,12 +50,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 	}
 	all := make(map[string]*seen)
 	for _, d := range deeds {
-		who := alternative{user: d.Username}
-		switch {
-		case d.Username == "" && d.ClientID == "":
-			who = alternative{set: d.Attributes}
-		case d.Username == "":
-			who = alternative{id: d.ClientID}
+		who := d.alternative()
+		if who.user == "" && who.id == "" && len(who.set) == 0 {
+			return nil, fmt.Errorf("%s %q: no rule can name this client, which has no user name, client id or attributes", d.Method, d.On)
 		}
 		s := all[who.key()]
 		if s == nil {
@@ -45,13 +62,14 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 		switch {
 		case d.Method&(Read|Write) != 0:
 			s.keys[d.On] |= d.Method
-		case d.Method == Connect && s.who.user != "" && d.ClientID != "":
+		case d.Method == Connect && s.who.user != "":
+			if strings.ContainsAny(d.ClientID, "{}") {
+				return nil, fmt.Errorf("%s as %q: no rule can name this client id, because it contains a brace", d.Method, d.ClientID)
+			}
 			s.ids[d.ClientID] = true
 			s.deeds[Action{Method: Connect}] = true
 		default:
-			if _, on, _ := strings.Cut(strings.TrimPrefix(d.On, "$share/"), "/"); d.Method == Subscribe && strings.HasPrefix(d.On, "$share/") {
-				d.On = on
-			}
+			d.On = d.topic()
 			if strings.Contains(d.On, tokenStart) && !d.Written {
 				return nil, fmt.Errorf("%s %q: no rule can name this topic, because it contains %s", d.Method, d.On, tokenStart)
 			}
@@ -62,6 +80,9 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 	var rules []*Rule
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		s := all[name]
+		if s.ids[""] { // not known
+			s.ids = nil
+		}
 		r := &Rule{}
 		for _, m := range methodBits[:3] {
 			ids := []string(nil)
@@ -250,16 +271,28 @@ func ResourceOf(name string, rules []*Rule) string {
 }
 
 // Generalise replaces what only fits the clients that were seen: three or more keys, topics or client ids
-// that have the same beginning up to a separator become a pattern, and a client's own id in a
-// topic becomes {principal.clientId}. notes says what became wider.
+// that have the same beginning up to a separator become a pattern, and the client's own id in a
+// topic becomes {principal.clientId}, if all clients that used the topic have this id. notes says what became wider.
 func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
-	ids := make(map[string]bool)
+	type use struct {
+		who    string // the key of an alternative
+		method Method
+		topic  string
+	}
+	ids := make(map[use][]string) // of the clients
 	for _, d := range deeds {
-		if d.ClientID != "" {
-			ids[d.ClientID] = true
-		}
+		u := use{d.alternative().key(), d.Method, d.topic()}
+		ids[u] = append(ids[u], d.ClientID)
 	}
 	for _, r := range rules {
+		// own reports whether a level is the id of each client that used the topic of an entry.
+		own := func(e *Entry, level string) bool {
+			var users []string
+			for _, a := range r.alternatives() {
+				users = append(users, ids[use{a.key(), e.Methods, e.Text}]...)
+			}
+			return len(users) > 0 && !slices.ContainsFunc(users, func(id string) bool { return id != level })
+		}
 		var entries []*Entry
 		done := make(map[string]bool)
 		add := func(e *Entry, from string) {
@@ -284,9 +317,10 @@ func Generalise(deeds []Deed, rules []*Rule) (notes []string) {
 				levels := strings.Split(e.Text, "/")
 				for j, l := range levels {
 					switch {
-					case ids[l]:
+					case l == "" || l == wildOne || l == wildAll:
+					case own(e, l):
 						levels[j] = tokenStart + tokenClient + "}"
-					case ids[unhex(l)]:
+					case unhex(l) != "" && own(e, unhex(l)):
 						levels[j] = wildOne
 					}
 				}

@@ -157,7 +157,8 @@ func newDiff(a *app.App) *cobra.Command {
 		Short: "Show what a change of rules allows and denies",
 		Long: `Show what a new authorization newly allows (+) and what it no longer allows (-): for all
 principals that the rules of either name, with the topics and keys of their rules, and
-examples for patterns. With --trace, also for what clients were seen to do. The exit code is
+examples for patterns and for the values of tokens. It may miss a loss that depends on
+certain values. With --trace, also for what clients were seen to do. The exit code is
 1 if something is no longer allowed.
 
 ` + forms,
@@ -180,6 +181,9 @@ examples for patterns. With --trace, also for what clients were seen to do. The 
 			seen, err := readLogs(cmd.Context(), a, traces, question{})
 			if err != nil {
 				return err
+			}
+			for _, note := range seen.notes {
+				a.Inform(note)
 			}
 			lost := false
 			for _, c := range policy.Compare(both[0], both[1], seen.deeds) {
@@ -214,8 +218,8 @@ func newSuggest(a *app.App) *cobra.Command {
 		Short: "Write the rules for what clients do",
 		Long: `Write the smallest authorization that allows what clients were seen to do: each user name
 or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file), a
-log (serve -v --log-format json), or a list as sscli policy can reads; -vv logs the topics
-for replies too. The flags add actions. A client that reads or writes a key also gets what
+log (serve -v --log-format json), or a list as sscli policy can reads. A log names no topics
+of applications, and with -vv those for replies. The flags add actions. A client that reads or writes a key also gets what
 requests need: Connect, Publish for requests and Subscribe for replies.
 
 --generalise turns three or more keys, or client ids, that begin alike into a pattern, and a

@@ -80,7 +80,7 @@ get replies or watch.
 
 Each finding is a line: FILE:LINE: SEVERITY: the problem; how to fix it. An error does not
 work, and a warning does not do what it seems to do; info is shown only with --severity
-info: it works, but not for clients of all SDKs. The exit code is 1 if there are findings.
+info: it works, but not for all clients of the rule. The exit code is 1 if there are findings.
 
 ` + forms,
 		Example:           "  sscli policy check authz.yaml\n  kubectl get brokerauthorization -A -o yaml | sscli policy check -",
@@ -153,11 +153,10 @@ func table(a *app.App, p *policy.Policy, markdown, one bool) error {
 	var rows []format.Row
 	for _, r := range p.Rules {
 		for _, e := range r.Entries {
-			where := p.Where(e)
-			if _, line, found := strings.Cut(where, ":"); one && found {
-				where = "line " + line
+			where := strings.TrimSuffix(p.Where(e), "."+e.Path)
+			if one {
+				where = "line " + strings.TrimPrefix(where, p.Resources[r.Resource].File+":")
 			}
-			where, _, _ = strings.Cut(where, ".")
 			on := e.Text
 			if len(e.ClientIDs) > 0 {
 				on = strings.TrimSpace(on + " as " + strings.Join(e.ClientIDs, ", "))
@@ -278,8 +277,8 @@ func (q *question) deeds(words []string) (all []policy.Deed, err error) {
 		}
 	}
 	for _, d := range all {
-		if d.On == "" && d.Method != policy.Connect {
-			return nil, fmt.Errorf("%s: the topic or key is empty", strings.ToLower(d.Method.String()))
+		if err := d.Check(); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil

@@ -18,12 +18,20 @@ import (
 type seen struct {
 	deeds []policy.Deed
 	known map[string]bool
-	notes []string
+	notes []string // what the files do not say
+}
+
+// lacking notes something that the files do not say.
+func (s *seen) lacking(note string) {
+	if !slices.Contains(s.notes, note) {
+		s.notes = append(s.notes, note)
+	}
 }
 
 // readLogs reads traces, logs and lists of actions. q is the client of lists.
 func readLogs(ctx context.Context, a *app.App, names []string, q question) (*seen, error) {
 	s := &seen{known: make(map[string]bool)}
+	logged, topics := false, len(q.publish)+len(q.subscribe) > 0
 	for _, name := range names {
 		text, err := a.Read(ctx, name, "what clients did")
 		if err != nil {
@@ -37,14 +45,17 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 			switch {
 			case trimmed == "" || strings.HasPrefix(trimmed, "#"):
 			case strings.HasPrefix(trimmed, "{"):
+				logged = true
 				err = s.event([]byte(trimmed))
 			case strings.Contains(trimmed, " bytes) ") && (strings.Contains(trimmed, " -> ") || strings.Contains(trimmed, " <- ")):
+				topics = true
 				s.packet(trimmed, &traced)
 			case strings.HasPrefix(trimmed, "sscli: "):
 			default:
 				var deeds []policy.Deed
 				deeds, err = q.line(trimmed)
 				for _, d := range deeds {
+					topics = topics || d.Method == policy.Publish || d.Method == policy.Subscribe
 					s.add(d, "")
 				}
 			}
@@ -53,6 +64,9 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 			}
 		}
 	}
+	if logged && !topics {
+		s.lacking("a log does not name the topics that applications publish and subscribe to: add a trace (--trace-file), or a list of lines such as publish TOPIC")
+	}
 	return s, nil
 }
 
@@ -60,9 +74,13 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 // replies; "" = not known.
 func (s *seen) add(d policy.Deed, reply string) {
 	s.note(d)
-	if d.Method != policy.Read && d.Method != policy.Write {
-		return
+	if d.Method == policy.Read || d.Method == policy.Write {
+		s.request(d, reply)
 	}
+}
+
+// request adds what each request of a client needs.
+func (s *seen) request(d policy.Deed, reply string) {
 	if reply == "" {
 		reply = wire.ResponseTopic(d.ClientID)
 		d.Written = d.ClientID == ""
@@ -78,7 +96,7 @@ func (s *seen) add(d policy.Deed, reply string) {
 }
 
 func (s *seen) note(d policy.Deed) {
-	id := fmt.Sprintf("%q %q %v %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
+	id := fmt.Sprintf("%q %q %q %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
 	if !s.known[id] {
 		s.known[id] = true
 		s.deeds = append(s.deeds, d)
@@ -107,7 +125,10 @@ func (s *seen) event(line []byte) error {
 	case e.Op != "request":
 		return nil
 	case e.Verb == "scan":
-		s.notes = append(s.notes, "SCAN lists the keys that the client may read: the log does not name them")
+		s.lacking("SCAN lists the keys that the client may read: the log does not name them")
+	}
+	if e.Port == "" {
+		s.request(d, e.Topic)
 	}
 	d.Method = policy.Write
 	if slices.Contains(reads, e.Verb) {
@@ -122,12 +143,8 @@ func (s *seen) event(line []byte) error {
 		keys = append(keys, key)
 	}
 	for _, key := range keys {
-		switch d.On = key; {
-		case key == "":
-		case e.Port != "":
+		if d.On = key; key != "" {
 			s.note(d)
-		default:
-			s.add(d, e.Topic)
 		}
 	}
 	if e.Verb == "keynotify" {
@@ -170,23 +187,25 @@ func (s *seen) packet(line string, who *policy.Principal) {
 		}
 		verb, rest, _ := strings.Cut(words, " ")
 		key, more := quoted(rest)
+		d.Principal = *who
+		s.request(d, after(rest, "response topic "))
 		switch verb {
 		case wire.VerbGet, wire.VerbKeyNotify:
 			d.Method = policy.Read
 		case wire.VerbSet, wire.VerbDel, wire.VerbVDel:
 			d.Method = policy.Write
+		case wire.VerbScan:
+			s.lacking("SCAN lists the keys that the client may read: the trace does not name them")
+			return
 		default:
-			s.notes = append(s.notes, verb+" lists the keys that the client may read: the trace does not name them")
+			s.lacking(fmt.Sprintf("the trace does not say whether %.20q reads or writes", verb))
 			return
 		}
 		if strings.HasSuffix(key, "…") || strings.HasPrefix(more, "…") {
-			s.notes = append(s.notes, "the trace shows only the beginning of the key "+format.BriefWord(key))
+			s.lacking("the trace shows only the beginning of the key " + format.BriefWord(key))
 			return
 		}
 		d.On = key
-		d.Principal = *who
-		s.add(d, after(rest, "response topic "))
-		return
 	default:
 		return
 	}

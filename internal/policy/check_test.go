@@ -1,0 +1,106 @@
+package policy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sscli/sscli/internal/policy"
+)
+
+// TestCheckWays: what a client of the store lacks, if its rules are for several kinds of principals.
+func TestCheckWays(t *testing.T) {
+	const (
+		connect = "{method: Connect}"
+		publish = "{method: Publish, topics: [statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke]}"
+		replies = `{method: Subscribe, topics: ["clients/{principal.clientId}/#", "clients/+/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke/response", "clients/statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/+/command/notify/+"]}`
+		keys    = "stateStoreResources: [{method: ReadWrite, keys: [k]}]"
+		site    = `attributes: [{site: "1"}]`
+		ann     = "usernames: [ann]"
+	)
+	as := func(id string) string { return fmt.Sprintf("{method: Connect, clientIds: [%q]}", id) }
+	for _, c := range []struct {
+		rules []string // of each, the principals and the resources
+		want  string   // the findings about lacks: severity, and what
+	}{
+		{[]string{ann, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
+		{[]string{ann, "brokerResources: [" + as("{principal.attributes.room}*") + "]"}, ""},
+		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
+		{[]string{"clientIds: [c]", "brokerResources: [" + as("{principal.username}*") + "]"}, "error no rule allows Connect for client id c"},
+		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "], " + keys}, ""},
+		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "]", ann, keys},
+			"info only rules for others, such as attributes site=1, allow Connect for user ann\ninfo only rules for others, such as attributes site=1, allow Publish on the topic of requests for user ann\n" +
+				"info only rules for others, such as attributes site=1, allow Subscribe on a response topic for user ann\ninfo only rules for others, such as attributes site=1, allow Subscribe on notifications for user ann"},
+		{[]string{"usernames: [bob]", "brokerResources: [" + connect + "]", ann, "brokerResources: [" + publish + "]"}, "error no rule allows Connect for user ann"},
+		{[]string{`attributes: [{site: "2"}]`, "brokerResources: [" + connect + "]", site, "brokerResources: [" + publish + "]"}, "error no rule allows Connect for attributes site=1"},
+		{[]string{`attributes: [{room: "100%s"}]`, "brokerResources: [" + connect + "]", site, "brokerResources: [" + publish + "]"}, "info only rules for others, such as attributes room=100%s, allow Connect for attributes site=1"},
+		{[]string{ann, "brokerResources: [" + as("ann-*") + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "error no rule allows Connect for client id c"},
+		{[]string{ann, "brokerResources: [" + connect + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "info only rules for others, such as user ann, allow Connect for client id c"},
+		{[]string{"clientIds: [d]", "brokerResources: [" + connect + "]", "clientIds: [c]", "brokerResources: [" + publish + "]"}, "error no rule allows Connect for client id c"},
+		{[]string{`attributes: [{a: "1 b=2"}]`, "brokerResources: [" + connect + "]", `attributes: [{a: "1", b: "2"}]`, "brokerResources: [" + publish + "]"}, `error no rule allows Connect for attributes a=1 b=2`},
+	} {
+		text := ""
+		for pair := range slices.Chunk(c.rules, 2) {
+			text += "      - {principals: {" + pair[0] + "}, " + pair[1] + "}\n"
+		}
+		var got []string
+		for _, f := range parse(t, resource(text)).Check() {
+			if strings.Contains(f.Message, " allow") {
+				message, _, _ := strings.Cut(f.Message, ": ")
+				got = append(got, f.Severity.String()+" "+message)
+			}
+		}
+		if text := strings.Join(got, "\n"); text != c.want {
+			t.Errorf("%q:\n%s\nwant:\n%s", c.rules, text, c.want)
+		}
+	}
+}
+
+// TestCheckRedundant: a policy without the rules that add nothing allows as much.
+func TestCheckRedundant(t *testing.T) {
+	for topics, want := range map[string]string{
+		"# +/#":     "rules[0] adds nothing to rules[1]",
+		"+/# # a":   "rules[0] adds nothing to rules[1], rules[2] adds nothing to rules[1]",
+		"a a":       "rules[1] adds nothing to rules[0]",
+		"a/b a/+ #": "rules[0] adds nothing to rules[1], rules[1] adds nothing to rules[2]",
+		"a/+ a/b":   "rules[1] adds nothing to rules[0]",
+		"a b":       "",
+	} {
+		text := ""
+		for topic := range strings.FieldsSeq(topics) {
+			text += fmt.Sprintf("      - {principals: {usernames: [u]}, brokerResources: [{method: Subscribe, topics: [%q]}]}\n", topic)
+		}
+		var got []string
+		for _, f := range parse(t, resource(text)).Check() {
+			if strings.Contains(f.Message, "adds nothing") {
+				got = append(got, f.Message)
+			}
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s: %s, want %s", topics, text, want)
+		}
+	}
+	for _, f := range parse(t, resource("      - {principals: {attributes: [{a: \"1 b=2\"}]}, brokerResources: [{method: Connect}]}\n      - {principals: {attributes: [{a: \"1\", b: \"2\"}]}, brokerResources: [{method: Connect}]}\n")).Check() {
+		t.Errorf("other attributes with the same text: %+v", f)
+	}
+}
+
+// TestSuggestAttributes: attributes that look alike as text are not the same client.
+func TestSuggestAttributes(t *testing.T) {
+	one := policy.Deed{Principal: policy.Principal{Attributes: map[string]string{"a": "1 b=2"}}, Action: policy.Action{Method: policy.Read, On: "k"}}
+	two := policy.Deed{Principal: policy.Principal{Attributes: map[string]string{"a": "1", "b": "2"}}, Action: policy.Action{Method: policy.Read, On: "j"}}
+	rules, err := policy.Suggest([]policy.Deed{one, two})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parse(t, policy.ResourceOf("a", rules))
+	for _, d := range []policy.Deed{one, two} {
+		if !p.Decide(d.Principal, d.Action).Allowed {
+			t.Errorf("%+v is denied", d)
+		}
+	}
+	if one.Action = two.Action; p.Decide(one.Principal, one.Action).Allowed {
+		t.Errorf("%+v is allowed", one)
+	}
+}

@@ -1,0 +1,160 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/sscli/sscli/internal/glob"
+)
+
+// searchLimit bounds the search for a text that one pattern matches and others do not.
+const searchLimit = 1 << 10
+
+// suffix returns an ending that no name and no value in the rules has, so that values with it are nobody's.
+func suffix(rules []*Rule) string {
+	taken := make(map[string]bool)
+	for _, r := range rules {
+		names := slices.Concat(r.Usernames, r.ClientIDs)
+		for _, set := range r.Attributes {
+			names = slices.AppendSeq(names, maps.Values(set))
+		}
+		for _, name := range names {
+			if i := strings.LastIndexByte(name, '-'); i >= 0 {
+				taken[name[i:]] = true
+			}
+		}
+	}
+	for n := 1; ; n++ {
+		if text := fmt.Sprint("-", n); !taken[text] {
+			return text
+		}
+	}
+}
+
+// example returns a principal that fits an alternative, with made-up values of what else the tokens of rules
+// name. They have the suffix.
+func (a alternative) example(suffix string, rules ...*Rule) Principal {
+	who := Principal{ClientID: cmp.Or(a.id, "client"+suffix), Username: a.user, Attributes: maps.Clone(a.set)}
+	for _, r := range rules {
+		for _, e := range r.Entries {
+			for _, p := range e.parts() {
+				name, attribute := strings.CutPrefix(p.token, tokenAttribute)
+				switch {
+				case p.token == tokenUser:
+					who.Username = cmp.Or(who.Username, "user"+suffix)
+				case attribute && who.Attributes[name] == "":
+					if who.Attributes == nil {
+						who.Attributes = make(map[string]string)
+					}
+					who.Attributes[name] = name + suffix
+				}
+			}
+		}
+	}
+	return who
+}
+
+// parts returns the parts of an entry's key or topic, and of its client ids.
+func (e *Entry) parts() []part {
+	all := append(slices.Concat(e.levels...), e.key...)
+	for _, id := range e.ClientIDs {
+		parts, _ := parseParts(id)
+		all = append(all, parts...)
+	}
+	return all
+}
+
+// anyID matches every client id.
+func anyID() *glob.Pattern {
+	p, _ := glob.Parse("*")
+	return p
+}
+
+// patterns returns patterns of client ids for a principal, without those that match nothing.
+func patterns(ids []string, who *Principal) (all []*glob.Pattern) {
+	for _, id := range ids {
+		if parts, why := parseParts(id); why == "" {
+			if p := compile(parts, who); p != nil {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// lacks returns a key that an entry allows to a principal, and that the client, which has the same principal, may not
+// use.
+func (c *Client) lacks(e *Entry, who *Principal, m Method) (key string, found bool) {
+	b, ok := e.bind(who)
+	if !ok || b.glob == nil {
+		return "", false
+	}
+	var others []*glob.Pattern
+	for _, o := range c.keys {
+		p := o.glob
+		switch {
+		case o.entry.Methods&m == 0:
+			continue
+		case o.all || o.entry.Text == e.Text && o.entry.Type == e.Type:
+			return "", false
+		case p == nil && utf8.ValidString(o.entry.exact):
+			p, _ = glob.Parse(QuotePattern(o.entry.exact))
+		}
+		if p == nil {
+			continue
+		}
+		if one, two := string(p.Prefix()), string(b.glob.Prefix()); strings.HasPrefix(one, two) || strings.HasPrefix(two, one) {
+			others = append(others, p)
+		}
+	}
+	if key, found = b.glob.Without(others, searchLimit); found {
+		return key, true
+	}
+	return "\xff", b.all // only * matches it
+}
+
+// fitting returns a client id that fits a pattern.
+func fitting(pattern string, who *Principal) string {
+	parts, _ := parseParts(pattern)
+	id := ""
+	for _, p := range parts {
+		text, ok := p.text, true
+		if p.token != "" {
+			text, ok = who.value(p.token)
+			text = QuotePattern(text)
+		}
+		if !ok {
+			text = "x"
+		}
+		id += text
+	}
+	return sample(id)
+}
+
+// sample returns a text that a pattern matches.
+func sample(pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '*', '?':
+			if c == '?' || b.Len() == 0 || i == len(pattern)-1 {
+				b.WriteByte('1')
+			}
+		case '[':
+			end := strings.IndexByte(pattern[i:], ']')
+			if end < 2 || pattern[i+1] == '!' {
+				b.WriteByte('1')
+			} else {
+				b.WriteByte(pattern[i+1])
+			}
+			i += max(end, 0)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
