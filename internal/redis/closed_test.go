@@ -108,6 +108,46 @@ func TestLastReplies(t *testing.T) {
 	}
 }
 
+// TestOwnMessages: a client gets its own messages among its replies, but not more than other subscribers get.
+func TestOwnMessages(t *testing.T) {
+	t.Parallel()
+	s, other := start(t, emulator.Options{})
+	message := strings.Repeat("x", 8<<20)
+	for name, commands := range map[string][][]string{
+		"a message":        {{"PUBLISH", "x", message}},
+		"its reply is off": {{"CLIENT", "REPLY", "SKIP"}, {"PUBLISH", "x", message}},
+		"a shard message":  {{"MULTI"}, {"SPUBLISH", "x", message}, {"SPUBLISH", "x", message}, {"SPUBLISH", "x", message}, {"SPUBLISH", "x", message}, {"EXEC"}},
+	} {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		c.Do(t, "HELLO", "3")
+		c.Do(t, "SSUBSCRIBE", "x")
+		for _, pattern := range []string{"*", "**", "***"} {
+			c.Do(t, "PSUBSCRIBE", pattern)
+		}
+		if err := c.Send("PUBLISH", "x", message); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if f, err := c.Frame(); err != nil || !strings.HasPrefix(string(f), ">4\r\n$8\r\npmessage\r\n") {
+				t.Fatalf("%s: %.50q, %v", name, f, err)
+			}
+		}
+		if f, err := c.Frame(); err != nil || string(f) != ":3\r\n" {
+			t.Fatalf("%s: %.50q, %v", name, f, err)
+		}
+		c.Do(t, "PSUBSCRIBE", "****")
+		for _, words := range commands {
+			if err := c.Send(words...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.Closed(t); len(got) > 1000 {
+			t.Errorf("%s: %d bytes came", name, len(got))
+		}
+	}
+	other.Expect(t, ":0\r\n", "PUBSUB", "NUMPAT")
+}
+
 // TestTransactionMemory: the memory for a transaction's queue and replies is limited.
 func TestTransactionMemory(t *testing.T) {
 	t.Parallel()
