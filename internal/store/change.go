@@ -74,6 +74,15 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
+// Clear deletes all keys in byte order, whatever the rules and fences say, and queues the notifications.
+func (s *Store) Clear() {
+	s.Expire()
+	for s.index.len() > 0 {
+		first, _ := s.index.ordered.Min()
+		s.remove(first, CauseDel, "", hlc{})
+	}
+}
+
 // checkWrite performs all checks of a write except those of the quotas. It returns the key's record (0 if the key is
 // missing) and the text of the refusal, or "".
 func (s *Store) checkWrite(w *Write) (r ref, refusal string) {
