@@ -91,6 +91,38 @@ func TestLargeReply(t *testing.T) {
 	}
 }
 
+// TestRepeatedCommands: descriptions of commands, which take more memory than their names, are sent in parts.
+func TestRepeatedCommands(t *testing.T) {
+	s, _ := start(t, emulator.Options{})
+	for _, subcommand := range []string{"DOCS", "INFO"} {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		one := c.Do(t, "COMMAND", subcommand, "client")
+		repeated := (100 << 20) / len(one)
+		if err := c.Send(append([]string{"COMMAND", subcommand}, slices.Repeat([]string{"client"}, repeated)...)...); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Reader.Peek(1); err != nil { // the reply has begun
+			t.Fatal(err)
+		}
+		var waiting runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&waiting)
+		if most := uint64(60 << 20); waiting.HeapInuse > most {
+			t.Errorf("%s: %d bytes are in use while the client does not read", subcommand, waiting.HeapInuse)
+		}
+		begin := strings.Index(one, "\r\n") + 2
+		want := fmt.Sprintf("*%d\r\n", repeated)
+		if subcommand == "DOCS" {
+			want = fmt.Sprintf("*%d\r\n", 2*repeated)
+		}
+		want += strings.Repeat(one[begin:], repeated)
+		if got, err := c.Frame(); err != nil || string(got) != want {
+			t.Errorf("%s: %d bytes, %v, want %d", subcommand, len(got), err, len(want))
+		}
+		c.Expect(t, "+PONG\r\n", "PING")
+	}
+}
+
 // TestLastReplies: a client that quits gets all replies, even while another goroutine writes messages to it.
 func TestLastReplies(t *testing.T) {
 	t.Parallel()
