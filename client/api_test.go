@@ -288,6 +288,7 @@ func TestRetryFor(t *testing.T) {
 			return err
 		},
 		"Lock":    func(s *client.Session) error { _, err := s.Lock(t.Context(), "l", client.LockOptions{}); return err },
+		"Skew":    func(s *client.Session) error { _, err := s.MeasureSkew(t.Context(), "skew", time.Minute); return err },
 		"Connect": func(s *client.Session) error { return s.Connect(t.Context()) },
 	}
 	sessions := make(map[string]*client.Session)
