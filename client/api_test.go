@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -126,11 +127,7 @@ func TestFollow(t *testing.T) {
 			got = append(got, err.Error())
 			continue
 		}
-		state := fmt.Sprintf("%t %s", now.Found, now.Value)
-		if len(got) == 3 && state == got[2] {
-			continue // read after the lost connection, before the key was set
-		}
-		switch got = append(got, state); len(got) {
+		switch got = append(got, fmt.Sprintf("%t %s", now.Found, now.Value)); len(got) {
 		case 1:
 			must(s.Set(t.Context(), "k", []byte("1"), client.SetOptions{}))(t)
 		case 2:
@@ -145,6 +142,43 @@ func TestFollow(t *testing.T) {
 	if want := []string{"false ", "true 1", "false ", "true 2", "context canceled"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestFollowEdges, in virtual time: a state that did not change is not yielded again after a lost connection, and the
+// newest value is yielded before the end.
+func TestFollowEdges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := emulator.New(emulator.Options{InProcess: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		s := must(client.New(client.Options{Address: "store:1883", Dial: store.Dial}))(t)
+		must(store.Set("k", "1"))(t)
+		var got []string
+		for now, err := range s.Follow(t.Context(), "k") {
+			if err != nil {
+				got = append(got, err.Error())
+				continue
+			}
+			switch got = append(got, fmt.Sprintf("%t %s", now.Found, now.Value)); len(got) {
+			case 1:
+				must(store.Delete("k"))(t)
+			case 2:
+				store.DropAll()
+				time.AfterFunc(time.Hour, func() { must(store.Set("k", "2"))(t) })
+				time.Sleep(time.Minute) // the client connects again, and reads the key
+			case 3:
+				must(store.Set("k", "3"))(t)
+				synctest.Wait()
+				s.Close()
+			}
+		}
+		if want := []string{"true 1", "false ", "true 2", "true 3", client.ErrClosed.Error()}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -254,6 +288,7 @@ func TestRetryFor(t *testing.T) {
 			return err
 		},
 		"Lock":    func(s *client.Session) error { _, err := s.Lock(t.Context(), "l", client.LockOptions{}); return err },
+		"Skew":    func(s *client.Session) error { _, err := s.MeasureSkew(t.Context(), "skew", time.Minute); return err },
 		"Connect": func(s *client.Session) error { return s.Connect(t.Context()) },
 	}
 	sessions := make(map[string]*client.Session)

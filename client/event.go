@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+	"unicode/utf8"
 )
 
 // EventKind is the kind of an [Event].
@@ -52,14 +53,23 @@ type Event struct {
 // eventJSON is an event as JSON: Err, which can be of any type, becomes its text.
 type eventJSON struct {
 	plainEvent
-	Err string `json:",omitempty"`
+	Key64  []byte `json:"Key_b64,omitempty"` // in place of Key if it is not UTF-8
+	Word64 []byte `json:"Word_b64,omitempty"`
+	Err    string `json:",omitempty"`
 }
 
 type plainEvent Event
 
-// MarshalJSON returns an object with the fields of the event. Err becomes a string.
+// MarshalJSON returns an object with the fields of the event. Err becomes a string. A Key or Word that is not UTF-8
+// is the member Key_b64 or Word_b64, in Base64.
 func (e Event) MarshalJSON() ([]byte, error) {
 	j := eventJSON{plainEvent: plainEvent(e)}
+	if !utf8.ValidString(e.Key) {
+		j.Key, j.Key64 = "", []byte(e.Key)
+	}
+	if !utf8.ValidString(e.Word) {
+		j.Word, j.Word64 = "", []byte(e.Word)
+	}
 	if e.Err != nil {
 		j.Err = e.Err.Error()
 	}
@@ -73,6 +83,12 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*e = Event(j.plainEvent)
+	if j.Key64 != nil {
+		e.Key = string(j.Key64)
+	}
+	if j.Word64 != nil {
+		e.Word = string(j.Word64)
+	}
 	if e.Err = nil; j.Err != "" {
 		e.Err = errors.New(j.Err)
 	}

@@ -52,33 +52,36 @@ func (f *follower) watch(ctx context.Context) error {
 	fresh := false // now is newer than f.last
 	for {
 		e, err := w.Next(ctx)
+		switch {
+		case err != nil:
+		case e.Kind == EventError:
+			err = e.Err
+		case e.Kind == EventSet && !e.HasValue:
+			var got GetResult
+			if got, err = f.s.Get(ctx, f.key); err == nil {
+				now, fresh = got, true
+			}
+		case e.Kind == EventInitial, e.Kind == EventResync, e.Kind == EventSet, e.Kind == EventDelete:
+			now, fresh = GetResult{Value: e.Value, Found: e.HasValue}, true
+			now.Version = e.Version
+		}
+		if fresh && (err != nil || !w.Ready()) { // Ready also reports the end of the watch
+			fresh = false
+			if !f.show(now) {
+				return nil
+			}
+		}
 		if err != nil {
 			return err
 		}
-		switch e.Kind {
-		case EventInitial, EventResync, EventDelete:
-			now, fresh = GetResult{Value: e.Value, Found: e.HasValue}, true
-			now.Version = e.Version
-		case EventSet:
-			now, fresh = GetResult{Value: e.Value, Found: true}, true
-			now.Version = e.Version
-			if !e.HasValue {
-				if now, err = f.s.Get(ctx, f.key); err != nil {
-					return err
-				}
-			}
-		case EventError:
-			return e.Err
-		}
-		if !fresh || w.Ready() {
-			continue
-		}
-		fresh = false
-		same := f.begun && now.Found == f.last.Found && now.Version.Equal(f.last.Version) && string(now.Value) == string(f.last.Value)
-		f.last, f.begun = now, true
-		if !same && !f.yield(now, nil) {
-			f.over = true
-			return nil
-		}
 	}
+}
+
+// show yields a result, unless it is the same as the last one. It returns false if the loop has ended.
+func (f *follower) show(now GetResult) bool {
+	same := f.begun && now.Found == f.last.Found &&
+		(!now.Found || now.Version.Equal(f.last.Version) && string(now.Value) == string(f.last.Value))
+	f.last, f.begun = now, true
+	f.over = !same && !f.yield(now, nil)
+	return !f.over
 }

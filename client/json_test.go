@@ -35,6 +35,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		LockBusyError{Status: LockStatus{Token: v}},
 		NotHolderError{Status: LockStatus{Token: v}},
 		Event{Kind: EventSet, Key: "k", Time: at, Version: v, Value: []byte("1"), HasValue: true},
+		Event{Kind: EventOther, Key: "a\xff\xfeb", Time: at, Word: "\x80"},
 		Event{Kind: EventError, Key: "k", Time: at, Version: v, Err: errors.New("why")},
 		Event{Kind: EventGap, Continuity: ContinuityLost, From: at, To: at},
 		emulator.Response{Payload: []byte("+OK"), Version: v},

@@ -132,6 +132,9 @@ func (o Options) withDefaults() (Options, error) {
 	if err := wire.CheckClientID(o.ClientID); err != nil {
 		return o, &InvalidError{err}
 	}
+	if err := wire.CheckUsername(o.Username); err != nil {
+		return o, &InvalidError{err}
+	}
 	if err := wire.CheckResponseTopic(o.ResponseTopic); err != nil {
 		return o, &InvalidError{err}
 	}

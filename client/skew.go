@@ -29,6 +29,11 @@ const skewAge = 24 * time.Hour
 // is ahead of it if a writer's clock was ahead. The store refuses timestamps that are more than a
 // minute ahead of the hybrid clock. MeasureSkew returns the errors of [Session.Do].
 func (s *Session) MeasureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
+	return retry(ctx, s, func() (Skew, error) { return s.measureSkew(ctx, key, ttl) })
+}
+
+// measureSkew is like MeasureSkew, without Options.RetryFor.
+func (s *Session) measureSkew(ctx context.Context, key string, ttl time.Duration) (Skew, error) {
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	c := Set(key, nil, SetOptions{TTL: ttl})

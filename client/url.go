@@ -17,6 +17,7 @@ import (
 
 	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/pemfile"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // ParseURL returns options for a broker's URL:
@@ -61,8 +62,11 @@ func parseURL(text string) (o Options, err error) {
 	if u.Hostname() == "" {
 		return o, errors.New("no host: expected mqtt://host:port or mqtts://host:port")
 	}
-	if _, err := netip.ParseAddr(u.Hostname()); err != nil && strings.ContainsFunc(u.Hostname(), isNoHost) {
-		return o, fmt.Errorf("%.80q: expected a host name or an address", u.Hostname())
+	if err := checkHost(u.Hostname()); err != nil {
+		return o, err
+	}
+	if err := wire.CheckUsername(u.User.Username()); err != nil {
+		return o, err
 	}
 	if o.WebSocket != "" && u.Fragment != "" {
 		return o, errors.New("a fragment (#…) is never sent: expected ws://host:port/path")
@@ -79,6 +83,14 @@ func parseURL(text string) (o Options, err error) {
 	}
 	o.Address, o.Username = net.JoinHostPort(u.Hostname(), port), u.User.Username()
 	return o, checkPort(port)
+}
+
+// checkHost returns an error unless host may be a host name or an address.
+func checkHost(host string) error {
+	if _, err := netip.ParseAddr(host); err != nil && (host == "" || strings.ContainsFunc(host, isNoHost)) {
+		return fmt.Errorf("%.80q: expected a host name or an address", host)
+	}
+	return nil
 }
 
 // isNoHost reports whether a host name or an IPv4 address cannot contain a character.
@@ -112,6 +124,13 @@ func FromEnv() (Options, error) {
 	if host == "" {
 		return Options{}, invalid("AIO_BROKER_HOSTNAME is not set")
 	}
+	host = strings.Trim(host, "[]")
+	if err := checkHost(host); err != nil {
+		return Options{}, invalid("AIO_BROKER_HOSTNAME: %w", err)
+	}
+	if err := wire.CheckUsername(o.Username); err != nil {
+		return Options{}, invalid("AIO_MQTT_USERNAME: %w", err)
+	}
 	port, useTLS := "8883", true
 	if text := os.Getenv("AIO_MQTT_USE_TLS"); text != "" {
 		var err error
@@ -128,7 +147,7 @@ func FromEnv() (Options, error) {
 	if err := checkPort(port); err != nil {
 		return Options{}, invalid("AIO_BROKER_TCP_PORT: %w", err)
 	}
-	o.Address = net.JoinHostPort(strings.Trim(host, "[]"), port)
+	o.Address = net.JoinHostPort(host, port)
 	if useTLS {
 		o.TLS = newTLS()
 		if err := tlsFromEnv(o.TLS); err != nil {

@@ -29,6 +29,9 @@ func TestParseURL(t *testing.T) {
 		"ws://h/#f":                     "a fragment (#…) is never sent: expected ws://host:port/path",
 		"mqtt://h:0":                    `"0": must be a port of 1 to 65535`,
 		"mqtt://h:65536":                `"65536": must be a port of 1 to 65535`,
+		"mqtt://h%20":                   "not a URL: expected mqtt://host:port or mqtts://host:port",
+		"mqtt://a%00b@h":                `bad user name "a\x00b": expected UTF-8 without NUL`,
+		"mqtt://a%ffb@h":                `bad user name "a\xffb": expected UTF-8 without NUL`,
 		"mqtt://ann:secret@h":           "a password in a URL is visible to others",
 		"mqtt://ann:secret@h:not-port/": "not a URL: expected mqtt://host:port or mqtts://host:port",
 	} {
@@ -64,6 +67,11 @@ func FuzzParseURL(f *testing.F) {
 		if p, e := strconv.Atoi(port); err != nil || host == "" || e != nil || p < 1 || p > 65535 {
 			t.Fatalf("address %q", o.Address)
 		}
+		s, err := client.New(o)
+		if err != nil {
+			t.Fatalf("%q: no session: %v", text, err)
+		}
+		s.Close()
 		again := url.URL{Scheme: "mqtt", Host: o.Address}
 		if o.WebSocket != "" {
 			again.Scheme = "ws"
@@ -115,6 +123,11 @@ func TestFromEnvErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, vars := range []map[string]string{
 		{},
+		{"AIO_BROKER_HOSTNAME": "h:1883"},
+		{"AIO_BROKER_HOSTNAME": "mqtt://h"},
+		{"AIO_BROKER_HOSTNAME": "h "},
+		{"AIO_BROKER_HOSTNAME": "[]"},
+		{"AIO_BROKER_HOSTNAME": "h", "AIO_MQTT_USERNAME": "\xff"},
 		{"AIO_BROKER_HOSTNAME": "h", "AIO_MQTT_USE_TLS": "perhaps"},
 		{"AIO_BROKER_HOSTNAME": "h", "AIO_BROKER_TCP_PORT": "mqtt"},
 		{"AIO_BROKER_HOSTNAME": "h", "AIO_TLS_CA_FILE": missing},

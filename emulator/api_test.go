@@ -85,6 +85,65 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestRestartEmpty: an empty restart deletes keys whatever the rules and fences say, in one step: a client that
+// connects again finds no key.
+func TestRestartEmpty(t *testing.T) {
+	t.Parallel()
+	rules, err := emulator.ParseRules("*:ReadWrite:z*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rounds, keys = 10, 300
+	for range rounds {
+		store := emulator.Start(t, emulator.Options{Policy: rules, Load: func(yield func(emulator.Seed, error) bool) {
+			for i := range keys {
+				if !yield(emulator.Seed{Key: fmt.Sprintf("b%03d", i), Value: []byte("v")}, nil) {
+					return
+				}
+			}
+		}})
+		if _, err := store.Set("z", "v"); err != nil {
+			t.Fatal(err)
+		}
+		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := s.Watch(t.Context(), []string{"z"}, ours.WatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Restart(false); err != nil {
+			t.Error(err)
+		}
+		if left := len(store.Keys()); left > 0 {
+			t.Errorf("%d keys are left", left)
+		}
+		for {
+			e, err := w.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == ours.EventDelete {
+				t.Fatal("a client was notified of a deletion")
+			}
+			if e.Kind == ours.EventResync {
+				if e.HasValue || e.Continuity != ours.ContinuityLost {
+					t.Errorf("a client that connected again found %+v", e)
+				}
+				break
+			}
+		}
+		s.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := store.Restart(false); !errors.Is(err, emulator.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
+
 // TestInterceptNotifications drops and delays notifications, in virtual time.
 func TestInterceptNotifications(t *testing.T) {
 	t.Parallel()

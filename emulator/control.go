@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -123,26 +124,32 @@ func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason
 // DropAll closes the connections of all clients, without a DISCONNECT. The clients' KEYNOTIFY
 // registrations end before DropAll returns.
 func (s *Server) DropAll() {
-	s.update(func() {
-		s.broker.Clients(func(c *broker.Client) { c.Cut() })
-	})
+	s.update(s.cutAll)
 }
 
 // Restart acts like a restart of the broker with its store: the connections of all clients are closed as by
 // [Server.DropAll], so that the KEYNOTIFY registrations end. Unless keepData is set, the store is then empty;
-// the keys are deleted, also from the data file, and [Server.Changes] lists the deletions. The MQTT sessions
-// of clients with a Session Expiry Interval go on.
-func (s *Server) Restart(keepData bool) error {
-	s.DropAll()
-	if !keepData {
-		for _, key := range s.Keys() {
-			if _, err := s.delete(key); err != nil {
-				return err
-			}
+// the keys are deleted, also from the data file, whatever Options.Policy and fences say, and [Server.Changes] lists
+// the deletions. All this is one step: no client that connects again sees a key. The MQTT sessions of clients with a
+// Session Expiry Interval go on. After Close it returns ErrClosed.
+func (s *Server) Restart(keepData bool) (err error) {
+	s.update(func() {
+		if s.closed {
+			err = ErrClosed
+			return
 		}
-	}
-	return s.journal.wait()
+		s.cutAll()
+		if !keepData {
+			s.store.Clear()
+			s.notify()
+			s.arm()
+		}
+	})
+	return cmp.Or(err, s.journal.wait())
 }
+
+// cutAll closes the connections of all clients. The broker must be locked.
+func (s *Server) cutAll() { s.broker.Clients(func(c *broker.Client) { c.Cut() }) }
 
 // Do answers a request as if the client req.ClientID had sent it. The client need not be connected.
 // Watchers are notified. The response is empty if the data file cannot be written, or if the server is
@@ -197,17 +204,11 @@ func (s *Server) SetEntry(key string, e Entry) (Version, error) {
 // Delete deletes a key, as a client with an empty id and no user name that has the key's fencing token. It
 // returns whether the key existed. After Close it returns ErrClosed.
 func (s *Server) Delete(key string) (bool, error) {
-	found, err := s.delete(key)
+	e, _ := s.Get(key)
+	_, deleted, err := s.write(fenced(e.Fence), wire.VerbDel, key)
 	if err == nil {
 		err = s.journal.wait()
 	}
-	return found, err
-}
-
-// delete is like Delete, but does not wait for the data file.
-func (s *Server) delete(key string) (bool, error) {
-	e, _ := s.Get(key)
-	_, deleted, err := s.write(fenced(e.Fence), wire.VerbDel, key)
 	return deleted.Int > 0, err
 }
 

@@ -179,6 +179,39 @@ func TestDataExpiredWhileDown(t *testing.T) {
 	}
 }
 
+// TestDataManyRestarts: versions rise across restarts, but do not run away from the clock.
+func TestDataManyRestarts(t *testing.T) {
+	t.Parallel()
+	const restarts = 100
+	o := emulator.Options{Data: newData(t)}
+	last := wire.Version{}
+	restart := func(what string, most func() int64) {
+		t.Helper()
+		for range restarts {
+			s := serveData(t, o)
+			for range 2 {
+				v := put(t, s, "SET k v")
+				if v.Compare(last) <= 0 || v.Wall > most() {
+					t.Fatalf("%s: version %v after %v, want a wall clock of at most %d", what, v, last, most())
+				}
+				last = v
+			}
+			closeData(t, s)
+		}
+	}
+	restart("after restarts", func() int64 { return time.Now().UnixMilli() + 1000 + restarts })
+
+	s := serveData(t, o)
+	ahead := wire.Version{Wall: time.Now().UnixMilli() + 59_900, Node: "client"}
+	if last = put(t, s, "SET k v", emulator.Property{Name: wire.PropTimestamp, Value: ahead.String()}); last.Wall != ahead.Wall {
+		t.Errorf("version %v after the timestamp %v", last, ahead)
+	}
+	closeData(t, s)
+	restart("after a timestamp that was ahead", func() int64 { return ahead.Wall + 1 + restarts })
+	o.Skew = -time.Hour
+	restart("after the clock was set back", func() int64 { return ahead.Wall + 1 + 2*restarts })
+}
+
 // stalled holds up commits until it is released.
 type stalled struct {
 	mu      sync.Mutex

@@ -60,7 +60,7 @@ type journal struct {
 	next    *group    // changes for the next commit
 	writing *group    // changes that the current commit writes; nil = no commit is running
 	changed sync.Cond // signals a change of the fields in this struct
-	clock   int64     // the wall clock in the file after all pending commits, in milliseconds
+	clock   int64     // the wall clock in the file after all pending commits, in milliseconds; later than every version
 	closing bool
 	over    bool          // run has ended after close; later changes are not committed
 	err     error         // why the last commit failed; no commit follows
@@ -82,8 +82,8 @@ const (
 	maxHeld      = 1 << 16
 	maxHeldBytes = 64 << 20
 
-	// clockAhead is how far the clock in the file is set ahead of the store's clock, in milliseconds, so
-	// that most changes need not write a new clock. A restarted store begins with the clock in the file.
+	// clockAhead is how far the clock in the file is set ahead of the time, in milliseconds, so that most
+	// changes need not write a new clock. A restarted store begins with the clock in the file.
 	clockAhead = int64(time.Second / time.Millisecond)
 )
 
@@ -145,7 +145,7 @@ func (j *journal) add(c *store.Change) {
 		b.Delete(c.Entry.Key())
 	}
 	if c.Clock >= j.clock {
-		j.clock = c.Clock + clockAhead
+		j.clock = max(c.Clock+1, c.Time.UnixMilli()+clockAhead) // not c.Clock+clockAhead, which restarts would add up
 		b.Clock(j.clock)
 	}
 	j.changed.Broadcast()

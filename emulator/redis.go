@@ -110,34 +110,23 @@ func refused(text string) error {
 	return errors.New(text)
 }
 
-// Check returns an error if the rules, the fence of a key or the quota of keys forbids an operation.
+// Check returns the first reason why Do would refuse an operation, or nil.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
-	limited := p.store.CheckQuota(math.MaxInt32) != ""
-	added := make(map[string]struct{})
-	room := 0 // number of keys that ops delete
+	rehearsal := p.store.Rehearse()
 	for i := range ops {
 		op := &ops[i]
-		write := op.Verb != redis.Get
-		if !p.allowed(who, op.Key, write || op.ForUpdate) {
-			return errors.New(wire.TextNotAuthorized)
+		var err error
+		if op.Verb == redis.Get {
+			err = p.mayGet(who, op)
+		} else {
+			w := p.writeOf(who, op)
+			err = refused(rehearsal.Apply(&w))
 		}
-		if !write {
-			continue
-		}
-		if err := refused(p.store.Fenced(op.Key)); err != nil && op.Fence == nil {
+		if err != nil {
 			return err
 		}
-		if !limited {
-			continue
-		}
-		switch _, found := p.store.Lookup(op.Key); {
-		case op.Verb == redis.Set && !found:
-			added[string(op.Key)] = struct{}{}
-		case op.Verb == redis.Del && found:
-			room++
-		}
 	}
-	return refused(p.store.CheckQuota(len(added) - room))
+	return nil
 }
 
 func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
@@ -149,17 +138,26 @@ func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
 		case op.Protocol || op.Verb == redis.VDel:
 			op.Err = p.request(who, op)
 		case op.Verb == redis.Set:
-			op.Err = p.set(who, op)
+			if op.Err = p.apply(who, op); op.Err == nil {
+				op.Yes, op.Entry.Version = true, p.version
+			}
 		default:
 			_, op.Yes = p.store.Lookup(op.Key)
-			op.Err = p.apply(store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseDel, Key: op.Key, Delete: true})
+			op.Err = p.apply(who, op)
 		}
 	}
 }
 
-func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
+func (p *redisPort) mayGet(who *redis.Caller, op *redis.Op) error {
 	if !p.allowed(who, op.Key, op.ForUpdate) {
 		return errors.New(wire.TextNotAuthorized)
+	}
+	return nil
+}
+
+func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
+	if err := p.mayGet(who, op); err != nil {
+		return err
 	}
 	e, found := p.store.Lookup(op.Key)
 	if found {
@@ -169,7 +167,11 @@ func (p *redisPort) get(who *redis.Caller, op *redis.Op) error {
 	return nil
 }
 
-func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
+// writeOf returns the change that a SET or DEL of Redis makes.
+func (p *redisPort) writeOf(who *redis.Caller, op *redis.Op) store.Write {
+	if op.Verb == redis.Del {
+		return store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseDel, Key: op.Key, Delete: true}
+	}
 	w := store.Write{ClientID: who.ID, Username: who.User, Cause: store.CauseSet, Key: op.Key, Value: op.Value, Expires: op.Expires, Persist: p.persisted(op.Key), Mark: byte(op.Encoding)}
 	if w.Expires.IsZero() && op.PX > 0 {
 		w.Expires = p.now().Add(time.Duration(min(op.PX, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond)
@@ -177,11 +179,7 @@ func (p *redisPort) set(who *redis.Caller, op *redis.Op) error {
 	if !w.Expires.IsZero() {
 		w.Cause = store.CauseSetPX
 	}
-	if err := p.apply(w); err != nil {
-		return err
-	}
-	op.Yes, op.Entry.Version = true, p.version
-	return nil
+	return w
 }
 
 // persisted reports whether the last write of a key asked to keep the key on disk. Redis clients
@@ -194,9 +192,9 @@ func (p *redisPort) persisted(key []byte) bool {
 	return found && e.Persist()
 }
 
-func (p *redisPort) apply(w store.Write) error {
+func (p *redisPort) apply(who *redis.Caller, op *redis.Op) error {
 	p.running = true
-	text := p.store.Apply(w)
+	text := p.store.Apply(p.writeOf(who, op))
 	p.running = false
 	return refused(text)
 }

@@ -92,6 +92,44 @@ func TestLargeTransactions(t *testing.T) {
 	}
 }
 
+// TestAllOrNothing: a command that writes several keys changes nothing if one of them is refused.
+func TestAllOrNothing(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, emulator.Options{MaxStored: 1 << 20})
+	const (
+		empty   = "-ERR the key length is zero\r\n"
+		tooLong = "-ERR the key is longer than 65535 bytes\r\n"
+		full    = "-ERR the quota has been exceeded\r\n"
+	)
+	long, half, most := strings.Repeat("k", 65_536), strings.Repeat("v", 500_000), strings.Repeat("v", 1_000_000)
+	longest := long[1:]
+	for _, r := range []struct {
+		want  string
+		words []string
+	}{
+		{empty, []string{"RENAME", "a", ""}}, {empty, []string{"RENAMENX", "a", ""}}, {empty, []string{"MSET", "m", "1", "", "2"}},
+		{empty, []string{"MSETNX", "m", "1", "", "2"}}, {empty, []string{"DEL", "a", ""}}, {empty, []string{"COPY", "a", ""}},
+		{tooLong, []string{"RENAME", "a", long}}, {tooLong, []string{"RENAMENX", "a", long}}, {tooLong, []string{"MSET", "m", "1", long, "2"}},
+		{tooLong, []string{"MSETNX", "m", "1", long, "2"}}, {tooLong, []string{"UNLINK", "a", long}}, {tooLong, []string{"COPY", "a", long}},
+		{full, []string{"MSET", "m", half, "n", half, "o", half}}, {full, []string{"MSETNX", "m", half, "n", half, "o", half}},
+		{full, []string{"MSET", "m", "1", "a", half + most}}, {full, []string{"MSET", "m", half, "m", half + most}},
+	} {
+		c.Expect(t, "+OK\r\n", "FLUSHALL")
+		c.Expect(t, "+OK\r\n", "SET", "a", "precious", "EX", "1000")
+		before, _ := s.Get("a")
+		c.Expect(t, r.want, r.words...)
+		if after, _ := s.Get("a"); after.Version != before.Version || len(s.Keys()) != 1 {
+			t.Errorf("%s %.20q: %q has version %s, before %s", r.words[0], r.words[2], s.Keys(), after.Version, before.Version)
+		}
+	}
+	c.Expect(t, "+OK\r\n", "MSET", "a", most, "a", "1", "m", half, "n", half)
+	c.Expect(t, "+OK\r\n", "FLUSHALL")
+	c.Expect(t, "+OK\r\n", "SET", "a", most)
+	c.Expect(t, full, "RENAME", "a", longest)
+	c.Expect(t, "+OK\r\n", "RENAME", "a", "b")
+	c.Expect(t, fmt.Sprintf(":%d\r\n", len(most)), "STRLEN", "b")
+}
+
 // TestManyForeignPatterns: patterns that cannot match cost time too, so a client is disconnected if it has
 // more of them than would be fair to other clients.
 func TestManyForeignPatterns(t *testing.T) {

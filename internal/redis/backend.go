@@ -43,9 +43,12 @@ type Local interface {
 	Backend
 	sync.Locker
 
-	Check(who *Caller, ops []Op) error // returns the first reason why Do would refuse an operation, or nil
-	KeyAt(i int) []byte                // returns the i-th key; i is less than Stats.Keys
-	Stats() Stats                      // must be cheap, because it is called often
+	// Check returns the first reason why Do would refuse one of the operations, or nil. They are GETs, SETs and DELs
+	// of Redis: without If, Fence and Protocol. If the store is nearly full, Check may refuse what would just fit.
+	Check(who *Caller, ops []Op) error
+
+	KeyAt(i int) []byte // returns the i-th key; i is less than Stats.Keys
+	Stats() Stats       // must be cheap, because it is called often
 
 	// Full reports whether so many notifications wait to be sent that changes which would add to them must wait in
 	// AwaitRoom, which is called without the lock. Notifies reports whether a change of a key is notified. A nil key

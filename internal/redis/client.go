@@ -263,7 +263,11 @@ func runClientList(c *conn, args [][]byte) error {
 			}
 			ids = append(ids, id)
 		}
-		accept = func(of *conn) bool { return slices.Contains(ids, of.id) }
+		slices.Sort(ids)
+		accept = func(of *conn) bool {
+			_, found := slices.BinarySearch(ids, of.id)
+			return found
+		}
 	default:
 		return errSyntax
 	}
@@ -303,13 +307,7 @@ func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 		if value != c.userName() && !c.mayAll() { // even if the user does not exist
 			return nil, notPermitted(c.lastCommand.Load())
 		}
-		is := func(of *conn) bool { return of.userName() == value }
-		c.lockForClients()
-		defer c.s.mu.Unlock()
-		if value != defaultUser && len(c.s.clients(is)) == 0 {
-			return nil, &Error{Text: "No such user '" + value + "'"} // or the user has no connections
-		}
-		return is, nil
+		return func(of *conn) bool { return of.userName() == value }, nil
 	case "type":
 		return typeFilter(arg)
 	}
@@ -329,8 +327,8 @@ func runClientKill(c *conn, args [][]byte) error {
 	if len(args)%2 != 0 {
 		return errSyntax
 	}
-	skipMe := true
-	var filters []func(*conn) bool
+	skipMe, user := true, defaultUser
+	filters := make(map[string]func(*conn) bool) // by option: the last one counts, as in Redis
 	for i := 2; i < len(args); i += 2 {
 		if equalFold(args[i], "skipme") && (equalFold(args[i+1], "yes") || equalFold(args[i+1], "no")) {
 			skipMe = equalFold(args[i+1], "yes")
@@ -340,11 +338,29 @@ func runClientKill(c *conn, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		filters = append(filters, accept)
+		option := string(bytes.ToLower(args[i]))
+		if filters[option] = accept; option == "user" {
+			user = string(args[i+1])
+		}
+	}
+	if user != defaultUser {
+		c.lockForClients()
+		found := len(c.s.clients(filters["user"]))
+		c.s.mu.Unlock()
+		if found == 0 {
+			return &Error{Text: "No such user '" + user + "'"} // or the user has no connections
+		}
 	}
 	n, err := c.kill(func(of *conn) bool {
-		rejects := func(accept func(*conn) bool) bool { return !accept(of) }
-		return !(of == c && skipMe) && !slices.ContainsFunc(filters, rejects)
+		if of == c && skipMe {
+			return false
+		}
+		for _, accept := range filters {
+			if !accept(of) {
+				return false
+			}
+		}
+		return true
 	})
 	c.integer(int64(n))
 	return err

@@ -91,6 +91,38 @@ func TestLargeReply(t *testing.T) {
 	}
 }
 
+// TestRepeatedCommands: descriptions of commands, which take more memory than their names, are sent in parts.
+func TestRepeatedCommands(t *testing.T) {
+	s, _ := start(t, emulator.Options{})
+	for _, subcommand := range []string{"DOCS", "INFO"} {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		one := c.Do(t, "COMMAND", subcommand, "client")
+		repeated := (100 << 20) / len(one)
+		if err := c.Send(append([]string{"COMMAND", subcommand}, slices.Repeat([]string{"client"}, repeated)...)...); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Reader.Peek(1); err != nil { // the reply has begun
+			t.Fatal(err)
+		}
+		var waiting runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&waiting)
+		if most := uint64(60 << 20); waiting.HeapInuse > most {
+			t.Errorf("%s: %d bytes are in use while the client does not read", subcommand, waiting.HeapInuse)
+		}
+		begin := strings.Index(one, "\r\n") + 2
+		want := fmt.Sprintf("*%d\r\n", repeated)
+		if subcommand == "DOCS" {
+			want = fmt.Sprintf("*%d\r\n", 2*repeated)
+		}
+		want += strings.Repeat(one[begin:], repeated)
+		if got, err := c.Frame(); err != nil || string(got) != want {
+			t.Errorf("%s: %d bytes, %v, want %d", subcommand, len(got), err, len(want))
+		}
+		c.Expect(t, "+PONG\r\n", "PING")
+	}
+}
+
 // TestLastReplies: a client that quits gets all replies, even while another goroutine writes messages to it.
 func TestLastReplies(t *testing.T) {
 	t.Parallel()
@@ -106,6 +138,46 @@ func TestLastReplies(t *testing.T) {
 	if got := c.Closed(t); !bytes.HasSuffix(got, []byte("*2\r\n$4\r\npong\r\n$0\r\n\r\n+OK\r\n")) {
 		t.Errorf("at the end: %.100q", got[max(0, len(got)-100):])
 	}
+}
+
+// TestOwnMessages: a client gets its own messages among its replies, but not more than other subscribers get.
+func TestOwnMessages(t *testing.T) {
+	t.Parallel()
+	s, other := start(t, emulator.Options{})
+	message := strings.Repeat("x", 8<<20)
+	for name, commands := range map[string][][]string{
+		"a message":        {{"PUBLISH", "x", message}},
+		"its reply is off": {{"CLIENT", "REPLY", "SKIP"}, {"PUBLISH", "x", message}},
+		"a shard message":  {{"MULTI"}, {"SPUBLISH", "x", message}, {"SPUBLISH", "x", message}, {"SPUBLISH", "x", message}, {"SPUBLISH", "x", message}, {"EXEC"}},
+	} {
+		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		c.Do(t, "HELLO", "3")
+		c.Do(t, "SSUBSCRIBE", "x")
+		for _, pattern := range []string{"*", "**", "***"} {
+			c.Do(t, "PSUBSCRIBE", pattern)
+		}
+		if err := c.Send("PUBLISH", "x", message); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if f, err := c.Frame(); err != nil || !strings.HasPrefix(string(f), ">4\r\n$8\r\npmessage\r\n") {
+				t.Fatalf("%s: %.50q, %v", name, f, err)
+			}
+		}
+		if f, err := c.Frame(); err != nil || string(f) != ":3\r\n" {
+			t.Fatalf("%s: %.50q, %v", name, f, err)
+		}
+		c.Do(t, "PSUBSCRIBE", "****")
+		for _, words := range commands {
+			if err := c.Send(words...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := c.Closed(t); len(got) > 1000 {
+			t.Errorf("%s: %d bytes came", name, len(got))
+		}
+	}
+	other.Expect(t, ":0\r\n", "PUBSUB", "NUMPAT")
 }
 
 // TestTransactionMemory: the memory for a transaction's queue and replies is limited.

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bytes"
+	"net"
 	"slices"
 	"strings"
 )
@@ -43,6 +44,9 @@ func runCommandInfo(c *conn, args [][]byte) error {
 			c.reply(cmd.describe())
 		} else {
 			c.null()
+		}
+		if !c.sendPart() {
+			return net.ErrClosed
 		}
 	}
 	return nil
@@ -89,7 +93,16 @@ func runCommandDocs(c *conn, args [][]byte) error {
 			found = append(found, cmd)
 		}
 	}
-	return c.reply(documentAll(found))
+	c.aggregate('%', len(found))
+	for i := range found {
+		for _, v := range documentAll(found[i : i+1]) {
+			c.append(v)
+		}
+		if !c.sendPart() {
+			return net.ErrClosed
+		}
+	}
+	return nil
 }
 
 // documentAll returns a map from the names of commands to their descriptions, as in the reply to

@@ -172,7 +172,7 @@ func TestFields(t *testing.T) {
 		"conn.in": input, "conn.parsed": input, "conn.sizes": "at most maxHolding", "conn.out": outputs,
 		"conn.certified": "of a verified certificate", "conn.onlyUser": "of a verified certificate",
 		"conn.name": input, "conn.library": input,
-		"conn.w": "committed to output after each command, or in parts of fullOutput", "conn.large": "sendLarge, until it is sent", "conn.sentHead": "at most maxHead", "conn.later": running,
+		"conn.w": "committed to output after each command, or in parts of fullOutput; maxPending", "conn.large": "sendLarge, until it is sent", "conn.sentHead": "at most maxHead", "conn.later": "maxPending",
 		"conn.pipeline": input, "conn.window": fixed, "conn.turn": "of task",
 		"conn.queue": input, "conn.watched": names, "conn.op": running, "conn.version": running, "conn.cancelEnd": fixed, "conn.ticket": fixed,
 		"conn.input": fixed, "conn.subs": names, "conn.lastCommand": "a row of the table",

@@ -33,7 +33,8 @@ func newOutput(reserve func(n int) bool) *output {
 }
 
 const (
-	// maxPending is the maximum number of bytes that may wait to be sent to a subscriber, as in Redis.
+	// maxPending is the maximum number of bytes that may wait to be sent to a subscriber when a message comes, as in
+	// Redis.
 	maxPending = 32 << 20
 	// fullOutput limits the replies that wait to be written, in bytes. When they reach the limit, they are
 	// written before the next request runs or the reply to the current one continues.

@@ -59,7 +59,7 @@ func newHub() hub {
 
 // publish sends a message to the subscribers of a channel and of matching patterns, and returns the number
 // of messages sent. If the publishing connection, from, is a subscriber too, it gets the message among
-// its replies. If key is not nil, the message is an event of the key, and only clients that may read
+// its replies, or is disconnected if these exceed maxPending. If key is not nil, the message is an event of the key, and only clients that may read
 // the key get the message. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
@@ -129,6 +129,10 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		switch {
 		case c != from:
 			c.send(m)
+		case len(c.w)+len(c.later)+len(m) > maxPending:
+			c.out.mu.Lock()
+			c.drop("closing a subscriber because one of its commands sends it too many messages")
+			c.out.mu.Unlock()
 		case c.muted || c.large != nil:
 			c.later = append(c.later, m...)
 		default:

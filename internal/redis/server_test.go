@@ -257,6 +257,14 @@ func TestProtocol(t *testing.T) {
 		c.Expect(t, ":1\r\n", "CLIENT", "KILL", "ID", id)
 		victim.Closed(t)
 		c.Expect(t, "-ERR No such client\r\n", "CLIENT", "KILL", "127.0.0.1:1")
+		victim = dial()
+		id = strings.Trim(victim.Do(t, "CLIENT", "ID"), ":\r\n")
+		c.Expect(t, ":0\r\n", "CLIENT", "KILL", "ID", id, "TYPE", "normal", "ID", "999999")
+		if got := c.Do(t, "CLIENT", "LIST", "ID", "999999", id, "1", id); !strings.Contains(got, "id="+id+" ") {
+			t.Errorf("CLIENT LIST: %q", got)
+		}
+		c.Expect(t, ":1\r\n", "CLIENT", "KILL", "ID", "999999", "TYPE", "pubsub", "TYPE", "normal", "ID", id) // the last ones count
+		victim.Closed(t)
 	})
 	t.Run("info", func(t *testing.T) {
 		got := c.Do(t, "INFO", "server")

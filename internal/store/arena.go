@@ -65,14 +65,14 @@ func slotSize(n int) int {
 // a third too large, so that a record need not move when the counter in its version loses a digit.
 func fits(n, slot int) bool { return n <= slot && slotSize(n) >= slot*3/4 }
 
-// exhausted reports whether all blocks are in use, so that another record may not fit. The blocks hold
-// up to 64 GiB of small records or a million large ones.
-func (a *arena) exhausted() bool { return len(a.blocks) == a.limit && len(a.unused) == 0 }
+// room returns the number of blocks that are not in use. Each record needs at most one. All blocks hold up to 64 GiB
+// of small records or a million large ones.
+func (a *arena) room() int { return a.limit - len(a.blocks) + len(a.unused) }
 
 // large returns the value of a record if it is large, or nil.
 func (a *arena) large(r ref) *[]byte { return a.blocks[r>>slotBits].large }
 
-// size returns the size of a record's slot and its large value, in bytes.
+// size returns the size of a record's slot and its large value, in bytes, or 0 for no record.
 func (a *arena) size(r ref) int { return a.blocks[r>>slotBits].size + a.blocks[r>>slotBits].outside() }
 
 // outside returns the size of a large value, which is not in data.

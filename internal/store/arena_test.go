@@ -60,16 +60,16 @@ func TestArenaExhausted(t *testing.T) {
 	a := newArena()
 	a.limit = 3
 	for i := range 2 {
-		if a.exhausted() {
+		if a.room() == 0 {
 			t.Fatalf("exhausted after %d blocks", i)
 		}
 		a.alloc(maxSlot + 1)
 	}
-	if !a.exhausted() {
+	if a.room() > 0 {
 		t.Error("not exhausted")
 	}
 	a.free(1 << slotBits)
-	if a.exhausted() {
+	if a.room() == 0 {
 		t.Error("exhausted with a block that is free")
 	}
 }

@@ -52,18 +52,8 @@ type Write struct {
 // fenced, if the client is not authorized, or if a quota would be exceeded. Deleting a missing key succeeds and changes nothing.
 func (s *Store) Apply(w Write) (refusal string) {
 	s.ExpireSome()
-	switch {
-	case len(w.Key) == 0:
-		return wire.TextEmptyKey
-	case len(w.Key) > maxKey:
-		return textLongKey
-	case len(w.Value) > maxValue:
-		return textLongValue
-	case !s.Allowed(w.ClientID, w.Username, w.Key, true):
-		return wire.TextNotAuthorized
-	}
-	r := s.find(w.Key)
-	if text := s.checkFence(hlc{}, r); text != "" {
+	r, text := s.checkWrite(&w)
+	if text != "" {
 		return text
 	}
 	var version []byte
@@ -73,7 +63,7 @@ func (s *Store) Apply(w Write) (refusal string) {
 		return ""
 	case w.Delete:
 		version = s.remove(r, w.Cause, w.ClientID, hlc{})
-	case s.full(r, len(w.Key)+len(w.Value)):
+	case s.full(growth{}, s.index.arena.size(r), len(w.Key)+len(w.Value)):
 		return wire.TextQuota
 	default:
 		e := s.put(r, w, nil, hlc{})
@@ -84,15 +74,41 @@ func (s *Store) Apply(w Write) (refusal string) {
 	return ""
 }
 
+// Clear deletes all keys in byte order, whatever the rules and fences say, and queues the notifications.
+func (s *Store) Clear() {
+	s.Expire()
+	for s.index.len() > 0 {
+		first, _ := s.index.ordered.Min()
+		s.remove(first, CauseDel, "", hlc{})
+	}
+}
+
+// checkWrite performs all checks of a write except those of the quotas. It returns the key's record (0 if the key is
+// missing) and the text of the refusal, or "".
+func (s *Store) checkWrite(w *Write) (r ref, refusal string) {
+	switch {
+	case len(w.Key) == 0:
+		return 0, wire.TextEmptyKey
+	case len(w.Key) > maxKey:
+		return 0, textLongKey
+	case len(w.Value) > maxValue:
+		return 0, textLongValue
+	case !s.Allowed(w.ClientID, w.Username, w.Key, true):
+		return 0, wire.TextNotAuthorized
+	}
+	r = s.find(w.Key)
+	return r, s.checkFence(hlc{}, r)
+}
+
 // recordOverhead is the estimated memory that a new key needs in addition to its name and value, in bytes: in
 // its record and in the index.
 const recordOverhead = 128
 
-// full reports whether there is no room for a key and value of size bytes in total. r is the key's
-// present record, or 0 for a new key. A write that does not grow an existing record never exceeds
-// the quota of bytes. full removes expired keys if that makes room.
-func (s *Store) full(r ref, size int) bool {
-	for s.exceeds(r, size) {
+// full reports whether there is no room for a key and value of size bytes in total, once the store has grown. old
+// is the size of the key's present record, or 0 for a new key. A write that does not grow an existing record
+// never exceeds the quota of bytes. full removes expired keys if that makes room.
+func (s *Store) full(grown growth, old, size int) bool {
+	for s.exceeds(grown, old, size) {
 		before := s.index.len()
 		if s.ExpireSome(); s.index.len() == before {
 			return true
@@ -101,17 +117,15 @@ func (s *Store) full(r ref, size int) bool {
 	return false
 }
 
-func (s *Store) exceeds(r ref, size int) bool {
+func (s *Store) exceeds(grown growth, old, size int) bool {
 	x := s.index
-	if r == 0 && s.CheckQuota(1) != "" || x.arena.exhausted() {
+	if old == 0 && s.opts.MaxKeys > 0 && x.len()+grown.keys >= s.opts.MaxKeys || x.arena.room() <= grown.blocks {
 		return true
 	}
-	if r != 0 {
-		size -= x.arena.size(r)
-	} else {
+	if size -= old; old == 0 {
 		size += recordOverhead
 	}
-	return s.opts.MaxBytes > 0 && size > 0 && s.Bytes()+size > s.opts.MaxBytes
+	return s.opts.MaxBytes > 0 && size > 0 && s.Bytes()+grown.bytes+size > s.opts.MaxBytes
 }
 
 // Bytes returns the estimated memory of all keys and values, in bytes, including the records and the index.

@@ -63,9 +63,10 @@ func (x *index) clear() {
 	x.last = 0
 }
 
+const perKey, perExpiry = 28, 32 // estimated memory in the maps and trees, in bytes
+
 // cost returns the estimated memory of all records and of the index itself, in bytes.
 func (x *index) cost() int {
-	const perKey, perExpiry = 28, 32 // in the maps and trees
 	return x.arena.used + perKey*x.len() + perExpiry*x.expiries.Len()
 }
 

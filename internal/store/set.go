@@ -89,7 +89,7 @@ func (s *Store) set(c *call) Response {
 			w.Expires = e.Expires()
 		}
 	}
-	if s.full(r, len(c.key)+len(c.words[2])) {
+	if s.full(growth{}, s.index.arena.size(r), len(c.key)+len(c.words[2])) {
 		return s.refuse(c, wire.TextQuota)
 	}
 	e := s.put(r, w, c.fence.text, c.timestamp)

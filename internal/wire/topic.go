@@ -89,6 +89,14 @@ func CheckClientID(id string) error {
 	return checkString("client id", id)
 }
 
+// CheckUsername returns why a user name cannot be sent in CONNECT, or nil. An empty one is not sent.
+func CheckUsername(name string) error {
+	if name == "" {
+		return nil
+	}
+	return checkString("user name", name)
+}
+
 // CheckMetricCategory returns why category cannot be the value of PropMetricCategory, or nil.
 func CheckMetricCategory(category string) error { return checkString("metric category", category) }
 

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -133,6 +135,23 @@ func fills() []attack {
 				words = append(words, []byte("k"))
 			}
 			return answered(c.do(patience, words...))
+		}},
+		{name: "PUBLISH of 4 MiB to 150 patterns of the same client", memory: true, run: func(ctx context.Context, t *target) (string, error) {
+			c := harness.Must(connectToRedis(t))
+			harness.Check(c.expect("%7", "HELLO", "3"))
+			words := [][]byte{[]byte("PSUBSCRIBE")}
+			for i := range 150 {
+				words = append(words, bytes.Repeat([]byte("*"), i+1))
+			}
+			if answer, err := c.do(patience, words...); err != nil {
+				return answered(answer, err)
+			}
+			harness.Check(c.SetDeadline(time.Now().Add(patience)))
+			if _, err := fmt.Fprintf(c, "*3\r\n$7\r\nPUBLISH\r\n$1\r\nx\r\n$%d\r\n%s\r\n", 4*mib, make([]byte, 4*mib)); err != nil {
+				return plain(err), nil
+			}
+			n, err := io.Copy(io.Discard, c.in)
+			return fmt.Sprintf("%d MiB, then %s", n/mib, cmp.Or(err, io.EOF)), pause(ctx, time.Second)
 		}},
 		{name: "half a SET of 512 MiB", memory: true, run: func(ctx context.Context, t *target) (string, error) {
 			c := harness.Must(connectToRedis(t))

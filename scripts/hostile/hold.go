@@ -91,6 +91,19 @@ func holds() []attack {
 			}
 			return answered(c.do(patience, []byte("PUBSUB"), []byte("CHANNELS"), []byte("*1*")))
 		}},
+		{name: "CLIENT KILL with 150,000 addresses, and CLIENT LIST with 150,000 ids, of 200 Redis clients", run: func(_ context.Context, t *target) (string, error) {
+			c := harness.Must(connectToRedis(t))
+			for range 200 {
+				_ = harness.Must(connectToRedis(t))
+			}
+			n := t.scale(150_000)
+			address := [][]byte{[]byte("LADDR"), []byte(c.LocalAddr().String())}
+			kill := slices.Concat([][]byte{[]byte("CLIENT"), []byte("KILL")}, slices.Repeat(address, n))
+			list := slices.Concat([][]byte{[]byte("CLIENT"), []byte("LIST"), []byte("ID")}, slices.Repeat([][]byte{[]byte("999999")}, n))
+			wanted(c.do(patience, list...))
+			wanted(c.in.Discard(2))
+			return answered(c.do(patience, kill...))
+		}},
 		{name: "a transaction of 8,000 APPENDs to a value of 1 MB", run: func(_ context.Context, t *target) (string, error) {
 			c := harness.Must(connectToRedis(t))
 			t.stored.Add(1_000_000)
