@@ -50,6 +50,8 @@ type lockFlags struct {
 	conflict                 int // exit code if another client holds the lock
 	name                     string
 
+	again bool // the holder already held the acquired lock
+
 	seen  client.LockStatus // during a wait, what was first seen of the present holder; see reportWaiting
 	since time.Time         // when seen was seen; zero = not waiting
 }
