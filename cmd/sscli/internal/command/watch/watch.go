@@ -27,6 +27,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -148,7 +149,8 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 // A condition reports whether an event meets --until.
 type condition func(client.Event) bool
 
-func parseUntil(text string) (condition, error) {
+// parseUntil parses --until. field reports whether the value of an event is the JSON of a field.
+func parseUntil(text string, field bool) (condition, error) {
 	exists := func(e client.Event) bool { return e.HasValue || e.Kind == client.EventSet }
 	value, isValue := strings.CutPrefix(text, "value=")
 	switch {
@@ -158,6 +160,12 @@ func parseUntil(text string) (condition, error) {
 		return exists, nil
 	case text == "delete":
 		return func(e client.Event) bool { return !exists(e) }, nil
+	case isValue && field:
+		want, _ := jsonfield.Parse([]byte(value))
+		return func(e client.Event) bool {
+			now, _ := jsonfield.Parse(e.Value)
+			return e.HasValue && (now.Text() == value || jsonfield.Equal(now, want))
+		}, nil
 	case isValue:
 		return func(e client.Event) bool { return e.HasValue && string(e.Value) == value }, nil
 	}
@@ -170,7 +178,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	options.RetryFor = a.Settings.RetryFor
-	until, err := parseUntil(string(f.until))
+	until, err := parseUntil(string(f.until), f.field != "")
 	if err != nil {
 		return err
 	}
