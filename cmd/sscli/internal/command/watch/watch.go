@@ -109,7 +109,7 @@ the watch, and fg continues both.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
+	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit); exit code 1 if --until was not met")
 	fs.Var(&f.forDur, "for", "end after `DURATION`; exit code 1 if --until was not met")
 	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
@@ -237,12 +237,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 			a.Note("the store was not told that the watch has ended: " + closed.Error())
 		}
 	}
-	switch {
-	case errors.Is(err, endFor) && v.f.until != "":
-		return fault.ErrNo
-	case errors.Is(err, endFor):
-		return nil
-	case errors.Is(err, terminal.ErrClosed):
+	if errors.Is(err, terminal.ErrClosed) {
 		return fault.Output(err)
 	}
 	return err
@@ -269,8 +264,11 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 		return err
 	}
 	reason := endReason(err)
-	if _, ok := errors.AsType[end](err); ok && (v.refused != nil || err != endFor) {
+	if e, ok := errors.AsType[end](err); ok {
 		err = v.refused
+		if err == nil && e != endUntil && v.f.until != "" {
+			err = fault.ErrNo
+		}
 	}
 	if len(v.command) == 0 {
 		err = cmp.Or(err, v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}))
