@@ -151,7 +151,8 @@ func (f *lockFlags) reportWaiting(a *app.App, o *client.LockOptions) {
 }
 
 // Without a renewal for longLease, the holder of a lock may be gone: it renews three times per lease, and
-// few leases are longer than three minutes. Waiting for shortLease without a renewal shows the same for
+// few leases are longer than three minutes. The age of a token says so only if it is longer by wire.MaxDrift,
+// by which the local clock may be ahead of the store's. Waiting for shortLease without a renewal shows the same for
 // leases of the default TTL.
 const (
 	longLease  = time.Minute
@@ -170,8 +171,8 @@ func (f *lockFlags) renewalNote(s client.LockStatus) string {
 		return "; renewed while sscli waited"
 	case !f.since.IsZero() && waited > shortLease:
 		return "; not renewed in the " + format.Span(waited.Round(time.Second)) + " that sscli waited: the lease is long, the holder is gone, or this key is no lock"
-	case age > longLease:
-		return "; not renewed for " + format.Span(age) + ": the lease is long, the holder is gone, or this key is no lock"
+	case age > longLease+wire.MaxDrift:
+		return "; not renewed for " + format.Span(age) + " by the local clock: the lease is long, the holder is gone, or this key is no lock"
 	}
 	return ""
 }

@@ -24,7 +24,8 @@ func TestBusyError(t *testing.T) {
 		breaks      bool
 	}{
 		{"an answer at once", client.Version{}, fresh, 0, "", false},
-		{"not renewed for long", client.Version{}, old, 0, "; not renewed for 3m0s: ", true},
+		{"not renewed for long", client.Version{}, old, 0, "; not renewed for 3m0s by the local clock: ", true},
+		{"a local clock that may be ahead", client.Version{}, token(110 * time.Second), 0, "", false},
 		{"a short wait", fresh, fresh, time.Second, "", false},
 		{"a wait without a renewal", fresh, fresh, 20 * time.Second, "; not renewed in the 20s that sscli waited: ", true},
 		{"a renewal during the wait", old, fresh, 20 * time.Second, "; renewed while sscli waited", false},
