@@ -166,6 +166,9 @@ func unsent(err error) error {
 	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil || errors.Is(err, client.ErrClockDrift) {
 		return err
 	}
+	if client.IsPermanent(err) {
+		return fmt.Errorf("%w; nothing was sent", err)
+	}
 	return redis.NotSent()
 }
 

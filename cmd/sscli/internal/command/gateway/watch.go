@@ -47,7 +47,7 @@ func (b *backend) Watch(ctx context.Context, key []byte) error {
 		b.forget(name, k)
 		k.err = refusal(err)
 		if _, ok := errors.AsType[*client.DialError](err); ok {
-			k.err = redis.NotSent()
+			k.err = unsent(err)
 		}
 		return k.err
 	}
