@@ -230,7 +230,11 @@ func (f *lockFlags) busyError(err error) error {
 	}
 	note, hint := f.renewalNote(e.Status), ""
 	if e.Waited == 0 {
-		hint = "`omit --try` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
+		given := "--try"
+		if !f.try {
+			given = "--wait"
+		}
+		hint = "`omit " + given + "` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
 	}
 	if note != "" && !f.isRenewed(e.Status) {
 		hint = "`sscli lock status NAME` shows the holder, and `--observe DURATION`, with more than a third of the lease, whether the holder renews it; `sscli lock break NAME` takes it from a holder that is gone"
