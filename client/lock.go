@@ -39,6 +39,7 @@ type Lease struct {
 	Sent   time.Time // when the request was sent, by the local clock
 	Term   time.Time // when work under the lock must begin to stop
 	Until  time.Time // when work under the lock must have stopped; another client may hold the lock soon after
+	Again  bool      // from AcquireLock: Holder already held the lock, so an earlier lease may be in use
 
 	wall func() time.Time // nil = time.Now
 }

@@ -442,6 +442,9 @@ func TestRenewLock(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if again, err := s.AcquireLock(t.Context(), "l", o); err != nil || !again.Again || lease.Again {
+			t.Errorf("held before: %t, then %t, %v", lease.Again, again.Again, err)
+		}
 		time.Sleep(50 * time.Second)
 		renewed, err := s.RenewLock(t.Context(), "l", o)
 		if err != nil || renewed.Token.Compare(lease.Token) <= 0 || renewed.TermIn() != 53*time.Second {

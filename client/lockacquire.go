@@ -236,6 +236,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		}
 		switch {
 		case c.err == nil && c.held:
+			c.lease.Again = a.again
 			return c.lease, nil
 		case c.err == nil:
 			a.answered, failures = true, 0

@@ -72,7 +72,8 @@ func (s *Server) Await(ctx context.Context, reached func(State) bool) error {
 
 // FastForward advances the clocks of the store and the broker by d. Before it returns, all events
 // that become due happen in order: keys, sessions and messages expire, delayed requests are
-// processed, and notifications, delayed replies and wills are sent. Keep Alive uses real time.
+// processed, and notifications, delayed replies and wills are sent. Keep Alive uses real time. The clocks
+// get at most 292 years (the largest Duration) ahead of the real clock.
 func (s *Server) FastForward(d time.Duration) {
 	s.update(func() {
 		s.broker.Advance(d)

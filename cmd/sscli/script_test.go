@@ -349,7 +349,7 @@ var scrubRules = []scrubRule{
 	replace(`"rate":\d+`, `"rate":RATE`),
 	replace(`correlation [0-9a-f]{32}`, "correlation ID"),
 	replace(`\b10 times, \S+ to \S+`, "10 times, RTT to RTT"),
-	replace(`clock is [\d.]+ ms (ahead of|behind) the store's, give or take [\d.]+ ms(; the store refuses writes that are over 1m0s ahead)?`, "clock is NEAR the store's"),
+	replace(`clock is [\d.]+ ms (ahead of|behind) the store's, give or take [\d.]+ ms; up to a minute further ahead if a client with a fast clock wrote in the last minute(; the store refuses writes that are over 1m0s ahead)?`, "clock is NEAR the store's"),
 	replace(`clock is [\dm.]+s (ahead of|behind) the store's, give or take [\d.]+ ms`, "clock is FAR $1 the store's"),
 	replace(`(?m)  -?\d+(\.\d+)? ms$`, "  MS"),
 	replace(`"took_ms":[\d.]+`, `"took_ms":MS`),

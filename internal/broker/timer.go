@@ -62,8 +62,9 @@ func (b *Broker) Cancel(t *Timer) {
 
 // Advance moves the broker's clock forward. Before Advance returns, it runs the timers that become
 // due, in order, each with the clock at the time when the timer is due. It does not affect Keep
-// Alive. Advance requires the lock.
+// Alive. The clock is never more than 292 years (the largest Duration) ahead. Advance requires the lock.
 func (b *Broker) Advance(d time.Duration) {
+	d = min(d, math.MaxInt64-max(0, b.timers.forward))
 	b.timers.armed, b.readTime = time.Time{}, time.Time{}
 	target := b.Now().Add(d)
 	for next, ok := b.timers.Min(); ok && !next.due.After(target); next, ok = b.timers.Min() {

@@ -51,6 +51,8 @@ type Command struct {
 	Args  []string // the command's name, then its arguments
 	Env   []string // NAME=VALUE; nil = sscli's environment
 	Input []byte   // standard input; nil = sscli's standard input
+
+	Stop <-chan struct{} // once closed, the command gets TERM, or on Windows is killed; nil = never
 }
 
 // Environ returns sscli's environment without the variables in drop, and with the variables in set,

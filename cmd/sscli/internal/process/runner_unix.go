@@ -88,10 +88,15 @@ func (r *Runner) run(path string, c Command) (int, error) {
 	if os.Getpid() == initPid {
 		waitFor = -1 // also for the orphans of the container
 	}
+	stop := c.Stop
 	for {
 		select {
 		case s := <-j.signals:
 			j.forward(s)
+			continue
+		case <-stop:
+			j.forward(unix.SIGTERM)
+			stop = nil
 			continue
 		case <-r.children:
 		}

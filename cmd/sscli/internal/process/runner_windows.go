@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"sync"
 
 	"golang.org/x/sys/windows"
 )
@@ -34,6 +35,17 @@ func (*Runner) Run(c Command) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 0, newStartError(cmd.Args[0], err)
 	}
+	ended := make(chan struct{})
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		select {
+		case <-c.Stop:
+			_ = cmd.Process.Kill() // fails if the command has ended
+		case <-ended:
+		}
+	})
+	defer stopping.Wait()
+	defer close(ended)
 	if err := cmd.Wait(); err != nil && cmd.ProcessState == nil {
 		return 0, &StartError{cmd.Args[0], CodeSetup, err}
 	}

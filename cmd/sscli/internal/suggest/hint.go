@@ -147,6 +147,14 @@ func Run(argv ...string) Hint {
 	return Hint{{p}}
 }
 
+// Operand returns argv with an operand, after -- if the operand would be taken for a flag.
+func Operand(argv []string, operand string) []string {
+	if strings.HasPrefix(operand, "-") {
+		argv = append(argv, "--")
+	}
+	return append(argv, operand)
+}
+
 // Fill returns the hint with values in each place of this type. Only [Keys] and [Words] take more than
 // one value. The place stays if there is no value, and if a value would be taken for a flag or would make
 // the hint unreadable.

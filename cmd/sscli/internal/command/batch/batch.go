@@ -188,7 +188,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 	again := func() io.Reader { return files.NewTextReader(io.NewSectionReader(file, 0, math.MaxInt64)) }
 	first := make([]byte, 1)
 	if n, _ := io.ReadFull(again(), first); n == 1 && first[0] == '{' && !b.flags.load {
-		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: suggest.Run("sscli", "import", file.Name())}
+		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: suggest.Run(suggest.Operand([]string{"sscli", "import"}, file.Name())...)}
 	}
 	if b.flags.load && !b.flags.KeepGoing && !b.flags.check {
 		for _, err := range lineinput.Entries(ctx, again(), b.flags.From) {

@@ -277,6 +277,12 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 	return elapsed
 }
 
+// dueAfter returns the time from the start until request n of a measurement with this rate is due. It is
+// limited to about a century, for rates near 0.
+func dueAfter(n int64, rate float64) time.Duration {
+	return time.Duration(min(float64(n-1)/rate*float64(time.Second), math.MaxInt64/3))
+}
+
 // work sends one request after another, until the context measuring ends or -n requests have been
 // sent. The end of measuring does not cancel a request in flight, but the end of ctx does.
 func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
@@ -287,7 +293,7 @@ func (b *benchmark) work(ctx, measuring context.Context, s *client.Session) {
 		}
 		due := time.Now()
 		if b.f.rate > 0 {
-			due = b.began.Add(time.Duration(float64(n-1) / b.f.rate * float64(time.Second)))
+			due = b.began.Add(dueAfter(n, b.f.rate))
 			if !wait.For(measuring, time.Until(due)) {
 				return
 			}

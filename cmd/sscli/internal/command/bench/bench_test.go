@@ -131,3 +131,16 @@ func TestLifetime(t *testing.T) {
 		}
 	}
 }
+
+// TestDueAfter: a request of a rate near 0 is due late, not at once.
+func TestDueAfter(t *testing.T) {
+	for _, tt := range []struct {
+		n    int64
+		rate float64
+		want time.Duration // at least
+	}{{1, 1e-300, 0}, {2, 100, 10 * time.Millisecond}, {20, 1e-10, 90 * 365 * 24 * time.Hour}, {2, 5e-324, 90 * 365 * 24 * time.Hour}} {
+		if got := dueAfter(tt.n, tt.rate); got < tt.want || tt.n == 1 && got > 0 {
+			t.Errorf("request %d at %v a second is due after %v, want %v", tt.n, tt.rate, got, tt.want)
+		}
+	}
+}

@@ -18,7 +18,8 @@ const clockWarning = 5 * time.Second
 
 const synchronize = "compare date -u here and on the broker's nodes, and synchronize both"
 
-// clock measures the difference between the local clock and the store's clock.
+// clock measures the difference between the local clock and the store's clock, which follows the clocks of
+// writers that are up to wire.MaxDrift ahead.
 func (c *checkup) clock(ctx context.Context) error {
 	key := c.key("clock")
 	var best client.Skew
@@ -41,6 +42,9 @@ func (c *checkup) clock(ctx context.Context) error {
 		ahead, side = -ahead, "behind"
 	}
 	check.Message = fmt.Sprintf("the local clock is %s %s the store's, give or take %s", rounded(ahead), side, rounded(best.Bound))
+	if best.Ahead <= wire.MaxDrift {
+		check.Message += "; up to a minute further ahead if a client with a fast clock wrote in the last minute" // wire.MaxDrift
+	}
 	if best.Ahead > 0 {
 		check.Message += fmt.Sprintf("; the store refuses writes that are over %v ahead", wire.MaxDrift)
 	}
@@ -60,8 +64,9 @@ func (c *checkup) clock(ctx context.Context) error {
 // maxVersions is the number of keys that clockBound reads at most.
 const maxVersions = 16
 
-// clockBound compares the local clock with versions of keys, without a write. The store's clock has passed
-// every version that it returns, so the newest one limits how far the local clock is ahead.
+// clockBound compares the local clock with versions of keys, without a write. The newest version limits how
+// far the local clock is ahead: the store's clock has passed it, or is behind it by at most wire.MaxDrift if
+// the clock of its writer was ahead.
 func (c *checkup) clockBound(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -94,12 +99,12 @@ func (c *checkup) clockBound(ctx context.Context) error {
 		check.Message = "not compared: no key with a version could be read"
 	case ahead < -clockWarning:
 		check.Status, check.Hint = format.Warn, synchronize
-		check.Message = fmt.Sprintf("the local clock is at least %s behind the store's, by %s read", rounded(-ahead), format.Count(n, "version"))
+		check.Message = fmt.Sprintf("the local clock is at least %s behind the store's, or a writer's clock was ahead, by %s read", rounded(-ahead), format.Count(n, "version"))
 	default:
 		if ahead <= wire.MaxDrift {
 			check.Status = format.Pass
 		}
-		check.Message = fmt.Sprintf("the local clock is at most %s ahead of the store's, by %s read", format.Span(max(ahead, 0)), format.Count(n, "version"))
+		check.Message = fmt.Sprintf("the local clock is at most %s ahead of the store's, or up to a minute more if a writer's clock was ahead, by %s read", format.Span(max(ahead, 0)), format.Count(n, "version"))
 	}
 	if check.Status != format.Warn {
 		check.Message += "; --write measures the difference"

@@ -48,14 +48,15 @@ func New(a *app.App) *cobra.Command {
 
 The steps are: the settings and where they come from, the host name, TCP, TLS, the login,
 the subscription, a read, the round trip, and the clock: the versions of up to 16 keys
-limit how far the local clock can be ahead of the store's. With --via, the steps into the
-cluster come first: kubectl, the cluster, the service, the forward, the CA, the token.
+limit how far the local clock can be ahead of the store's, by up to a minute too little if
+a writer's clock was ahead. With --via, the steps into the cluster come first: kubectl,
+the cluster, the service, the forward, the CA, the token.
 Each step is PASS, WARN, FAIL or SKIP, with the reason and the next thing to try. The first FAIL ends
 the check, with the exit code that any other command would have for it. A WARN does not
 end the check.
 
---write also measures the difference between the two clocks, and checks writes and their
-conditions, the delay of a notification, whether the broker has SCAN, and which
+--write also measures the difference between the two clocks, which a client with a fast
+clock can hide for a minute, and checks writes and their conditions, the delay of a notification, whether the broker has SCAN, and which
 forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
 and random characters. They are deleted at the end; if that fails, they expire within a
 minute.`,

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/sscli/sscli/client"
@@ -140,14 +141,22 @@ func (f facts) answered() (verdict, rule, why string, hint suggest.Hint) {
 
 // again returns a hint: this `sscli explain` with --ask.
 func (f facts) again() suggest.Hint {
-	argv := []string{"sscli", "explain", f.key}
+	argv := []string{"sscli", "explain"}
+	last := strings.HasPrefix(f.key, "-") // after --, and so after the flags
+	if !last {
+		argv = append(argv, f.key)
+	}
 	if f.lock != "" {
 		argv = append(argv, "--lock", f.lock)
 	}
 	if !f.token.IsZero() {
 		argv = append(argv, "--fence", f.token.String())
 	}
-	return suggest.Run(append(argv, "--ask")...).Then(" asks the store")
+	argv = append(argv, "--ask")
+	if last {
+		argv = append(argv, "--", f.key)
+	}
+	return suggest.Run(argv...).Then(" asks the store")
 }
 
 // run returns a hint: a command line that writes the key under the lock.

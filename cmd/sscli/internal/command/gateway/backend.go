@@ -34,14 +34,15 @@ type backend struct {
 	listed []string  // the keys of --watch
 	own    *expiries // this gateway's writes with an expiry
 
-	mu      sync.Mutex
-	watches map[string]*keyWatch // by key, for subscriptions to single keys
+	mu        sync.Mutex
+	watches   map[string]*keyWatch // by key, for subscriptions to single keys
+	unwatched map[string]error     // by key of --watch that is not watched now: the reply to subscribers
 }
 
 // open returns a backend whose server is not listening yet. It waits until the store has confirmed the
 // watches of the keys.
 func open(ctx context.Context, s *client.Session, timeout time.Duration, log *slog.Logger, keys []string, o redis.Options) (*backend, error) {
-	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch)}
+	b := &backend{session: s, timeout: timeout, log: log, listed: keys, own: newExpiries(), watches: make(map[string]*keyWatch), unwatched: make(map[string]error)}
 	o.Backend, o.Name, o.Patterns, o.Log = b, "gateway", len(keys) > 0, log
 	var err error
 	if b.server, err = redis.New(o); err != nil {
@@ -164,6 +165,9 @@ func lifetime(op *redis.Op) time.Duration {
 func unsent(err error) error {
 	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil || errors.Is(err, client.ErrClockDrift) {
 		return err
+	}
+	if client.IsPermanent(err) {
+		return fmt.Errorf("%w; nothing was sent", err)
 	}
 	return redis.NotSent()
 }

@@ -56,6 +56,8 @@ notifications of single keys. SS.GET, SS.SET, SS.DEL and SS.VDEL have versions a
 tokens. docs/redis.md lists all commands.
 
 With CMD, run CMD with REDIS_URL set to the gateway's URL, and exit with CMD's exit code.
+If the broker refuses the gateway for good, CMD gets TERM, and the exit code is the one of
+that error.
 
 Notifications are off until --notify-keyspace-events or CONFIG SET turns them on. Clients
 may SUBSCRIBE to __keyspace@0__:KEY of any key. PSUBSCRIBE and the __keyevent@0__ channels
@@ -187,11 +189,11 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		}
 		defer func() { err = errors.Join(err, b.close()) }()
 		b.server.Serve(ln)
+		if len(command) > 0 {
+			return b.runChild(a, process.Command{Args: command, Env: process.Environ(map[string]string{"REDIS_URL": ready.URL})})
+		}
 		ended := make(chan error, 1)
 		b.running.Go(func() { ended <- b.keepConnected(b.ctx) })
-		if len(command) > 0 {
-			return fault.RunChild(process.Command{Args: command, Env: process.Environ(map[string]string{"REDIS_URL": ready.URL})})
-		}
 		if err := a.Emit(ready); err != nil {
 			return err
 		}
@@ -202,4 +204,25 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 			return fault.ServerEnded(context.Cause(ctx))
 		}
 	})
+}
+
+// runChild runs a command and keeps the connection to the broker meanwhile. If the broker refuses this client
+// permanently, runChild prints the error, ends the command with TERM, and returns the code of that error.
+func (b *backend) runChild(a *app.App, c process.Command) error {
+	stop := make(chan struct{})
+	var refused error
+	b.running.Go(func() {
+		if err := b.keepConnected(b.ctx); err != nil {
+			a.Refuse(&refused, err)
+			close(stop)
+		}
+	})
+	c.Stop = stop
+	err := fault.RunChild(c)
+	select {
+	case <-stop:
+		return refused
+	default:
+		return err
+	}
 }

@@ -277,10 +277,12 @@ func TestBrokerAway(t *testing.T) {
 	f.log.await(t, "connected to the broker again")
 }
 
-// TestRefusedForGood: the gateway ends when the broker permanently refuses to let it connect.
+// TestRefusedForGood: the gateway ends when the broker permanently refuses to let it connect. A command that comes
+// before the end gets the refusal, not LOADING, which tells clients to try again.
 func TestRefusedForGood(t *testing.T) {
 	store := emulator.Start(t)
 	f := start(t, store.Addr().String(), timeout, "")
+	c := f.connect(t)
 	store.RefuseConnect(func(string, string) byte { return 0x87 })
 	store.DropAll()
 	select {
@@ -290,6 +292,12 @@ func TestRefusedForGood(t *testing.T) {
 		}
 	case <-time.After(patience):
 		t.Error("the gateway goes on")
+	}
+	for _, command := range [][]string{{"GET", "k"}, {"SET", "k", "v"}, {"SUBSCRIBE", "__keyspace@0__:k"}} {
+		c.send(command...)
+		if reply, err := c.reply(); err != nil || !strings.HasPrefix(reply, "-ERR ") || !strings.Contains(reply, "0x87") {
+			t.Errorf("%q: %q, %v", command, reply, err)
+		}
 	}
 }
 
@@ -343,7 +351,10 @@ func TestTokenOfTheGateway(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the gateway goes on")
 	}
-	c.do("-LOADING the broker cannot be reached; nothing was sent", "GET", "k")
+	c.send("GET", "k")
+	if reply, err := c.reply(); err != nil || !strings.HasPrefix(reply, "-ERR ") || !strings.Contains(reply, "0x87") {
+		t.Errorf("after the end: %q, %v", reply, err)
+	}
 }
 
 // TestNoStore: a broker without a store processes no request, so clients may repeat requests.

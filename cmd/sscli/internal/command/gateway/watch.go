@@ -22,10 +22,11 @@ type keyWatch struct {
 // the watch.
 func (b *backend) Watch(ctx context.Context, key []byte) error {
 	name := string(key)
-	if slices.Contains(b.listed, name) {
-		return nil
-	}
 	b.mu.Lock()
+	if slices.Contains(b.listed, name) {
+		defer b.mu.Unlock()
+		return b.unwatched[name]
+	}
 	k := b.watches[name]
 	if k != nil {
 		b.mu.Unlock()
@@ -46,12 +47,12 @@ func (b *backend) Watch(ctx context.Context, key []byte) error {
 		b.forget(name, k)
 		k.err = refusal(err)
 		if _, ok := errors.AsType[*client.DialError](err); ok {
-			k.err = redis.NotSent()
+			k.err = unsent(err)
 		}
 		return k.err
 	}
 	b.running.Go(func() {
-		err := b.report(k.ctx, w)
+		err := b.report(k.ctx, w, func(string, error) {}) // the watch ends, because it has no other key
 		b.forget(name, k)
 		b.closeWatch(w)
 		if k.ctx.Err() == nil {
@@ -94,28 +95,71 @@ func (b *backend) watchListed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.running.Go(func() {
-		for w != nil {
-			err := b.report(b.ctx, w)
-			b.closeWatch(w)
-			if b.ctx.Err() != nil {
-				return
-			}
-			b.lostListed("the watch ended: " + err.Error())
-			b.retry(b.ctx, func() error {
-				if w, err = b.session.Watch(b.ctx, b.listed, client.WatchOptions{}); err != nil {
-					b.log.Warn("the keys of --watch are not watched, trying again", "error", err)
-				}
-				return err
-			})
-			b.lostListed("the watch was interrupted") // clients may have subscribed meanwhile
-		}
-	})
+	b.running.Go(func() { b.keepWatching(b.listed, w) })
 	return nil
 }
 
-func (b *backend) lostListed(reason string) {
-	for _, key := range b.listed {
+// keepWatching reports the changes of keys of --watch, which w watches, until the backend is closed. When the
+// store refuses one of the keys, or the watch ends, keepWatching disconnects the subscribers and watches
+// again as soon as the store allows it.
+func (b *backend) keepWatching(keys []string, w *client.Watch) {
+	for {
+		err := b.report(b.ctx, w, func(key string, err error) {
+			keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return k == key })
+			b.lose([]string{key}, err)
+			b.running.Go(func() {
+				if again := b.watchAgain([]string{key}); again != nil {
+					b.keepWatching([]string{key}, again)
+				}
+			})
+		})
+		b.closeWatch(w)
+		if b.ctx.Err() != nil || len(keys) == 0 {
+			return
+		}
+		b.lose(keys, err)
+		if w = b.watchAgain(keys); w == nil {
+			return
+		}
+	}
+}
+
+// lose refuses new subscribers of keys of --watch, and disconnects the present ones, because the watch of the
+// keys ended with err.
+func (b *backend) lose(keys []string, err error) {
+	b.log.Warn("the watch ended, trying again", "keys", keys, "error", err)
+	b.mu.Lock()
+	for _, key := range keys {
+		b.unwatched[key] = refusal(err)
+	}
+	b.mu.Unlock()
+	b.lost(keys, "the watch ended: "+err.Error())
+}
+
+// watchAgain watches keys of --watch again, as soon as the store allows it. It returns nil if the backend is
+// closed first.
+func (b *backend) watchAgain(keys []string) (w *client.Watch) {
+	b.retry(b.ctx, func() (err error) {
+		if w, err = b.session.Watch(b.ctx, keys, client.WatchOptions{}); err != nil {
+			b.log.Debug("the keys of --watch are not watched, trying again", "keys", keys, "error", err)
+		}
+		return err
+	})
+	if w == nil {
+		return nil
+	}
+	b.lost(keys, "the watch was interrupted") // clients may have subscribed to patterns meanwhile
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, key := range keys {
+		delete(b.unwatched, key)
+	}
+	b.log.Info("the keys are watched again", "keys", keys)
+	return w
+}
+
+func (b *backend) lost(keys []string, reason string) {
+	for _, key := range keys {
 		b.server.Lost([]byte(key), reason)
 	}
 }
@@ -126,9 +170,9 @@ func (b *backend) closeWatch(w *client.Watch) {
 	}
 }
 
-// report passes the changes of a watch to the server until the watch or ctx ends. It always returns
-// an error, which says why the watch ended.
-func (b *backend) report(ctx context.Context, w *client.Watch) error {
+// report passes the changes of a watch to the server until the watch or ctx ends. It calls refused for a key
+// that is no longer watched. It always returns an error, which says why the watch ended.
+func (b *backend) report(ctx context.Context, w *client.Watch, refused func(key string, err error)) error {
 	newest := make(map[string]client.Version) // the version in the last notification of each key
 	for {
 		e, err := w.Next(ctx)
@@ -154,6 +198,8 @@ func (b *backend) report(ctx context.Context, w *client.Watch) error {
 			delete(newest, e.Key)
 		case client.EventGap:
 			b.server.Lost([]byte(e.Key), gap(e))
+		case client.EventError:
+			refused(e.Key, e.Err)
 		case client.EventOther:
 			b.log.Warn("an unknown kind of notification", "key", e.Key, "word", e.Word)
 		}

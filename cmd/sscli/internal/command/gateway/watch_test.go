@@ -223,6 +223,37 @@ func TestWatchEnds(t *testing.T) {
 	}
 }
 
+// TestOneKeyRefused: if the store refuses one of the keys of --watch after the connection broke, the subscribers of that
+// key are disconnected, and the store's refusal is the reply to new ones. The other keys are still watched, and the key
+// is watched again as soon as the store allows it.
+func TestOneKeyRefused(t *testing.T) {
+	var denied atomic.Bool
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+		return !denied.Load() || a.On != "a"
+	})})
+	f := start(t, store.Addr().String(), timeout, "KA", "a", "b")
+	a, b, pattern, c := f.connect(t), f.connect(t), f.connect(t), f.connect(t)
+	c.do("+OK", "MSET", "a", "1", "b", "1")
+	a.subscribe("SUBSCRIBE", "__keyspace@0__:a")
+	b.subscribe("SUBSCRIBE", "__keyspace@0__:b")
+	pattern.subscribe("PSUBSCRIBE", "__keyspace*")
+	denied.Store(true)
+	store.DropAll()
+	a.closed()
+	pattern.closed()
+	f.log.await(t, "not authorized")
+	c.do("-ERR not authorized", "SUBSCRIBE", "__keyspace@0__:a")
+	c.do("+OK", "SET", "b", "2")
+	b.messages("b", "set")
+
+	denied.Store(false)
+	f.log.await(t, "the keys are watched again")
+	a = f.connect(t)
+	a.subscribe("SUBSCRIBE", "__keyspace@0__:a")
+	c.do("+OK", "SET", "a", "2")
+	a.messages("a", "set")
+}
+
 // TestSlowSubscriber: a client that does not read its messages is disconnected, and no other client is.
 func TestSlowSubscriber(t *testing.T) {
 	store := emulator.Start(t)

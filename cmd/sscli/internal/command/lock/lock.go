@@ -50,6 +50,8 @@ type lockFlags struct {
 	conflict                 int // exit code if another client holds the lock
 	name                     string
 
+	again bool // the holder already held the acquired lock
+
 	seen  client.LockStatus // during a wait, what was first seen of the present holder; see reportWaiting
 	since time.Time         // when seen was seen; zero = not waiting
 }
@@ -149,7 +151,8 @@ func (f *lockFlags) reportWaiting(a *app.App, o *client.LockOptions) {
 }
 
 // Without a renewal for longLease, the holder of a lock may be gone: it renews three times per lease, and
-// few leases are longer than three minutes. Waiting for shortLease without a renewal shows the same for
+// few leases are longer than three minutes. The age of a token says so only if it is longer by wire.MaxDrift,
+// by which the local clock may be ahead of the store's. Waiting for shortLease without a renewal shows the same for
 // leases of the default TTL.
 const (
 	longLease  = time.Minute
@@ -168,8 +171,8 @@ func (f *lockFlags) renewalNote(s client.LockStatus) string {
 		return "; renewed while sscli waited"
 	case !f.since.IsZero() && waited > shortLease:
 		return "; not renewed in the " + format.Span(waited.Round(time.Second)) + " that sscli waited: the lease is long, the holder is gone, or this key is no lock"
-	case age > longLease:
-		return "; not renewed for " + format.Span(age) + ": the lease is long, the holder is gone, or this key is no lock"
+	case age > longLease+wire.MaxDrift:
+		return "; not renewed for " + format.Span(age) + " by the local clock: the lease is long, the holder is gone, or this key is no lock"
 	}
 	return ""
 }
@@ -227,7 +230,11 @@ func (f *lockFlags) busyError(err error) error {
 	}
 	note, hint := f.renewalNote(e.Status), ""
 	if e.Waited == 0 {
-		hint = "`omit --try` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
+		given := "--try"
+		if !f.try {
+			given = "--wait"
+		}
+		hint = "`omit " + given + "` to wait, or use `--wait 1m` to wait at most a minute; `sscli lock status NAME` shows the holder"
 	}
 	if note != "" && !f.isRenewed(e.Status) {
 		hint = "`sscli lock status NAME` shows the holder, and `--observe DURATION`, with more than a third of the lease, whether the holder renews it; `sscli lock break NAME` takes it from a holder that is gone"

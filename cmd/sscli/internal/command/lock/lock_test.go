@@ -1,12 +1,17 @@
 package lock
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
+	"github.com/sscli/sscli/emulator"
 )
 
 // TestBusyError: the message about a busy lock says whether the holder renewed the lock, and nothing else about the
@@ -24,7 +29,8 @@ func TestBusyError(t *testing.T) {
 		breaks      bool
 	}{
 		{"an answer at once", client.Version{}, fresh, 0, "", false},
-		{"not renewed for long", client.Version{}, old, 0, "; not renewed for 3m0s: ", true},
+		{"not renewed for long", client.Version{}, old, 0, "; not renewed for 3m0s by the local clock: ", true},
+		{"a local clock that may be ahead", client.Version{}, token(110 * time.Second), 0, "", false},
 		{"a short wait", fresh, fresh, time.Second, "", false},
 		{"a wait without a renewal", fresh, fresh, 20 * time.Second, "; not renewed in the 20s that sscli waited: ", true},
 		{"a renewal during the wait", old, fresh, 20 * time.Second, "; renewed while sscli waited", false},
@@ -42,6 +48,18 @@ func TestBusyError(t *testing.T) {
 			if _, hint := fault.Of(err); strings.Contains(hint.String(), "sscli lock break door") != test.breaks {
 				t.Errorf("%s, %s: %s", test.what, holder, hint)
 			}
+		}
+	}
+}
+
+// TestRunNUL: lock run refuses a name that the environment of its command cannot hold.
+func TestRunNUL(t *testing.T) {
+	store := emulator.Start(t)
+	commands, env := []app.Command{{Name: "lock", New: New}}, map[string]string{"SSCLI_URL": store.URL()}
+	for _, args := range [][]string{{"a\x00b"}, {"a", "--holder", "h\x00"}} {
+		code, _, stderr := apptest.Run(t, commands, env, slices.Concat([]string{"lock", "run"}, args, []string{"--", "echo"})...)
+		if code != fault.CodeUsage || !strings.Contains(stderr, "NUL") || !strings.Contains(stderr, verb.EnvLockName) {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
 	}
 }

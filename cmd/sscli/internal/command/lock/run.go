@@ -1,10 +1,12 @@
 package lock
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -103,6 +105,9 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	}
 	if err := client.Get(f.name).Check(); err != nil {
 		return &fault.UsageError{Err: err}
+	}
+	if strings.Contains(f.name, "\x00") || bytes.ContainsRune(o.Holder, 0) {
+		return fault.Usagef("the name of the lock or of its holder has a NUL, which the environment of the command (%s, %s) cannot hold", verb.EnvLockName, verb.HolderVariable)
 	}
 	if around, ok := a.Env(verb.EnvLockName); ok && around == f.name {
 		return &fault.UsageError{

@@ -40,6 +40,7 @@ if that cannot be confirmed, the exit code is 11.`,
 			return runStep(cmd.Context(), a, cmd, args, &f, true, func(ctx context.Context, s *client.Session, o client.LockOptions) (format.Lock, error) {
 				f.reportWaiting(a, &o)
 				lease, err := s.AcquireLock(ctx, f.name, o)
+				f.again = lease.Again
 				return f.result("acquire", o, lease), err
 			})
 		},
@@ -132,8 +133,11 @@ func runStep(ctx context.Context, a *app.App, cmd *cobra.Command, args []string,
 		}
 		err = a.Emit(result)
 		switch e, ok := errors.AsType[*fault.OutputError](err); {
-		case ok && result.Op == "acquire":
+		case ok && result.Op == "acquire" && !f.again:
 			err = errors.Join(err, giveBack(ctx, a, s, f.name, o))
+		case ok && result.Op == "acquire":
+			a.Inform("lock " + format.Brief(f.name) + " stays held, because " + format.Brief(string(o.Holder)) + " held it before")
+			e.Done = true
 		case ok:
 			e.Done = true
 		}

@@ -91,6 +91,7 @@ func (f *traceFlags) check() (err error) {
 	if f.duration, err = usage.PositiveDuration("--for", f.forDur); err != nil {
 		return err
 	}
+	f.names, f.guards = distinct(f.names), distinct(f.guards)
 	for _, name := range f.names {
 		if slices.Contains(f.guards, name) {
 			return fault.Usagef("%s is a lock and --guards: use only one of them", format.Brief(name))
@@ -110,6 +111,16 @@ func (f *traceFlags) check() (err error) {
 		}
 	}
 	return nil
+}
+
+// distinct returns names without repetitions, in their order.
+func distinct(names []string) (all []string) {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // run prints what happens to the locks and, when the trace ends, the chart.

@@ -88,7 +88,7 @@ func TestPicture(t *testing.T) {
 func TestWatch(t *testing.T) {
 	store := emulator.Start(t)
 	apptest.Put(t, store, "build", "job-7")
-	code, stdout, stderr := traceLocks(t, store, "build", "--for", "1ms", "--timeline", "-o", "raw")
+	code, stdout, stderr := traceLocks(t, store, "build", "build", "--for", "1ms", "--timeline", "-o", "raw")
 	for _, want := range []string{"held\tbuild\tjob-7\t", "end\tfor\n", "hold\tbuild\tjob-7\t"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in\n%s", want, stdout)

@@ -36,6 +36,7 @@ const (
 	maxPattern = 1024    // of a fault, in bytes, as in SCAN: each request of a client is matched
 	maxFaults  = 1000
 	maxForward = 10 * 365 * 24 * time.Hour
+	maxAhead   = 10 * maxForward // of the store's clock; a Duration holds 292 years
 )
 
 // An injected is a fault that is to happen to requests, or to notifications.
@@ -247,6 +248,9 @@ func (c *control) forward(w http.ResponseWriter, r *http.Request) {
 	d, err := config.ParseDuration(body.By)
 	if err == nil && (d <= 0 || d > maxForward) {
 		err = fmt.Errorf("%.32q: expected more than 0, and at most 10 years", body.By)
+	}
+	if err == nil && time.Until(c.server.Now()) > maxAhead-d {
+		err = fmt.Errorf("%.32q: the store's clock would be more than 100 years ahead", body.By)
 	}
 	if err != nil {
 		refuse(w, fmt.Errorf("by: %w", err))

@@ -213,6 +213,13 @@ func TestControlRefuses(t *testing.T) {
 			t.Errorf("%.60s: %d, %q, want 400, %s", text, status, answer, want)
 		}
 	}
+	for range 9 {
+		s.do(`POST /fast-forward {"by": "87600h"}`)
+	}
+	s.do(`POST /fast-forward {"by": "87599h"}`)
+	if status, answer := s.ask(`POST /fast-forward {"by": "87600h"}`, nil); status != 400 || !strings.Contains(answer, "100 years ahead") {
+		t.Errorf("over a century: %d, %q", status, answer)
+	}
 	for name, tt := range map[string]struct {
 		change func(*http.Request)
 		status int

@@ -136,8 +136,8 @@ func (f scanFlags) informNone(a *app.App) {
 	}
 	pattern := app.Pattern(f.pattern)
 	if pattern != "" && pattern != f.pattern {
-		text += "; the wildcard of patterns is *: " + suggest.Run("scan", pattern).String()
-	} else if !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // needs no quotes
+		text += "; the wildcard of patterns is *: " + suggest.Run(suggest.Operand([]string{"scan"}, pattern)...).String()
+	} else if !strings.HasPrefix(f.pattern, "-") && !strings.ContainsAny(f.pattern, "*?['") && format.Word(f.pattern) == f.pattern { // needs no quotes
 		text += "; keys that begin with it: scan '" + f.pattern + "*'"
 	}
 	a.Inform(text)

@@ -36,7 +36,7 @@ func newFieldView(a *app.App, path string) (*fieldView, error) {
 }
 
 // compare compares the field in an event with its last value. shown is the change of the field.
-// field is the event that --until tests, whose value is the field. isNew reports whether to show e.
+// field is the event that --until tests, whose value is the field as JSON. isNew reports whether to show e.
 func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field client.Event, isNew bool) {
 	shown.Path = f.path.String()
 	switch e.Kind {
@@ -62,5 +62,5 @@ func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field cli
 	shown.New = now.value.String()
 	isNew = !known || !jsonfield.Equal(before.value, now.value) ||
 		e.Kind == client.EventResync && e.Continuity != client.ContinuityProven
-	return shown, client.Event{Key: e.Key, HasValue: now.value.Exists(), Value: []byte(now.value.Text())}, isNew
+	return shown, client.Event{Key: e.Key, HasValue: now.value.Exists(), Value: []byte(now.value.String())}, isNew
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/complete"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -108,7 +109,7 @@ the watch, and fg continues both.`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit)")
+	fs.IntVarP(&f.count, "count", "n", 0, "end after `COUNT` changes (0: no limit); exit code 1 if --until was not met")
 	fs.Var(&f.forDur, "for", "end after `DURATION`; exit code 1 if --until was not met")
 	fs.Var(&f.until, "until", "end when `CONDITION` holds: a key exists (set), is missing (delete), or has a value (value=V)")
 	fs.BoolVar(&f.noInitial, "no-initial", false, "print changes only, and let only changes count for --until")
@@ -148,7 +149,8 @@ func (f flags) options() (o client.WatchOptions, forDur time.Duration, err error
 // A condition reports whether an event meets --until.
 type condition func(client.Event) bool
 
-func parseUntil(text string) (condition, error) {
+// parseUntil parses --until. field reports whether the value of an event is the JSON of a field.
+func parseUntil(text string, field bool) (condition, error) {
 	exists := func(e client.Event) bool { return e.HasValue || e.Kind == client.EventSet }
 	value, isValue := strings.CutPrefix(text, "value=")
 	switch {
@@ -158,6 +160,12 @@ func parseUntil(text string) (condition, error) {
 		return exists, nil
 	case text == "delete":
 		return func(e client.Event) bool { return !exists(e) }, nil
+	case isValue && field:
+		want, _ := jsonfield.Parse([]byte(value))
+		return func(e client.Event) bool {
+			now, _ := jsonfield.Parse(e.Value)
+			return e.HasValue && (now.Text() == value || jsonfield.Equal(now, want))
+		}, nil
 	case isValue:
 		return func(e client.Event) bool { return e.HasValue && string(e.Value) == value }, nil
 	}
@@ -170,7 +178,7 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 		return err
 	}
 	options.RetryFor = a.Settings.RetryFor
-	until, err := parseUntil(string(f.until))
+	until, err := parseUntil(string(f.until), f.field != "")
 	if err != nil {
 		return err
 	}
@@ -229,12 +237,7 @@ func (v *viewer) watch(ctx context.Context, s *client.Session, keys []string, op
 			a.Note("the store was not told that the watch has ended: " + closed.Error())
 		}
 	}
-	switch {
-	case errors.Is(err, endFor) && v.f.until != "":
-		return fault.ErrNo
-	case errors.Is(err, endFor):
-		return nil
-	case errors.Is(err, terminal.ErrClosed):
+	if errors.Is(err, terminal.ErrClosed) {
 		return fault.Output(err)
 	}
 	return err
@@ -261,8 +264,11 @@ func (v *viewer) run(ctx context.Context, w *client.Watch) error {
 		return err
 	}
 	reason := endReason(err)
-	if _, ok := errors.AsType[end](err); ok && (v.refused != nil || err != endFor) {
+	if e, ok := errors.AsType[end](err); ok {
 		err = v.refused
+		if err == nil && e != endUntil && v.f.until != "" {
+			err = fault.ErrNo
+		}
 	}
 	if len(v.command) == 0 {
 		err = cmp.Or(err, v.app.Emit(format.End{Reason: reason, Events: v.changes, Time: time.Now()}))

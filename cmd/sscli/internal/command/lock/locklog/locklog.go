@@ -98,6 +98,9 @@ func (h *History) See(e client.Event) (st format.LockEvent, ok bool) {
 	for _, t := range []*time.Time{&e.Time, &e.From, &e.To} {
 		*t = t.Truncate(time.Millisecond) // recordings have a precision of 1 ms
 	}
+	if e.Kind == client.EventFound {
+		e.Kind = client.EventInitial // the first that is known of the key
+	}
 	st = format.LockEvent{Event: string(e.Kind), Name: e.Key, Time: e.Time, Token: e.Version, Unknown: true, Guard: h.guards[e.Key]}
 	l := h.locks[e.Key]
 	if l == nil {

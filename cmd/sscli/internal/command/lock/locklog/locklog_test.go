@@ -366,9 +366,31 @@ func TestRefusedLines(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %q", test.line, ok, err, test.want)
 		}
 	}
-	for _, line := range []string{`{"op":"warning","message":"connection lost"}`, `{"op":"error","code":3,"kind":"refused"}`, `{"op":"lock_timeline"}`, `{"op":"unaudited","time":"2026-11-22T03:00:00Z"}`} {
+	for _, line := range []string{`{"op":"warning","message":"connection lost"}`, `{"op":"error","code":3,"kind":"refused"}`, `{"op":"lock_timeline"}`, `{"op":"ready","keys":1,"time":"2026-11-22T03:00:00Z"}`, `{"op":"unaudited","time":"2026-11-22T03:00:00Z"}`} {
 		if _, _, ok, err := Read([]byte(line)); ok || err != nil {
 			t.Errorf("%s: got %v, %v, want nothing", line, ok, err)
 		}
+	}
+}
+
+// TestFound: a key that watch --match found is a lock whose state is first known then, as in an initial event.
+func TestFound(t *testing.T) {
+	line := func(op string) string {
+		return `{"op":"` + op + `","key":"a","value":"job-7","version":{"hlc":"1:1:n"},"continuity":"unknown","time":"2026-11-22T03:00:00Z"}`
+	}
+	var said []string
+	for _, op := range []string{"initial", "found"} {
+		e, _, ok, err := Read([]byte(line(op)))
+		if !ok || err != nil {
+			t.Fatalf("%s: %t, %v", op, ok, err)
+		}
+		st, ok := New(Options{}).See(e)
+		if !ok || st.What != Held || st.Holder != "job-7" {
+			t.Errorf("%s: %t, %+v", op, ok, st)
+		}
+		said = append(said, printAll(t, []format.LockEvent{st}))
+	}
+	if diff := cmp.Diff(said[0], said[1]); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -50,7 +50,7 @@ func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 	switch r.Op {
 	case "lock_trace":
 		return r.lockEvent()
-	case "lock_timeline", "warning", "notice", "unaudited":
+	case "lock_timeline", "warning", "notice", "ready", "unaudited":
 		return e, false, false, nil
 	case string(End):
 		return client.Event{Kind: End, Time: r.Time}, false, true, r.checkTime()
@@ -73,7 +73,7 @@ func (r record) checkTime() error {
 func (r record) watchEvent() (client.Event, error) {
 	e := client.Event{Kind: client.EventKind(r.Op), Time: r.Time, Version: r.Version, Continuity: client.Continuity(r.Continuity), From: r.From, To: r.To}
 	switch e.Kind {
-	case client.EventInitial, client.EventSet, client.EventDelete, client.EventOther, client.EventGap, client.EventResync:
+	case client.EventInitial, client.EventFound, client.EventSet, client.EventDelete, client.EventOther, client.EventGap, client.EventResync:
 	case client.EventError:
 		text, _ := r.text("message")
 		e.Err = errors.New(text)
