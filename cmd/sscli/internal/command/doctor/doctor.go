@@ -56,10 +56,10 @@ the check, with the exit code that any other command would have for it. A WARN d
 end the check.
 
 --write also measures the difference between the two clocks, which a client with a fast
-clock can hide for a minute, and checks writes and their conditions, the delay of a notification, whether the broker has SCAN, and which
-forms of the protocol it uses. The keys of these checks begin with ` + scratchPrefix + `
-and random characters. They are deleted at the end; if that fails, they expire within a
-minute.`,
+clock can hide for a minute, and checks writes and their conditions, the delay of a
+notification, whether the broker has SCAN, and which forms of the protocol it uses. The
+keys of these checks begin with ` + scratchPrefix + ` and random characters. They are deleted
+at the end; if that fails, they expire within a minute.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",
 		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
