@@ -10,7 +10,7 @@
 //	  - [ReadText], [DecodeText] and [NewTextReader] read text that people and other tools wrote, in
 //	    UTF-8 or UTF-16, with or without a byte order mark: lines, keys, settings, passwords, tokens,
 //	    PEM. Values in the store are bytes, so they are never read as text.
-//	  - [TryLock] locks a file against other processes. The operating system releases a lock when its
+//	  - [Lock] and [TryLock] lock a file against other processes. The operating system releases a lock when its
 //	    file is closed, so a lock never outlives its process.
 //	  - [RetryBusy] tries again when Windows refuses to open, replace or remove a file because another
 //	    process is using it.

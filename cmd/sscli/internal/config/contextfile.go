@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -159,7 +158,7 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return fileError(file, err)
 	}
-	unlock, err := lock(ctx, target+".lock")
+	unlock, err := files.Lock(ctx, target+".lock")
 	if err != nil {
 		return fileError(file, err)
 	}
@@ -205,30 +204,6 @@ func Beside(file, name string) string {
 		return filepath.VolumeName(file) + name
 	}
 	return filepath.Join(filepath.Dir(file), name)
-}
-
-// lock takes an exclusive lock on a file, which it creates if needed.
-func lock(ctx context.Context, file string) (unlock func(), err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := files.TryLock(f)
-		if err == nil {
-			// Closing the file releases the lock. The file is not removed, because another
-			// process may be waiting for the lock.
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, files.ErrLocked) {
-			return nil, errors.Join(err, f.Close())
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
-		}
-	}
 }
 
 // quoted returns the first 64 characters of a name in quotes, for an error.
