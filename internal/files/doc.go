@@ -5,6 +5,7 @@
 //	  - [Write] and [Create] write a file completely or not at all: readers see the old content or the
 //	    new content, even after a crash. If two processes write the same file, the last Commit wins and
 //	    their contents never mix.
+//	  - [Follow] returns the file at the end of symbolic links, as Write does.
 //	  - [OpenPrivate] opens files that only their owner may use: on Unix by mode bits, on Windows by an
 //	    access control list.
 //	  - [ReadText], [DecodeText] and [NewTextReader] read text that people and other tools wrote, in
