@@ -119,7 +119,7 @@ command/ping         internal/wait internal/wire client format config fault usag
 command/verbs        internal/files internal/wire client format repl suggest config fault usage app bulkread verb
 command/batch        internal/files internal/wait client format repl signals suggest fault usage app cmdline verb directive lineinput command/ping command/verbs
 command/export       internal/files client format suggest config fault app complete bulkread
-command/importcmd    client format suggest usage app bulkread lineinput command/batch
+command/importcmd    client format suggest usage app bulkread verb lineinput command/batch
 command/diff         client format suggest config fault app complete bulkread jsonfield sources
 command/apply        internal/wire client format suggest config fault usage app bulkread verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput

@@ -95,7 +95,14 @@ func (h *History) Add(entry string) error {
 		return nil
 	}
 	err := h.locked(func(f *os.File) error {
-		_, err := f.WriteString(format.Escape(entry) + "\n")
+		line := format.Escape(entry) + "\n"
+		if info, err := f.Stat(); err == nil && info.Size() > 0 {
+			last := make([]byte, 1)
+			if _, err := f.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
+				line = "\n" + line // an incomplete line must not become part of the entry
+			}
+		}
+		_, err := f.WriteString(line)
 		return err
 	})
 	if err != nil {

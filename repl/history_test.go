@@ -50,8 +50,13 @@ func TestHistoryFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("get {a}\\b\nset a \"\\\\n\"\nget cut"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{`get {a}\b`, `set a "\n"`}, openHistory(t, path).entries); diff != "" {
+	h := openHistory(t, path)
+	if diff := cmp.Diff([]string{`get {a}\b`, `set a "\n"`}, h.entries); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	add(t, h, "get new")
+	if diff := cmp.Diff([]string{`get {a}\b`, `set a "\n"`, "get cut", "get new"}, openHistory(t, path).entries); diff != "" {
+		t.Errorf("after Add (-want +got):\n%s", diff)
 	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)

@@ -71,7 +71,7 @@ func TestViaBroken(t *testing.T) {
 func otherCA(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	_, err := certs.SelfSigned{Dir: dir, Names: []string{"other"}, Now: time.Now()}.Prepare()
+	_, err := certs.SelfSigned{Dir: dir, Names: []string{"other"}, Now: time.Now()}.Prepare(t.Context())
 	text, readErr := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err := errors.Join(err, readErr); err != nil {
 		t.Fatal(err)

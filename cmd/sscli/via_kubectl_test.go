@@ -62,7 +62,7 @@ func startVia(t *testing.T, variables ...string) *viaCluster {
 	if err := errors.Join(os.Symlink(self, c.sscli), os.Symlink(kubectl, filepath.Join(bin, "kubectl"))); err != nil {
 		t.Fatal(err)
 	}
-	cert, err := certs.SelfSigned{Dir: dir, Names: []string{apiservertest.Service}, Now: time.Now()}.Prepare()
+	cert, err := certs.SelfSigned{Dir: dir, Names: []string{apiservertest.Service}, Now: time.Now()}.Prepare(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

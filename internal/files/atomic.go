@@ -10,8 +10,8 @@ import (
 )
 
 // Write replaces the content of a file and keeps its permissions. A new file gets mode, less the
-// umask. Write follows a symbolic link, and writes to a device or a pipe instead of replacing it.
-// The error wraps a *[fs.PathError] about name.
+// umask. Write follows a symbolic link, even if its target does not exist yet, and writes to a device or
+// a pipe instead of replacing it. The error wraps a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
 	f, err := Create(name, mode)
 	if err != nil {
@@ -47,7 +47,6 @@ type File struct {
 
 // Create is like Write, for content that comes in pieces. The caller must call Commit or Discard.
 func Create(name string, mode fs.FileMode) (*File, error) {
-	target := name
 	if old, err := os.Stat(name); err == nil {
 		if !old.Mode().IsRegular() {
 			f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -57,7 +56,8 @@ func Create(name string, mode fs.FileMode) (*File, error) {
 			return &File{f: f, name: name}, nil
 		}
 		mode = old.Mode().Perm()
-		if target, err = filepath.EvalSymlinks(name); err != nil {
+		target, err := filepath.EvalSymlinks(name)
+		if err != nil {
 			return nil, about(name, err)
 		}
 		f, err := createTemp(name, target, mode)
@@ -68,6 +68,10 @@ func Create(name string, mode fs.FileMode) (*File, error) {
 			return nil, errors.Join(about(name, err), f.Discard())
 		}
 		return f, nil
+	}
+	target, err := Follow(name)
+	if err != nil {
+		return nil, about(name, err)
 	}
 	return createTemp(name, target, mode)
 }

@@ -5,12 +5,13 @@
 //	  - [Write] and [Create] write a file completely or not at all: readers see the old content or the
 //	    new content, even after a crash. If two processes write the same file, the last Commit wins and
 //	    their contents never mix.
+//	  - [Follow] returns the file at the end of symbolic links, as Write does.
 //	  - [OpenPrivate] opens files that only their owner may use: on Unix by mode bits, on Windows by an
 //	    access control list.
 //	  - [ReadText], [DecodeText] and [NewTextReader] read text that people and other tools wrote, in
 //	    UTF-8 or UTF-16, with or without a byte order mark: lines, keys, settings, passwords, tokens,
 //	    PEM. Values in the store are bytes, so they are never read as text.
-//	  - [TryLock] locks a file against other processes. The operating system releases a lock when its
+//	  - [Lock] and [TryLock] lock a file against other processes. The operating system releases a lock when its
 //	    file is closed, so a lock never outlives its process.
 //	  - [RetryBusy] tries again when Windows refuses to open, replace or remove a file because another
 //	    process is using it.

@@ -11,9 +11,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
@@ -127,6 +129,9 @@ func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, err
 	case acc.out != "":
 	case dir != "":
 		acc.out = filepath.Join(dir, "token")
+		if err := checkOwn(acc.out); err != nil {
+			return nil, err
+		}
 	case child:
 		if acc.temp, err = os.MkdirTemp("", "sscli-serve-"); err != nil {
 			return nil, err
@@ -137,6 +142,23 @@ func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, err
 		acc.out = path
 	}
 	return acc, nil
+}
+
+// checkOwn returns an error if a file that the user has not named exists, and holds no token that an
+// Issuer has issued. A token of a cluster names its issuer, and ours do not.
+func checkOwn(name string) error {
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fault.Usagef("--self-signed: %w", err)
+	}
+	var claims jwt.RegisteredClaims
+	if _, _, err := jwt.NewParser().ParseUnverified(strings.TrimSpace(string(text)), &claims); err != nil || claims.Issuer != "" {
+		return fault.Usagef("--self-signed: %s is not a token of sscli serve: use another directory, or --sat-out", name)
+	}
+	return nil
 }
 
 func (f Flags) issuer() (*emulator.Issuer, error) {

@@ -50,7 +50,7 @@ func (e Entry) WrittenSince(t time.Time) bool {
 }
 
 // A Keys function calls add for each key to read from s. In the Entry it sets Key and, to compare
-// the key with another entry, Old. An error from the function, such as one that add returned, ends
+// the key with another entry, Old; an Entry with Err set is passed on, and nothing is read. An error from the function, such as one that add returned, ends
 // the reading. ctx ends when the reading ends.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
@@ -213,7 +213,9 @@ func (s *Store) send(ctx context.Context, keys Keys, places <-chan struct{}, que
 			return context.Cause(ctx)
 		}
 		q := request{entry: e, sent: time.Now()}
-		q.reply, q.err = pipe.Queue(ctx, client.Get(e.Key)) // sent at the latest when Each waits for the reply
+		if e.Err == nil {
+			q.reply, q.err = pipe.Queue(ctx, client.Get(e.Key)) // sent at the latest when Each waits for the reply
+		}
 		queue <- q
 		return nil
 	})
@@ -224,8 +226,8 @@ func (s *Store) send(ctx context.Context, keys Keys, places <-chan struct{}, que
 
 // entry waits for the reply to a request. An error ends the reading.
 func (s *Store) entry(ctx context.Context, q request) (Entry, error) {
-	if q.end != nil {
-		return Entry{}, q.end
+	if q.end != nil || q.entry.Err != nil {
+		return q.entry, q.end
 	}
 	e, get := q.entry, client.Get(q.entry.Key)
 	reply, err := client.Result(nil), q.err

@@ -7,7 +7,7 @@
 // A server reads its files with pemfile.ReadKey and [ReadPool], or lets [SelfSigned] create them:
 //
 //	s := certs.SelfSigned{Dir: "certs", Names: certs.ServerNames(":8883"), Now: time.Now()}
-//	cert, err := s.Prepare()
+//	cert, err := s.Prepare(ctx)
 //
 // Keys may be PKCS #8 (also encrypted), PKCS #1 or SEC 1, in PEM. Errors of TLSConfig name
 // the setting's source, the file and the reason. No error contains a key or a password.

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -16,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/sscli/sscli/internal/files"
@@ -53,12 +55,25 @@ func ServerNames(listen string) []string {
 	return slices.Compact(names)
 }
 
-// Prepare creates each certificate that is missing, is not valid now, has no matching key, or lacks
-// one of Names, and returns the server's certificate. It never replaces an existing CA, and never
-// overwrites a certificate from another CA.
-func (s SelfSigned) Prepare() (tls.Certificate, error) {
+// Prepare creates each certificate that is missing, is not valid now, has no key, or lacks one of Names,
+// and returns the server's certificate. It never replaces a key, and replaces a certificate only if a CA
+// that Prepare created has issued it. Only one process prepares a directory at a time; others wait until
+// ctx ends.
+func (s SelfSigned) Prepare(ctx context.Context) (tls.Certificate, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return tls.Certificate{}, err
+	}
+	unlock, err := files.Lock(ctx, s.path(".lock"))
+	switch {
+	case err == nil:
+		defer unlock()
+	case !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS): // nobody can create files in a directory for reading only
+		return tls.Certificate{}, err
+	}
+	for _, name := range []string{"ca", "client", "server"} {
+		if err := s.checkKey(name); err != nil {
+			return tls.Certificate{}, err
+		}
 	}
 	ca, err := s.readAuthority()
 	if err != nil {
@@ -84,9 +99,6 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	crt, key := s.path("ca.crt"), s.path("ca.key")
 	text, err := os.ReadFile(crt)
 	if errors.Is(err, fs.ErrNotExist) {
-		if _, err := os.Stat(key); err == nil {
-			return signingCA{}, fmt.Errorf("%s exists without ca.crt: remove it, or use another directory", key)
-		}
 		return s.newAuthority()
 	}
 	if err != nil {
@@ -115,12 +127,28 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	return ca, nil
 }
 
+// checkKey returns an error if NAME.key exists although NAME.crt is missing. The key may belong to a
+// certificate elsewhere, so it must not be replaced.
+func (s SelfSigned) checkKey(name string) error {
+	key := s.path(name + ".key")
+	if _, err := os.Lstat(key); err != nil {
+		return nil
+	}
+	if _, err := os.Lstat(s.path(name + ".crt")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists without %s.crt: remove it, or use another directory", key, name)
+	}
+	return nil
+}
+
+// authorityName is the common name of each CA that Prepare creates.
+const authorityName = "sscli serve"
+
 func (s SelfSigned) newAuthority() (signingCA, error) {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "sscli serve"}, NotAfter: s.Now.Add(authorityLife),
+		Subject: pkix.Name{CommonName: authorityName}, NotAfter: s.Now.Add(authorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	return s.issue("ca", template, signingCA{})
+	return s.issue("ca", template, signingCA{}, nil)
 }
 
 // certificate creates NAME.crt and NAME.key, unless both exist and are valid.
@@ -128,11 +156,9 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 	crt := s.path(name + ".crt")
 	text, err := os.ReadFile(crt)
 	why := "is missing"
+	var key crypto.Signer
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if _, err := os.Stat(s.path(name + ".key")); err == nil && ca.key == nil {
-			return fmt.Errorf("%s is missing, and cannot be made without ca.key: use another directory", crt)
-		}
 	case err != nil:
 		return err
 	default:
@@ -143,8 +169,14 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 		if chain.Leaf.CheckSignatureFrom(ca.cert) != nil {
 			return fmt.Errorf("%s was not issued by the CA in ca.crt: use another directory", crt)
 		}
-		if why = s.flaw(name, chain.Leaf, names); why == "" {
+		if key, err = s.readKey(name, chain.Leaf); err != nil {
+			return err
+		}
+		if why = s.flaw(key, chain.Leaf, names); why == "" {
 			return nil
+		}
+		if ca.cert.Subject.CommonName != authorityName {
+			return fmt.Errorf("%s %s: use another directory", crt, why)
 		}
 	}
 	if ca.key == nil {
@@ -161,12 +193,32 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 			template.DNSNames = append(template.DNSNames, n)
 		}
 	}
-	_, err = s.issue(name, template, ca)
+	_, err = s.issue(name, template, ca, key)
 	return err
 }
 
-// flaw returns why a certificate must be replaced, or "".
-func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) string {
+// readKey reads the key of a certificate, or returns nil if there is none.
+func (s SelfSigned) readKey(name string, cert *x509.Certificate) (crypto.Signer, error) {
+	file := s.path(name + ".key")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := pemfile.ReadKey(text, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if !pemfile.Fits(key, cert) {
+		return nil, fmt.Errorf("%s is not the key of %s.crt: remove both, or use another directory", file, name)
+	}
+	return key, nil
+}
+
+// flaw returns why a certificate must be replaced, or "". key is nil if the certificate has none.
+func (s SelfSigned) flaw(key crypto.Signer, cert *x509.Certificate, names []string) string {
 	switch {
 	case s.Now.Before(cert.NotBefore):
 		return "is not valid yet"
@@ -178,22 +230,26 @@ func (s SelfSigned) flaw(name string, cert *x509.Certificate, names []string) st
 			return "is not for " + n
 		}
 	}
-	text, err := os.ReadFile(s.path(name + ".key"))
-	if err != nil {
+	if key == nil {
 		return "has no key"
-	}
-	if key, err := pemfile.ReadKey(text, nil); err != nil || !pemfile.Fits(key, cert) {
-		return "does not match its key"
 	}
 	return ""
 }
 
-// issue writes NAME.key and NAME.crt. The certificate is signed by ca, or by its own key if ca
-// has no certificate.
-func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA) (signingCA, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return signingCA{}, err
+// issue writes NAME.crt and, unless the certificate keeps its key, NAME.key with a new one. The
+// certificate is signed by ca, or by its own key if ca has no certificate. NAME.key is written last, so
+// that a crash leaves no key without a certificate.
+func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA, key crypto.Signer) (signingCA, error) {
+	var private []byte
+	if key == nil {
+		created, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return signingCA{}, err
+		}
+		if private, err = pemfile.KeyPEM(created); err != nil {
+			return signingCA{}, err
+		}
+		key = created
 	}
 	template.NotBefore = s.Now.Add(-time.Hour) // the clocks of clients may be slow
 	if ca.cert == nil {
@@ -203,16 +259,14 @@ func (s SelfSigned) issue(name string, template *x509.Certificate, ca signingCA)
 	if err != nil {
 		return signingCA{}, err
 	}
-	private, err := pemfile.KeyPEM(key)
-	if err != nil {
-		return signingCA{}, err
-	}
 	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := files.Write(s.path(name+".key"), private, 0o600); err != nil {
-		return signingCA{}, err
-	}
 	if err := files.Write(s.path(name+".crt"), public, 0o644); err != nil {
 		return signingCA{}, err
+	}
+	if private != nil {
+		if err := files.Write(s.path(name+".key"), private, 0o600); err != nil {
+			return signingCA{}, err
+		}
 	}
 	cert, err := x509.ParseCertificate(der)
 	return signingCA{cert, key}, err

@@ -2,9 +2,11 @@ package certs
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func TestSelfSigned(t *testing.T) {
 	s := SelfSigned{Dir: dir, Names: ServerNames("127.0.0.1:0"), Now: time.Now()}
 	prepare := func() {
 		t.Helper()
-		pair, err := s.Prepare()
+		pair, err := s.Prepare(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +65,7 @@ func TestSelfSigned(t *testing.T) {
 	if leaf(t, dir, "server").Equal(server) || leaf(t, dir, "client").Equal(client) || !leaf(t, dir, "ca").Equal(ca) {
 		t.Error("after a year: want new certificates from the same CA")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "server.key"), []byte("damaged"), 0o600); err != nil {
+	if err := os.Remove(filepath.Join(dir, "server.key")); err != nil {
 		t.Fatal(err)
 	}
 	prepare()
@@ -75,13 +77,126 @@ func TestSelfSigned(t *testing.T) {
 		leaf(t, dir, "server").NotAfter:                    "has expired",
 	} {
 		s.Now = now
-		if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("at %v without ca.key: %v, want that a certificate %s", now, err, want)
 		}
 	}
 	s.Now = s.Now.Add(authorityLife)
-	if _, err := s.Prepare(); err == nil || !strings.Contains(err.Error(), "expired at") {
+	if _, err := s.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "expired at") {
 		t.Errorf("with a CA that has expired: %v", err)
+	}
+}
+
+// contents returns the files of a directory.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(name)] = string(text)
+	}
+	return all
+}
+
+// TestSelfSignedForeign: a key is never replaced, and a certificate only if a CA of Prepare has issued it.
+func TestSelfSignedForeign(t *testing.T) {
+	t.Parallel()
+	names := []string{"localhost"}
+	for what, tt := range map[string]struct {
+		change func(t *testing.T, s SelfSigned)
+		want   string
+	}{
+		"a key without a certificate": {func(t *testing.T, s SelfSigned) {
+			if err := os.Remove(s.path("server.crt")); err != nil {
+				t.Fatal(err)
+			}
+		}, "server.key exists without server.crt"},
+		"a key that is no key": {func(t *testing.T, s SelfSigned) {
+			if err := os.WriteFile(s.path("server.key"), []byte("mine"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "server.key: "},
+		"another key": {func(t *testing.T, s SelfSigned) {
+			if err := os.Rename(s.path("client.key"), s.path("server.key")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(s.path("client.crt")); err != nil {
+				t.Fatal(err)
+			}
+		}, "server.key is not the key of server.crt"},
+		"another CA, and another name": {func(t *testing.T, s SelfSigned) {
+			for _, name := range []string{"ca", "client", "server"} {
+				for _, kind := range []string{".crt", ".key"} {
+					if err := os.Remove(s.path(name + kind)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			ca, err := s.issue("ca", &x509.Certificate{
+				Subject: pkix.Name{CommonName: "mine"}, NotAfter: s.Now.Add(time.Hour),
+				IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+			}, signingCA{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, names := range map[string][]string{"client": {"client"}, "server": {"broker.example"}} {
+				if err := s.certificate(name, ca, names, x509.ExtKeyUsageServerAuth); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "server.crt is not for localhost: use another directory"},
+	} {
+		s := SelfSigned{Dir: t.TempDir(), Names: names, Now: time.Now()}
+		if _, err := s.Prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tt.change(t, s)
+		before := contents(t, s.Dir)
+		_, err := s.Prepare(t.Context())
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", what, err, tt.want)
+		}
+		after := contents(t, s.Dir)
+		for name, text := range before {
+			if after[name] != text {
+				t.Errorf("%s: %s was replaced", what, name)
+			}
+		}
+	}
+}
+
+// TestSelfSignedTogether: processes that prepare the same directory at the same time get certificates of one CA.
+func TestSelfSignedTogether(t *testing.T) {
+	t.Parallel()
+	s := SelfSigned{Dir: t.TempDir(), Names: []string{"localhost"}, Now: time.Now()}
+	const many = 8
+	leaves := make([]*x509.Certificate, many)
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for i := range many {
+		group.Go(func() {
+			<-start
+			pair, err := s.Prepare(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			leaves[i] = pair.Leaf
+		})
+	}
+	close(start)
+	group.Wait()
+	for _, cert := range leaves {
+		if cert == nil || !cert.Equal(leaf(t, s.Dir, "server")) || cert.CheckSignatureFrom(leaf(t, s.Dir, "ca")) != nil {
+			t.Error("a certificate was replaced, or is not from the CA of the directory")
+		}
 	}
 }
 

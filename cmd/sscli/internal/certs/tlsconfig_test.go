@@ -14,7 +14,7 @@ import (
 // TestUTF16 reads files written by the > operator of Windows PowerShell 5.
 func TestUTF16(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := (SelfSigned{Dir: dir, Names: []string{"localhost"}, Now: time.Now()}).Prepare(); err != nil {
+	if _, err := (SelfSigned{Dir: dir, Names: []string{"localhost"}, Now: time.Now()}).Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ca := leaf(t, dir, "ca")

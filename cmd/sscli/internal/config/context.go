@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/yamltext"
 )
 
@@ -151,7 +152,7 @@ func (c Context) layer(name, file string) layer {
 			continue
 		}
 		if s.isFile() {
-			value = Beside(file, value)
+			value = files.Beside(file, value)
 		}
 		l[s.flag] = given{value, contextSource + name + ": " + s.flag}
 	}

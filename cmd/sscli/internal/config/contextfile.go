@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"time"
 
 	"github.com/spf13/pflag"
 
@@ -152,14 +151,14 @@ const maxFile = 2 << 20
 // If change returns an error, Edit returns it and leaves the file as it was. Any other error is a
 // *[FileError].
 func Edit(ctx context.Context, file string, change func(*Contexts) error) error {
-	target, err := follow(file)
+	target, err := files.Follow(file)
 	if err != nil {
 		return fileError(file, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return fileError(file, err)
 	}
-	unlock, err := lock(ctx, target+".lock")
+	unlock, err := files.Lock(ctx, target+".lock")
 	if err != nil {
 		return fileError(file, err)
 	}
@@ -180,55 +179,6 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 		err = files.Replace(target, text, 0o600)
 	}
 	return fileError(file, err)
-}
-
-// follow returns the file at the end of a chain of symbolic links. That file need not exist.
-func follow(file string) (string, error) {
-	for range 40 {
-		to, err := os.Readlink(file)
-		if err != nil { // not a link, or missing
-			return file, nil
-		}
-		file = Beside(file, to)
-	}
-	return "", errors.New("too many links")
-}
-
-// Beside returns the path of name, which is written in file. A relative name is relative to the
-// directory of file. On Windows a name such as \x is on the drive or share of file, and C:x stays
-// relative to the current directory of drive C.
-func Beside(file, name string) string {
-	switch {
-	case filepath.VolumeName(name) != "":
-		return name
-	case name != "" && os.IsPathSeparator(name[0]):
-		return filepath.VolumeName(file) + name
-	}
-	return filepath.Join(filepath.Dir(file), name)
-}
-
-// lock takes an exclusive lock on a file, which it creates if needed.
-func lock(ctx context.Context, file string) (unlock func(), err error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := files.TryLock(f)
-		if err == nil {
-			// Closing the file releases the lock. The file is not removed, because another
-			// process may be waiting for the lock.
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, files.ErrLocked) {
-			return nil, errors.Join(err, f.Close())
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
-		}
-	}
 }
 
 // quoted returns the first 64 characters of a name in quotes, for an error.

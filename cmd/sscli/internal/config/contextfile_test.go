@@ -348,3 +348,28 @@ func TestEditLinks(t *testing.T) {
 		t.Error("a link to itself was followed")
 	}
 }
+
+// TestEditFollowsAsReading: Edit writes the file that Load reads, also if a relative link is in a linked directory.
+func TestEditFollowsAsReading(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "dotfiles", "sscli"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"config": filepath.Join("dotfiles", "sscli"), filepath.Join("dotfiles", "sscli", "config.yaml"): filepath.Join("..", "contexts.yaml")} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip(err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, link)); err != nil {
+			t.Skip("this system has no symbolic links: it says that it made one, but", err)
+		}
+	}
+	for i := range 2 {
+		file := filepath.Join(dir, "config", "config.yaml")
+		if err := Edit(t.Context(), file, setHost(fmt.Sprint("a", i), "h")); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := readContexts(file); err != nil || len(c.Named) != i+1 {
+			t.Errorf("%v, %v, want %d contexts", c, err, i+1)
+		}
+	}
+}

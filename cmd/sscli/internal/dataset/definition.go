@@ -63,6 +63,9 @@ const maxSize = 4 << 20
 // of ctx.
 func ReadDefinition(ctx context.Context, text []byte) (Definition, error) {
 	r := reader{ctx: ctx}
+	if len(bytes.TrimSpace(text)) == 0 { // such as the output of a command that ended early
+		r.find(1, "the file is empty: expected a definition", "")
+	}
 	err := r.read(text)
 	return r.file, err
 }

@@ -51,6 +51,8 @@ func TestDefinition(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"older form", good + "map:\n- inputs:\n  - $context(position).WorkingHours # $1\n  output: WorkingHours\n",
 			"3 \"position\" as \"position\" on \"Position\": 6:Position 10:WorkingHours\n"},
+		{"nothing", "", "1! the file is empty: expected a definition; \n"},
+		{"blank", " \n\n", "1! the file is empty: expected a definition; \n"},
 		{"alias", "datasets:\n- key: datasets.parag10.rule42 as position\n  inputs: [$source.a, $context.b]\n  expression: $2 == $1\nmap: [{inputs: ['$context(position).*'], output: '*'}]\n",
 			"2 \"datasets.parag10.rule42\" as \"position\" on \"b\": 3:b 5:.*\n"},
 		{"defaults", good + "map: [{inputs: ['$context(position).A ?? \"x\"', '$context(position).B ? $LAST', '$context(position).C ? $last ?? 0'], output: x}]",
@@ -91,7 +93,6 @@ func TestDefinition(t *testing.T) {
 		{"merge keys and aliases", "datasets:\n- &a {key: k, inputs: [$source.x, &x $context.x], expression: $1 == $2}\n- {<<: *a, key: m}\nmap: [{inputs: [$context(m).y, *x]}]\n",
 			"2 \"k\" as \"k\" on \"x\": 2:x\n3 \"m\" as \"m\" on \"x\": 2:x 4:y\n2! \"$context.x\" does not say which data set; write $context(ALIAS).FIELD\n"},
 		{"something else", "a: 1\n---\n- b\n", ""},
-		{"nothing", "", ""},
 	} {
 		if diff := cmp.Diff(tt.want, summary(t, tt.text)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)

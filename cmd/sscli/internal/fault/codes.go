@@ -42,7 +42,7 @@ func Codes() []Code {
 		{"11", "outcome unknown: a write was sent, no reply came, and reading back was inconclusive"},
 		{"12", "done, but the result could not be printed (full disk, closed pipe, template)"},
 		{"13", "serve: the file of --data cannot be used (in use, damaged, no room, a disk error)"},
-		{"14", "apply, import, batch --load, serve --load --data: stopped by a mistake after writes"},
+		{"14", "apply, import, batch --load, del --match, serve --load --data: a mistake after writes"},
 		{"124", "timed out with nothing applied"},
 		{"125", "the child could not be set up, or its guard was killed"},
 		{"126", "the child is not executable"},

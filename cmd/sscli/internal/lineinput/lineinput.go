@@ -182,7 +182,7 @@ func Entries(ctx context.Context, source io.Reader, first int) iter.Seq2[Entry, 
 			if bad, ok := errors.AsType[*fault.UsageError](err); ok && line.Number > 0 {
 				err = &fault.UsageError{Err: &repl.LineError{Number: line.Number, Err: bad.Err}}
 			}
-			if !yield(e, err) || err != nil {
+			if !yield(e, err) || line.End {
 				return
 			}
 		}

@@ -55,7 +55,7 @@ func manifest(ctx context.Context, name string, o Options) (source, error) {
 	for i, f := range all {
 		all[i].where = format.Path(name) + f.where
 		if f.name != "" {
-			all[i].name, all[i].root = config.Beside(name, f.name), filepath.Dir(name)
+			all[i].name, all[i].root = files.Beside(name, f.name), filepath.Dir(name)
 		}
 	}
 	return fileList(all, o), nil

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 func start(t *testing.T) (*viatest.Cluster, *via.Way, client.Options) {
 	t.Helper()
 	dir := t.TempDir()
-	cert, err := certs.SelfSigned{Dir: dir, Names: []string{"aio-broker"}, Now: time.Now()}.Prepare()
+	cert, err := certs.SelfSigned{Dir: dir, Names: []string{"aio-broker"}, Now: time.Now()}.Prepare(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,9 @@ A SOURCE is
                value, a file or a dataset, and optionally with persist: true, ttl: 30s, and
                separator: ";" for a dataset
     -          standard input, like FILE
-If several sources have the same key, the last one counts. --prefix is put before keys
-that are named after files.
+If several sources or lines have the same key, the last one counts. A key whose line says
+that it was missing (found is false) is left alone, also by --prune. --prefix is put before
+keys that are named after files.
 
 All sources are read before the first write, so a mistake in one of them changes nothing. If
 a source changes or goes away after that, the exit code is 14: writes were made.

@@ -39,7 +39,7 @@ const (
 	// shorter. It limits the load when another client keeps writing the same keys.
 	minPause = time.Second
 	// quietTime is how long the keeper waits for further changes after each change, so that one round
-	// handles changes that come together.
+	// handles changes that come together. A key that keeps changing delays the round by at most minPause.
 	quietTime = 50 * time.Millisecond
 )
 
@@ -145,13 +145,24 @@ func (k *keeper) ends(ctx context.Context, err error, first bool) bool {
 // began.
 func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time) error {
 	down := k.catchUp(ctx, w)
+	pause := min(minPause, k.every)
+	var latest time.Time // the next round begins no later, even if keys keep changing; zero = no key is dirty
 	for {
-		until := due
-		if len(k.dirty) > 0 {
-			until = began.Add(min(minPause, k.every))
-			if quiet := time.Now().Add(quietTime); quiet.After(until) {
+		now, until := time.Now(), due
+		if down || len(k.dirty) == 0 {
+			latest = time.Time{}
+		} else {
+			if latest.IsZero() {
+				latest = earlier(due, now.Add(pause))
+			}
+			until = began.Add(pause)
+			if quiet := now.Add(quietTime); quiet.After(until) {
 				until = quiet
 			}
+			until = earlier(until, latest)
+		}
+		if !down && !now.Before(until) {
+			return nil
 		}
 		e, err := k.next(ctx, w, until)
 		switch {
@@ -170,6 +181,13 @@ func (k *keeper) wait(ctx context.Context, w *client.Watch, began, due time.Time
 			w, down = nil, false
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // catchUp notes the events that arrived during a round. If the connection is still lost, catchUp

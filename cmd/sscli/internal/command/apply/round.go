@@ -85,9 +85,12 @@ func (r *round) run(ctx context.Context) (err error) {
 	if s := r.sum; !r.timed || s.Created+s.Changed+s.Deleted+s.Conflicts+s.Refused+s.Unknown > 0 {
 		r.app.Summarize(s)
 	}
-	if s := r.sum; fault.IsA[*fault.UsageError](err) && !s.DryRun && s.Created+s.Changed+s.Deleted+s.Unknown > 0 {
-		r.app.Refuse(&r.refused, err) // a source changed after it was checked
-		return fault.Partial(r.refused)
+	if s := r.sum; !s.DryRun && s.Created+s.Changed+s.Deleted+s.Unknown > 0 {
+		if fault.IsA[*fault.UsageError](err) { // a source changed after it was checked
+			r.app.Refuse(&r.refused, err)
+			err = nil
+		}
+		r.refused = fault.Partial(r.refused)
 	}
 	return cmp.Or(err, r.refused, fault.NoIf(r.sum.Conflicts > 0))
 }
@@ -176,6 +179,9 @@ func (r *round) add(ctx context.Context, now bulkread.Entry, it *item) error {
 	finish := func(answer verb.Answer) error {
 		it.Answer = answer
 		return r.finish(ctx, it)
+	}
+	if r.flags.dryRun && now.Err == nil && (it.action == created || it.action == changed) {
+		now.Err = verb.CheckSize(r.session, it.command)
 	}
 	if now.Err != nil || it.action == unchanged || it.action == conflict || r.flags.dryRun {
 		return r.writes.Skip(ctx, verb.Answer{Err: now.Err}, finish)

@@ -20,11 +20,20 @@ type LoadOptions struct {
 	Newer     bool          // count overwritten values that were newer than the line's version
 }
 
+// Check returns a usage error for options that [Load] refuses.
+func (o LoadOptions) Check(a *app.App) error {
+	if err := checkRange(o.Inflight, o.From); err != nil {
+		return err
+	}
+	_, err := o.Set.Options(a.Env)
+	return err
+}
+
 // Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but
 // prints no results. It returns the first error in the order of the lines; a "no" is not an error. sum
 // is valid even after an error. ran is false if Load failed before it read the first line.
 func Load(ctx context.Context, a *app.App, from string, o LoadOptions) (sum format.BatchSummary, ran bool, err error) {
-	if err := checkRange(o.Inflight, o.From); err != nil {
+	if err := o.Check(a); err != nil {
 		return sum, false, err
 	}
 	b := newBatch(a, batchFlags{LoadOptions: o, load: true, silent: true})

@@ -84,10 +84,12 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 	}
 	defer source.Close()
 	var no error
+	messages := 0
 	for message, err := range dataset.Read(source, dataset.Options{Name: string(m.message), Format: dataset.JSON}) {
 		if err != nil {
 			return err
 		}
+		messages++
 		for i, field := range m.from {
 			query[i].Value = field.In(message.JSON)
 			if _, err := dataset.Parse(query[i].Value); err != nil {
@@ -99,6 +101,13 @@ func (m *matcher) run(ctx context.Context, words []string) error {
 		} else if err != nil {
 			return err
 		}
+	}
+	if messages == 0 {
+		name := "standard input"
+		if m.message != "-" {
+			name = format.Path(string(m.message))
+		}
+		return fault.Usagef("--message: %s has no message: expected at least one", name)
 	}
 	return no
 }

@@ -50,8 +50,10 @@ and the old and the new value, separated by tabs.
 
 PATTERN is a pattern as in sscli scan; the default is *. With --to, diff compares only the
 keys that match PATTERN. With SOURCE, it compares every key of the source, and other keys
-of the store count as removed if they match PATTERN. The store may not list keys that are
-not UTF-8 text: of these, diff compares only the keys of SOURCE.
+of the store count as removed if they match PATTERN. So does a key whose line in SOURCE says
+that it was missing (found is false), although sscli apply leaves such a key alone. The
+store may not list keys that are not UTF-8 text: of these, diff compares only the keys of
+SOURCE.
 
 The stores have no snapshots: at the end, stderr shows which keys were written (by the
 store's clock, compared with the local clock) or deleted while they were read. Memory

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -215,10 +216,10 @@ func (e *editRun) removeFile() error {
 }
 
 // keepFile adds the name of the file to err. If the text in the file is unchanged, keepFile removes
-// the file instead.
+// the file instead. If the file is gone, keepFile returns err, with nothing about a text.
 func (e *editRun) keepFile(err error) error {
 	text, readErr := os.ReadFile(e.file)
-	if readErr == nil && bytes.Equal(text, e.doc.text) {
+	if readErr == nil && bytes.Equal(text, e.doc.text) || errors.Is(readErr, fs.ErrNotExist) {
 		return errors.Join(err, e.removeFile())
 	}
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
@@ -251,6 +252,9 @@ func (e *editRun) edit(ctx context.Context) ([]byte, error) {
 			return nil, &fault.NotWrittenError{Why: fmt.Sprintf("the editor %s ended with exit code %d, nothing was written", name, code)}
 		}
 		text, err := os.ReadFile(e.file)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, &fault.NotWrittenError{Why: fmt.Sprintf("the editor %s removed the file, nothing was written", name)}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -66,8 +66,11 @@ has neither. Beware of locks, which are keys too: an imported lock never expires
 // keysOf returns the keys that the operands name or match. named has an entry for each operand: true
 // for a key, and false for a pattern.
 func keysOf(operands []string, exact bool) (keys bulkread.Keys, named map[string]bool, err error) {
-	if len(operands) == 0 {
-		operands, exact = []string{"*"}, false
+	switch {
+	case len(operands) == 0 && exact: // a list of keys that turned out empty does not mean all keys
+		return nil, nil, fault.Usagef("--exact without an operand: expected the keys to export")
+	case len(operands) == 0:
+		operands = []string{"*"}
 	}
 	named = make(map[string]bool)
 	for _, o := range operands {

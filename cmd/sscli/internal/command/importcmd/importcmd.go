@@ -3,7 +3,6 @@
 package importcmd
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
 
@@ -56,8 +56,8 @@ outcome, and skipped. The last is the line to continue from, or 0.
 
 --dry-run sends no write. It reads each key and prints what would happen: create, replace,
 same (the key holds this value already, and would get a new version), exists (--only-new
-leaves it alone) or skip. The raw form is this word, KEY and VERSION. Only a write can
-show whether a fencing token passes.`,
+leaves it alone) or skip. Earlier lines count as written. The raw form is this word, KEY
+and VERSION. Only a write can show whether a fencing token passes.`,
 		Example: "  sscli import backup.jsonl --dry-run\n  sscli import backup.jsonl\n  sscli import defaults.jsonl --only-new\n  sscli import backup.jsonl --from-line 1201",
 		Args:    usage.ExactArgs("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,27 +117,31 @@ func stopped(sum format.BatchSummary) string {
 // dryRunFile prints what an import of a file would do. from is the file's name, or "-" for standard
 // input.
 func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOptions, onlyNew bool) error {
+	if err := o.Check(a); err != nil {
+		return err
+	}
 	source, end, err := a.Open(from, "import")
 	if err != nil {
 		return err
 	}
 	defer end()
-	p := plan{app: a, onlyNew: onlyNew}
+	p := plan{app: a, onlyNew: onlyNew, written: make(map[bulkread.Digest]bulkread.Digest)}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
 		lines := func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 			for e, err := range lineinput.Entries(ctx, source, o.From) {
-				if err != nil {
+				if err != nil && (!o.KeepGoing || ctx.Err() != nil) {
 					return err
 				}
 				line := bulkread.Entry{Key: e.Key, GetResult: client.GetResult{Found: e.Found, Value: e.Value}}
 				line.Version, _ = client.ParseVersion(e.Version) // zero if the line has no version
-				if err := add(bulkread.Entry{Key: e.Key, Old: &line}); err != nil {
+				if err := add(bulkread.Entry{Key: e.Key, Old: &line, Err: err}); err != nil {
 					return err
 				}
 			}
 			return nil
 		}
+		p.session = s
 		store := bulkread.NewStore(a, s, options.Timeout)
 		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
@@ -150,38 +154,53 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 
 type plan struct {
 	app     *app.App
+	session *client.Session
 	onlyNew bool
+	written map[bulkread.Digest]bulkread.Digest // the keys of earlier lines, each with the value that it would hold
 	sum     format.BatchSummary
-	refused error // the error of the first key that could not be read
+	refused error // the first error about a single line
 }
 
 // add prints what the import would do with one line. now holds the key's state in the store, and
 // now.Old holds the entry on the line.
 func (p *plan) add(now bulkread.Entry) error {
-	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version), Missing: !now.Found}
-	switch {
-	case now.Err != nil:
+	if now.Err == nil && now.Old.Found {
+		now.Err = verb.CheckSize(p.session, client.Set(now.Key, now.Old.Value, client.SetOptions{}))
+	}
+	if now.Err != nil {
+		if err := p.app.Flush(); err != nil { // print earlier results before the error
+			return err
+		}
 		p.sum.Refused++
 		p.app.Refuse(&p.refused, now.Err)
 		return nil
+	}
+	key, value := bulkread.DigestOf([]byte(now.Key)), bulkread.DigestOf(now.Old.Value)
+	holds, written := p.written[key]
+	if !written {
+		holds = bulkread.DigestOf(now.Value)
+	}
+	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version), Missing: !now.Found}
+	switch {
 	case !now.Old.Found:
 		result.Action = "skip"
 		p.sum.Skipped++
-	case !now.Found:
+		return p.app.Queue(result)
+	case !now.Found && !written:
 		result.Action = "create"
-		p.sum.Applied++
 	case p.onlyNew:
 		result.Action = "exists"
 		p.sum.No++
-	case bytes.Equal(now.Old.Value, now.Value):
+		return p.app.Queue(result)
+	case holds == value:
 		result.Action = "same"
-		p.sum.Applied++
 	default:
 		result.Action = "replace"
-		p.sum.Applied++
-		if !now.Old.Version.IsZero() && now.Version.Compare(now.Old.Version) > 0 {
+		if !written && !now.Old.Version.IsZero() && now.Version.Compare(now.Old.Version) > 0 {
 			p.sum.Newer++
 		}
 	}
+	p.sum.Applied++
+	p.written[key] = value
 	return p.app.Queue(result)
 }

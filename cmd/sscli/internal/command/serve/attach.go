@@ -83,7 +83,7 @@ func checkListen(fs *pflag.FlagSet) error {
 }
 
 func attach(ctx context.Context, a *app.App, f serveFlags) error {
-	served, err := f.options()
+	served, err := f.options(ctx)
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ func (f *serveFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.attach, "attach", false, "serve the store on the broker that the connection flags name")
 }
 
-func (f serveFlags) options() (emulator.Options, error) {
+func (f serveFlags) options(ctx context.Context) (emulator.Options, error) {
 	o := emulator.Options{Listen: string(f.listen), WebSocket: string(f.ws), Origins: f.wsOrigins, MaxKeys: f.maxKeys, Limits: emulator.Limits{MaxPacketSize: uint32(min(uint64(f.maxPacket), math.MaxUint32))},
 		Redis: string(f.redis.listen), RedisNotify: string(f.redis.notify)}
 	var err error
@@ -201,7 +201,7 @@ func (f serveFlags) options() (emulator.Options, error) {
 	if err := f.limits.apply(&o); err != nil {
 		return o, err
 	}
-	if err := f.certificates(&o); err != nil {
+	if err := f.certificates(ctx, &o); err != nil {
 		return o, err
 	}
 	if err := f.login.Apply(&o, f.sat.Audience != ""); err != nil {
@@ -221,7 +221,7 @@ func (f serveFlags) hasLogin() bool {
 
 // certificates sets the certificate of the server and, with --listen-client-ca, the CA of the clients'
 // certificates.
-func (f serveFlags) certificates(o *emulator.Options) error {
+func (f serveFlags) certificates(ctx context.Context, o *emulator.Options) error {
 	if f.selfSigned != "" && (f.cert != "" || f.key != "") {
 		return fault.Usagef("--self-signed together with --listen-cert and --listen-key: use one or the other")
 	}
@@ -233,7 +233,7 @@ func (f serveFlags) certificates(o *emulator.Options) error {
 	switch {
 	case f.selfSigned != "":
 		made := certs.SelfSigned{Dir: string(f.selfSigned), Names: certs.ServerNames(string(f.listen)), Now: time.Now()}
-		if pair, err = made.Prepare(); err != nil {
+		if pair, err = made.Prepare(ctx); err != nil {
 			return fault.Usagef("--self-signed: %w", err)
 		}
 	case f.cert != "":
@@ -256,7 +256,7 @@ func run(ctx context.Context, a *app.App, f serveFlags, args []string) (err erro
 	if err := f.sat.Check(f.login.Tokens != "", f.selfSigned != "" || len(args) > 0); err != nil {
 		return err
 	}
-	o, err := f.options()
+	o, err := f.options(ctx)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ type matcher struct {
 	options client.WriteOptions
 
 	app     *app.App
+	wrote   bool  // a key was deleted, or may have been
 	changed bool  // another client wrote one of the keys after it was read
 	refused error // the first error about a single key
 }
@@ -74,6 +75,9 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 			return m.finish(result, now, answer)
 		})
 	}))
+	if m.wrote {
+		m.refused = fault.Partial(m.refused)
+	}
 	return cmp.Or(err, a.Flush(), m.refused, fault.NoIf(m.changed))
 }
 
@@ -87,12 +91,14 @@ func (m *matcher) finish(result format.Del, now bulkread.Entry, answer verb.Answ
 		if err := m.app.Flush(); err != nil { // print earlier results before the error
 			return err
 		}
+		m.wrote = m.wrote || fault.IsA[*fault.UnknownError](answer.Err)
 		m.app.Refuse(&m.refused, answer.Err)
 		return nil
 	}
 	if reply, ok := answer.Reply.(client.VDelResult); ok {
 		m.app.WarnOf(reply.Info())
 		result.Deleted, result.Changed = reply.Deleted, reply.Found && !reply.Deleted
+		m.wrote = m.wrote || reply.Deleted
 		result.Version, result.RTT = app.Version(reply.Version), reply.RTT
 	}
 	if result.Changed {
