@@ -84,8 +84,9 @@ func TestMonitoring(t *testing.T) {
 	if line == nil {
 		t.Fatal("no ExecStart")
 	}
-	metrics := filepath.Join(t.TempDir(), "sscli.prom")
-	args := strings.NewReplacer("/etc/sscli/checks.yaml", "monitoring/checks.yaml", "/var/lib/node_exporter/sscli.prom", metrics).Replace(string(line[1]))
+	dir := t.TempDir()
+	metrics := filepath.Join(dir, "sscli.prom")
+	args := strings.NewReplacer("/etc/sscli/checks.yaml", "monitoring/checks.yaml", "/var/lib/node_exporter/sscli.prom", metrics, "/var/lib/sscli/checks", filepath.Join(dir, "state")).Replace(string(line[1]))
 	cmd := exec.Command(sscli, append([]string{"serve", "--", sscli}, strings.Fields(args)...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
