@@ -108,8 +108,12 @@ func (r *requestReader) needs() int {
 	case unread == 0 && (len(r.buf) == 0 || len(r.buf) > largeBuffer):
 		return smallBuffer
 	case unread > 0 && r.end == len(r.buf) && r.begin < len(r.buf)/2:
-		if rest := r.pos + r.bulk - unread; r.left > 0 && r.bulk >= 0 && rest > 0 { // not more than the argument needs
-			return unread + min(unread, rest+smallBuffer)
+		if rest := r.pos + r.bulk - unread; r.left > 0 && r.bulk >= 0 && rest > 0 {
+			more := rest + smallBuffer // what the argument needs
+			if r.left > 1 {
+				more = max(more, unread/4) // otherwise each of many arguments would cause another copy of all
+			}
+			return unread + min(unread, more)
 		}
 		return 2 * unread
 	}

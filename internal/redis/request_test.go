@@ -135,6 +135,23 @@ func TestAnnouncedLengths(t *testing.T) {
 	}
 }
 
+// TestManyArguments: reading a request with many arguments allocates, and so copies, a fixed multiple of its size.
+func TestManyArguments(t *testing.T) {
+	for _, size := range []int{100, 1000, 60_000} {
+		request := written(slices.Repeat([][]byte{make([]byte, size)}, (16<<20)/size))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, _, err := readAll(bytes.NewReader(request), false)
+		runtime.ReadMemStats(&after)
+		if len(got) != 1 || err != nil {
+			t.Fatalf("%d requests, %v", len(got), err)
+		}
+		if took, most := after.TotalAlloc-before.TotalAlloc, uint64(20*len(request)); took > most {
+			t.Errorf("arguments of %d bytes: %d bytes were allocated for %d, want at most %d", size, took, len(request), most)
+		}
+	}
+}
+
 // TestRequestsFitMemory: a request that cannot fit into the memory for clients is refused at its header.
 func TestRequestsFitMemory(t *testing.T) {
 	t.Parallel()
