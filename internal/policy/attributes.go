@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Attributes are the attributes of user names, such as those of service accounts, and, by subjectKey, of the
-// subjects of certificates.
+// Attributes has the attributes of each user name, such as that of a service account, and of each certificate's
+// subject, by its subjectKey.
 type Attributes map[string]map[string]string
 
 const annotation = "aio-broker-auth/"
@@ -87,7 +87,7 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	return all, nil
 }
 
-// set adds attributes to those of some keys.
+// set adds the attributes that n lists to those of each key of a.
 func (a Attributes) set(file string, n *node, keys ...string) error {
 	if n == nil || n.kind != mapping {
 		return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}

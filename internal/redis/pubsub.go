@@ -59,8 +59,8 @@ func newHub() hub {
 
 // publish sends a message to the subscribers of a channel and of matching patterns, and returns the number
 // of messages sent. If the publishing connection, from, is a subscriber too, it gets the message among
-// its replies, or is disconnected if these exceed maxPending. If key is not nil, the message is an event of the key, and only clients that may read
-// the key get the message. s.mu is held.
+// its replies, or is disconnected if these exceed maxPending. If key is not nil, the message is an event of
+// the key, and only clients that may read the key get it. s.mu is held.
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
 	n += s.publishTo(from, s.rosters[ofChannels].subscribers.M[string(channel)], "message", channel, payload, key)

@@ -50,8 +50,9 @@ func (e Entry) WrittenSince(t time.Time) bool {
 }
 
 // A Keys function calls add for each key to read from s. In the Entry it sets Key and, to compare
-// the key with another entry, Old; an Entry with Err set is passed on, and nothing is read. An error from the function, such as one that add returned, ends
-// the reading. ctx ends when the reading ends.
+// the key with another entry, Old. An Entry whose Err is set keeps its place among the others, but its key
+// is not read. An error from the function, such as one that add returned, ends the reading. ctx ends
+// when the reading ends.
 type Keys func(ctx context.Context, s *Store, add func(Entry) error) error
 
 // Scan returns a [Keys] function for the keys that match a pattern, in the store's order. The store may

@@ -26,7 +26,7 @@ func filled(t *testing.T, o emulator.Options) *emulator.Server {
 	t.Helper()
 	store := emulator.Start(t, o)
 	for key, value := range map[string]string{
-		"setpoint": "21.5", "big": "1e307", "long": strings.Repeat("h", 300) + "-1", "config": `{"temp": 42, "mode": "auto", "big": 9007199254740993}`, "sites": "{\"id\": 1}\n",
+		"setpoint": "21.5", "big": "1e307", "cold": "-5", "long": strings.Repeat("h", 300) + "-1", "config": `{"temp": 42, "mode": "auto", "big": 9007199254740993}`, "sites": "{\"id\": 1}\n",
 		"bad sites": "{\"id\": 1}\nnonsense\n", "deploy": "ci:17", "odd|key": "x\ny'z", "empty": "", "a/1": "", "a/2": "",
 	} {
 		if _, err := store.Set(key, value); err != nil {
@@ -42,7 +42,7 @@ func TestPlugin(t *testing.T) {
 	t.Parallel()
 	store := filled(t, emulator.Options{})
 	store.FastForward(20 * time.Minute) // the age of all keys
-	shape := regexp.MustCompile(`^SSCLI (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \|( '([^'=|\n]|'')+'=-?[0-9.]+(s|B)?(;([0-9.]+:?)?[0-9.]*;[0-9.]+:?[0-9.]*)?)+)?\n$`)
+	shape := regexp.MustCompile(`^SSCLI (OK|WARNING|CRITICAL|UNKNOWN) - [^|\n]+( \|( '([^'=|\n]|'')+'=-?[0-9.]+(s|B)?(;([0-9.]+:?|~:)?[0-9.]*;([0-9.]+|~):?[0-9.]*)?)+)?\n$`)
 	for _, tt := range []struct {
 		args string // separated by blanks
 		code int
@@ -60,7 +60,7 @@ func TestPlugin(t *testing.T) {
 		{"setpoint --max-size 1KiB", 0, `'setpoint size'=4B;;1024\n`},
 		{"setpoint --min 10 --max 21", 2, `21\.5, expected at most 21; 4 bytes \| 'setpoint value'=21\.5;;10:21 `},
 		{"setpoint --min 22,20 --max 30", 1, `21\.5, expected at least 22; 4 bytes \| 'setpoint value'=21\.5;22:;20:30 `},
-		{"setpoint --min 20 --max 21,30", 1, `21\.5, expected at most 21; 4 bytes \| 'setpoint value'=21\.5;21;20:30 `},
+		{"setpoint --min 20 --max 21,30", 1, `21\.5, expected at most 21; 4 bytes \| 'setpoint value'=21\.5;~:21;20:30 `},
 		{"setpoint --min 22,20 --max 25,30", 1, `'setpoint value'=21\.5;22:25;20:30 `},
 		{"setpoint --min 30 --max 40", 2, `21\.5, expected at least 30; 4 bytes`},
 		{"setpoint --min 30 --max 20", 3, `min 30 together with max 20: no number is both`},
@@ -88,7 +88,8 @@ func TestPlugin(t *testing.T) {
 		{"--lock deploy --holder ^ann", 2, `expected a holder that matches \^ann`},
 		{"--lock long --holder -1$", 0, `^SSCLI OK`},
 		{"--match [", 3, `match "\[": \[ without \]`},
-		{"big --max 9", 2, `'big value'=1000\d+;;9 `},
+		{"cold --max 9", 0, `'cold value'=-5;;~:9 `},
+		{"big --max 9", 2, `'big value'=1000\d+;;~:9 `},
 		{"--lock none", 0, `lock none: free`},
 		{"--lock none --held", 2, `free, expected it to be held`},
 		{"--match a/* --count-min 2 --count-max 2", 0, `2 keys \| 'match a/\* keys'=2;;2:2\n`},

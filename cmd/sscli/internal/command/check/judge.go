@@ -100,6 +100,7 @@ func (b *broker) now(local time.Time) (now time.Time, measured bool) {
 type measure struct {
 	name, unit string
 	value      float64
+	signed     bool   // it may be negative
 	least      *limit // nil = none
 	most       *limit // nil = none
 }
@@ -210,7 +211,7 @@ func (v *verdict) key(b *broker, k *seen, local time.Time) {
 		if s.field != nil {
 			shown = s.field.String() + " is " + shown
 		}
-		if v.measure(measure{name: "value", value: found.number}, shown, "min", "max") {
+		if v.measure(measure{name: "value", value: found.number, signed: true}, shown, "min", "max") {
 			v.fact("%s", shown)
 		}
 	}

@@ -61,12 +61,16 @@ func (m measure) plugin(s *spec) string {
 	return text
 }
 
-// bounds returns one of the two values of each limit as a range of numbers that are fine: "20", "10:" or "10:20".
+// bounds returns one of the two values of each limit as a range of numbers that are fine: "20" (from 0), "~:20",
+// "10:" or "10:20".
 func (m measure) bounds(of func(*limit) float64) (text string) {
 	if m.least != nil && !math.IsNaN(of(m.least)) {
 		text = decimal(of(m.least)) + ":"
 	}
 	if m.most != nil && !math.IsNaN(of(m.most)) {
+		if text == "" && m.signed {
+			text = "~:"
+		}
 		text += decimal(of(m.most))
 	}
 	return text

@@ -218,9 +218,10 @@ func newSuggest(a *app.App) *cobra.Command {
 		Short: "Write the rules for what clients do",
 		Long: `Write the smallest authorization that allows what clients were seen to do: each user name
 or, without one, each client id may do exactly what it did. FILE is a trace (--trace-file), a
-log (serve -v --log-format json), or a list as sscli policy can reads. A log names no topics
-of applications, and with -vv those for replies. The flags add actions. A client that reads or writes a key also gets what
-requests need: Connect, Publish for requests and Subscribe for replies.
+log (serve -v --log-format json), or a list as sscli policy can reads. A log names the topics
+for replies only with -vv, and never those of applications. The flags add actions. A client
+that reads or writes a key also gets what requests need: Connect, Publish for requests and
+Subscribe for replies.
 
 --generalise turns three or more keys, or client ids, that begin alike into a pattern, and a
 client's own id in a topic into {principal.clientId}; stderr shows each.`,
