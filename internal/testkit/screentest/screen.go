@@ -21,15 +21,16 @@ import (
 type Screen struct {
 	mu            sync.Mutex
 	width, height int
-	lines         []line   // scrollback and visible rows
-	top           int      // index of the first visible row
-	row, column   int      // cursor position; column is width after the last cell was filled
-	rest          []byte   // an incomplete character or sequence
-	pasting       bool     // bracketed paste is on
-	noWrap        bool     // a full line does not wrap
-	hidden        bool     // the cursor is hidden
-	covered       *covered // the main screen while the alternate screen is shown; nil = the main screen is shown
-	escapes       bool     // an escape sequence has been written
+	before        struct{ width, height int } // the size before the last Resize; what was written for it may come late
+	lines         []line                      // scrollback and visible rows
+	top           int                         // index of the first visible row
+	row, column   int                         // cursor position; column is width after the last cell was filled
+	rest          []byte                      // an incomplete character or sequence
+	pasting       bool                        // bracketed paste is on
+	noWrap        bool                        // a full line does not wrap
+	hidden        bool                        // the cursor is hidden
+	covered       *covered                    // the main screen while the alternate screen is shown; nil = the main screen is shown
+	escapes       bool                        // an escape sequence has been written
 	fault         error
 	changed       chan struct{} // closed and replaced at each change
 }
@@ -247,11 +248,11 @@ func (s *Screen) position(parameters string) {
 	first, second, _ := strings.Cut(parameters, ";")
 	row, err := strconv.Atoi(first)
 	column, err2 := strconv.Atoi(second)
-	if err != nil || err2 != nil || row < 1 || row > s.height || column < 1 || column > s.width {
+	if err != nil || err2 != nil || row < 1 || row > max(s.height, s.before.height) || column < 1 || column > max(s.width, s.before.width) {
 		s.fail("cursor position %q on a screen of %d rows and %d columns", parameters, s.height, s.width)
 		return
 	}
-	s.row, s.column = s.top+row-1, column-1
+	s.row, s.column = s.top+min(row, s.height)-1, min(column, s.width)-1
 }
 
 func (s *Screen) cut(column int) {
@@ -264,6 +265,7 @@ func (s *Screen) cut(column int) {
 func (s *Screen) Resize(width, height int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.before.width, s.before.height = s.width, s.height
 	s.width, s.height = width, height
 	if s.covered == nil {
 		s.rewrap()
@@ -385,7 +387,8 @@ func (s *Screen) Plain() bool {
 }
 
 // Fault returns an error about the first output that the Screen rejected: an unknown sequence or
-// control character, invalid UTF-8, or a cursor position off the screen.
+// control character, invalid UTF-8, or a cursor position off the screen, also off the screen before the last
+// Resize.
 func (s *Screen) Fault() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
