@@ -260,13 +260,17 @@ func (a *arena) child() (holder string, pids [2]int, alive bool) {
 	return fields[0], pids, alive
 }
 
+// isAlive reports whether a process may still run code of its own. One that the kernel takes down no longer does,
+// though that may take a second on a busy machine.
 func isAlive(pid int) bool {
+	const exiting = 0x4 // PF_EXITING
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return false
 	}
-	rest := string(stat[strings.LastIndexByte(string(stat), ')')+1:])
-	return !strings.HasPrefix(rest, " Z") && !strings.HasPrefix(rest, " X")
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return fields[0] != "Z" && fields[0] != "X" && (err != nil || flags&exiting == 0)
 }
 
 // check looks for a child that lives while, at the store, another holder or nobody holds its lock.
