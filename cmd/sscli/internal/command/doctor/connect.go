@@ -79,7 +79,7 @@ func (c *checkup) stage(stage mqtt.Stage, name string) error {
 		}
 		c.certificates(&check, time.Now())
 	case mqtt.StageWebSocket:
-		check.Message = c.o.WebSocket
+		check.Message, _, _ = strings.Cut(c.o.WebSocket, "?") // the query may hold a secret
 	case mqtt.StageConnect:
 		check.Message = "the broker accepted the client " + login(c.o)
 		check.Facts = []format.Fact{{Name: "CONNECT", Value: r.first["CONNECT"]}, {Name: "CONNACK", Value: r.first["CONNACK"]}}

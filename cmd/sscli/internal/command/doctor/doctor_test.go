@@ -46,6 +46,17 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestWebSocketSecret: the query of a WebSocket's path may hold a secret, so no check shows it.
+func TestWebSocketSecret(t *testing.T) {
+	store := emulator.Start(t, emulator.Options{WebSocket: "127.0.0.1:0"})
+	for _, form := range []string{"human", "raw", "json"} {
+		code, stdout, stderr := runDoctor(t, nil, "-o", form, "-u", store.WebSocketURL()+"?token=hunter2")
+		if code != 0 || !strings.Contains(stdout, "/mqtt") || strings.Contains(stdout+stderr, "hunter2") {
+			t.Errorf("%s: exit code %d\n%s%s", form, code, stdout, stderr)
+		}
+	}
+}
+
 // TestCertificates: a certificate of the broker or of the client that expires soon is a warning.
 func TestCertificates(t *testing.T) {
 	now := time.Now()
