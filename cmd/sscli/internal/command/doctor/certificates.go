@@ -20,7 +20,8 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 	check.Message = fmt.Sprintf("%s, %s", tls.VersionName(state.Version), tls.CipherSuiteName(state.CipherSuite))
 	check.Facts = chain(state.PeerCertificates)
 	if c.o.TLS.InsecureSkipVerify {
-		options := x509.VerifyOptions{Roots: c.o.TLS.RootCAs, DNSName: state.ServerName, Intermediates: x509.NewCertPool()}
+		// state.ServerName is empty if the host is an address.
+		options := x509.VerifyOptions{Roots: c.o.TLS.RootCAs, DNSName: c.o.TLS.ServerName, Intermediates: x509.NewCertPool()}
 		for _, cert := range state.PeerCertificates[1:] {
 			options.Intermediates.AddCert(cert)
 		}

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 )
@@ -53,6 +55,24 @@ func TestWebSocketSecret(t *testing.T) {
 		code, stdout, stderr := runDoctor(t, nil, "-o", form, "-u", store.WebSocketURL()+"?token=hunter2")
 		if code != 0 || !strings.Contains(stdout, "/mqtt") || strings.Contains(stdout+stderr, "hunter2") {
 			t.Errorf("%s: exit code %d\n%s%s", form, code, stdout, stderr)
+		}
+	}
+}
+
+// TestUnverified: with --tls-insecure, a certificate for another host is a warning, also if the host is an address.
+func TestUnverified(t *testing.T) {
+	dir := t.TempDir()
+	pair, err := certs.SelfSigned{Dir: dir, Names: []string{"localhost", "127.0.0.1"}, Now: time.Now()}.Prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{pair}}})
+	for name, want := range map[string]string{
+		"127.0.0.1": "pass", "localhost": "pass", "127.0.0.2": "warn", "other.example": "warn",
+	} {
+		code, stdout, stderr := runDoctor(t, store, "--tls-insecure", "--ca-file", filepath.Join(dir, "ca.crt"), "--tls-server-name", name)
+		if code != 0 || !strings.Contains(stdout, "\n"+want+"\ttls\t") {
+			t.Errorf("%s: exit code %d, want %s\n%s%s", name, code, want, stdout, stderr)
 		}
 	}
 }
