@@ -18,7 +18,8 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		if row.child == drop {
 			drops = append(drops, row.env)
 		}
-		if row.child != pass {
+		fromContext := row.inContext() && strings.HasPrefix(s.Sources[row.flag], contextSource)
+		if row.child != pass && (row.child == drop || row.env == "" || !fromContext) {
 			continue
 		}
 		value := row.show(&s)
@@ -42,8 +43,11 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 		set["SSCLI_TLS"] = "false"
 	}
 	set["SSCLI_CONTEXT"] = None // the variables already hold the context's values
-	if s.Sources["proxy"] == "--proxy" && s.Proxy != nil {
-		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: --proxy refuses one
+	switch source := s.Sources["proxy"]; {
+	case s.Proxy == nil:
+		drops = append(drops, "SSCLI_PROXY") // with --via, it was not used
+	case source == "--proxy" || strings.HasPrefix(source, contextSource):
+		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: neither a flag nor a context may have one
 	}
 	return set, drops
 }

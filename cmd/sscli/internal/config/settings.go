@@ -60,7 +60,7 @@ const (
 type inheritance int
 
 const (
-	leave inheritance = iota // the child's environment keeps the SSCLI_ variable as it is
+	leave inheritance = iota // the child's environment keeps the SSCLI_ variable as it is, unless a context has the value
 	pass                     // the variable is set to the effective value
 	drop                     // the variable is removed: another variable includes the value, or the child must not have it
 )
@@ -204,7 +204,7 @@ var table = [...]setting{
 	{flag: "metric-category", value: "NAME", usage: "group in which the broker's metrics count this client (default sscli)", env: "SSCLI_METRIC_CATEGORY",
 		into: func(s *Settings) any { return &s.MetricCategory }, child: pass},
 	{flag: "no-pipelining", usage: "wait for each reply before the next packet: CONNECT, SUBSCRIBE, the request", env: "SSCLI_NO_PIPELINING",
-		into: func(s *Settings) any { return &s.NoPipelining }},
+		into: func(s *Settings) any { return &s.NoPipelining }, child: pass},
 	{flag: "timeout", short: "t", value: "DURATION", usage: "time limit for connecting and the request (default 10s)", env: "SSCLI_TIMEOUT",
 		scope: scopeRequest, into: func(s *Settings) any { return &s.Timeout }},
 	{flag: "retry-for", value: "DURATION", usage: "how long to retry if the broker cannot be reached (default: no retry)", env: "SSCLI_RETRY_FOR",

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -114,5 +117,45 @@ func TestViaEnviron(t *testing.T) {
 	if set["SSCLI_VIA"] != "kubectl:lab/iot/b:18883" || set["SSCLI_TLS"] != "false" || set["SSCLI_VIA_SERVICE_ACCOUNT"] != "a" || set["SSCLI_URL"] != "" ||
 		!strings.Contains(strings.Join(drops, " "), "SSCLI_URL") {
 		t.Errorf("%v without %v", set, drops)
+	}
+}
+
+// TestEnviron: a child process gets all settings of the connection, also those of a context, because it does not read the context.
+func TestEnviron(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte("contexts: {lab: {url: mqtt://h, proxy: \"socks5://p:5\", timeout: 90s, retry-for: 5s, no-pipelining: true}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args, env string
+		want      map[string]string // empty = dropped
+	}{
+		{"-c lab --config " + file, "SSCLI_TIMEOUT=1s SSCLI_PROXY=http://q", map[string]string{
+			"SSCLI_URL": "mqtt://h:1883", "SSCLI_PROXY": "socks5://p:5", "SSCLI_TIMEOUT": "1m30s", "SSCLI_RETRY_FOR": "5s", "SSCLI_NO_PIPELINING": "true", "SSCLI_CONTEXT": "none",
+		}},
+		{"-u mqtt://h --proxy http://p --no-pipelining", "", map[string]string{"SSCLI_PROXY": "http://p", "SSCLI_NO_PIPELINING": "true"}},
+		{"--via kubectl", "SSCLI_PROXY=http://q", map[string]string{"SSCLI_PROXY": ""}},
+	} {
+		s, err := resolve(t, tt.args, tt.env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, drops := s.Environ()
+		for name, want := range tt.want {
+			if set[name] != want || want == "" && !slices.Contains(drops, name) {
+				t.Errorf("%s: %s is %q, want %q", tt.args, name, set[name], want)
+			}
+		}
+	}
+	s, err := resolve(t, "-u mqtt://h -t 5s", "SSCLI_RETRY_FOR=1s SSCLI_PROXY=http://ann:secret@q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, drops := s.Environ()
+	for _, name := range []string{"SSCLI_TIMEOUT", "SSCLI_RETRY_FOR", "SSCLI_PROXY"} { // the child has the variables, and -t is for this command
+		if set[name] != "" || slices.Contains(drops, name) {
+			t.Errorf("%s is %q, or dropped", name, set[name])
+		}
 	}
 }
