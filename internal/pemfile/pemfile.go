@@ -61,7 +61,7 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 		if len(password) == 0 {
 			return nil, ErrPassword // pkcs8 would read the key as unencrypted
 		}
-		key, _, err := pkcs8.ParsePrivateKey(der, password)
+		key, err := decrypt(der, password)
 		if err != nil {
 			return nil, keyError(err)
 		}
@@ -84,6 +84,20 @@ func ReadKey(text, password []byte) (crypto.Signer, error) {
 	return signer(key)
 }
 
+// errDamaged means that a key cannot be parsed.
+var errDamaged = errors.New("the key is damaged, or in an unknown form: expected PKCS #8, PKCS #1 or SEC 1")
+
+// decrypt parses an encrypted key in PKCS #8.
+func decrypt(der, password []byte) (key any, err error) {
+	defer func() {
+		if recover() != nil { // pkcs8 does not check the lengths of the key and of the initialization vector
+			key, err = nil, errDamaged
+		}
+	}()
+	key, _, err = pkcs8.ParsePrivateKey(der, password)
+	return key, err
+}
+
 // keyError returns ErrPassword if err means a wrong password, and err otherwise.
 func keyError(err error) error {
 	// pkcs8 has no error value for a wrong password.
@@ -104,7 +118,7 @@ func parseKey(der []byte) (any, error) {
 	if ec, err := x509.ParseECPrivateKey(der); err == nil {
 		return ec, nil
 	}
-	return nil, errors.New("the key is damaged, or in an unknown form: expected PKCS #8, PKCS #1 or SEC 1")
+	return nil, errDamaged
 }
 
 func signer(key any) (crypto.Signer, error) {

@@ -1,6 +1,8 @@
 package pemfile
 
 import (
+	"encoding/asn1"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -104,6 +106,29 @@ func TestReadKeyUnknown(t *testing.T) {
 	// An unknown cipher is not reported as a wrong password.
 	if _, err := ReadKey(text, []byte(testPassword)); err == nil || errors.Is(err, ErrPassword) {
 		t.Errorf("PBES1: %v", err)
+	}
+}
+
+// TestReadDamagedKey: an encrypted key of the wrong length is an error.
+func TestReadDamagedKey(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(opensslKeys(t), "rsa-pkcs8.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(text)
+	var key struct {
+		Algorithm asn1.RawValue
+		Encrypted []byte
+	}
+	if _, err := asn1.Unmarshal(block.Bytes, &key); err != nil {
+		t.Fatal(err)
+	}
+	key.Encrypted = key.Encrypted[:len(key.Encrypted)-1]
+	if block.Bytes, err = asn1.Marshal(key); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadKey(pem.EncodeToMemory(block), []byte(testPassword)); err == nil || errors.Is(err, ErrPassword) {
+		t.Errorf("%v, want that the key is damaged", err)
 	}
 }
 
