@@ -125,7 +125,7 @@ func (c *Conn) handleAuth(p *packets.Auth) error {
 // DISCONNECT refuses a re-authentication: the broker need not send AUTH first (MQTT 5,
 // 4.12.1). Otherwise it is a *ReasonError.
 func (c *Conn) disconnectReason(p *packets.Disconnect) error {
-	reason := &ReasonError{Packet: "DISCONNECT", Code: p.ReasonCode, Text: p.Properties.ReasonString}
+	reason := &ReasonError{Packet: "DISCONNECT", Code: p.ReasonCode, Text: p.Properties.ReasonString, Reference: p.Properties.ServerReference}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.verdicts) == 0 {

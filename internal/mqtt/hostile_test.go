@@ -90,6 +90,28 @@ func TestRefusedLogin(t *testing.T) {
 	}
 }
 
+// TestServerReference: a broker that refuses CONNECT, or ends a connection, names the broker to use instead.
+func TestServerReference(t *testing.T) {
+	const reference = "\x1C\x00\x06b:8883"
+	for want, script := range map[string]func(*peer){
+		`CONNACK 0x9D server moved ("why"): "b:8883"`: func(p *peer) {
+			p.read(packets.CONNECT)
+			p.read(packets.SUBSCRIBE)
+			p.send(connack(0x9D, "\x1F\x00\x03why"+reference))
+		},
+		`DISCONNECT 0x9C use another server: "b:8883"`: func(p *peer) {
+			p.read(packets.CONNECT)
+			p.read(packets.SUBSCRIBE)
+			p.send(connack(0) + "\xE0\x0B\x9C\x09" + reference)
+		},
+	} {
+		_, err := mqtt.Dial(within(t), mqtt.Options{Address: hostile(t, script), ClientID: "c", Subscribe: []string{"answers"}})
+		if refusal, ok := errors.AsType[*mqtt.ReasonError](err); !ok || refusal.Reference != "b:8883" || refusal.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // TestHostileBroker checks how connections end that a broker accepted at first.
 func TestHostileBroker(t *testing.T) {
 	for _, test := range []struct{ name, wire, want string }{

@@ -77,7 +77,7 @@ func (c *Conn) readPackets() error {
 			}
 			p := in.other.Content.(*packets.Connack)
 			if p.ReasonCode >= 0x80 {
-				return &ReasonError{Packet: "CONNACK", Code: p.ReasonCode, Text: p.Properties.ReasonString}
+				return &ReasonError{Packet: "CONNACK", Code: p.ReasonCode, Text: p.Properties.ReasonString, Reference: p.Properties.ServerReference}
 			}
 			loggedIn = true
 			err = c.handleConnack(p)

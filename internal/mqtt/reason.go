@@ -28,6 +28,10 @@ type ReasonError struct {
 	Code   byte
 	Text   string // the broker's Reason String, if it sent one
 	Topic  string // the refused topic filter of a SUBACK, or topic of a PUBACK
+
+	// Reference is the broker's Server Reference, if it sent one: the other brokers to use, separated
+	// by spaces (MQTT 5, 4.13.1.1).
+	Reference string
 }
 
 func (e *ReasonError) Error() string {
@@ -38,6 +42,9 @@ func (e *ReasonError) Error() string {
 	}
 	if e.Text != "" {
 		fmt.Fprintf(&b, " (%q)", e.Text)
+	}
+	if e.Reference != "" {
+		fmt.Fprintf(&b, ": %q", e.Reference)
 	}
 	return b.String()
 }

@@ -101,6 +101,9 @@ func reasonDetail(packet string, code byte, props *packets.Properties) string {
 	if props != nil && props.ReasonString != "" {
 		s += fmt.Sprintf(" (%q)", props.ReasonString)
 	}
+	if props != nil && props.ServerReference != "" {
+		s += fmt.Sprintf(", server reference %q", props.ServerReference)
+	}
 	return s
 }
 
