@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -238,6 +239,9 @@ func handshake(ctx context.Context, nc net.Conn, o Options, certificate *certifi
 		host, _, err := net.SplitHostPort(o.Address)
 		if err != nil {
 			return nil, err
+		}
+		if ip, err := netip.ParseAddr(host); err == nil {
+			host = ip.WithZone("").String() // the zone is a name of this machine: no certificate contains it
 		}
 		config.ServerName = host
 	}

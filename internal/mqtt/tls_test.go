@@ -101,6 +101,19 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestZone: the zone of an IPv6 address is a name of this machine, so the certificate need not contain it.
+func TestZone(t *testing.T) {
+	authority := newCA(t)
+	cert, key := authority.sign(&x509.Certificate{IPAddresses: []net.IP{net.ParseIP("fe80::1")}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	server := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert.Raw}, PrivateKey: key}}}})
+	conn := dial(t, "[fe80::1%eth0]:8883", mqtt.Options{TLS: trust(t, authority), Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, server.Addr().String())
+	}})
+	if err := conn.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestNoConnection checks the stage and the cause of connections that fail before MQTT.
 func TestNoConnection(t *testing.T) {
 	authority := newCA(t)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/internal/files"
@@ -23,6 +24,9 @@ func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	host, _, err := net.SplitHostPort(s.Address)
 	if err != nil {
 		return nil, err
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.WithZone("").String() // the zone is a name of this machine: no certificate contains it
 	}
 	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(s.ServerName, host), InsecureSkipVerify: s.Insecure}
 	if s.CAFile != "" {

@@ -62,3 +62,18 @@ func TestUTF16(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// TestServerName: the broker's certificate need not contain the zone of an IPv6 address, a name of this machine.
+func TestServerName(t *testing.T) {
+	for want, s := range map[string]config.Settings{
+		"fe80::1": {Address: "[fe80::1%eth0]:8883"},
+		"::1":     {Address: "[::1]:8883"},
+		"h":       {Address: "h:8883"},
+		"n":       {Address: "[fe80::1%eth0]:8883", ServerName: "n"},
+	} {
+		s.TLS = true
+		if c, err := TLSConfig(s); err != nil || c.ServerName != want {
+			t.Errorf("%s: %v, %v, want %s", s.Address, c.ServerName, err, want)
+		}
+	}
+}
