@@ -2,12 +2,53 @@ package app
 
 import (
 	"os"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/spf13/pflag"
 
+	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/emulator"
 )
+
+// TestPasswordRotates: a command that runs for long reads the password file again when it connects again.
+func TestPasswordRotates(t *testing.T) {
+	var want atomic.Value
+	want.Store("one")
+	store := emulator.Start(t, emulator.Options{CheckLogin: func(user string, password []byte) bool {
+		return user == "ann" && string(password) == want.Load()
+	}})
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(password string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(password+"\r\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.Bind(fs)
+	if err := fs.Parse([]string{"-u", store.URL(), "--username", "ann", "--password-file", file}); err != nil {
+		t.Fatal(err)
+	}
+	a := &App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}
+	if err := a.ConfigureConnection(t.Context(), fs); err != nil {
+		t.Fatal(err)
+	}
+	write("one")
+	err := a.WithSession(t.Context(), func(s *client.Session, _ client.Options) error {
+		want.Store("two")
+		write("two")
+		store.DropAll()
+		<-s.Down()
+		_, err := s.Get(t.Context(), "k")
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
 
 // TestAskPassKept: once a password was entered, later lines of the run do not ask for it again.
 func TestAskPassKept(t *testing.T) {

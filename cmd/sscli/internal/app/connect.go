@@ -120,8 +120,11 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	if s.ClientIDPrefix != "" {
 		o.ClientID = s.ClientIDPrefix + "-" + strings.ToLower(rand.Text()[:16])
 	}
-	if o.Password, err = certs.ReadSecret(s, "password-file", s.PasswordFile); err != nil {
-		return o, nil, err
+	if s.PasswordFile != "" {
+		o.ReadPassword = func() ([]byte, error) { return certs.ReadSecret(s, "password-file", s.PasswordFile) }
+		if _, err = o.ReadPassword(); err != nil {
+			return o, nil, err
+		}
 	}
 	if s.AskPass {
 		o.Password = a.password

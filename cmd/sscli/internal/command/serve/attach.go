@@ -107,8 +107,12 @@ func attachTo(ctx context.Context, a *app.App, o client.Options, f serveFlags, s
 		engine.Observe = log.Observe
 		served.Observe, served.Log = log.Observe, a.Logger()
 	}
+	connection, err := attachOptions(ctx, o)
+	if err != nil {
+		return err
+	}
 	limited, cancel := context.WithTimeout(ctx, o.Timeout)
-	attached, err := emulator.Attach(limited, attachOptions(ctx, o), engine, served.Data)
+	attached, err := emulator.Attach(limited, connection, engine, served.Data)
 	cancel()
 	if fault.IsA[*emulator.DataError](err) {
 		return dataError(err)
@@ -186,7 +190,7 @@ func report(ctx context.Context, a *app.App, attached *emulator.Attached) error 
 	}
 }
 
-func attachOptions(ctx context.Context, o client.Options) mqtt.Options {
+func attachOptions(ctx context.Context, o client.Options) (mqtt.Options, error) {
 	m := mqtt.Options{
 		Address:   o.Address,
 		TLS:       o.TLS,
@@ -201,9 +205,16 @@ func attachOptions(ctx context.Context, o client.Options) mqtt.Options {
 		User:         []mqtt.Property{{Name: wire.PropMetricCategory, Value: cmp.Or(o.MetricCategory, client.DefaultMetricCategory)}},
 		AwaitConnack: o.NoPipelining,
 	}
+	if o.ReadPassword != nil {
+		password, err := o.ReadPassword()
+		if err != nil {
+			return m, err
+		}
+		m.Password = password
+	}
 	if o.TokenFile != "" || o.ReadToken != nil {
 		// Data is called for each connection, so a later connection does not use an expired token.
 		m.Auth = mqtt.Auth{Method: "K8S-SAT", Data: func() ([]byte, error) { return o.Token(ctx) }}
 	}
-	return m
+	return m, nil
 }
