@@ -450,7 +450,7 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving, co
 	if control != "" {
 		set["SSCLI_CONTROL_URL"] = control
 	}
-	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_PROXY"}
+	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_VIA", "SSCLI_PROXY"}
 	if ready.SATFile != "" { // a token cannot be combined with another login
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
 	}
