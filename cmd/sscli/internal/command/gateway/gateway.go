@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -173,12 +174,16 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		return &fault.UsageError{Err: fmt.Errorf("listen on %s: %w", listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
 	defer ln.Close()
-	ready := format.Serving{Op: "gateway", URL: "redis://" + ln.Addr().String()}
+	address := ln.Addr().String()
+	if tcp, ok := ln.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
+	}
+	ready := format.Serving{Op: "gateway", URL: "redis://" + address}
 	if !a.Settings.Embedded {
 		ready.Store = a.Settings.URL()
 	}
 	if tlsConfig != nil {
-		ready.URL = "rediss://" + ln.Addr().String()
+		ready.URL = "rediss://" + address
 		ln = tls.NewListener(ln, tlsConfig)
 	}
 	ready.Paste = []string{"redis-cli -u " + ready.URL}
