@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
 )
@@ -47,6 +49,38 @@ func TestPasswordRotates(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPrincipal: a rule to ask for names the client of a certificate, also if the file begins with its key.
+func TestPrincipal(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := (certs.SelfSigned{Dir: dir, Names: []string{"localhost"}, Now: time.Now()}).Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var bundle []byte
+	for _, name := range []string{"client.key", "client.crt"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle = append(bundle, text...)
+	}
+	file := filepath.Join(dir, "bundle.pem")
+	if err := os.WriteFile(file, bundle, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want, err := certs.Certificate(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &App{Settings: config.Settings{TLS: true, CertFile: file, ClientID: "id"}}
+	if p := a.principal(); p.Username != want.Subject.CommonName {
+		t.Errorf("%+v, want %s", p, want.Subject.CommonName)
+	}
+	a.Settings.TLS = false // then the broker does not see the certificate
+	if p := a.principal(); p.Username != "" || p.ClientID != "id" {
+		t.Errorf("%+v, want the client id", p)
 	}
 }
 

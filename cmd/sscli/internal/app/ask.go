@@ -1,13 +1,11 @@
 package app
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/policy"
@@ -65,11 +63,9 @@ func (a *App) principal() policy.Principal {
 	if s.Username != "" {
 		return policy.Principal{Username: s.Username}
 	}
-	if text, err := os.ReadFile(s.CertFile); err == nil {
-		if block, _ := pem.Decode(text); block != nil {
-			if c, err := x509.ParseCertificate(block.Bytes); err == nil && c.Subject.CommonName != "" {
-				return policy.Principal{Username: c.Subject.CommonName}
-			}
+	if s.TLS && s.CertFile != "" {
+		if c, err := certs.Certificate(s.CertFile); err == nil && c.Subject.CommonName != "" {
+			return policy.Principal{Username: c.Subject.CommonName}
 		}
 	}
 	if s.ClientID != "" {
