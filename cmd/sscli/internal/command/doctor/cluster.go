@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -94,14 +95,20 @@ func (c *checkup) clusterCA(ctx context.Context, way *via.Way, check *format.Che
 		return nil
 	}
 	list, err := way.Authorities(ctx)
+	check.Message = "the config map " + s.ClusterCA()
+	authorities(check, list, time.Now())
+	return err
+}
+
+// authorities adds CAs to a check. It warns if one of them has expired.
+func authorities(check *format.Check, list []*x509.Certificate, now time.Time) {
 	for _, ca := range list {
 		check.Facts = append(check.Facts, format.Fact{Name: "CA", Value: fmt.Sprintf("%s, to %s", ca.Subject, ca.NotAfter.UTC().Format(time.DateOnly))})
-		if time.Now().After(ca.NotAfter) {
-			check.Status = format.Warn
+		if now.After(ca.NotAfter) {
+			check.Status, check.Hint = format.Warn, "renew the CA of the broker, or use --ca-file with another one"
+			check.Message += fmt.Sprintf("; the CA %q expired at %s", ca.Subject, ca.NotAfter.UTC().Format(time.RFC3339))
 		}
 	}
-	check.Message = "the config map " + s.ClusterCA()
-	return err
 }
 
 // clusterToken gets a token for the login from the cluster.

@@ -103,6 +103,24 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
+// TestAuthorities: a CA of the cluster that has expired is a warning that names it.
+func TestAuthorities(t *testing.T) {
+	now := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	ca := func(name string, left time.Duration) *x509.Certificate {
+		return &x509.Certificate{Subject: pkix.Name{CommonName: name}, NotAfter: now.Add(left)}
+	}
+	check := format.Check{Status: format.Pass, Message: "the config map m"}
+	authorities(&check, []*x509.Certificate{ca("new", time.Hour)}, now)
+	if check.Status != format.Pass || check.Message != "the config map m" || len(check.Facts) != 1 {
+		t.Errorf("%+v", check)
+	}
+	authorities(&check, []*x509.Certificate{ca("old", -time.Hour)}, now)
+	const want = `the config map m; the CA "CN=old" expired at 2026-10-31T23:00:00Z`
+	if check.Status != format.Warn || check.Message != want || check.Hint == "" {
+		t.Errorf("%+v, want %s", check, want)
+	}
+}
+
 func TestLogin(t *testing.T) {
 	certified := &tls.Config{Certificates: []tls.Certificate{{Leaf: &x509.Certificate{Subject: pkix.Name{CommonName: "op"}}}}}
 	for _, tt := range []struct {
