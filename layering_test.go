@@ -124,7 +124,7 @@ command/diff         client format suggest config fault app complete bulkread js
 command/apply        internal/wire client format suggest config fault usage app bulkread verb sources command/diff
 command/shell        internal/mqtt internal/wire client format repl signals suggest config fault help usage app complete cmdline directive lineinput
 command/lock/locklog client format
-command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb command/lock/locklog
+command/lock         internal/files internal/wire client format signals process suggest terminal config fault usage app bulkread verb lineinput command/lock/locklog
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
@@ -139,7 +139,7 @@ command/contextcmd   client format suggest config fault usage app complete
 command/cluster      internal/files client format process suggest config certs via fault usage app
 command/self         format fault help usage app complete cmdline
 command/policycmd    internal/wire internal/policy format repl config fault app
-command/dataset      internal/files client format suggest config fault usage app complete jsonfield dataset verb
+command/dataset      internal/files client format suggest terminal config fault usage app complete jsonfield dataset verb
 
 cmd/sscli            format signals process help app cmdline verb statestorecli command/ping command/verbs command/batch command/export command/importcmd command/diff command/apply command/shell command/lock command/edit command/watch command/explain command/serve command/gateway command/top command/doctor command/check command/bench command/hlc command/contextcmd command/cluster command/self command/policycmd command/dataset
 `

@@ -638,7 +638,9 @@ func TestOverrideWarnsOnce(t *testing.T) {
 func TestFIFOInterrupted(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
-	for _, args := range [][]string{{"set", "k", "-f"}, {"vdel", "k", "-f"}, {"watch", "--keys-from"}} {
+	for _, args := range [][]string{
+		{"set", "k", "-f"}, {"vdel", "k", "-f"}, {"watch", "--keys-from"}, {"lock", "trace", "--from"}, {"dataset", "check"},
+	} {
 		fifo := filepath.Join(t.TempDir(), "fifo")
 		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 			t.Fatal(err)

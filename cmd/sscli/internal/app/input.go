@@ -35,11 +35,14 @@ func (a *App) Read(ctx context.Context, name, what string) (string, error) {
 }
 
 // Open opens a file of lines, or standard input if the name is "-". Call end after the last read.
-// The error is a *fault.UsageError. In a shell, which has no standard input, "-" is an error; its
-// hint is command, such as "import", followed by FILE.
-func (a *App) Open(name, command string) (source io.Reader, end func() error, err error) {
+// The error is a *fault.UsageError, or the cause of ctx if ctx ends while a FIFO has no writer. In a shell,
+// which has no standard input, "-" is an error; its hint is command, such as "import", followed by FILE.
+func (a *App) Open(ctx context.Context, name, command string) (source io.Reader, end func() error, err error) {
 	if name != "-" {
-		file, err := os.Open(name)
+		file, err := terminal.Open(ctx, name)
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, nil, &fault.UsageError{Err: err}
 		}

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"math"
@@ -11,6 +12,18 @@ import (
 	"syscall"
 	"time"
 )
+
+// Open opens a file for reading. If ctx ends first, while a FIFO has no writer, the error is the cause of
+// ctx.
+func Open(ctx context.Context, name string) (*os.File, error) {
+	return interruptible(ctx, func() (*os.File, error) {
+		f, err := os.Open(name)
+		if err == nil && ctx.Err() != nil {
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		}
+		return f, err
+	}, func() bool { return release(name) })
+}
 
 // ReadFile reads a file to its end. If ctx ends first, for example while nobody writes to a FIFO, the
 // error is the cause of ctx.

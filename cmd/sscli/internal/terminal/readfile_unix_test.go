@@ -57,3 +57,22 @@ func TestReadFileInterrupted(t *testing.T) {
 		t.Errorf("%q, %v", text, err)
 	}
 }
+
+// TestOpenInterrupted: the end of the context ends the wait for a writer of a FIFO.
+func TestOpenInterrupted(t *testing.T) {
+	why := errors.New("enough")
+	name := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if f, err := Open(ctx, name); f != nil || !errors.Is(err, why) {
+		t.Errorf("%v, %v", f, err)
+	}
+	f, err := Open(t.Context(), os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}

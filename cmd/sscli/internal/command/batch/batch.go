@@ -148,7 +148,7 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	} else if b.set, err = f.Set.Options(b.app.Env); err != nil {
 		return err
 	}
-	source, end, err := a.Open(from, f.Name)
+	source, end, err := a.Open(ctx, from, f.Name)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -101,12 +101,17 @@ func (c *checker) note(file, line int, message string) {
 }
 
 func (c *checker) readFiles(ctx context.Context) error {
+	c.app.Signals.Arm()
 	for i, name := range c.names {
-		text, err := os.ReadFile(name)
+		written, err := terminal.ReadFile(ctx, name)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			return &fault.UsageError{Err: err}
 		}
-		if text, err = files.DecodeText(text); err != nil {
+		text, err := files.DecodeText([]byte(written))
+		if err != nil {
 			return fault.Usagef("%s: %w", format.Path(name), err)
 		}
 		f, err := dataset.ReadDefinition(ctx, text)

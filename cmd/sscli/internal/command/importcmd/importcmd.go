@@ -120,7 +120,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 	if err := o.Check(a); err != nil {
 		return err
 	}
-	source, end, err := a.Open(from, "import")
+	source, end, err := a.Open(ctx, from, "import")
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,10 @@
 package lock
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +19,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/lock/locklog"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -223,35 +222,51 @@ func (t *tracer) waiting() string {
 	return text + "; Ctrl-C ends"
 }
 
+// read reads the recording of --from.
 func (t *tracer) read(ctx context.Context) error {
-	name, in := string(t.f.from), t.app.Stdin
+	t.app.Signals.Arm()
+	name := string(t.f.from)
+	source, end, err := t.app.Open(ctx, name, "lock trace --from")
+	if bad, ok := errors.AsType[*fault.UsageError](err); ok {
+		bad.Err = fmt.Errorf("--from: %w", bad.Err)
+	}
+	if err != nil {
+		return err
+	}
+	defer end()
 	if name == "-" {
 		name = "standard input"
-	} else {
-		file, err := os.Open(name)
-		if err != nil {
-			return &fault.UsageError{Err: fmt.Errorf("--from: %w", err)}
-		}
-		defer file.Close()
-		in = file
 	}
-	lines := bufio.NewReader(files.NewTextReader(in))
-	for n := 1; ctx.Err() == nil; n++ {
-		line, err := lines.ReadBytes('\n')
-		if len(line) == 0 && errors.Is(err, io.EOF) {
-			return nil
+	lines, stop := lineinput.Read(source, lineinput.Options{JSON: true, From: 1})
+	defer stop()
+	unseen := slices.Clone(t.f.names)
+	for {
+		if len(lines) == 0 { // the recording may still be written
+			if err := t.app.Flush(); err != nil {
+				return err
+			}
 		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return &fault.UsageError{Err: fmt.Errorf("--from: %w", err)}
-		}
-		e, guard, ok, err := locklog.Read(line)
-		if err != nil {
-			return fault.Usagef("--from: %s, line %d: %w", name, n, err)
-		}
+		line, ok := lineinput.Next(ctx, lines)
 		if !ok {
-			continue
+			break
 		}
-		if e.Kind == locklog.End {
+		e, guard, isEvent, err := client.Event{}, false, false, line.Err
+		if err == nil {
+			e, guard, isEvent, err = locklog.Read([]byte(line.Text))
+		}
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case line.Number == 0 && err != nil:
+			return &fault.UsageError{Err: fmt.Errorf("--from: %w", err)}
+		case errors.Is(err, locklog.ErrIncomplete) && isLast(ctx, lines):
+			t.app.Warn(fmt.Sprintf("--from: %s ends in the middle of line %d, which is left out", name, line.Number), "")
+			continue
+		case err != nil:
+			return errors.Join(t.app.Flush(), fault.Usagef("--from: %s, line %d: %w", name, line.Number, err))
+		case !isEvent:
+			continue
+		case e.Kind == locklog.End:
 			t.ended = e.Time
 			continue
 		}
@@ -261,12 +276,28 @@ func (t *tracer) read(ctx context.Context) error {
 		if len(t.f.names) > 0 && !guard && !slices.Contains(t.f.names, e.Key) && !slices.Contains(t.f.guards, e.Key) {
 			continue
 		}
+		unseen = slices.DeleteFunc(unseen, func(name string) bool { return name == e.Key })
 		t.ended = e.Time
 		if err := t.handle(e); err != nil {
 			return err
 		}
 	}
-	return context.Cause(ctx)
+	switch {
+	case !t.began && len(unseen) > 0:
+		return fault.Usagef("--from: %s has no event of lock %s", name, format.Brief(unseen[0]))
+	case !t.began:
+		return fault.Usagef("--from: %s has no event of a lock", name)
+	}
+	for _, lock := range unseen {
+		t.app.Inform(fmt.Sprintf("%s has no event of lock %s", name, format.Brief(lock)))
+	}
+	return nil
+}
+
+// isLast reports whether no other line follows.
+func isLast(ctx context.Context, lines <-chan lineinput.Line) bool {
+	_, more := lineinput.Next(ctx, lines)
+	return !more
 }
 
 func (t *tracer) handle(e client.Event) error {

@@ -1,15 +1,21 @@
 package lock
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
+	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/systext"
 )
@@ -81,6 +87,78 @@ func TestPicture(t *testing.T) {
 	picture, err := os.ReadFile(svg)
 	if err != nil || code != 0 || !strings.Contains(string(picture), "<title>Lock deploy</title>") || !strings.Contains(string(picture), "job-1") {
 		t.Errorf("exit code %d, %v, %s\n%s", code, err, stderr, picture)
+	}
+}
+
+// TestDamagedRecording: a recording that was cut off is shown up to its last complete line. What comes before a line
+// that cannot be read is printed. A recording without an event is an error, and no picture of nothing is written.
+func TestDamagedRecording(t *testing.T) {
+	lines := strings.SplitAfter(recording, "\n")
+	for _, tt := range []struct {
+		name, recording, args, stdout, stderr string
+		code                                  int
+	}{
+		{"cut off", recording[:len(recording)-len(lines[5])-20], "deploy -o human", "(free for at least 1s)", "ends in the middle of line 5, which is left out", 0},
+		{"cut off", lines[0] + lines[1] + lines[3][:9], "deploy -o raw", "end\trecording\n", "ends in the middle of line 3, which is left out", 0},
+		{"blank lines", "\n" + strings.ReplaceAll(recording, "\n", "\r\n\r\n"), "deploy -o raw", "expired\tdeploy", "", 0},
+		{"damaged", lines[0] + lines[1][:9] + "\n" + lines[3], "deploy -o raw", "free\tdeploy", ", line 2: expected a JSON object", 2},
+		{"empty", "", "-o raw", "", "has no event of a lock\n", 2},
+		{"only an end", lines[5], "-o raw", "", "has no event of a lock\n", 2},
+		{"another lock", recording, "build -o raw", "", "has no event of lock \"build\"\n", 2},
+		{"one of two", recording, "build deploy -o raw", "expired\tdeploy", "has no event of lock \"build\"\n", 0},
+	} {
+		svg := filepath.Join(t.TempDir(), "deploy.svg")
+		args := append(strings.Fields(tt.args), "--from", write(t, "watch.jsonl", tt.recording), "--svg", svg)
+		code, stdout, stderr := traceLocks(t, nil, args...)
+		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) || tt.stderr == "" && stderr != "" {
+			t.Errorf("%s, trace %s: exit code %d, %q, %q, want %d, %q, %q", tt.name, tt.args, code, stdout, stderr, tt.code, tt.stdout, tt.stderr)
+		}
+		if _, err := os.Stat(svg); (err == nil) != (code == 0) {
+			t.Errorf("%s: exit code %d, but the picture: %v", tt.name, code, err)
+		}
+	}
+}
+
+// TestGrowingRecording: each event of a recording that is still written is printed as it comes, and the end of the
+// context ends the wait for the next.
+func TestGrowingRecording(t *testing.T) {
+	in, recorder := io.Pipe()
+	stdout, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdout.Close()
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	a := apptest.NewApp([]app.Command{{Name: "trace", New: newTrace}}, nil, out, stderr)
+	a.Stdin = in
+	ctx, cancel := context.WithCancelCause(t.Context())
+	code := make(chan int)
+	go func() {
+		defer out.Close()
+		code <- a.Report(cmdline.Run(ctx, a, []string{"trace", "--from", "-", "-o", "raw"}))
+	}()
+	printed := bufio.NewScanner(stdout)
+	for line := range strings.Lines(recording) {
+		if strings.Contains(line, `"op":"end"`) {
+			break
+		}
+		if _, err := io.WriteString(recorder, line); err != nil {
+			t.Fatal(err)
+		}
+		if !printed.Scan() {
+			t.Fatalf("nothing was printed for %s", line)
+		}
+	}
+	cancel(&signals.Interrupted{Signal: syscall.SIGINT})
+	if !printed.Scan() || printed.Text() != "end\tinterrupted" {
+		t.Errorf("the last line is %q", printed.Text())
+	}
+	if code := <-code; code != 130 {
+		t.Errorf("exit code %d, want 130", code)
 	}
 }
 

@@ -85,7 +85,7 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 	if err := answer(deeds); err != nil || !asks {
 		return errors.Join(err, fault.NoIf(no && err == nil))
 	}
-	source, end, err := a.Open("-", "sscli policy can")
+	source, end, err := a.Open(ctx, "-", "sscli policy can")
 	if err != nil {
 		return err
 	}

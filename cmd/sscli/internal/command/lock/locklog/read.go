@@ -1,9 +1,11 @@
 package locklog
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -36,6 +38,9 @@ func (r record) text(name string) (string, bool) {
 	return string(b), err == nil && b != nil
 }
 
+// ErrIncomplete is the error for a line that ends in the middle of a JSON object.
+var ErrIncomplete = errors.New("unexpected end of JSON input")
+
 // Read parses a line that `lock trace -o json` or `watch -o json` printed. guard reports whether the
 // event is about a guarded key. ok is false for a line without an event, such as a warning. The error
 // says what was expected.
@@ -45,6 +50,9 @@ func Read(line []byte) (e client.Event, guard, ok bool, err error) {
 		err = json.Unmarshal(line, &r.fields)
 	}
 	if err != nil {
+		if errors.Is(json.NewDecoder(bytes.NewReader(line)).Decode(new(json.RawMessage)), io.ErrUnexpectedEOF) {
+			err = ErrIncomplete
+		}
 		return e, false, false, fmt.Errorf("expected a JSON object, as lock trace -o json and watch -o json print: %w", err)
 	}
 	switch r.Op {
