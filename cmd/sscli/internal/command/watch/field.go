@@ -14,12 +14,13 @@ import (
 type fieldView struct {
 	app  *app.App
 	path jsonfield.Path
-	last map[string]lastField // by key; without an entry, the field's value is unknown
+	last map[string]lastField // by key; without an entry, the field is missing
 }
 
 // A lastField is the last known value of a field.
 type lastField struct {
 	value   jsonfield.Value
+	unknown bool // the store did not send the value of the key
 	notJSON bool // the value of the key was not JSON, and the user was warned
 }
 
@@ -44,23 +45,25 @@ func (f *fieldView) compare(e client.Event) (shown format.FieldChange, field cli
 	default:
 		return format.FieldChange{}, e, true // events of other kinds have no value
 	}
-	before, known := f.last[e.Key]
+	before := f.last[e.Key]
 	shown.Old = before.value.String()
 	if e.Kind == client.EventSet && !e.HasValue {
-		delete(f.last, e.Key)
+		f.last[e.Key] = lastField{unknown: true}
 		return shown, client.Event{Kind: client.EventOther}, true // the notification had no value
 	}
 	var now lastField
 	if e.HasValue {
 		value, ok := jsonfield.Parse(e.Value)
-		now = lastField{value.At(f.path), !ok}
+		now = lastField{value: value.At(f.path), notJSON: !ok}
 		if !ok && !before.notJSON {
 			f.app.Warn(fmt.Sprintf("the value of %s is not JSON: it has no field %s", format.BriefWord(e.Key), shown.Path), "")
 		}
 	}
-	f.last[e.Key] = now
+	if f.last[e.Key] = now; !e.HasValue {
+		delete(f.last, e.Key) // or the keys that a pattern has ever found would fill the memory
+	}
 	shown.New = now.value.String()
-	isNew = !known || !jsonfield.Equal(before.value, now.value) ||
+	isNew = e.Kind == client.EventInitial || e.Kind == client.EventFound || before.unknown || !jsonfield.Equal(before.value, now.value) ||
 		e.Kind == client.EventResync && e.Continuity != client.ContinuityProven
 	return shown, client.Event{Key: e.Key, HasValue: now.value.Exists(), Value: []byte(now.value.String())}, isNew
 }
