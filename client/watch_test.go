@@ -275,7 +275,7 @@ func TestVerdict(t *testing.T) {
 		"there, announced":                     {gone(v5), here(v6), true, ContinuityUnknown},
 		"there, older than its deletion":       {gone(v6), here(v5), true, ContinuityLost},
 		"the version before was not known":     {here(wire.Version{}), here(v5), false, ContinuityUnknown},
-		"the version now is not known":         {here(v5), here(wire.Version{}), false, ContinuityLost},
+		"the version now is not known":         {here(v5), here(wire.Version{}), false, ContinuityUnknown},
 		"never a version and never proven":     {here(wire.Version{}), here(wire.Version{}), false, ContinuityUnknown},
 		"absent, and now without its version":  {gone(wire.Version{}), here(wire.Version{}), false, ContinuityUnknown},
 		"absent without a version, there now ": {gone(wire.Version{}), here(v5), false, ContinuityLost},

@@ -42,7 +42,7 @@ func continuityOf(before, now state, announced bool) Continuity {
 		return ContinuityUnknown
 	case before.present && now.present && !before.version.IsZero() && before.version.Equal(now.version):
 		return ContinuityProven
-	case now.present && now.version.Compare(before.version) < 0:
+	case now.present && !now.version.IsZero() && now.version.Compare(before.version) < 0:
 		return ContinuityLost // the store was restored from an older state
 	case announced:
 		return ContinuityUnknown
@@ -196,7 +196,7 @@ func (k *watchedKey) continuity(found state, value []byte) Continuity {
 		return e.Kind == EventSet && (e.Version.Equal(found.version) || e.Version.IsZero() && string(e.Value) == string(value))
 	})
 	for _, e := range k.held[:k.older] {
-		if found.present && e.Kind == EventSet && e.Version.Compare(found.version) > 0 {
+		if found.present && !found.version.IsZero() && e.Kind == EventSet && e.Version.Compare(found.version) > 0 {
 			return ContinuityLost // the key had a newer version before
 		}
 	}
