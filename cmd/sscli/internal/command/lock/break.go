@@ -53,6 +53,7 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 	a.RememberKey(name)
 	if !held.Found {
 		a.Inform("lock " + format.Brief(name) + " is free: there is no holder to take it from")
+		a.NotePattern(name, suggest.Try("`lock list PATTERN`"))
 		return fault.ErrNo
 	}
 	holder := format.Brief(string(held.Value))

@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -193,6 +194,9 @@ func (t *tracer) watch(ctx context.Context, s *client.Session) error {
 		e, err := t.outage.Next(ctx, w, t.app.Flush)
 		if err != nil {
 			return err
+		}
+		if e.Kind == client.EventInitial && !e.HasValue && slices.Contains(t.f.names, e.Key) {
+			t.app.NotePattern(e.Key, suggest.Try("`lock list PATTERN`"))
 		}
 		if e.Kind == client.EventError {
 			_ = t.app.Flush() // print statements before the warning; the next Flush returns the error again

@@ -177,6 +177,14 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestTracePattern: a name that looks like a pattern leads to the command that finds names.
+func TestTracePattern(t *testing.T) {
+	_, _, stderr := traceLocks(t, emulator.Start(t), "locks/*", "--guards", "keys/*", "--for", "1ms", "-o", "raw")
+	if n := strings.Count(stderr, "for a pattern: lock list 'locks/*'\n"); n != 1 || strings.Contains(stderr, "list 'keys/*'") {
+		t.Errorf("%d notes: %q", n, stderr)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	text := write(t, "story.sh", "rm -f traced\n")
 	for _, tt := range []struct{ args, want string }{
