@@ -37,8 +37,8 @@ func (s *Server) load() error {
 	defer setLoading(false)
 	before := s.store.Len()
 	for seed, err := range s.opts.Load {
-		if err == nil {
-			_, err = s.set(seed, Version{}, wire.OptionNX)
+		if err == nil && !s.has(seed.Key) { // NX would be refused for a key with a fence
+			_, err = s.set(seed, Version{})
 		}
 		if err != nil {
 			return &LoadError{err, s.store.Len() - before}
@@ -47,10 +47,17 @@ func (s *Server) load() error {
 	return s.journal.wait()
 }
 
-// set sets a key with a request, and does not wait for the data file. It appends options, such as NX, to
-// the SET.
-func (s *Server) set(seed Seed, fence Version, options ...string) (Version, error) {
-	words := append([]string{wire.VerbSet, seed.Key, string(seed.Value)}, options...)
+// has reports whether a key exists, perhaps not yet in the data file.
+func (s *Server) has(key string) bool {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	_, found := s.store.Lookup([]byte(key))
+	return found
+}
+
+// set sets a key with a request, and does not wait for the data file.
+func (s *Server) set(seed Seed, fence Version) (Version, error) {
+	words := []string{wire.VerbSet, seed.Key, string(seed.Value)}
 	if seed.TTL != 0 {
 		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))
 	}

@@ -53,6 +53,27 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestLoadFenced: a seed leaves a key of the data file alone, also if a write of the key requires a fencing token.
+func TestLoadFenced(t *testing.T) {
+	t.Parallel()
+	o := emulator.Options{
+		Data: emulator.Data{File: filepath.Join(t.TempDir(), "data")},
+		Load: seeds(nil, emulator.Seed{Key: "fenced", Value: []byte("seed")}, emulator.Seed{Key: "more", Value: []byte("seed")}),
+	}
+	first := emulator.Start(t, o)
+	want, err := first.SetEntry("fenced", emulator.Entry{Value: []byte("1"), Fence: emulator.Version{Wall: 1, Node: "lock"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := emulator.Start(t, o)
+	if e, _ := second.Get("fenced"); string(e.Value) != "1" || e.Version.Compare(want) != 0 {
+		t.Errorf("got %+v", e)
+	}
+}
+
 // TestLoadRestricted: the rules are about clients, and seeds come from none.
 func TestLoadRestricted(t *testing.T) {
 	t.Parallel()
