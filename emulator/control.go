@@ -166,7 +166,7 @@ func (s *Server) Do(req Request) Response {
 // answer is like Do, but does not wait for the data file.
 func (s *Server) answer(req Request) (resp Response) {
 	s.update(func() {
-		if s.closed {
+		if s.journal.admit(); s.closed {
 			return
 		}
 		r := s.store.Do(req.forStore(), nil)

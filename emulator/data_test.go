@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/disk"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -294,6 +297,66 @@ func TestDataHoldsAnswers(t *testing.T) {
 		t.Errorf("%d commits, want two: what came during the first shares the second", n)
 	}
 	reader.do("GET k", "$-1")
+}
+
+// TestDataBounded: values that wait for the disk take little memory, however fast the clients send them and whether or
+// not they wait for replies.
+func TestDataBounded(t *testing.T) {
+	t.Parallel()
+	const (
+		sets = 30
+		size = 900 << 10
+		most = 16<<20/size + 2 // values that may wait
+	)
+	value := strings.Repeat("v", size)
+	for name, send := range map[string]func(*testing.T, *emulator.Server){
+		"MQTT": func(t *testing.T, s *emulator.Server) {
+			writer := connect(t, s, "writer")
+			for range sets {
+				writer.ask("SET k " + value)
+			}
+		},
+		"Redis": func(t *testing.T, s *emulator.Server) {
+			c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+			if err := c.Send("CLIENT", "REPLY", "OFF"); err != nil {
+				t.Fatal(err)
+			}
+			for range sets {
+				if err := c.Send("SET", "k", value); err != nil {
+					t.Fatal(err)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var server atomic.Pointer[emulator.Server]
+			var processed atomic.Int64
+			var before, worst int64 // before: processed when the previous commit began
+			commit := func(write func() error) error {
+				begun := processed.Load()
+				for processed.Load() < sets && !server.Load().JournalFull() { // a slow disk
+					runtime.Gosched()
+				}
+				err := write()
+				worst = max(worst, processed.Load()-before)
+				before = begun
+				return err
+			}
+			s := serveData(t, emulator.Options{Data: newData(t).Around(commit), Redis: "127.0.0.1:0", Observe: func(e emulator.Event) {
+				if slices.Contains(e.Keys, "k") {
+					processed.Add(1)
+				}
+			}})
+			server.Store(s)
+			send(t, s)
+			await(t, s, func(emulator.State) bool { return processed.Load() == sets })
+			closeData(t, s)
+			if worst > most {
+				t.Errorf("%d values of %d bytes waited, want at most %d", worst, size, most)
+			}
+		})
+	}
 }
 
 // TestDataDiskError: after a disk error the server sends no reply, and reports the error.

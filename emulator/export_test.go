@@ -21,5 +21,12 @@ func (d Data) Around(commit func(write func() error) error) Data {
 // Waiting returns the number of goroutines that wait for the server's lock.
 func (s *Server) Waiting() int { return s.broker.Waiting() }
 
+// JournalFull reports whether clients wait for the data file.
+func (s *Server) JournalFull() bool {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	return s.journal.full()
+}
+
 // OwnsTopic gives tests access to policy.OwnsTopic.
 var OwnsTopic = policy.OwnsTopic

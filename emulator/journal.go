@@ -78,9 +78,13 @@ type group struct {
 
 const (
 	// maxHeld and maxHeldBytes limit the number and the total size of the replies and
-	// notifications that wait for a commit. At either limit, the server reads no further requests.
+	// notifications that wait for a commit. At either limit, the server processes no further requests.
 	maxHeld      = 1 << 16
 	maxHeldBytes = 64 << 20
+
+	// maxBatchBytes limits the size of the changes that are not committed yet, in the same way. Their number is not
+	// limited by maxHeld, because a Redis client need not want replies.
+	maxBatchBytes = 16 << 20
 
 	// clockAhead is how far the clock in the file is set ahead of the time, in milliseconds, so that most
 	// changes need not write a new clock. A restarted store begins with the clock in the file.
@@ -177,20 +181,20 @@ func (j *journal) hold(bytes int, do func()) {
 	g.bytes += bytes
 }
 
-// admit waits until the queue has room for the reply to another request. It requires the lock, and
-// releases the lock while waiting.
+// admit waits until there is room for the changes of another request and for its reply. It requires the lock,
+// and releases the lock while waiting.
 func (j *journal) admit() {
-	for j != nil && j.err == nil && j.full() {
+	for j != nil && j.err == nil && !j.over && j.full() {
 		j.changed.Wait()
 	}
 }
 
 func (j *journal) full() bool {
-	held, bytes := len(j.next.held), j.next.bytes
-	if j.writing != nil {
-		held, bytes = held+len(j.writing.held), bytes+j.writing.bytes
+	held, bytes, batch := len(j.next.held), j.next.bytes, j.next.batch.Size()
+	if w := j.writing; w != nil {
+		held, bytes, batch = held+len(w.held), bytes+w.bytes, batch+w.batch.Size()
 	}
-	return held >= maxHeld || bytes >= maxHeldBytes
+	return held >= maxHeld || bytes >= maxHeldBytes || batch >= maxBatchBytes
 }
 
 // wait waits until all changes made so far are in the file. If a commit has failed, wait returns the

@@ -286,11 +286,12 @@ func (p *redisPort) Notifies(key []byte) bool { return p.store.Notifies(key) }
 // serverLock is the lock that Redis commands acquire on a [Server].
 type serverLock struct{ s *Server }
 
-// Lock locks the broker, removes a few expired keys, and stops the store's clock until Unlock. The commands
-// between Lock and Unlock are one atomic step, so all have the same time. Reading the clock for each command would cost as much as finding the
-// command's key.
+// Lock locks the broker when the journal has room, removes a few expired keys, and stops the store's clock until
+// Unlock. The commands between Lock and Unlock are one atomic step, so all have the same time. Reading the clock for
+// each command would cost as much as finding the command's key.
 func (l serverLock) Lock() {
 	l.s.broker.Lock()
+	l.s.journal.admit()
 	l.s.stopped = l.s.now()
 	if !l.Full() {
 		l.s.store.Tidy()
@@ -376,9 +377,10 @@ func (s *Server) RedisURL() string { return localURL("redis", s.redisAt, s.opts.
 // attachedLock is the lock that Redis commands acquire on an [Attached] store.
 type attachedLock struct{ a *Attached }
 
-// Lock locks the store and removes a few expired keys.
+// Lock locks the store when the journal has room, and removes a few expired keys.
 func (l attachedLock) Lock() {
 	l.a.mu.Lock()
+	l.a.journal.admit()
 	l.a.engine.Tidy()
 }
 

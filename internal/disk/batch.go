@@ -12,6 +12,7 @@ import (
 type Batch struct {
 	changes []change
 	data    []byte // keys and records
+	large   int    // total size of the values that are not in data, in bytes
 	clock   int64
 }
 
@@ -37,6 +38,7 @@ func (b *Batch) Put(r Record) {
 		own := r
 		own.Key, own.Version, own.Fence = bytes.Clone(r.Key), bytes.Clone(r.Version), bytes.Clone(r.Fence)
 		c.large = &own
+		b.large += len(r.Value)
 	}
 	b.changes = append(b.changes, c)
 }
@@ -62,6 +64,12 @@ func (b *Batch) Empty() bool { return len(b.changes) == 0 && b.clock == 0 }
 
 // Len returns the number of changes.
 func (b *Batch) Len() int { return len(b.changes) }
+
+// Size returns the memory of the batch, in bytes, including the values that it has not copied.
+func (b *Batch) Size() int {
+	const perChange = 40
+	return len(b.changes)*perChange + len(b.data) + b.large
+}
 
 func (b *Batch) begin(key []byte) change {
 	c := change{begin: len(b.data), long: len(key) > bolt.MaxKeySize}
