@@ -215,6 +215,34 @@ func TestDataManyRestarts(t *testing.T) {
 	restart("after the clock was set back", func() int64 { return ahead.Wall + 1 + 2*restarts })
 }
 
+// TestDataWithoutClock: versions are greater than those of the keys in a file that has lost its clock, such as a copy of
+// what was readable.
+func TestDataWithoutClock(t *testing.T) {
+	t.Parallel()
+	o := emulator.Options{Data: newData(t)}
+	f, err := disk.Open(o.Data.File, disk.Options{}, func(disk.Record) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b disk.Batch
+	latest := wire.Version{Wall: time.Now().Add(time.Hour).UnixMilli(), Counter: 7, Node: "StateStore"}
+	b.Put(disk.Record{Key: []byte("a"), Version: []byte("1:0:StateStore")})
+	b.Put(disk.Record{Key: []byte("b"), Version: []byte(latest.String())})
+	b.Put(disk.Record{Key: []byte("c"), Version: []byte("2:0:StateStore")})
+	if err := errors.Join(f.Commit(&b), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		s := serveData(t, o)
+		next := put(t, s, "SET b 1")
+		if next.Compare(latest) <= 0 {
+			t.Errorf("the version %v, after %v", next, latest)
+		}
+		latest = next
+		closeData(t, s)
+	}
+}
+
 // stalled holds up commits until it is released.
 type stalled struct {
 	mu      sync.Mutex

@@ -71,9 +71,7 @@ type clock struct {
 // next advances the clock to a reading that is later than its last reading and the reading seen. The new
 // wall clock is at least now, in milliseconds since the Unix epoch.
 func (c *clock) next(now int64, seen hlc) {
-	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
-		c.wall, c.counter = seen.wall, seen.counter
-	}
+	c.see(seen)
 	switch {
 	case now > c.wall:
 		c.wall, c.counter = now, 0
@@ -81,6 +79,13 @@ func (c *clock) next(now int64, seen hlc) {
 		c.wall, c.counter = c.wall+1, 0
 	default:
 		c.counter++
+	}
+}
+
+// see advances the clock to the reading seen, if that is later.
+func (c *clock) see(seen hlc) {
+	if seen.wall > c.wall || seen.wall == c.wall && seen.counter > c.counter {
+		c.wall, c.counter = seen.wall, seen.counter
 	}
 }
 
