@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -194,18 +195,19 @@ func openError(name string, err error) error {
 }
 
 // create creates a file and its buckets atomically, so that a crash cannot leave an unfinished
-// file: it writes a draft, then links it under the final name.
+// file: it writes a draft, then links it under the final name. The draft has a name that no other
+// process uses, before or after a crash: in a container, every process may have the same id.
 func (o Options) create(name string) (err error) {
-	draft := fmt.Sprintf("%s.%d.new", name, os.Getpid())
+	draft := name + "." + rand.Text() + ".new"
+	defer func() {
+		err = errors.Join(err, remove(draft))
+	}()
 	db, err := bolt.Open(draft, 0o600, o.bolt(nil))
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
 	} else if err != nil {
 		return fmt.Errorf("create %s: %w", name, err)
 	}
-	defer func() {
-		err = errors.Join(err, remove(draft))
-	}()
 	if err := errors.Join(addBuckets(db), db.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
