@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,4 +54,20 @@ func TestCreateAgain(t *testing.T) {
 		}
 	}
 	kept(t, name)
+}
+
+// TestCreateLinked: a symbolic link leads to the file, also before the file exists.
+func TestCreateLinked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	there := filepath.Join(dir, "there")
+	link := filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(there, 0o700), os.Symlink(filepath.Join("there", "store.db"), link)); err != nil {
+		t.Skip(err)
+	}
+	kept(t, link)
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+	if want := []string{filepath.Join(there, "store.db")}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("files: %q, %v, want %q", left, err, want)
+	}
 }

@@ -198,7 +198,11 @@ func openError(name string, err error) error {
 // file: it writes a draft, then links it under the final name. The draft has a name that no other
 // process uses, before or after a crash: in a container, every process may have the same id.
 func (o Options) create(name string) (err error) {
-	draft := name + "." + rand.Text() + ".new"
+	target, err := files.Follow(name)
+	if err != nil {
+		return err
+	}
+	draft := target + "." + rand.Text() + ".new"
 	defer func() {
 		err = errors.Join(err, remove(draft))
 	}()
@@ -211,14 +215,14 @@ func (o Options) create(name string) (err error) {
 	if err := errors.Join(addBuckets(db), db.Close()); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	err = os.Link(draft, name)
+	err = os.Link(draft, target)
 	switch {
 	case errors.Is(err, fs.ErrExist): // another process has created the file in the meantime
 		return &LockedError{Name: name}
 	case err != nil: // the file system may not support links
-		err = os.Rename(draft, name)
+		err = os.Rename(draft, target)
 	}
-	return errors.Join(err, syncDir(filepath.Dir(name)))
+	return errors.Join(err, syncDir(filepath.Dir(target)))
 }
 
 // begin checks that the file has not changed since readLocked, and writes this process's id to the pid
