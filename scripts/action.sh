@@ -35,20 +35,21 @@ install_sscli() {
 }
 
 start() {
-	local args=(--listen "${SSCLI_LISTEN:-127.0.0.1:1883}") file url pid
+	local args=(--listen "${SSCLI_LISTEN:-127.0.0.1:1883}") file url pid urls=1
 	while IFS= read -r file; do
 		[ -z "$file" ] || args+=(--load "$file")
 	done <<<"${SSCLI_LOAD-}"
 	[ -z "${SSCLI_POLICY-}" ] || args+=(--policy "$SSCLI_POLICY")
 	[ -z "${SSCLI_USERS-}" ] || args+=(--users "$SSCLI_USERS")
-	[ -z "${SSCLI_REDIS-}" ] || args+=(--redis "$SSCLI_REDIS")
-	[ -z "${SSCLI_CONTROL-}" ] || args+=(--control "$SSCLI_CONTROL")
+	[ -z "${SSCLI_REDIS-}" ] || { args+=(--redis "$SSCLI_REDIS"); urls=$((urls + 1)); }
+	[ -z "${SSCLI_CONTROL-}" ] || { args+=(--control "$SSCLI_CONTROL"); urls=$((urls + 1)); }
+	: >"$dir/urls" # an earlier server has left its URLs
 	# What clients need is in the variables that this script exports, not in those of its inputs.
 	nohup sscli serve -v -o raw "${args[@]}" >"$dir/urls" 2>"$log" </dev/null &
 	pid=$!
 	printf '%s\n' "$pid" >"$dir/pid"
 	for _ in $(seq 600); do
-		[ ! -s "$dir/urls" ] || break
+		[ "$(grep -c . "$dir/urls")" -lt "$urls" ] || break # one line for each URL
 		kill -0 "$pid" 2>/dev/null || { cat "$log" >&2; fail 'sscli serve ended'; }
 		sleep 0.1
 	done
