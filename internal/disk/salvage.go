@@ -24,7 +24,7 @@ func Salvage(name, to string) (report Report, err error) {
 			err = errors.Join(err, os.Remove(to))
 		}
 	}()
-	const perCommit = 10_000
+	const perCommit, bytesPerCommit = 10_000, 16 << 20
 	var b Batch
 	var failed error
 	commit := func() {
@@ -34,7 +34,7 @@ func Salvage(name, to string) (report Report, err error) {
 		b = Batch{}
 	}
 	report, err = Check(name, func(r Record) {
-		if b.Put(r); b.Len() == perCommit {
+		if b.Put(r); b.Len() == perCommit || b.Size() >= bytesPerCommit {
 			commit()
 		}
 	})
