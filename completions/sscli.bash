@@ -28,6 +28,37 @@ __sscli_init_completion()
     [[ $prev != *[\<\>] ]] # the name of a file follows a redirection
 }
 
+# Whether eval of a word would run a command or open a file.
+__sscli_runs()
+{
+    local word=$1 quote='' c i
+    for ((i = 0; i < ${#word}; i++)); do
+        c=${word:$i:1}
+        case $quote:$c in
+            single:\') quote='' ;;
+            single:*) ;;
+            *:\\) ((i += 1)) ;;
+            ansi:\') quote='' ;;
+            ansi:*) ;;
+            double:\") quote='' ;;
+            :\") quote=double ;;
+            :\') quote=single ;;
+            *:\`) return 0 ;;
+            *:\$)
+                c=${word:$((i + 1)):1}
+                [[ $c == "(" ]] && return 0
+                if [[ $quote$c == \' ]]; then
+                    quote=ansi
+                    ((i += 1))
+                fi
+                ;;
+            :[\<\>]) return 0 ;;
+            :=) [[ ${word:$((i + 1)):1} == "(" ]] && return 0 ;;
+        esac
+    done
+    return 1
+}
+
 # This function calls the sscli program to obtain the completion
 # results and the directive.  It fills the 'out' and 'directive' vars.
 __sscli_get_completion_results() {
@@ -35,7 +66,11 @@ __sscli_get_completion_results() {
 
     # Prepare the command to request completions for the program.
     # Calling ${words[0]} instead of directly sscli allows handling aliases
-    args=("${words[@]:1}")
+    args=()
+    for lastParam in "${words[@]:1}"; do
+        __sscli_runs "$lastParam" && printf -v lastParam %q "$lastParam"
+        args+=("$lastParam")
+    done
     requestComp="SSCLI_COMPLETION_QUOTES=escapes ${words[0]} __complete ${args[*]}"
 
     lastParam=${words[$((${#words[@]}-1))]}

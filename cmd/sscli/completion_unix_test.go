@@ -343,8 +343,23 @@ func TestCompletion(t *testing.T) {
 					t.Errorf("%q, then another key, became %q", line, got)
 				}
 			}
+			// What the user has typed is not carried out either.
+			kept := filepath.Join(dir, "kept")
+			if err := os.WriteFile(kept, []byte("kept"), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			for _, first := range []string{"a >kept", "a > kept", "a >> kept", "a 2>kept", "a {fd}>kept", "a <kept", `"$(touch ran)"`} {
+				line := "sscli get " + first + " thermostat/f"
+				if got := c.tab(line); got != line+"an " {
+					t.Errorf("%q became %q, want %q", line, got, line+"an ")
+				}
+			}
+			c.tab("sscli get `touch ran` thermostat/f")
+			if text, err := os.ReadFile(kept); err != nil || string(text) != "kept" {
+				t.Errorf("a redirection was carried out: the file has %q, %v", text, err)
+			}
 			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-				t.Error("a key of the store was run as a command")
+				t.Error("a key of the store, or a part of the line, was run as a command")
 			}
 			if strings.Contains(c.shown(), "sscli:") {
 				t.Errorf("completion printed an error:\n%s", c.shown())

@@ -117,7 +117,7 @@ __sscli_init_completion()
     COMPREPLY=()
     _get_comp_words_by_ref "$@" cur prev words cword
 }
-`, bashWords},
+`, bashWords + "\n" + runs},
 			// Close an open quote, so that eval accepts the line.
 			{`    # Use eval to handle any environment variables and such
 `, `    # Close a quote that is open, or eval would refuse the line
@@ -128,6 +128,14 @@ __sscli_init_completion()
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[0]} `, `    requestComp="` + escapes + `${words[0]} `},
+			// Tab must not run a command of the line, or open the file of a redirection.
+			{`    args=("${words[@]:1}")
+`, `    args=()
+    for lastParam in "${words[@]:1}"; do
+        __sscli_runs "$lastParam" && printf -v lastParam %q "$lastParam"
+        args+=("$lastParam")
+    done
+`},
 			{`    if (((directive & shellCompDirectiveError) != 0)); then
 `, `    if ((` + after + `)) && __sscli_handle_command; then
         return
@@ -212,6 +220,20 @@ __sscli_handle_completion_types() {
     # Use eval to handle any environment variables and such
 `},
 			{`    requestComp="${words[1]} `, `    requestComp="` + set + `${words[1]} `},
+			// Tab must not run a command of the line, or open the file of a redirection.
+			{`_sscli()
+{
+`, runs + `
+_sscli()
+{
+`},
+			{`    words=("${=words[1,CURRENT]}")
+`, `    local word
+    for ((word = 2; word <= CURRENT; word++)); do
+        __sscli_runs "${words[word]}" && words[word]=${(q)words[word]}
+    done
+    words=("${=words[1,CURRENT]}")
+`},
 			{`    if [ $((directive & shellCompDirectiveError)) -ne 0 ]; then
 `, `    # Complete the words after -- as the shell completes a command
     local dashes=${words[(ie)--]}
@@ -295,5 +317,38 @@ __sscli_init_completion()
     cword=$((${#words[@]} - 1))
     cur=${words[cword]} prev=${words[cword - 1]}
     [[ $prev != *[\<\>] ]] # the name of a file follows a redirection
+}
+`
+
+// runs is a function for bash and zsh that finds the words that eval must not get.
+const runs = `# Whether eval of a word would run a command or open a file.
+__sscli_runs()
+{
+    local word=$1 quote='' c i
+    for ((i = 0; i < ${#word}; i++)); do
+        c=${word:$i:1}
+        case $quote:$c in
+            single:\') quote='' ;;
+            single:*) ;;
+            *:\\) ((i += 1)) ;;
+            ansi:\') quote='' ;;
+            ansi:*) ;;
+            double:\") quote='' ;;
+            :\") quote=double ;;
+            :\') quote=single ;;
+            *:` + "\\`" + `) return 0 ;;
+            *:\$)
+                c=${word:$((i + 1)):1}
+                [[ $c == "(" ]] && return 0
+                if [[ $quote$c == \' ]]; then
+                    quote=ansi
+                    ((i += 1))
+                fi
+                ;;
+            :[\<\>]) return 0 ;;
+            :=) [[ ${word:$((i + 1)):1} == "(" ]] && return 0 ;;
+        esac
+    done
+    return 1
 }
 `
