@@ -214,7 +214,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 		if err != nil {
 			break // io.EOF, or a read error that the batch will report
 		}
-		if b.writes(line.Words) {
+		if line.Number >= b.flags.From && b.writes(line.Words) {
 			count++
 		}
 	}
