@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -241,9 +242,17 @@ func RunLine(cmd *cobra.Command, operands []repl.Word) func(context.Context) err
 		cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 			return fault.Usagef("%s: %s", cmd.Name(), usage.FlagError(err))
 		})
+		var help error
+		cmd.SetHelpFunc(func(asked *cobra.Command, _ []string) { help = NoHelp(asked.CommandPath()) })
 		cmd.SetArgs(usage.Protect(operands))
-		return cmd.ExecuteContext(ctx)
+		return cmp.Or(cmd.ExecuteContext(ctx), help)
 	}
+}
+
+// NoHelp returns the usage error for a line of a batch that asks for help. It is an error because help
+// is text between results. path is the path of the command without sscli.
+func NoHelp(path string) error {
+	return &fault.UsageError{Err: fmt.Errorf("%s: a batch shows no help", path), Hint: suggest.Run(strings.Fields("sscli " + path + " --help")...)}
 }
 
 // runAlone runs the command with this name, without flags or operands.

@@ -175,6 +175,9 @@ func (b *batch) parseFlags(known *lineVerb, words []repl.Word) (*verb.Verb, []re
 	}
 	fs := b.flagsOf(v)
 	err := fs.Parse(usage.Protect(words))
+	if err == pflag.ErrHelp {
+		return &v, nil, cmdline.NoHelp(v.Name())
+	}
 	if err == nil {
 		err = usage.UnprotectFlags(fs)
 	}
