@@ -71,6 +71,8 @@ type Printer struct {
 	terminal bool
 	template *template.Template
 	text     writer // holds the queued results
+
+	unfinished bool // the last write did not end in a line end
 }
 
 // New returns a Printer that writes to w, or an error if o.Output is not valid.
@@ -133,12 +135,17 @@ func (p *Printer) Flush() error {
 	if p.text.out = out[:0]; cap(out) > 1<<20 {
 		p.text.out = nil
 	}
+	p.unfinished = out[len(out)-1] != '\n'
 	n, err := p.w.Write(out)
 	if err == nil && n < len(out) {
 		err = io.ErrShortWrite
 	}
 	return err
 }
+
+// Unfinished reports whether the last result that was written does not end in a line end. Only a
+// value in the raw output can lack one.
+func (p *Printer) Unfinished() bool { return p.unfinished }
 
 // encode writes r to p.text in the Printer's output form.
 func (p *Printer) encode(r Result) error {

@@ -97,6 +97,8 @@ func TestShellCommands(t *testing.T) {
 		{".output raw", ""},
 		{"get missing -o human", "(nil)"},
 		{"set b 1", "OK      VERSION"},
+		{"get b", "1"},
+		{"repeat 2 get b", "1\n1"},
 		{".output", "raw"},
 		{".output xml", "sscli: output \"xml\": must be human, wide, raw, json or template=TEMPLATE\n  try: help output"},
 		{".output human", ""},

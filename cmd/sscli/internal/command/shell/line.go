@@ -167,6 +167,9 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	args := usage.Protect(words)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
+	if line.Out != nil && line.Out.Unfinished() {
+		fmt.Fprintln(s.app.Stdout) // the prompt would overwrite the value
+	}
 	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {
 		s.conn.locks.add(usage.Unprotect(cmd.Flags().Args())[0])
 	}

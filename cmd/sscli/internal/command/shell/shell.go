@@ -11,10 +11,10 @@
 //   - dot.go has the commands of the shell itself (.output, .trace), help.go prints the
 //     overview, and history.go decides which entries the history keeps.
 //
-// A command has the same results and exit codes as on the command line, with three differences: a
+// A command has the same results and exit codes as on the command line, with four differences: a
 // command cannot read standard input, because the shell reads the terminal; a line cannot change the
-// connection; and serve, forward and shell cannot run. Ctrl-C ends the running command. A third Ctrl-C
-// during the same command ends the shell.
+// connection; serve, forward and shell cannot run; and a raw value without a line end gets one. Ctrl-C
+// ends the running command. A third Ctrl-C during the same command ends the shell.
 package shell
 
 import (
