@@ -28,6 +28,16 @@ __sscli_init_completion()
     [[ $prev != *[\<\>] ]] # the name of a file follows a redirection
 }
 
+# Whether -- precedes the word at the cursor.
+__sscli_dashed()
+{
+    local word
+    for word in "${words[@]:0:$cword}"; do
+        [[ $word == -- ]] && return
+    done
+    return 1
+}
+
 # Whether eval of a word would run a command or open a file.
 __sscli_runs()
 {
@@ -87,7 +97,7 @@ __sscli_get_completion_results() {
     # When completing a flag with an = (e.g., sscli -n=<TAB>)
     # bash focuses on the part after the =, so we need to remove
     # the flag part from $cur
-    if [[ ${cur} == -*=* ]]; then
+    if [[ ${cur} == -*=* ]] && ! __sscli_dashed; then
         cur="${cur#*=}"
     fi
 

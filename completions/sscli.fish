@@ -60,7 +60,10 @@ function __sscli_perform_completion
 
     # For Fish, when completing a flag with an = (e.g., <program> -n=<TAB>)
     # completions must be prefixed with the flag
-    set -l flagPrefix (string match -r -- '-.*=' "$lastArg")
+    set -l flagPrefix
+    if not contains -- -- $args
+        set flagPrefix (string match -r -- '^-[^=]*=' "$lastArg")
+    end
 
     __sscli_debug "Comps: $comps"
     __sscli_debug "DirectiveLine: $directiveLine"
@@ -214,7 +217,7 @@ function __sscli_prepare_completions
             # able to check what the actual completion will be.
             # We don't need descriptions anyway since there is only a single
             # real completion which the shell will expand immediately.
-            set -l split (string split --max 1 \t $__sscli_comp_results[1])
+            set -l split (string split --max 1 -- \t $__sscli_comp_results[1])
 
             # Fish won't add a space if the completion ends with any
             # of the following characters: @=/:.,

@@ -212,7 +212,7 @@ func TestCompletion(t *testing.T) {
 	store := emulator.Start(t)
 	for _, key := range []string{"thermostat/setpoint", "thermostat/fan", "colon:key", "two:words here", "two:words",
 		"quoted key", "it's", `say "hi"`, "run $(touch ran) 1", "run $(touch ran) 2", "tick `touch ran`", "semi;touch ran", "$HOME", "star*", "back\\slash",
-		"new\nline", "bang!1", "tilde~", "{a,b}", " blank", "ends ", "ünïcode", "-dashed", "-t o", "mixed1\t\\'\"x", "mixed\n2"} {
+		"new\nline", "bang!1", "tilde~", "{a,b}", " blank", "ends ", "ünïcode", "-dashed", "-t o", "line-1/mode=auto", "-k=one", "-k=two words", "mixed1\t\\'\"x", "mixed\n2"} {
 		if _, err := store.Set(key, "1"); err != nil {
 			t.Fatal(err)
 		}
@@ -273,6 +273,7 @@ func TestCompletion(t *testing.T) {
 				{"sscli get a -o temp", "sscli get a -o template="},
 				{"sscli get a --color ne", "sscli get a --color never "},
 				{"sscli watch a --until del", "sscli watch a --until delete "},
+				{"sscli watch a --until=val", "sscli watch a --until=value="},
 				// Files are completed only where the command expects a file.
 				{"sscli get a -f some", "sscli get a -f some-file "},
 				{"sscli batch some", "sscli batch some-file "},
@@ -330,6 +331,11 @@ func TestCompletion(t *testing.T) {
 				{"-- -t", "-t o"},
 				{"-- -dashed -t", "-t o"},
 				{"-dash", "-dash"}, // it would be read as a flag
+				{"line-1/mode=a", "line-1/mode=auto"},
+				{"line-1/mode=", "line-1/mode=auto"},
+				{"-- -k=o", "-k=one"},
+				{"-- -k=", "-k="},
+				{"-- -k=t", "-k=two words"},
 			} {
 				line := c.tab("sscli get " + test[0])
 				if got := kind.words(t, line); got[len(got)-1] != test[1] {

@@ -127,6 +127,11 @@ __sscli_init_completion()
 
     # Use eval to handle any environment variables and such
 `},
+			// Only a flag has a value after =. Cobra also takes a key for a flag that has a minus in it, or begins
+			// with one after --.
+			{`    if [[ ${cur} == -*=* ]]; then
+`, `    if [[ ${cur} == -*=* ]] && ! __sscli_dashed; then
+`},
 			{`    requestComp="${words[0]} `, `    requestComp="` + escapes + `${words[0]} `},
 			// Tab must not run a command of the line, or open the file of a redirection.
 			{`    args=("${words[@]:1}")
@@ -219,6 +224,11 @@ __sscli_handle_completion_types() {
 
     # Use eval to handle any environment variables and such
 `},
+			// Only a flag has a value after =. Cobra also takes a key for a flag that has a minus in it, or begins
+			// with one after --.
+			{`    if [[ "${lastParam}" =~ '-.*=' ]]; then
+`, `    if [[ "${lastParam}" =~ '^-[^=]*=' && ${words[(ie)--]} -ge $#words ]]; then
+`},
 			{`    requestComp="${words[1]} `, `    requestComp="` + set + `${words[1]} `},
 			// Tab must not run a command of the line, or open the file of a redirection.
 			{`_sscli()
@@ -256,6 +266,16 @@ _sscli()
 			{`    set -l lastArg (string escape -- (commandline -ct))
 `, `    set -l lastArg (string escape -- (__sscli_word))
 `},
+			// Only a flag has a value after =. Cobra also takes a key for a flag that has a minus in it, or begins
+			// with one after --.
+			{`    set -l flagPrefix (string match -r -- '-.*=' "$lastArg")
+`, `    set -l flagPrefix
+    if not contains -- -- $args
+        set flagPrefix (string match -r -- '^-[^=]*=' "$lastArg")
+    end
+`},
+			// The candidate may begin with a minus.
+			{`(string split --max 1 \t $__sscli_comp_results[1])`, `(string split --max 1 -- \t $__sscli_comp_results[1])`},
 			{`    set -l requestComp "SSCLI_ACTIVE_HELP=0 $args[1] `, `    set -l requestComp "SSCLI_ACTIVE_HELP=0 ` + set + `$args[1] `},
 			{`    for comp in $comps
 `, `    # Complete the words after -- as the shell completes a command
@@ -296,7 +316,7 @@ function __sscli_perform_completion
 	return nil
 }
 
-// bashWords is a bash function that finds the words of the line up to the cursor, for systems without
+// bashWords has bash functions for the words of the line up to the cursor. The first is for systems without
 // the package bash-completion.
 const bashWords = `# Replaces _init_completion if the package bash-completion is not loaded. It sets the words up to
 # the cursor, in which bash has separated = and : from the text around them.
@@ -317,6 +337,16 @@ __sscli_init_completion()
     cword=$((${#words[@]} - 1))
     cur=${words[cword]} prev=${words[cword - 1]}
     [[ $prev != *[\<\>] ]] # the name of a file follows a redirection
+}
+
+# Whether -- precedes the word at the cursor.
+__sscli_dashed()
+{
+    local word
+    for word in "${words[@]:0:$cword}"; do
+        [[ $word == -- ]] && return
+    done
+    return 1
 }
 `
 
