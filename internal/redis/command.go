@@ -3,7 +3,6 @@ package redis
 import (
 	"bytes"
 	"net"
-	"slices"
 	"strings"
 )
 
@@ -161,10 +160,15 @@ func runCommandGetKeys(c *conn, args [][]byte) error {
 	case !cmd.accepts(request):
 		return &Error{Text: "Invalid number of arguments specified for command"}
 	}
-	keys := slices.Collect(cmd.keysOf(request))
-	c.array(len(keys))
-	for _, k := range keys {
-		c.bulk(k)
+	n := 0
+	for range cmd.keysOf(request) {
+		n++
+	}
+	c.array(n)
+	for k := range cmd.keysOf(request) {
+		if c.bulk(k); !c.sendPart() {
+			return net.ErrClosed
+		}
 	}
 	return nil
 }

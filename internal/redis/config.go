@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 )
 
@@ -38,13 +37,17 @@ func runConfigGet(c *conn, args [][]byte) error {
 	if err := patternArgs(args[2:]...); err != nil {
 		return err
 	}
-	var patterns []*pattern
+	settings := c.s.settings()
+	matched := make([]bool, len(settings))
 	for _, text := range args[2:] {
-		patterns = append(patterns, parsePattern(bytes.ToLower(text)))
+		p := parsePattern(bytes.ToLower(text)) // only one at a time, because a pattern takes much memory
+		for i, st := range settings {
+			matched[i] = matched[i] || p.match([]byte(st.name))
+		}
 	}
 	found := pairs{}
-	for _, st := range c.s.settings() {
-		if slices.ContainsFunc(patterns, func(p *pattern) bool { return p.match([]byte(st.name)) }) {
+	for i, st := range settings {
+		if matched[i] {
 			found = append(found, st.name, st.value)
 		}
 	}

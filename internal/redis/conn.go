@@ -266,6 +266,8 @@ func (c *conn) mayNotify(cmd *command, args [][]byte) bool {
 		return slices.ContainsFunc(c.queue, func(q queued) bool { return c.mayNotify(q.cmd, q.args) })
 	case cmd.flags&writes == 0:
 		return false
+	case len(args) > manyArgs:
+		return true // looking at all keys would take long
 	}
 	keys := false
 	for key := range cmd.keysOf(args) {
@@ -361,6 +363,8 @@ func (c *conn) refusal(cmd *command, unknownSub bool, args [][]byte) error {
 		return unknownSubcommand(cmd, args[1])
 	case !cmd.accepts(args):
 		return wrongArguments(cmd.fullName())
+	case cmd.tooManyOptions(args):
+		return errSyntax
 	case !c.authenticated && cmd.flags&noAuth == 0:
 		return errNoAuth
 	case cmd.flags&needsAll != 0 && !c.mayAll():

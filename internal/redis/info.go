@@ -1,10 +1,10 @@
 package redis
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,14 +63,22 @@ var sections = []struct {
 }
 
 func runInfo(c *conn, args [][]byte) error {
-	var wanted []string
-	for _, a := range args[1:] {
-		wanted = append(wanted, strings.ToLower(string(a)))
+	everything := len(args) == 1
+	wanted := make(map[string]bool) // names of sections
+	for i, a := range args[1:] {
+		if i%64 == 63 {
+			c.letOthersIn()
+		}
+		for _, sec := range sections {
+			if bytes.EqualFold(a, []byte(sec.name)) {
+				wanted[sec.name] = true
+			}
+		}
+		everything = everything || equalFold(a, "all") || equalFold(a, "default") || equalFold(a, "everything")
 	}
-	everything := len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return w == "all" || w == "default" || w == "everything" })
 	var parts []string
 	for _, sec := range sections {
-		if everything || slices.Contains(wanted, strings.ToLower(sec.name)) {
+		if everything || wanted[sec.name] {
 			lines := append([]string{"# " + sec.name}, sec.lines(c)...)
 			parts = append(parts, strings.Join(lines, "\r\n")+"\r\n")
 		}

@@ -95,6 +95,16 @@ func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }
 
+// maxOptions is the maximum number of arguments of a command that takes options, because they are read with the Local
+// locked. A client that repeats no option needs fewer.
+const maxOptions = 64
+
+// tooManyOptions reports whether there are more than maxOptions arguments. A command that takes any number of keys or
+// names has no limit.
+func (cmd *command) tooManyOptions(args [][]byte) bool {
+	return len(args) > maxOptions && cmd.arity < 0 && !strings.Contains(cmd.args, "...")
+}
+
 // A table holds all commands.
 type table struct {
 	byName map[string]*command
