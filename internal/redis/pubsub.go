@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"cmp"
+	"net"
 	"slices"
 	"strings"
 
@@ -249,27 +250,63 @@ func unsubscribeFrom(k kind) func(*conn, [][]byte) error {
 		if len(names) == 0 {
 			c.confirm(k, "unsubscribe", nil)
 		}
-		s := c.s
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for _, name := range names {
-			s.endSubscription(c, k, name)
-			c.confirm(k, "unsubscribe", name)
+		open := true
+		for some := range slices.Chunk(names, namesInStep) {
+			if open = c.sendConfirmations(); !open {
+				break // serve ends the other subscriptions
+			}
+			c.s.endSome(c, k, some, func(name []byte) { c.confirm(k, "unsubscribe", name) })
 		}
-		s.rosters[k].prune()
+		c.s.prune(k)
+		if !open {
+			return net.ErrClosed
+		}
 		return nil
 	}
 }
 
-// endSubscriptions ends all subscriptions of a connection.
-func (s *Server) endSubscriptions(c *conn) {
+// namesInStep is the number of subscriptions that begin or end in one step. Between the steps, other clients may use the
+// server.
+const namesInStep = 64
+
+// endSome ends subscriptions, and calls done after each. The caller must then call prune.
+func (s *Server) endSome(c *conn, k kind, names [][]byte, done func(name []byte)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, name := range names {
+		s.endSubscription(c, k, name)
+		done(name)
+	}
+}
+
+func (s *Server) prune(k kind) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rosters[k].prune()
+}
+
+// sendConfirmations lets other clients use the Local. It sends the confirmations of the running command if they have at
+// least fullOutput bytes, except in a transaction. It returns false if the connection is closed.
+func (c *conn) sendConfirmations() bool {
+	c.letOthersIn()
+	if c.executing || len(c.w)+len(c.later) < fullOutput {
+		return true
+	}
+	c.unlock()
+	return c.flush()
+}
+
+// endSubscriptions ends all subscriptions of a connection.
+func (s *Server) endSubscriptions(c *conn) {
 	for k := range kinds {
-		for _, name := range c.subs[k].names() {
-			s.endSubscription(c, k, name)
+		var names [][]byte
+		for name := range c.subs[k].M {
+			names = append(names, []byte(name))
 		}
-		s.rosters[k].prune()
+		for some := range slices.Chunk(names, namesInStep) {
+			s.endSome(c, k, some, func([]byte) {})
+		}
+		s.prune(k)
 	}
 }
 
@@ -303,11 +340,16 @@ func (s *Server) unsubscribed(c *conn, k kind, name []byte) {
 }
 
 // forget immediately removes a closed connection and its subscriptions, so that other clients no longer
-// see them, even though the connection's own goroutine has not ended yet. s.mu is held.
+// see them, even though the connection's own goroutine has not ended yet. s.mu is held, except for moments.
 func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 	for k := range kinds {
+		n := 0
 		for name := range c.subs[k].M {
+			if n++; n%namesInStep == 0 {
+				s.mu.Unlock()
+				s.mu.Lock()
+			}
 			s.unsubscribed(c, k, []byte(name))
 		}
 		s.rosters[k].prune()

@@ -21,6 +21,7 @@ type roster struct {
 // add adds a subscriber. p is the parsed name if kind is ofPatterns.
 func (r *roster) add(c *conn, name string, p *pattern) {
 	if p != nil && len(r.subscribers.M[name]) == 0 {
+		r.prune() // otherwise this pattern could be in parsed twice
 		after, _ := slices.BinarySearchFunc(r.parsed, p.Cost(1)+1, func(p *pattern, cost int) int { return cmp.Compare(p.Cost(1), cost) })
 		r.parsed = slices.Insert(r.parsed, after, p)
 		r.steps += p.Cost(1)
