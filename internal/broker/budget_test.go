@@ -297,3 +297,50 @@ func TestUserNameMemory(t *testing.T) {
 		t.Errorf("a client with a user name of 60 KB takes %d bytes more than are charged", each)
 	}
 }
+
+// TestResumeTogether: clients with a WebSocket come back to the same messages, each kept once for all of them, while
+// memory is scarce. A client that does not read gets a part of them, and a client that reads gets all.
+func TestResumeTogether(t *testing.T) {
+	const (
+		size  = 64 << 10
+		kept  = 32 << 20
+		most  = kept + 16<<20
+		limit = most + most/4 + 1<<20
+	)
+	s := start(t, broker.Options{Limits: broker.Limits{MaxBytes: most}})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ServeWebSocket(ln, "/mqtt")
+	ids := []string{"a", "b", "c", "d"}
+	for _, id := range ids {
+		c := connect(t, s, id, lasting)
+		c.subscribe("t", 1)
+		c.conn.Close()
+	}
+	s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
+	pub := connect(t, s, "pub")
+	payload := strings.Repeat("x", size)
+	for range kept / size {
+		pub.publish("t", 1, payload, 0)
+	}
+	var clients []*client
+	for _, id := range ids {
+		c := dialWebSocket(t, "ws://"+ln.Addr().String()+"/mqtt", id)
+		if ack := c.hello(lasting, receiveMaximum(10_000)); ack.ReasonCode != 0 {
+			t.Fatalf("CONNACK %#x", ack.ReasonCode)
+		}
+		clients = append(clients, c)
+	}
+	last := clients[len(clients)-1]
+	for range kept / size {
+		last.expect("t q1: " + payload)
+	}
+	s.Lock()
+	st := s.Stats()
+	s.Unlock()
+	if st.Kept > limit {
+		t.Errorf("%d bytes are kept, want at most %d", st.Kept, limit)
+	}
+}

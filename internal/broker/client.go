@@ -51,6 +51,7 @@ type Client struct {
 	direct     bool   // writeDirect is writing; it does not block
 	writerTurn bool   // writeLoop must write, see callWriter
 	dirty      bool   // in Broker.dirty
+	paused     bool   // kept messages wait until the outbox was written
 	wake       sync.Cond
 
 	// How the connection ends, see disconnect.go.

@@ -126,6 +126,9 @@ func (q *queue) push(d delivery) {
 	q.deliveries = append(q.deliveries, d)
 }
 
+// first returns the delivery that pop removes next.
+func (q *queue) first() *delivery { return &q.deliveries[q.removed] }
+
 func (q *queue) pop() delivery {
 	d := q.deliveries[q.removed]
 	q.deliveries[q.removed] = delivery{} // for the garbage collector

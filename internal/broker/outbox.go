@@ -108,6 +108,13 @@ func (c *Client) ensureRoom(size int) bool {
 	return false
 }
 
+// mustPause reports whether a kept message of size bytes must wait until the outbox was written: if memory is exhausted
+// and the outbox would exceed the client's share. Without it, clients that resume their sessions at the same time would
+// each queue all messages, of which the sessions share one copy. writeDirect checks plain TCP connections.
+func (c *Client) mustPause(size int) bool {
+	return c.fast == nil && c.queued > 0 && c.overShare(c.queued, size)
+}
+
 const tooSlow = "the client does not read fast enough"
 
 // packet queues a packet. PUBLISH and its acknowledgements have their own functions. If the packet
@@ -293,5 +300,9 @@ func (c *Client) writeLoop() {
 			return
 		}
 		c.busy = false
+		if s := c.session; c.paused && s != nil {
+			c.paused = false
+			b.later(s.sendPending)
+		}
 	}
 }

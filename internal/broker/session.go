@@ -294,7 +294,7 @@ func (s *session) send(d *delivery) outcome {
 
 // sendPending sends as many messages as the client's Receive Maximum permits. Unfinished messages
 // of an earlier connection come first, in their original order [MQTT-4.4.0-1], then the messages in
-// pending.
+// pending. If memory is exhausted, the messages in pending wait until the outbox was written.
 func (s *session) sendPending() {
 	w, locked := &s.inflight, time.Time{}
 	for c := s.client; c != nil && c.session == s; s.b.yieldAfter(&locked) { // c may leave the session
@@ -315,6 +315,9 @@ func (s *session) sendPending() {
 			}
 			w.again = max(place+1, w.lo)
 		case s.pending.len() > 0 && c.quota > 0 && !w.full():
+			if c.paused = c.mustPause(s.pending.first().msg.cost()); c.paused {
+				return
+			}
 			if d := s.dequeue(); !d.msg.expired(s.b.Now()) {
 				s.send(&d)
 			}
