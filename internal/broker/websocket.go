@@ -2,11 +2,11 @@ package broker
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -42,8 +42,10 @@ type webSocketConn struct {
 }
 
 const (
-	// maxUpgrade is the maximum size of the HTTP request that opens a WebSocket, in bytes.
-	maxUpgrade = 64 << 10
+	// Limits on the HTTP request that opens a WebSocket: its size in bytes, and the number of its lines, because a short
+	// header line takes twenty times its size in memory, also while the rest of the request is missing.
+	maxUpgrade      = 16 << 10
+	maxUpgradeLines = 256
 
 	writeTimeout   = time.Minute // for each packet
 	controlTimeout = time.Second // for each control frame
@@ -139,15 +141,36 @@ func (w *webSocket) close(status int) {
 	}
 }
 
+// An upgradeReader reads from a connection. Before done is set, it ends after a number of bytes, or about a number of
+// lines.
+type upgradeReader struct {
+	from         io.Reader
+	bytes, lines int // how many may follow
+	done         bool
+}
+
+func (u *upgradeReader) Read(p []byte) (int, error) {
+	if u.done {
+		return u.from.Read(p)
+	}
+	if u.bytes <= 0 || u.lines <= 0 {
+		return 0, io.EOF
+	}
+	n, err := u.from.Read(p[:min(len(p), u.bytes)])
+	u.bytes -= n
+	u.lines -= bytes.Count(p[:n], []byte{'\n'})
+	return n, err
+}
+
 // upgrade reads and answers the connection's only HTTP request (RFC 6455, 4.2).
 func (w *webSocket) upgrade() error {
-	limited := &io.LimitedReader{R: w.webSocketConn, N: maxUpgrade}
+	limited := &upgradeReader{from: w.webSocketConn, bytes: maxUpgrade, lines: maxUpgradeLines}
 	in := bufio.NewReader(limited)
 	r, err := http.ReadRequest(in)
 	if err != nil {
 		return fmt.Errorf("read the request for a WebSocket: %w", err)
 	}
-	limited.N = math.MaxInt64
+	limited.done = true
 	if r.URL.Path != w.path && r.URL.Path != "/" {
 		return w.refuse("404 Not Found", "", fmt.Errorf("a request for %.64q, expected %s", r.URL.Path, w.path))
 	}

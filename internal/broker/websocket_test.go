@@ -173,16 +173,17 @@ func TestWebSocketRequests(t *testing.T) {
 		return strings.Replace(good, line+"\r\n", "", 1)
 	}
 	for request, want := range map[string]int{
-		"GET /mqtt HTTP/1.1\r\n" + good:                                                               101,
-		"GET /mqtt HTTP/1.1\r\n" + strings.Replace(good, "AAAA", "AAAAA", 1):                          400,
-		"GET /other HTTP/1.1\r\n" + good:                                                              404,
-		"POST /mqtt HTTP/1.1\r\n" + good:                                                              400,
-		"GET /mqtt HTTP/1.1\r\n" + without("Upgrade: WebSocket"):                                      400,
-		"GET /mqtt HTTP/1.1\r\n" + without("Connection: keep-alive, UPGRADE"):                         400,
-		"GET /mqtt HTTP/1.1\r\n" + without("Sec-WebSocket-Version: 13"):                               426,
-		"GET /mqtt\r\n" + good:                                                                        0,
-		"GET /mqtt HTTP/1.1\r\nno header\r\n":                                                         0,
-		"GET /mqtt HTTP/1.1\r\n" + strings.Repeat("X: "+strings.Repeat("x", 100)+"\r\n", 1000) + good: 0,
+		"GET /mqtt HTTP/1.1\r\n" + good:                                                              101,
+		"GET /mqtt HTTP/1.1\r\n" + strings.Replace(good, "AAAA", "AAAAA", 1):                         400,
+		"GET /other HTTP/1.1\r\n" + good:                                                             404,
+		"POST /mqtt HTTP/1.1\r\n" + good:                                                             400,
+		"GET /mqtt HTTP/1.1\r\n" + without("Upgrade: WebSocket"):                                     400,
+		"GET /mqtt HTTP/1.1\r\n" + without("Connection: keep-alive, UPGRADE"):                        400,
+		"GET /mqtt HTTP/1.1\r\n" + without("Sec-WebSocket-Version: 13"):                              426,
+		"GET /mqtt\r\n" + good:                                                                       0,
+		"GET /mqtt HTTP/1.1\r\nno header\r\n":                                                        0,
+		"GET /mqtt HTTP/1.1\r\n" + strings.Repeat("X: "+strings.Repeat("x", 100)+"\r\n", 160) + good: 0,
+		"GET /mqtt HTTP/1.1\r\n" + strings.Repeat("X:\r\n", 3000) + good:                             0,
 	} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
