@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/observe"
@@ -32,7 +33,7 @@ type Attached struct {
 	journal *journal   // nil = the store is in memory only
 	port    *redisPort // nil = no Redis clients
 	queue   []mqtt.Message
-	queued  int           // size of the payloads in queue, in bytes
+	queued  int           // estimated memory of queue, in bytes
 	watched int           // estimated memory of the registrations of KEYNOTIFY, in bytes
 	wake    chan struct{} // signals a message in the queue or a change of expiries; capacity 1
 	err     error         // why run ended
@@ -45,7 +46,7 @@ const (
 	maxAttachedQueue = 1 << 16 // maximum number of replies and notifications that wait to be sent
 
 	// Requests are refused while more than maxWaiting replies and notifications, or more than
-	// maxWaitingBytes of payloads, wait to be sent.
+	// maxWaitingBytes of them, wait to be sent.
 	maxWaiting      = maxAttachedQueue / 3
 	maxWaitingBytes = 256 << 20
 
@@ -228,7 +229,7 @@ func (a *Attached) putBack(unsent []mqtt.Message) {
 	defer a.mu.Unlock()
 	a.queue = append(unsent, a.queue...)
 	for i := range unsent {
-		a.queued += len(unsent[i].Payload)
+		a.queued += memoryOf(&unsent[i])
 	}
 	a.signal()
 }
@@ -296,7 +297,7 @@ func (a *Attached) reserve(n int) bool {
 // a.mu.
 func (a *Attached) enqueue(m mqtt.Message) {
 	if a.journal.pending() {
-		a.journal.hold(len(m.Payload), func() { a.enqueueNow(m) })
+		a.journal.hold(memoryOf(&m), func() { a.enqueueNow(m) })
 		return
 	}
 	a.enqueueNow(m)
@@ -304,8 +305,18 @@ func (a *Attached) enqueue(m mqtt.Message) {
 
 func (a *Attached) enqueueNow(m mqtt.Message) {
 	a.queue = append(a.queue, m)
-	a.queued += len(m.Payload)
+	a.queued += memoryOf(&m)
 	a.signal()
+}
+
+// memoryOf returns the estimated memory of a message, in bytes. The client that sent the request chooses the topic and the
+// correlation data of the reply.
+func memoryOf(m *mqtt.Message) int {
+	n := int(unsafe.Sizeof(*m)) + len(m.Topic) + len(m.Payload) + len(m.Correlation)
+	for _, p := range m.User {
+		n += int(unsafe.Sizeof(p)) + len(p.Value)
+	}
+	return n
 }
 
 func (a *Attached) signal() {
