@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/cmdline"
@@ -167,7 +168,7 @@ func (s *shell) execute(ctx context.Context, words []repl.Word) error {
 	args := usage.Protect(words)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if line.Out != nil && line.Out.Unfinished() {
+	if line.Out != nil && line.Out.Unfinished() && term.IsTerminal(int(s.app.Stdout.Fd())) {
 		fmt.Fprintln(s.app.Stdout) // the prompt would overwrite the value
 	}
 	if cmd.HasParent() && cmd.Parent().Name() == "lock" && cmd.Flags().NArg() > 0 && !fault.IsA[*fault.UsageError](err) {

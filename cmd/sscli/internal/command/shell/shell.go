@@ -13,7 +13,7 @@
 //
 // A command has the same results and exit codes as on the command line, with four differences: a
 // command cannot read standard input, because the shell reads the terminal; a line cannot change the
-// connection; serve, forward and shell cannot run; and a raw value without a line end gets one. Ctrl-C
+// connection; serve, forward and shell cannot run; and on a terminal, a raw value without a line end gets one. Ctrl-C
 // ends the running command. A third Ctrl-C during the same command ends the shell.
 package shell
 
