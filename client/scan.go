@@ -86,6 +86,7 @@ func (s *Session) Keys(ctx context.Context, pattern string) iter.Seq2[string, er
 // ScanResult.Next of the last page that was read.
 func (s *Session) ScanFrom(ctx context.Context, pattern string, token []byte) iter.Seq2[ScanResult, error] {
 	return func(yield func(ScanResult, error) bool) {
+		token := token // each loop over the pages begins at the same one
 		for {
 			page, err := As[ScanResult](s.Do(ctx, Scan(pattern, token)))
 			if err == nil && token != nil && bytes.Equal(page.Next, token) {

@@ -164,3 +164,32 @@ func TestScanFrom(t *testing.T) {
 		}
 	})
 }
+
+// TestScanAgain: each loop over the same sequence lists all keys, also after a loop that ended early.
+func TestScanAgain(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{ScanPage: 2})
+	s := dial(t, store, client.Options{})
+	want := []string{"0", "1", "2", "3", "4"}
+	for _, key := range want {
+		put(t, s, key, "")
+	}
+	pages := s.Scan(t.Context(), "*")
+	for range 2 {
+		var got []string
+		for page, err := range pages {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, page.Keys...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+		for page := range pages {
+			if len(page.Keys) > 0 && page.Keys[0] != "0" {
+				break
+			}
+		}
+	}
+}
