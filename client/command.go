@@ -57,6 +57,12 @@ func (c Command) Check() error {
 	if c.read == nil {
 		return invalid("the zero Command is not a request; use Get, Set, Call or another function that returns a Command")
 	}
+	if c.err == nil && c.fence != "" {
+		// A string that MQTT cannot carry would end the connection, and with it the requests of others.
+		if err := wire.CheckFence(c.fence); err != nil {
+			return &InvalidError{err}
+		}
+	}
 	return c.err
 }
 

@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -133,5 +134,24 @@ func TestFenceEndsWithTheKey(t *testing.T) {
 	store.FastForward(10 * time.Second)
 	for _, key := range []string{"deleted", "expired"} {
 		must(s.Set(t.Context(), key, nil, client.SetOptions{}))(t)
+	}
+}
+
+// TestUnsendableFence: a token that no MQTT string can hold is refused, and does not end the connection.
+func TestUnsendableFence(t *testing.T) {
+	t.Parallel()
+	_, s := open(t)
+	for _, node := range []string{"a\xff", "a\x00", strings.Repeat("x", 1<<16)} {
+		fence := client.WriteOptions{Fence: wire.Version{Wall: 1, Node: node}}
+		_, err := s.Del(t.Context(), "k", fence)
+		as[*client.InvalidError](t, err)
+		_, err = s.Pipeline(1).Send(t.Context(), client.Set("k", nil, client.SetOptions{WriteOptions: fence}))
+		as[*client.InvalidError](t, err)
+		if err := client.Del("k", fence).WithFence(wire.Version{}).Check(); err != nil {
+			t.Errorf("without the token: %v", err)
+		}
+	}
+	if s.Err() != nil {
+		t.Error(s.Err())
 	}
 }

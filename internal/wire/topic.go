@@ -100,6 +100,9 @@ func CheckUsername(name string) error {
 // CheckMetricCategory returns why category cannot be the value of PropMetricCategory, or nil.
 func CheckMetricCategory(category string) error { return checkString("metric category", category) }
 
+// CheckFence returns why the text of a fencing token cannot be sent, or nil. The store checks the rest.
+func CheckFence(text string) error { return checkString("fencing token", text) }
+
 func checkString(what, s string) error {
 	switch {
 	case s == "":
