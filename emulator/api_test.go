@@ -85,6 +85,41 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestRestartForgets: requests and replies that a restart overtakes are lost.
+func TestRestartForgets(t *testing.T) {
+	t.Parallel()
+	for _, action := range []emulator.Action{{Delay: time.Hour}, {DelayReply: time.Hour}} {
+		store := emulator.Start(t)
+		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String(), Timeout: 3 * time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		store.Intercept(func(emulator.Request) emulator.Action { return action })
+		f, err := s.Pipeline(1).Send(t.Context(), ours.Set("k", nil, ours.SetOptions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Await(t.Context(), func(s emulator.State) bool { return s.Delayed == 1 }); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Restart(false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Wait(t.Context()); err == nil {
+			t.Error("a request that a restart overtook was answered")
+		}
+		if n := store.State().Delayed; n != 0 {
+			t.Errorf("%d are delayed", n)
+		}
+		before := store.State()
+		store.FastForward(2 * time.Hour)
+		if after := store.State(); len(store.Keys()) > 0 || after.Delayed != 0 || after.Undelivered != before.Undelivered || after.Expired != before.Expired {
+			t.Errorf("after the restart: %q, %+v", store.Keys(), after)
+		}
+	}
+}
+
 // TestRestartEmpty: an empty restart deletes keys whatever the rules and fences say, in one step: a client that
 // connects again finds no key.
 func TestRestartEmpty(t *testing.T) {

@@ -129,10 +129,10 @@ func (s *Server) DropAll() {
 }
 
 // Restart acts like a restart of the broker with its store: the connections of all clients are closed as by
-// [Server.DropAll], so that the KEYNOTIFY registrations end. Unless keepData is set, the store is then empty;
-// the keys are deleted, also from the data file, whatever Options.Policy and fences say, and [Server.Changes] lists
-// the deletions. All this is one step: no client that connects again sees a key. The MQTT sessions of clients with a
-// Session Expiry Interval go on. After Close it returns ErrClosed.
+// [Server.DropAll], so that the KEYNOTIFY registrations end, and delayed requests and replies are lost. Unless keepData is
+// set, the store is then empty; the keys are deleted, also from the data file, whatever Options.Policy and fences say,
+// and [Server.Changes] lists the deletions. All this is one step: no client that connects again sees a key. The MQTT
+// sessions of clients with a Session Expiry Interval go on. After Close it returns ErrClosed.
 func (s *Server) Restart(keepData bool) (err error) {
 	s.update(func() {
 		if s.closed {
@@ -140,6 +140,8 @@ func (s *Server) Restart(keepData bool) (err error) {
 			return
 		}
 		s.cutAll()
+		s.restarts++ // what after has scheduled is lost
+		s.counts.Delayed = 0
 		if !keepData {
 			s.store.Clear()
 			s.notify()

@@ -132,6 +132,7 @@ type Server struct {
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
+	restarts  int                   // number of calls of Restart
 	policy    *Policy               // nil = all clients may do everything
 	others    map[[2]string]*member // clients that are not connected, by id and user name
 	loading   bool                  // the rules do not apply to the keys of Options.Load
@@ -348,14 +349,18 @@ func (s *Server) now() time.Time {
 }
 
 // after schedules the function do: the broker calls it when the duration d has passed on the store's
-// clock. If d is 0 or less, after calls do itself, before it returns.
+// clock, unless Restart is called first. If d is 0 or less, after calls do itself, before it returns.
 func (s *Server) after(d time.Duration, do func()) {
 	if d <= 0 {
 		do()
 		return
 	}
 	s.counts.Delayed++
+	restarts := s.restarts
 	s.broker.At(s.now().Add(d), func() {
+		if s.restarts != restarts {
+			return
+		}
 		s.counts.Delayed--
 		do()
 	})
