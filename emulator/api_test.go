@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,32 @@ func TestRestartForgets(t *testing.T) {
 		store.FastForward(2 * time.Hour)
 		if after := store.State(); len(store.Keys()) > 0 || after.Delayed != 0 || after.Undelivered != before.Undelivered || after.Expired != before.Expired {
 			t.Errorf("after the restart: %q, %+v", store.Keys(), after)
+		}
+	}
+}
+
+// TestDeleteFenced deletes a key whose fence changes all the time.
+func TestDeleteFenced(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	writer.Go(func() {
+		for i := int64(1); ctx.Err() == nil; i++ {
+			if _, err := store.SetEntry("k", emulator.Entry{Fence: ours.Version{Wall: i, Node: "n"}}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for deleted := 0; deleted < 20; {
+		found, err := store.Delete("k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found {
+			deleted++
 		}
 	}
 }

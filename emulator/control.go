@@ -158,19 +158,20 @@ func (s *Server) cutAll() { s.broker.Clients(func(c *broker.Client) { c.Cut() })
 // Watchers are notified. The response is empty if the data file cannot be written, or if the server is
 // closed.
 func (s *Server) Do(req Request) Response {
-	resp := s.answer(req)
+	resp := s.answer(func() Request { return req })
 	if s.journal.wait() != nil {
 		return Response{}
 	}
 	return resp
 }
 
-// answer is like Do, but does not wait for the data file.
-func (s *Server) answer(req Request) (resp Response) {
+// answer is like Do, but does not wait for the data file. The broker is locked while request runs.
+func (s *Server) answer(request func() Request) (resp Response) {
 	s.update(func() {
 		if s.journal.admit(); s.closed {
 			return
 		}
+		req := request()
 		r := s.store.Do(req.forStore(), nil)
 		resp = Response{Payload: store.Whole(r.Payload, r.Value), Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
@@ -207,8 +208,13 @@ func (s *Server) SetEntry(key string, e Entry) (Version, error) {
 // Delete deletes a key, as a client with an empty id and no user name that has the key's fencing token. It
 // returns whether the key existed. After Close it returns ErrClosed.
 func (s *Server) Delete(key string) (bool, error) {
-	e, _ := s.Get(key)
-	_, deleted, err := s.write(fenced(e.Fence), wire.VerbDel, key)
+	_, deleted, err := s.write(func() []Property {
+		e, found := s.store.Lookup([]byte(key))
+		if !found {
+			return nil
+		}
+		return fenced(version(e.Fence()))
+	}, wire.VerbDel, key)
 	if err == nil {
 		err = s.journal.wait()
 	}

@@ -65,7 +65,7 @@ func (s *Server) set(seed Seed, fence Version) (Version, error) {
 	if seed.Persist {
 		properties = append(properties, Property{Name: wire.PropPersist, Value: "true"})
 	}
-	version, _, err := s.write(properties, words...)
+	version, _, err := s.write(func() []Property { return properties }, words...)
 	return version, err
 }
 
@@ -78,10 +78,13 @@ func fenced(token Version) []Property {
 }
 
 // write sends a request, as a client with an empty id and no user name. It does not wait for the data file.
-func (s *Server) write(properties []Property, words ...string) (Version, wire.Value, error) {
-	now := Version{Wall: s.Now().UnixMilli(), Node: "emulator"}
-	properties = append(properties, Property{Name: wire.PropTimestamp, Value: now.String()})
-	resp := s.answer(NewRequest("", wire.AppendRequest(nil, words...), properties...))
+// The broker is locked while properties runs.
+func (s *Server) write(properties func() []Property, words ...string) (Version, wire.Value, error) {
+	resp := s.answer(func() Request {
+		now := Version{Wall: s.now().UnixMilli(), Node: "emulator"}
+		all := append(properties(), Property{Name: wire.PropTimestamp, Value: now.String()})
+		return NewRequest("", wire.AppendRequest(nil, words...), all...)
+	})
 	if len(resp.Payload) == 0 {
 		return Version{}, wire.Value{}, ErrClosed
 	}
