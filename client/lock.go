@@ -24,9 +24,8 @@ type LockOptions struct {
 	Try  bool          // do not wait for a lock that another client holds
 	Wait time.Duration // the longest wait; 0 = until ctx ends
 
-	// The functions below are called one at a time. They must not block and must not
+	// OnWait, OnLease and OnTrouble are called one at a time. They must not block and must not
 	// call methods of the Lock. Each may be nil.
-
 	OnWait    func(LockStatus) // another client holds the lock; called when the wait begins, when the holder changes, and every minute
 	OnLease   func(Lease)      // the lock was acquired or renewed; first called before Lock returns
 	OnTrouble func(error)      // a request or the watch failed and is retried; called with nil once it has recovered

@@ -64,8 +64,8 @@ type Options struct {
 	// ResponseTopic is the topic for replies; empty = one that no other client uses.
 	ResponseTopic string
 
-	// NoPipelining delays SUBSCRIBE until CONNACK, and the GET of [Once] until SUBACK; other requests
-	// always wait for SUBACK. Without NoPipelining, SUBSCRIBE waits for CONNACK only if the session
+	// NoPipelining delays SUBSCRIBE until CONNACK, and the GET that makes a connection until SUBACK; other
+	// requests always wait for SUBACK. Without NoPipelining, SUBSCRIBE waits for CONNACK only if the session
 	// logs in with a token, or if the broker closes connections on which other packets follow CONNECT
 	// immediately.
 	NoPipelining bool

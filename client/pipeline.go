@@ -141,7 +141,8 @@ func (p *Pipeline) ended(r *request) {
 func (p *Pipeline) OnWait(f func()) { p.onWait = f }
 
 // Results queues commands and yields each of them once its result is known, in the order in which the
-// results come. InFlight.Wait then returns at once. A command that could not be sent is yielded with the
+// results come. It yields only before it asks commands for the next one, and after the last: commands must
+// not wait for a result. InFlight.Wait then returns at once. A command that could not be sent is yielded with the
 // error of Queue. The loop may end early; Drain then waits for the requests in flight.
 //
 //	for f := range p.Results(ctx, commands) {

@@ -23,6 +23,10 @@ import (
 
 // Options configure a [Server]. With the zero value, the server listens on a free port of the
 // loopback interface and accepts all clients.
+//
+// The login gives a client its user name: the user name in CONNECT (with CheckLogin), the common name of
+// the client's certificate, or the subject of the client's token (with CheckToken). A client that does not
+// log in has no user name, even if CONNECT contains a user name.
 type Options struct {
 	Listen string // host:port; "" = 127.0.0.1:0
 	// InProcess makes the server listen on no port: only [Server.Dial] connects to it. This allows tests in
@@ -36,10 +40,6 @@ type Options struct {
 
 	// RedisNotify is the initial value of notify-keyspace-events, such as KEA.
 	RedisNotify string
-
-	// How clients log in. The login gives a client its user name: the user name in CONNECT (with
-	// CheckLogin), the common name of the client's certificate, or the subject of the client's token. A
-	// client that does not log in has no user name, even if CONNECT contains a user name.
 
 	// CheckLogin checks user names and passwords: see [Passwords]; nil = not checked.
 	CheckLogin func(username string, password []byte) bool
