@@ -109,7 +109,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.ClientID = cmp.Or(o.ClientID, NewClientID())
 	o.ResponseTopic = cmp.Or(o.ResponseTopic, wire.ResponseTopic(o.ClientID))
 	o.MetricCategory = cmp.Or(o.MetricCategory, DefaultMetricCategory)
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Timeout = min(cmp.Or(o.Timeout, DefaultTimeout), maxExpiry)
 	o.TokenPoll = cmp.Or(o.TokenPoll, DefaultTokenPoll)
 	switch {
 	case o.Timeout < 0:

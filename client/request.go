@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/sscli/sscli/internal/mqtt"
@@ -107,10 +108,13 @@ func (s *Session) newRequest(ctx context.Context, c Command) *request {
 	return &request{s: s, command: c, timeout: timeout, expiry: wholeSeconds(timeout), done: make(chan struct{})}
 }
 
-// wholeSeconds rounds d up to whole seconds, at least one, because a Message Expiry Interval is
-// in seconds.
+// maxExpiry is the longest Message Expiry Interval.
+const maxExpiry = math.MaxUint32 * time.Second
+
+// wholeSeconds rounds d up to whole seconds, at least one and at most maxExpiry, because a Message Expiry
+// Interval is in seconds.
 func wholeSeconds(d time.Duration) time.Duration {
-	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
+	return max((min(d, maxExpiry) + time.Second - 1).Truncate(time.Second), time.Second)
 }
 
 // startAlone is like start, but for a request that nobody waits for, which ends after

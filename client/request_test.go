@@ -3,6 +3,7 @@ package client_test
 import (
 	"cmp"
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -210,4 +211,26 @@ func TestNoStore(t *testing.T) {
 			check("early", func() error { _, err := single(t.Context(), early, client.Get("k")); return err })
 		})
 	}
+}
+
+// TestFarDeadline, in virtual time: a time limit of centuries is not taken for a short one.
+func TestFarDeadline(t *testing.T) {
+	t.Parallel()
+	virtual(t, client.Options{Timeout: math.MaxInt64}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		store.Intercept(always(emulator.Action{Delay: time.Hour}))
+		ctx, cancel := context.WithDeadline(t.Context(), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
+		defer cancel()
+		for _, ctx := range []context.Context{ctx, t.Context()} {
+			if _, err := s.Set(ctx, "k", nil, client.SetOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+		store.Intercept(nil)
+		if err := s.WithLock(t.Context(), "l", client.LockOptions{}, func(context.Context, *client.Lock) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if store.Keys()[0] != "k" || len(store.Keys()) > 1 {
+			t.Errorf("the keys are %q: the lock was not released", store.Keys())
+		}
+	})
 }
