@@ -26,12 +26,17 @@ func TestJSONRoundTrip(t *testing.T) {
 		DelResult{ReplyInfo: info, Deleted: true},
 		VDelResult{ReplyInfo: info, Found: true},
 		ScanResult{ReplyInfo: info, Keys: []string{"k"}, Next: []byte("t")},
+		ScanResult{ReplyInfo: info, Keys: []string{"a\xff", "", "b"}},
 		CallResult{ReplyInfo: info},
+		CallResult{ReplyInfo: info, Value: Value{Kind: '*', Items: []Value{{Kind: '$', Text: []byte("\xff")}, {Kind: ':', Int: -1}}}},
 		ReadBackResult{Outcome: Fulfilled, Now: GetResult{ReplyInfo: info, Found: true}},
+		ReadBackResult{Outcome: Fulfilled, Now: GetResult{ReplyInfo: info, Found: true}, Result: SetResult{ReplyInfo: info, Applied: true}},
+		ReadBackResult{Outcome: Fulfilled, Result: CallResult{ReplyInfo: info, Value: Value{Kind: '+', Text: []byte("OK")}}},
 		WriteOptions{Fence: v},
 		SetOptions{WriteOptions: WriteOptions{Fence: v}, Condition: NX},
 		Lease{Holder: []byte("me"), Token: v, Sent: at, Term: at, Until: at},
 		LockStatus{Name: "l", Held: true, Token: v},
+		LockStatus{Name: "\xff", Held: true, Token: v},
 		LockBusyError{Status: LockStatus{Token: v}},
 		NotHolderError{Status: LockStatus{Token: v}},
 		Event{Kind: EventSet, Key: "k", Time: at, Version: v, Value: []byte("1"), HasValue: true},
@@ -41,6 +46,7 @@ func TestJSONRoundTrip(t *testing.T) {
 		emulator.Response{Payload: []byte("+OK"), Version: v},
 		emulator.Entry{Value: []byte("1"), Version: v, Fence: v},
 		emulator.Change{Key: "k", Version: v, Time: at},
+		emulator.Change{Key: "a\xff", Value: []byte("1"), Version: v, Time: at},
 	} {
 		data, err := json.Marshal(want)
 		if err != nil {

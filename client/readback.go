@@ -36,7 +36,7 @@ func (o Outcome) String() string {
 type ReadBackResult struct {
 	Outcome Outcome
 	Now     GetResult // the key's current state; zero if it was not read, for example after Call with an unknown verb
-	Result  Result    // if Fulfilled, what the store would have answered; nil if not known
+	Result  Result    // if Fulfilled, what the store would have answered: a SetResult or a CallResult; nil if not known
 }
 
 // ReadBack finds out whether a write that got no usable answer was applied. It waits until the

@@ -1,8 +1,10 @@
 package emulator
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sscli/sscli/internal/store"
 )
@@ -16,6 +18,36 @@ type Change struct {
 	Value    []byte // the new value; for a deletion, the deleted value
 	Version  Version
 	Time     time.Time // on the store's clock
+}
+
+type plainChange Change
+
+// changeJSON is a change as JSON.
+type changeJSON struct {
+	plainChange
+	Key64 []byte `json:"Key_b64,omitempty"` // in place of Key if it is not UTF-8
+}
+
+// MarshalJSON returns an object with the fields of the change. A Key that is not UTF-8 is the member Key_b64, in Base64.
+func (c Change) MarshalJSON() ([]byte, error) {
+	j := changeJSON{plainChange: plainChange(c)}
+	if !utf8.ValidString(c.Key) {
+		j.Key, j.Key64 = "", []byte(c.Key)
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (c *Change) UnmarshalJSON(data []byte) error {
+	j := changeJSON{plainChange: plainChange(*c)}
+	if err := json.Unmarshal(data, &j); err != nil {
+		return err
+	}
+	*c = Change(j.plainChange)
+	if j.Key64 != nil {
+		c.Key = string(j.Key64)
+	}
+	return nil
 }
 
 // maxChanges is the maximum number of changes that a server keeps for [Server.Changes].
