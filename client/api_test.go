@@ -181,6 +181,42 @@ func TestFollowEdges(t *testing.T) {
 	})
 }
 
+// TestFollowWithoutValues, in virtual time: if a notification has no value, Follow reads the key, also if the connection
+// is lost meanwhile.
+func TestFollowWithoutValues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := emulator.Start(t, emulator.Options{InProcess: true, Variants: emulator.Variants{NotifyNoValue: true}})
+		s := must(client.New(client.Options{Dial: store.Dial}))(t)
+		defer s.Close()
+		must(store.Set("k", "0"))(t)
+		var got []string
+		for now, err := range s.Follow(t.Context(), "k") {
+			if err != nil {
+				got = append(got, err.Error())
+				continue
+			}
+			switch got = append(got, string(now.Value)); len(got) {
+			case 1:
+				store.Intercept(func(emulator.Request) emulator.Action {
+					store.Intercept(nil)
+					return emulator.Action{Cut: true}
+				})
+				must(store.Set("k", "1"))(t)
+			case 2:
+				must(store.Set("k", "2"))(t)
+			case 3:
+				store.Intercept(always(emulator.Action{Drop: true}))
+				must(store.Set("k", "3"))(t)
+				time.AfterFunc(time.Minute, func() { s.Close() })
+			}
+		}
+		if want := []string{"0", "1", "2", client.ErrClosed.Error()}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t, emulator.Options{ScanPage: 2})

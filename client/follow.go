@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -58,7 +59,7 @@ func (f *follower) watch(ctx context.Context) error {
 			err = e.Err
 		case e.Kind == EventSet && !e.HasValue:
 			var got GetResult
-			if got, err = f.s.Get(ctx, f.key); err == nil {
+			if got, err = f.read(ctx); err == nil {
 				now, fresh = got, true
 			}
 		case e.Kind == EventInitial, e.Kind == EventResync, e.Kind == EventSet, e.Kind == EventDelete:
@@ -73,6 +74,19 @@ func (f *follower) watch(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+}
+
+// read reads the key. As the watch does, it tries again after an error that may be temporary.
+func (f *follower) read(ctx context.Context) (GetResult, error) {
+	for failures := 1; ; failures++ {
+		now, err := f.s.Get(ctx, f.key)
+		if err == nil || f.s.isFinal(err) {
+			return now, err
+		}
+		if !f.s.pause(ctx, backOff(failures)) {
+			return GetResult{}, cmp.Or(context.Cause(ctx), ErrClosed)
 		}
 	}
 }
