@@ -53,8 +53,9 @@ type noAnswerError struct{}
 
 func (noAnswerError) Error() string { return "timed out" }
 
-// Timeout makes the error a net.Error.
-func (noAnswerError) Timeout() bool { return true }
+// Timeout and Temporary make the error a net.Error, as context.DeadlineExceeded is.
+func (noAnswerError) Timeout() bool   { return true }
+func (noAnswerError) Temporary() bool { return true }
 
 func (noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -73,5 +74,13 @@ func TestOutcomeString(t *testing.T) {
 	got := fmt.Sprint(client.OutcomeUnknown, client.NotApplied, client.Fulfilled, client.Outcome(7))
 	if want := "unknown not applied fulfilled Outcome(7)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestNoAnswerIsNetError: what handles a timeout of package net or context handles ErrNoAnswer, too.
+func TestNoAnswerIsNetError(t *testing.T) {
+	t.Parallel()
+	if e, ok := errors.AsType[net.Error](client.ErrNoAnswer); !ok || !e.Timeout() {
+		t.Errorf("%v, a net.Error: %t", e, ok)
 	}
 }
