@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -17,23 +18,35 @@ import (
 const invalidArgument = unix.EINVAL
 
 // GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
-// Otherwise GuardMain returns false immediately. Call it first in main. The guard's descriptors 3 and 4
-// are the pipes from and to sscli.
+// Otherwise GuardMain returns false immediately. Call it first in main. The first two arguments of a
+// guard are the descriptors of the pipes from and to sscli.
 func GuardMain() bool {
-	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 3 || !isPipe(3) || !isPipe(4) {
+	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
+		return false
+	}
+	from, to := pipe(os.Args[1]), pipe(os.Args[2])
+	if from == nil || to == nil {
 		return false
 	}
 	// Linux kills the command (dieWithParent) when the thread that started it ends.
 	runtime.LockOSThread()
-	syscall.CloseOnExec(3)
-	syscall.CloseOnExec(4)
-	newGuard(os.Args[1], os.Args[2:], os.NewFile(4, "events")).run(os.NewFile(3, "orders"))
+	newGuard(os.Args[3], os.Args[4:], to).run(from)
 	return true
 }
 
-func isPipe(fd int) bool {
+// pipe returns the pipe whose descriptor sscli passed in the argument word, and keeps the command from
+// inheriting the descriptor. It returns nil if the argument is not the descriptor of a pipe.
+func pipe(word string) *os.File {
+	fd, err := strconv.Atoi(word)
+	if err != nil {
+		return nil
+	}
 	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return nil
+	}
+	syscall.CloseOnExec(fd)
+	return os.NewFile(uintptr(fd), "pipe")
 }
 
 // A child is the command of a guard. The guard is the command's parent, so that the command's

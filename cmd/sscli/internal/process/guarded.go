@@ -205,11 +205,15 @@ func (l *guardLink) startGuard(path string, args []string, stdin, stdout, stderr
 		return errors.Join(err, orders.Close(), to.Close())
 	}
 	l.guard = &exec.Cmd{Path: self, Stdin: stdin, Stdout: stdout, Stderr: stderr}
-	if err = passPipes(l.guard, orders, events); err == nil {
+	copies, err := passPipes(l.guard, orders, events)
+	if err == nil {
 		l.guard.Args = append(append(l.guard.Args, path), args...)
 		err = l.guard.Start()
 	}
-	if err := errors.Join(err, orders.Close(), events.Close()); err != nil {
+	for _, f := range append(copies, orders, events) {
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
 		return errors.Join(err, to.Close(), from.Close())
 	}
 	l.orders, l.events = to, make(chan event, 4)

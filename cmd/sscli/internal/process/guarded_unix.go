@@ -3,9 +3,11 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -18,13 +20,43 @@ const codeKilled = 128 + int(unix.SIGKILL)
 // ending returns the signals that end sscli.
 func ending() []os.Signal { return []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP} }
 
-// passPipes passes the pipes to a guard as its descriptors 3 and 4. The guard leads its own process
-// group, so that a signal to sscli's group does not reach the guard.
-func passPipes(guard *exec.Cmd, orders, events *os.File) error {
-	guard.Args = []string{guardName}
-	guard.ExtraFiles = []*os.File{orders, events}
+// passPipes passes the pipes to a guard, with their descriptors as the guard's first arguments. The guard
+// also gets the descriptors that sscli inherited, with the same numbers, because they are meant for the
+// command. The caller must close the copies of them once the guard has started. The guard leads its own
+// process group, so that a signal to sscli's group does not reach the guard.
+func passPipes(guard *exec.Cmd, orders, events *os.File) (copies []*os.File, err error) {
+	const first = 3 // the descriptor of ExtraFiles[0]
+	free := first
+	for isInherited(free) || isInherited(free+1) {
+		file, dupErr := (*os.File)(nil), error(nil) // nil = closed in the guard
+		if isInherited(free) {
+			if file, dupErr = duplicate(free); dupErr == nil {
+				copies = append(copies, file)
+			}
+		}
+		err = errors.Join(err, dupErr)
+		guard.ExtraFiles = append(guard.ExtraFiles, file)
+		free++
+	}
+	guard.Args = []string{guardName, strconv.Itoa(free), strconv.Itoa(free + 1)}
+	guard.ExtraFiles = append(guard.ExtraFiles, orders, events)
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return nil
+	return copies, err
+}
+
+// isInherited reports whether sscli was started with a descriptor. All descriptors that sscli has opened
+// itself are closed on exec.
+func isInherited(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil && flags&unix.FD_CLOEXEC == 0
+}
+
+func duplicate(fd int) (*os.File, error) {
+	n, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, fd)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(n), "inherited"), nil
 }
 
 // executable returns a path that runs this program. On Linux, the path works even if the program's file

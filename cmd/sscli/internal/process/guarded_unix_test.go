@@ -45,6 +45,49 @@ func TestGuardedExitCodes(t *testing.T) {
 	}
 }
 
+// useDescriptors runs a guarded command that writes to the descriptors that this process inherited.
+func useDescriptors() (int, error) {
+	g, err := NewGuarded(GuardOptions{Args: []string{"sh", "-c", "echo three >&3; echo four >&4; echo six >&6; { echo five >&5; } 2>/dev/null; { echo seven >&7; } 2>/dev/null; exit 0"}})
+	if err != nil {
+		return 0, err
+	}
+	defer g.Close()
+	g.Limit(time.Now().Add(time.Hour), time.Now().Add(time.Hour))
+	end, err := g.Run(os.Environ())
+	return end.Code, err
+}
+
+// TestGuardedDescriptors: the command has the descriptors that sscli was started with, and no others.
+func TestGuardedDescriptors(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROCESS_TEST_ROLE=descriptors")
+	cmd.Stderr = os.Stderr
+	want := map[int]string{3: "three\n", 4: "four\n", 6: "six\n"}
+	read := make(map[int]*os.File)
+	for fd := 3; fd <= 6; fd++ {
+		if want[fd] == "" {
+			cmd.ExtraFiles = append(cmd.ExtraFiles, nil)
+			continue
+		}
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		defer w.Close()
+		read[fd], cmd.ExtraFiles = r, append(cmd.ExtraFiles, w)
+	}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for fd, r := range read {
+		_ = cmd.ExtraFiles[fd-3].Close()
+		if got, err := io.ReadAll(r); string(got) != want[fd] || err != nil {
+			t.Errorf("descriptor %d: %q, %v, want %q", fd, got, err, want[fd])
+		}
+	}
+}
+
 func TestGuardedStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")

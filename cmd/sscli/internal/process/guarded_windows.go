@@ -23,7 +23,7 @@ func catch(c chan<- os.Signal, signals ...os.Signal) { signal.Notify(c, signals.
 
 // passPipes passes the pipes to a guard, with their handles as the guard's first arguments. The
 // guard leads its own process group, so that Ctrl-C for sscli's group does not reach the guard.
-func passPipes(guard *exec.Cmd, orders, events *os.File) (err error) {
+func passPipes(guard *exec.Cmd, orders, events *os.File) (copies []*os.File, err error) {
 	guard.Args = []string{guardName}
 	var handles []syscall.Handle
 	for _, f := range []*os.File{orders, events} {
@@ -32,7 +32,7 @@ func passPipes(guard *exec.Cmd, orders, events *os.File) (err error) {
 		guard.Args = append(guard.Args, strconv.FormatUint(uint64(f.Fd()), 10))
 	}
 	guard.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP, AdditionalInheritedHandles: handles}
-	return err
+	return nil, err
 }
 
 func executable() (string, error) { return os.Executable() }

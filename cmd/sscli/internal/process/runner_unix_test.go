@@ -85,6 +85,8 @@ func play(role string) (int, error) {
 		return 0, nil
 	case "background":
 		return backgroundForever()
+	case "descriptors":
+		return useDescriptors()
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
