@@ -1,6 +1,11 @@
 package format
 
-import "strconv"
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // Clock is the result of `hlc now` and `hlc parse`.
 type Clock struct {
@@ -43,21 +48,35 @@ func (c Compare) fields(o *objectWriter) {
 	o.add("a", c.A)
 	o.add("b", c.B)
 	o.add("order", c.Order)
-	if !none(c.A) && !none(c.B) {
-		o.add("wall_difference_ms", c.A.Time().Sub(c.B.Time()).Milliseconds())
+	if ms, ok := c.wallDifference(); ok {
+		o.add("wall_difference_ms", ms)
 	}
+}
+
+// wallDifference returns by how many milliseconds the wall clock of A is ahead of that of B. ok is false if
+// there is no A or no B, or if the number does not fit.
+func (c Compare) wallDifference() (ms int64, ok bool) {
+	if none(c.A) || none(c.B) {
+		return 0, false
+	}
+	a, _, _ := c.A.Parts()
+	b, _, _ := c.B.Parts()
+	ms = a - b
+	return ms, (ms < 0) == (a < b)
 }
 
 func (c Compare) human(w *writer) {
 	than := [...]string{"older than", "the same as", "newer than"}[c.Order+1]
 	w.printf("%s is %s %s\n", versionText(c.A, "nothing"), than, versionText(c.B, "nothing"))
-	if none(c.A) || none(c.B) {
-		return
-	}
-	if d := c.A.Time().Sub(c.B.Time()).Abs(); d > 0 {
-		w.printf("the wall clocks differ by %v\n", d)
-	} else {
+	const most = math.MaxInt64 / int64(time.Millisecond) // of a Duration
+	switch ms, ok := c.wallDifference(); {
+	case !ok:
+	case ms == 0:
 		w.print("the wall clocks are the same\n")
+	case -most <= ms && ms <= most:
+		w.printf("the wall clocks differ by %v\n", (time.Duration(ms) * time.Millisecond).Abs())
+	default:
+		w.printf("the wall clocks differ by %s ms\n", strings.TrimPrefix(strconv.FormatInt(ms, 10), "-"))
 	}
 }
 

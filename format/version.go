@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -58,6 +59,8 @@ func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	var text string
 	switch abs := d.Abs(); {
+	case abs == math.MaxInt64: // time.Sub returns the longest duration for any longer one
+		text = fmt.Sprintf("more than %dd", abs/day)
 	case abs < time.Second:
 		text = abs.Truncate(time.Millisecond).String()
 	case abs < time.Hour:
