@@ -186,7 +186,7 @@ func (b *benchmark) run(ctx context.Context, o client.Options) (err error) {
 	if err := b.print(elapsed); err != nil {
 		return err
 	}
-	if due := int64(b.f.rate * elapsed.Seconds()); b.f.count == 0 && b.sent.Load() < due-due/50 {
+	if due := b.due(elapsed); b.sent.Load() < due-due/50 {
 		b.a.Warn(fmt.Sprintf("%d requests were due, but only %d were sent; the latencies leave out the others", due, b.sent.Load()),
 			"use more --clients or --inflight, or a lower --rate")
 	}
@@ -281,6 +281,15 @@ func (b *benchmark) measure(ctx context.Context) time.Duration {
 // limited to about a century, for rates near 0.
 func dueAfter(n int64, rate float64) time.Duration {
 	return time.Duration(min(float64(n-1)/rate*float64(time.Second), math.MaxInt64/3))
+}
+
+// due returns how many requests of a measurement with --rate were due in the elapsed time; without --rate, 0.
+func (b *benchmark) due(elapsed time.Duration) int64 {
+	due := int64(b.f.rate * elapsed.Seconds())
+	if b.f.count > 0 {
+		due = min(due, b.f.count)
+	}
+	return due
 }
 
 // work sends one request after another, until the context measuring ends or -n requests have been

@@ -144,3 +144,17 @@ func TestDueAfter(t *testing.T) {
 		}
 	}
 }
+
+// TestDue: with --rate, requests are also due, and may be left out, if -n limits their number.
+func TestDue(t *testing.T) {
+	for _, tt := range []struct {
+		rate  float64
+		count int64
+		want  int64 // in two seconds
+	}{{0, 0, 0}, {0, 10, 0}, {100, 0, 200}, {100, 50, 50}, {100, 1000, 200}} {
+		b := benchmark{f: benchFlags{rate: tt.rate, count: tt.count}}
+		if got := b.due(2 * time.Second); got != tt.want {
+			t.Errorf("--rate %v -n %d: %d were due, want %d", tt.rate, tt.count, got, tt.want)
+		}
+	}
+}
