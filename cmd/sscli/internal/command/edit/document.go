@@ -44,6 +44,9 @@ func (d document) value(text []byte) ([]byte, error) {
 	value := text
 	if d.newline {
 		value = bytes.TrimSuffix(value, []byte("\n"))
+		if len(value) < len(text) && !bytes.HasSuffix(d.stored, []byte("\r")) {
+			value = bytes.TrimSuffix(value, []byte("\r")) // the editor ends lines with CRLF
+		}
 	}
 	if !d.isJSON {
 		return value, nil
