@@ -34,6 +34,7 @@ type model struct {
 	filter    string
 	filtering bool   // the user is typing the filter
 	selected  string // the selected key
+	follows   bool   // the selection stays on its key; false = on the first row, whichever key that is
 	first     int    // index of the first row on the screen
 	open      string // the key whose details are shown, if isOpen
 	isOpen    bool
@@ -308,7 +309,8 @@ func (m *model) handleTableKey(k terminal.Key, now time.Time) {
 	}
 	by := m.distance(k)
 	if rows := m.shown(now); by != 0 && len(rows) > 0 {
-		m.selected = rows[min(max(m.indexOfSelected(rows)+by, 0), len(rows)-1)].key
+		at := min(max(m.indexOfSelected(rows)+by, 0), len(rows)-1)
+		m.selected, m.follows = rows[at].key, at > 0
 	}
 }
 

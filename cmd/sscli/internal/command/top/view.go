@@ -180,7 +180,10 @@ func (m *model) viewTable(width, height int, now time.Time) []terminal.ScreenLin
 		}
 		return []terminal.ScreenLine{{}, {Text: text}}
 	}
-	at := m.indexOfSelected(rows)
+	at := 0
+	if m.follows {
+		at = m.indexOfSelected(rows)
+	}
 	m.selected = rows[at].key
 	m.first = min(max(m.first, at-m.page+1, 0), at, max(len(rows)-m.page, 0))
 	visible := rows[m.first:min(m.first+m.page, len(rows))]

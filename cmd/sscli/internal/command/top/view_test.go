@@ -130,7 +130,7 @@ func FuzzView(f *testing.F) {
 		m.handleEvent(client.Event{Kind: client.EventSet, Key: name, Value: value, HasValue: true, Time: now, Version: client.Version{Wall: 1, Node: name}})
 		m.handleEvent(client.Event{Kind: client.EventOther, Key: name, Word: string(value), Time: now})
 		m.handleEvent(client.Event{Kind: client.EventDown, Time: now, Err: errors.New(name)})
-		m.selected = name
+		m.selected, m.follows = name, true
 		m.rows[name].packets = []string{format.Escape(value)}
 		keys, _ := terminal.ParseKeys([]byte(typed))
 		for _, k := range append([]terminal.Key{terminal.KeyOther}, keys...) {
@@ -314,6 +314,36 @@ func TestNarrowTable(t *testing.T) {
 	}
 	if history := m.rows[prefix+"1/setpoint"].history[0].text(); !strings.Contains(history, "(2.0 MB) ff 00") {
 		t.Errorf("the size in the history is wrong: %.80s", history)
+	}
+}
+
+// TestSelectionStaysAtTop: until the user selects a key, the table shows its first rows, also when a scan finds keys
+// that sort before them, and when another order is chosen.
+func TestSelectionStaysAtTop(t *testing.T) {
+	m := newModel("")
+	now := begin()
+	first := func() string { return m.view(80, 7, now)[2].Text } // below the title and the titles of the columns
+	m.handleEvent(event(client.EventInitial, "named", "v", now))
+	first()
+	for i := range 50 {
+		m.handleEvent(event(client.EventInitial, fmt.Sprintf("k%03d", i), "v", now))
+	}
+	if got := first(); !strings.HasPrefix(got, "k000") {
+		t.Errorf("the first row is %q, want k000", got)
+	}
+	m.handleEvent(event(client.EventSet, "k040", "v", now))
+	m.handleKey('s', now)
+	m.handleKey('s', now)
+	if got := first(); !strings.HasPrefix(got, "k040") {
+		t.Errorf("by writes, the first row is %q, want k040", got)
+	}
+	m.handleKey('j', now)
+	m.handleKey('k', now)
+	for range 2 {
+		m.handleEvent(event(client.EventSet, "k041", "v", now))
+	}
+	if got := first(); !strings.HasPrefix(got, "k041") {
+		t.Errorf("back at the top, the first row is %q, want k041", got)
 	}
 }
 
