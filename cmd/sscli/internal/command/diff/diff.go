@@ -109,9 +109,10 @@ type differ struct {
 	pattern string
 	began   time.Time
 
-	set       *sources.Set  // the first side, if it is files; otherwise empty
-	fromStore bool          // the first side is files
-	seen      bulkread.Seen // keys of the first store, and keys counted as added
+	set       *sources.Set   // the first side, if it is files; otherwise empty
+	fromStore bool           // the first side is files
+	seen      bulkread.Seen  // keys of the first store, and keys counted as added
+	missing   bulkread.Entry // the Old of the keys that only the second side has; does not change
 
 	compared atomic.Int64 // number of keys; the progress goroutine reads it too
 	sum      format.DiffSummary
@@ -202,7 +203,7 @@ func (d *differ) addedKeys(ctx context.Context, now *bulkread.Store, add func(bu
 		if d.set.Has(key.Key) || !d.seen.Add(key.Key) {
 			return nil
 		}
-		key.Old = new(bulkread.Entry)
+		key.Old = &d.missing
 		return add(key)
 	})
 }
@@ -217,7 +218,7 @@ func (d *differ) compare(now bulkread.Entry) error {
 		return nil
 	}
 	switch {
-	case old.Key != "" && !old.Found: // deleted between SCAN and GET
+	case old.Key != "" && !old.Found, old == &d.missing && !now.Found: // deleted between SCAN and GET
 		d.sum.Record(now.Key, true)
 	case old.WrittenSince(d.began), now.WrittenSince(d.began):
 		d.sum.Record(now.Key, false)

@@ -122,6 +122,32 @@ func TestDiffFindsAnEditScript(t *testing.T) {
 	}
 }
 
+// TestDiffCountsDeletedMeanwhile: a key that only the second side has, and that is deleted between SCAN and GET, counts
+// as deleted while it was read.
+func TestDiffCountsDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	store, empty := emulator.Start(t), emulator.Start(t)
+	file := filepath.Join(t.TempDir(), "file.jsonl")
+	if err := os.WriteFile(file, []byte(`{"key":"other","value":"1"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store.Intercept(func(r emulator.Request) (a emulator.Action) {
+		if r.Verb() == "GET" && r.Key() == "k" {
+			apptest.Remove(store, "k")
+		}
+		return a
+	})
+	for name, args := range map[string][]string{
+		"file":  {"diff", file, "-u", store.URL(), "-o", "json"},
+		"store": {"diff", "--to", store.URL(), "-u", empty.URL(), "-o", "json"},
+	} {
+		apptest.Put(t, store, "k", "v")
+		if _, _, stderr := run(t, args...); !strings.Contains(stderr, `"deleted_meanwhile":1`) {
+			t.Errorf("%s: %s, want 1 key deleted meanwhile", name, stderr)
+		}
+	}
+}
+
 // A difference is one line of `diff -o json`.
 type difference struct {
 	Change, Key, Old, New string
