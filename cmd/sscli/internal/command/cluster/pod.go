@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -108,10 +109,21 @@ func printPod(a *app.App, names map[string]config.Text, host, image string) erro
 			a.Warn("this sscli is no release, so the image "+image+" may not exist", a.Hint(suggest.Try("`--image IMAGE`, with one that has sscli")))
 		}
 	}
-	text := strings.NewReplacer("$NAMESPACE", string(names["namespace"]), "$NAME", string(names["name"]), "$ACCOUNT", string(names["service-account"]),
-		"$IMAGE", strconv.Quote(image), "$HOST", host, "$CA", string(names["ca"])).Replace(manifest)
+	text := strings.NewReplacer("$NAMESPACE", scalar(names["namespace"]), "$NAME", scalar(names["name"]), "$ACCOUNT", scalar(names["service-account"]),
+		"$IMAGE", strconv.Quote(image), "$HOST", scalar(config.Text(host)), "$CA", scalar(names["ca"])).Replace(manifest)
 	if _, err := fmt.Fprint(a.Stdout, text); err != nil {
 		return &fault.OutputError{Err: err}
 	}
 	return nil
+}
+
+// scalar returns the name of a resource as a YAML string. It quotes names that YAML could read as a number, a
+// boolean or null.
+func scalar(name config.Text) string {
+	switch text := string(name); {
+	case text[0] <= '9', slices.Contains([]string{"true", "false", "null", "yes", "no", "on", "off", "y", "n"}, text):
+		return strconv.Quote(text)
+	default:
+		return text
+	}
 }
