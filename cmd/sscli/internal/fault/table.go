@@ -137,7 +137,7 @@ func Table() []Row {
 		{"lock_busy", CodeNo, "the lock has another holder, and the time to wait (if any) is over",
 			"`sscli lock status NAME` shows the holder, and `--observe DURATION`, with more than a third of the lease, whether the holder renews it; or use a longer `--wait`", is(client.ErrLockBusy)},
 		{"not_dataset", CodeNo, "the value is not a data set: JSON Lines, one object a line", "", IsA[*DatasetError]},
-		{"not_written", CodeNo, "a value was not written: another client changed the key, or, in edit, the editor ended with an exit code other than 0 or the text is not JSON", "", IsA[*NotWrittenError]},
+		{"not_written", CodeNo, "a value was not written: another client changed the key, or, in edit, the editor ended with an exit code other than 0, or the text is not JSON or empty", "", IsA[*NotWrittenError]},
 		{"not_applied", codeTimeout, "a write was sent, no usable reply came, and the key is as it was before",
 			"run it again", IsA[*NotAppliedError]},
 		{"child", process.CodeSetup, "the command after -- could not be started (125, 126, 127)", "", IsA[*process.StartError]},

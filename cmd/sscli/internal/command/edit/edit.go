@@ -55,8 +55,9 @@ not text are refused.
 
 If you change nothing, nothing is written. If the editor ends with an exit code other than
 0, or another client changes the key while you edit, nothing is written either, the exit
-code is 1, and your text stays in a file. For a key that changed, stderr shows how your
-text differs from the value.
+code is 1, and your text stays in a file, as does a swap file of the editor. For a key that
+changed, stderr shows how your text differs from the value. An empty file is not written:
+sscli set KEY '' writes an empty value.
 
 The store cannot compare and set. edit reads the key again right before it writes, so it
 can overwrite another client's write unseen only within one round trip. With --lock NAME,
@@ -215,11 +216,14 @@ func (e *editRun) removeFile() error {
 	return files.RetryBusy(func() error { return os.RemoveAll(filepath.Dir(e.file)) })
 }
 
-// keepFile adds the name of the file to err. If the text in the file is unchanged, keepFile removes
-// the file instead. If the file is gone, keepFile returns err, with nothing about a text.
+// keepFile adds the name of the file to err. If the text in the file is unchanged, empty or gone, keepFile
+// removes the file instead, unless the editor left another file, from which it can recover the text.
 func (e *editRun) keepFile(err error) error {
 	text, readErr := os.ReadFile(e.file)
-	if readErr == nil && bytes.Equal(text, e.doc.text) || errors.Is(readErr, fs.ErrNotExist) {
+	if readErr == nil && (bytes.Equal(text, e.doc.text) || len(text) == 0) || errors.Is(readErr, fs.ErrNotExist) {
+		if left := e.leftFile(); left != "" {
+			return fmt.Errorf("%w; the editor left %s", err, format.Path(left))
+		}
 		return errors.Join(err, e.removeFile())
 	}
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
@@ -229,6 +233,18 @@ func (e *editRun) keepFile(err error) error {
 		refused.Hint = suggest.Try("`sscli set KEY -f FILE` writes it anyway").Fill(suggest.Key, e.key).Fill(suggest.File, e.file)
 	}
 	return fmt.Errorf("%w; your text is in %s", err, format.Path(e.file))
+}
+
+// leftFile returns a file that the editor left beside the text, such as the swap file of an editor that was
+// killed. It returns "" if there is none.
+func (e *editRun) leftFile() string {
+	entries, _ := os.ReadDir(filepath.Dir(e.file)) // those before an error
+	for _, entry := range entries {
+		if name := filepath.Join(filepath.Dir(e.file), entry.Name()); name != e.file && entry.Type().IsRegular() {
+			return name
+		}
+	}
+	return ""
 }
 
 // edit runs the editor and returns the new value, or nil if nothing changed.
@@ -271,6 +287,12 @@ func (e *editRun) edit(ctx context.Context) ([]byte, error) {
 		if e.before.Found && bytes.Equal(value, e.doc.stored) || bytes.Equal(text, e.doc.text) {
 			e.app.Inform("unchanged, nothing was written")
 			return nil, nil
+		}
+		if bad == nil && len(text) == 0 { // more likely an editor or a disk in trouble than a wish
+			return nil, &fault.NotWrittenError{
+				Why:  "the saved file is empty, nothing was written",
+				Hint: suggest.Run("sscli", "set", e.key, "").Then(" writes an empty value"),
+			}
 		}
 		return value, nil
 	}
