@@ -149,7 +149,8 @@ func (p *redisPort) Do(_ context.Context, who *redis.Caller, ops []redis.Op) {
 }
 
 func (p *redisPort) mayGet(who *redis.Caller, op *redis.Op) error {
-	if !p.allowed(who, op.Key, op.ForUpdate) {
+	reads := !op.ForUpdate || op.Shows
+	if op.ForUpdate && !p.allowed(who, op.Key, true) || reads && !p.allowed(who, op.Key, false) {
 		return errors.New(wire.TextNotAuthorized)
 	}
 	return nil

@@ -2,6 +2,7 @@ package emulator_test
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -192,6 +193,53 @@ func TestRedisLogin(t *testing.T) {
 	}
 	ann.Expect(t, "+RESET\r\n", "RESET")
 	ann.Expect(t, noAuth, "GET", "a")
+}
+
+// TestRedisReadAndWrite: commands that show or copy a value require the right to read the key, those that change
+// it the right to write it, and many require both.
+func TestRedisReadAndWrite(t *testing.T) {
+	t.Parallel()
+	_, c := startWithRedis(t, emulator.Options{
+		CheckLogin: emulator.Passwords(map[string]string{"r": "r", "w": "w", "rw": "rw"}),
+		Policy:     parseRules(t, "r:Read:k*", "w:Write:k*", "rw:ReadWrite:k*", "r:Write:mine", "w:Read:mine"),
+	})
+	for _, test := range []struct{ users, command string }{
+		{"r rw", "GET k"},
+		{"r rw", "MGET k k"},
+		{"r rw", "EXISTS k"},
+		{"r rw", "GETBIT k 1"},
+		{"r rw", "OBJECT ENCODING k"},
+		{"r rw", "OBJECT IDLETIME k"},
+		{"r rw", "MEMORY USAGE k"},
+		{"r", "COPY k mine REPLACE"},
+		{"w rw", "SET k 1"},
+		{"w rw", "SET k 1 KEEPTTL"},
+		{"w rw", "APPEND k 1"},
+		{"w rw", "SETRANGE k 1 1"},
+		{"w rw", "EXPIRE k 100"},
+		{"w rw", "PERSIST k"},
+		{"w rw", "MSETNX k 1"},
+		{"rw", "SET k 1 GET"},
+		{"rw", "GETSET k 1"},
+		{"rw", "GETEX k"},
+		{"rw", "INCR k"},
+		{"rw", "INCRBYFLOAT k 1"},
+		{"rw", "SETBIT k 1 1"},
+		{"rw", "COPY k k2 REPLACE"},
+		{"rw", "RENAME k k3"},
+		{"rw", "GETDEL k"},
+		{"w rw", "DEL k"},
+	} {
+		for _, user := range []string{"rw", "r", "w"} {
+			c.Expect(t, "+OK\r\n", "AUTH", "rw", "rw")
+			c.Expect(t, "+OK\r\n", "SET", "k", "1")
+			c.Expect(t, "+OK\r\n", "AUTH", user, user)
+			want := slices.Contains(strings.Fields(test.users), user)
+			if got := c.Do(t, strings.Fields(test.command)...); (got != "-ERR not authorized\r\n") != want {
+				t.Errorf("%s as %s: %q, expected allowed: %t", test.command, user, got, want)
+			}
+		}
+	}
 }
 
 // TestRedisRandomKey: RANDOMKEY finds the only key that a user may read among many others.

@@ -146,7 +146,7 @@ func runIncr(c *conn, args [][]byte) error {
 		}
 		by = -by
 	}
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	n := int64(0)
 	if err == nil && old.Yes {
 		n, err = integerArg(old.Entry.Value)
@@ -163,7 +163,7 @@ func runIncr(c *conn, args [][]byte) error {
 }
 
 func runIncrByFloat(c *conn, args [][]byte) error {
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func runSetBit(c *conn, args [][]byte) error {
 	if !on && string(args[3]) != "0" {
 		return &Error{Text: "bit is not an integer or out of range"}
 	}
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	if err != nil {
 		return err
 	}

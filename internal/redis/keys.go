@@ -103,7 +103,7 @@ func runRename(c *conn, args [][]byte) error {
 	if nx {
 		renamed, notRenamed = true, false
 	}
-	old, err := c.lookup(from)
+	old, err := c.lookupShown(from)
 	if err == nil && !old.Yes {
 		err = errNoSuchKey
 	}
@@ -165,11 +165,10 @@ func runCopy(c *conn, args [][]byte) error {
 	if bytes.Equal(from, to) {
 		return errSameObjects
 	}
-	old, err := c.lookup(from)
+	old, err := c.get(from)
 	if err != nil {
 		return err
 	}
-	c.missed(&old)
 	taken, err := c.lookup(to)
 	if err != nil || !old.Yes || taken.Yes && !replace {
 		c.integer(0)

@@ -12,7 +12,7 @@ func objectCommands() []*command {
 	const read = reads | usesStore
 	object := func(name, since, summary string, describe func(c *conn, e Entry) error) *command {
 		run := func(c *conn, args [][]byte) error {
-			op, err := c.lookup(args[2])
+			op, err := c.do(Op{Verb: Get, Key: args[2]}) // not c.get: Redis sends no event
 			if err != nil || !op.Yes {
 				c.null()
 				return err
@@ -90,7 +90,7 @@ func runMemoryUsage(c *conn, args [][]byte) error {
 			return errSyntax
 		}
 	}
-	op, err := c.lookup(args[2])
+	op, err := c.do(Op{Verb: Get, Key: args[2]})
 	if err != nil || !op.Yes {
 		c.null()
 		return err

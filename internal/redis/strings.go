@@ -123,6 +123,11 @@ func (c *conn) lookup(key []byte) (Op, error) {
 	return c.do(Op{Verb: Get, Key: key, ForUpdate: true})
 }
 
+// lookupShown is like lookup, for commands that reply with the value or with a part of it, or copy it.
+func (c *conn) lookupShown(key []byte) (Op, error) {
+	return c.do(Op{Verb: Get, Key: key, ForUpdate: true, Shows: true})
+}
+
 // put sets a key and, if this succeeds, sends an event.
 func (c *conn) put(op *Op, kind class, event string) error {
 	op.Verb = Set
@@ -288,7 +293,11 @@ func (c *conn) set(name string, key, value []byte, o setOptions) (applied bool, 
 		return c.setRemote(name, op, o)
 	}
 	if o.nx || o.xx || o.get || o.keepTTL {
-		old, err := c.lookup(key)
+		look := c.lookup
+		if o.get {
+			look = c.lookupShown
+		}
+		old, err := look(key)
 		if err != nil {
 			return false, err
 		}
@@ -367,7 +376,7 @@ func runGetSet(c *conn, args [][]byte) error {
 }
 
 func runGetDel(c *conn, args [][]byte) error {
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	if err != nil {
 		return err
 	}
@@ -384,7 +393,7 @@ func runGetEX(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	old, err := c.lookup(args[1])
+	old, err := c.lookupShown(args[1])
 	if err != nil {
 		return err
 	}
