@@ -103,15 +103,37 @@ func (s *seen) note(d policy.Deed) {
 	}
 }
 
-// reads are the verbs that only read; all others write.
-var reads = []string{"get", "keynotify", "mget", "exists", "ttl", "pttl", "expiretime", "pexpiretime", "strlen", "type", "getrange", "substr", "touch", "dump", "object", "lcs", "watch"}
+// rights returns the rights that a request needs for one of its keys, which has the index i. verb and options are
+// those of a log.
+func rights(verb, options string, i int) policy.Method {
+	switch verb {
+	case "get", "keynotify", "mget", "exists", "touch", "ttl", "pttl", "expiretime", "pexpiretime", "strlen", "type", "getrange", "substr", "getbit",
+		"object|encoding", "object|refcount", "object|idletime", "object|freq", "memory|usage", "ss.get", "ss.version", "watch":
+		return policy.Read
+	case "copy":
+		if i == 0 {
+			return policy.Read
+		}
+	case "rename", "renamenx":
+		if i == 0 {
+			return policy.Read | policy.Write
+		}
+	case "getset", "getdel", "getex", "incr", "incrby", "incrbyfloat", "decr", "decrby", "setbit":
+		return policy.Read | policy.Write
+	case "set":
+		if slices.Contains(strings.Fields(strings.ToLower(options)), "get") {
+			return policy.Read | policy.Write
+		}
+	}
+	return policy.Write
+}
 
 // event reads a line of serve -v --log-format json.
 func (s *seen) event(line []byte) error {
 	var e struct {
-		Op, Port, Client, User, Verb, Topic, Key string
-		KeyB64                                   []byte `json:"key_b64"`
-		Keys                                     []json.RawMessage
+		Op, Port, Client, User, Verb, Options, Topic, Key string
+		KeyB64                                            []byte `json:"key_b64"`
+		Keys                                              []json.RawMessage
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("expected a line of serve -v --log-format json: %w", err)
@@ -130,21 +152,23 @@ func (s *seen) event(line []byte) error {
 	if e.Port == "" {
 		s.request(d, e.Topic)
 	}
-	d.Method = policy.Write
-	if slices.Contains(reads, e.Verb) {
-		d.Method = policy.Read
-	}
 	keys := []string{e.Key + string(e.KeyB64)}
-	for _, raw := range e.Keys {
+	for i, raw := range e.Keys {
 		var key string
-		if err := json.Unmarshal(raw, &key); err != nil {
-			return fmt.Errorf("keys: %w", err)
+		bytes := struct{ B64 []byte }{}
+		if json.Unmarshal(raw, &key) != nil { // not UTF-8
+			if err := json.Unmarshal(raw, &bytes); err != nil {
+				return fmt.Errorf("keys: %w", err)
+			}
+			key = string(bytes.B64)
 		}
-		keys = append(keys, key)
+		keys = append(keys[:i], key)
 	}
-	for _, key := range keys {
-		if d.On = key; key != "" {
-			s.note(d)
+	for i, key := range keys {
+		for _, m := range rights(e.Verb, e.Options, i).Each() {
+			if d.Method, d.On = m, key; key != "" {
+				s.note(d)
+			}
 		}
 	}
 	if e.Verb == "keynotify" {
