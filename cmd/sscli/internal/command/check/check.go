@@ -289,9 +289,8 @@ func (f flags) views(ctx context.Context, a *app.App, cmd *cobra.Command, specs 
 
 // once looks at all brokers at the same time, and prints the verdicts.
 func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.App) (err error) {
-	past := history{Checks: make(map[string]past)}
 	if f.state != "" {
-		if past, err = readHistory(string(f.state)); err != nil {
+		if _, err := readHistory(string(f.state)); err != nil { // before the brokers are asked
 			return &fault.UsageError{Err: fmt.Errorf("--state: %w", err)}
 		}
 	}
@@ -304,24 +303,13 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 	if err := errors.Join(wrong...); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	now := time.Now()
-	var all []verdict
+	all, now, err := f.remembered(ctx, views)
+	if err != nil {
+		return cmp.Or(context.Cause(ctx), error(&fault.UsageError{Err: fmt.Errorf("--state: %w", err)}))
+	}
 	code := 0
 	for _, v := range views {
-		for _, s := range v.specs {
-			past.before(s, v.seen[s], now)
-		}
-		verdicts := v.verdicts(now)
-		for i, s := range v.specs {
-			past.after(&verdicts[i], v.seen[s], now)
-		}
-		all = append(all, verdicts...)
 		code = cmp.Or(code, v.broker.code)
-	}
-	if f.state != "" {
-		if err := past.write(string(f.state)); err != nil {
-			return &fault.UsageError{Err: fmt.Errorf("--state: %w", err)}
-		}
 	}
 	switch a.Form {
 	case app.Plugin:
@@ -334,6 +322,37 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 		return f.metrics(a, expose(views, false, now))
 	}
 	return report(a, all, code, now)
+}
+
+// remembered returns the verdicts on what the views saw and what earlier runs put into the file of --state, which then
+// has this run, too.
+func (f flags) remembered(ctx context.Context, views []*view) (all []verdict, now time.Time, err error) {
+	past := history{Checks: make(map[string]past)}
+	if f.state != "" {
+		unlock, err := lockHistory(ctx, string(f.state))
+		if err != nil {
+			return nil, now, err
+		}
+		defer unlock()
+		if past, err = readHistory(string(f.state)); err != nil { // again: another run may have written it
+			return nil, now, err
+		}
+	}
+	now = time.Now()
+	for _, v := range views {
+		for _, s := range v.specs {
+			past.before(s, v.seen[s], now)
+		}
+		verdicts := v.verdicts(now)
+		for i, s := range v.specs {
+			past.after(&verdicts[i], v.seen[s], now)
+		}
+		all = append(all, verdicts...)
+	}
+	if f.state != "" {
+		err = past.write(string(f.state))
+	}
+	return all, now, err
 }
 
 // metrics prints metrics, or writes them to a file.

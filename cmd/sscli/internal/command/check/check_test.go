@@ -1,10 +1,12 @@
 package check_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -223,6 +225,45 @@ func TestState(t *testing.T) {
 		if left, err := os.ReadFile(file); string(left) != text {
 			t.Errorf("a file with %q has %q now, %v", text, left, err)
 		}
+	}
+}
+
+// TestStateBytes: a holder that is not UTF-8, as a long one is whose beginning ends within a character, is the same in
+// the next run.
+func TestStateBytes(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	file := filepath.Join(t.TempDir(), "state")
+	for _, holder := range []string{"\xff\xfe", "a" + strings.Repeat("é", 256)} {
+		apptest.Put(t, store, "l", holder)
+		var first string
+		for range 2 {
+			_, stdout, stderr := run(t, store.URL(), "--lock", "l", "--changes-max", "9/1h", "--state", file)
+			got := regexp.MustCompile(`\d+ changes?`).FindString(stdout)
+			if first == "" {
+				first = got
+			}
+			if got == "" || got != first {
+				t.Errorf("%q, %q, want %q again", stdout, stderr, first)
+			}
+		}
+	}
+}
+
+// TestStateTogether: runs at the same time lose nothing of each other.
+func TestStateTogether(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	file := filepath.Join(t.TempDir(), "state")
+	var running sync.WaitGroup
+	const runs = 16
+	for i := range runs {
+		running.Go(func() { run(t, store.URL(), "--lock", fmt.Sprint("l", i), "--state", file) })
+	}
+	running.Wait()
+	text, err := os.ReadFile(file)
+	if got := len(regexp.MustCompile(`lock l\d+"`).FindAll(text, -1)); got != runs {
+		t.Errorf("%d checks in %s, %v", got, text, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
 )
 
@@ -23,8 +25,8 @@ type history struct {
 type past struct {
 	State   state       `json:"state"`
 	Since   time.Time   `json:"since"`             // since when the check is in this state
-	Holder  string      `json:"holder,omitempty"`  // of a lock; empty = free
-	Last    string      `json:"last,omitempty"`    // of a lock: its last holder
+	Holder  string      `json:"holder,omitempty"`  // of a lock, escaped; empty = free
+	Last    string      `json:"last,omitempty"`    // of a lock: its last holder, escaped
 	Held    time.Time   `json:"held,omitzero"`     // since when this holder was seen
 	Version string      `json:"version,omitempty"` // of the key
 	Changes []time.Time `json:"changes,omitempty"` // times of runs that found a change, the newest last
@@ -62,6 +64,15 @@ func readHistory(name string) (h history, err error) {
 	return h, nil
 }
 
+// lockHistory lets no other run change a state file until unlock is called.
+func lockHistory(ctx context.Context, name string) (unlock func(), err error) {
+	target, err := files.Follow(name)
+	if err != nil {
+		return nil, err
+	}
+	return files.Lock(ctx, target+".lock")
+}
+
 func (h history) write(name string) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -86,9 +97,9 @@ func (h history) before(s *spec, k *seen, now time.Time) {
 	counts := changed
 	if k.last = p.Last; s.kind() == aLock {
 		changed = p.Holder != k.holderText()
-		counts = k.found && p.Last != k.holder // a lock changes hands when another takes it
+		counts = k.found && p.Last != k.holderText() // a lock changes hands when another takes it
 		if k.found {
-			k.last = k.holder
+			k.last = k.holderText()
 		}
 	}
 	if !known || changed {
@@ -123,9 +134,10 @@ func (k *seen) versionText() string {
 	return k.version.String()
 }
 
+// holderText returns the holder as JSON can have it, because a holder need not be UTF-8.
 func (k *seen) holderText() string {
 	if !k.found {
 		return ""
 	}
-	return k.holder
+	return format.Escape(k.holder)
 }
