@@ -387,7 +387,7 @@ func report(a *app.App, all []verdict, code int, now time.Time) error {
 			sum.Skipped++
 		}
 		for _, m := range v.measures {
-			c.Facts = append(c.Facts, format.Fact{Name: m.name, Value: decimal(m.value) + m.unit})
+			c.Facts = append(c.Facts, format.Fact{Name: m.name, Value: m.decimal(m.value) + m.unit})
 		}
 		if a.Output == "human" {
 			c.Facts = nil // the message has them

@@ -445,7 +445,7 @@ func isDataset(content []byte) error {
 // roundTrip returns a duration that is often less than a millisecond.
 func roundTrip(d time.Duration) string {
 	if d < time.Millisecond {
-		return strconv.FormatFloat(d.Round(10*time.Microsecond).Seconds()*1000, 'f', -1, 64) + "ms"
+		return strconv.FormatFloat(float64(d.Round(10*time.Microsecond).Microseconds())/1000, 'f', -1, 64) + "ms"
 	}
 	return format.Span(d)
 }

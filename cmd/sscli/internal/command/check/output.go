@@ -54,7 +54,7 @@ func plain(text string) string {
 // plugin returns a number as performance data: 'label'=value[unit];[warning];[critical].
 func (m measure) plugin(s *spec) string {
 	label := strings.NewReplacer("'", "''", "=", "-").Replace(plain(s.describe() + " " + m.name))
-	text := "'" + label + "'=" + decimal(m.value) + m.unit
+	text := "'" + label + "'=" + m.decimal(m.value) + m.unit
 	if m.least != nil || m.most != nil {
 		text += ";" + m.bounds(func(l *limit) float64 { return l.warning }) + ";" + m.bounds(func(l *limit) float64 { return l.critical })
 	}
@@ -65,15 +65,24 @@ func (m measure) plugin(s *spec) string {
 // "10:" or "10:20".
 func (m measure) bounds(of func(*limit) float64) (text string) {
 	if m.least != nil && !math.IsNaN(of(m.least)) {
-		text = decimal(of(m.least)) + ":"
+		text = m.decimal(of(m.least)) + ":"
 	}
 	if m.most != nil && !math.IsNaN(of(m.most)) {
 		if text == "" && m.signed {
 			text = "~:"
 		}
-		text += decimal(of(m.most))
+		text += m.decimal(of(m.most))
 	}
 	return text
+}
+
+// decimal returns the measure's number, or a limit of it, as performance data writes it. The number that a value has
+// is not rounded.
+func (m measure) decimal(n float64) string {
+	if m.signed {
+		return strconv.FormatFloat(n, 'f', -1, 64)
+	}
+	return decimal(n)
 }
 
 // decimal returns a number as performance data writes it: in thousandths, and in millionths below 1.

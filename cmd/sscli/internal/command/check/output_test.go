@@ -1,6 +1,7 @@
 package check
 
 import (
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -30,7 +31,11 @@ func TestDecimal(t *testing.T) {
 			t.Errorf("decimal(%v) = %s, want %s", n, got, want)
 		}
 	}
-	for d, want := range map[time.Duration]string{52100: "0.05ms", 340 * time.Microsecond: "0.34ms", 2 * time.Millisecond: "2ms", 1500 * time.Millisecond: "1.5s"} {
+	tiny := measure{name: "value", value: 1234.56789e-9, signed: true, most: &limit{warning: math.NaN(), critical: 2e-7}}
+	if got, want := tiny.plugin(&spec{key: "k"}), "'k value'=0.00000123456789;;~:0.0000002"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for d, want := range map[time.Duration]string{52100: "0.05ms", 120 * time.Microsecond: "0.12ms", 340 * time.Microsecond: "0.34ms", 2 * time.Millisecond: "2ms", 1500 * time.Millisecond: "1.5s"} {
 		if got := roundTrip(d); got != want {
 			t.Errorf("roundTrip(%d) = %s, want %s", d, got, want)
 		}
