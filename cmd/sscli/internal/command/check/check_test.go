@@ -395,6 +395,7 @@ func TestLint(t *testing.T) {
 - {key: ok}
 - {key: [a]}
 - {key: a, max-age: "2h,1h"}
+- {lock: a, held: false}
 other: 1
 `), 0o600); err != nil {
 		t.Fatal(err)
@@ -403,7 +404,8 @@ other: 1
 	for _, want := range []string{
 		`:2: max-age: "x": expected a duration`, ":3: expected one of key, lock and match", ":4: max-size: not for a check of a lock, but of a key",
 		`:5: unknown field "frob"`, ":6: nothing to check", ":7: labels: check: series have this label already", `:7: labels: "1": expected letters`,
-		":8: exists: expected true or false", ":10: key: expected text", ":11: max-age: \"2h,1h\": the first limit warns", `:12: unknown field "other"`,
+		":8: exists: expected true or false", ":10: key: expected text", ":11: max-age: \"2h,1h\": the first limit warns", ":12: held: false: write free: true",
+		`:13: unknown field "other"`,
 	} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("no %q in %s", want, stderr)

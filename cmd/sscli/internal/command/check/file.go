@@ -124,6 +124,7 @@ func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
 		mistake(n.Line, "expected a check, such as {key: a, max-age: 1h}")
 		return s
 	}
+	opposites := map[string]string{"exists": "missing", "held": "free", "free": "held"}
 	texts := map[string]*string{"name": &s.name, "context": &s.context, "key": &s.key, "lock": &s.lock, "match": &s.match}
 	all := conditions()
 	var set []condition
@@ -154,6 +155,8 @@ func parseSpec(n *yamltext.Node, mistake func(int, string, ...any)) *spec {
 			} else if strings.EqualFold(text, "true") {
 				set = append(set, all[i])
 				_ = s.set(all[i], "")
+			} else if opposite := opposites[field]; opposite != "" { // would be no condition at all
+				count(value.Line, "%s: false: write %s: true", field, opposite)
 			}
 		default:
 			set = append(set, all[i])
