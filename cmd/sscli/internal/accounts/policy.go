@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/policy"
 )
 
@@ -52,7 +53,7 @@ func (p *Policies) read() (*policy.Policy, error) {
 	p.state = p.stat()
 	var all []*policy.Policy
 	for _, name := range p.files.Policy {
-		text, err := os.ReadFile(name)
+		text, err := files.ReadText(name)
 		if err != nil {
 			return nil, fmt.Errorf("--policy: %w", err)
 		}
@@ -64,7 +65,7 @@ func (p *Policies) read() (*policy.Policy, error) {
 	}
 	var attributes policy.Attributes
 	if name := string(p.files.Attributes); name != "" {
-		text, err := os.ReadFile(name)
+		text, err := files.ReadText(name)
 		if err == nil {
 			attributes, err = policy.ParseAttributes(format.Path(name), text)
 		}

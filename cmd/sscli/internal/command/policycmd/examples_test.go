@@ -41,3 +41,23 @@ func TestExamples(t *testing.T) {
 		t.Errorf("only %d questions", asked)
 	}
 }
+
+// TestEncodings: a policy may begin with a byte order mark, and be UTF-16, as a redirection of PowerShell writes it.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	const text = `[{"principals": {"usernames": ["\ud83d\ude00"]}, "brokerResources": [{"method": "Connect"}]}]`
+	wide := []byte("\xff\xfe")
+	for _, c := range []byte(text) {
+		wide = append(wide, c, 0)
+	}
+	for name, content := range map[string][]byte{"UTF-8": []byte("\ufeff" + text), "UTF-16": wide} {
+		file := filepath.Join(t.TempDir(), "authz.json")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		commands := []app.Command{{Name: "policy", New: policycmd.New}}
+		if code, stdout, stderr := apptest.Run(t, commands, nil, "policy", "can", file, "--user", "😀", "--connect"); code != 0 {
+			t.Errorf("%s: code %d, %s%s", name, code, stdout, stderr)
+		}
+	}
+}

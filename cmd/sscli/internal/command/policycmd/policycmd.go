@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/policy"
 )
 
@@ -52,7 +53,11 @@ func read(ctx context.Context, a *app.App, names ...string) (*policy.Policy, err
 		if name == "-" {
 			name = "standard input"
 		}
-		p, err := policy.Parse(name, []byte(text))
+		decoded, err := files.DecodeText([]byte(text)) // a redirection of PowerShell writes UTF-16
+		if err != nil {
+			return nil, &fault.UsageError{Err: fmt.Errorf("%s: %w", format.Path(name), err)}
+		}
+		p, err := policy.Parse(name, decoded)
 		if err != nil {
 			return nil, &fault.UsageError{Err: err}
 		}
