@@ -1,8 +1,11 @@
 package redis_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +38,7 @@ func TestLongTransactions(t *testing.T) {
 	for _, command := range []string{"KEYS *x", "DBSIZE", "KEYS *x", "SCAN 0 COUNT 10000", "FLUSHALL", "SET a b"} {
 		c.Expect(t, "+QUEUED\r\n", strings.Fields(command)...)
 	}
-	const refused = "-ERR the transaction would look at more than 100000 keys\r\n"
+	const refused = "-ERR the transaction would be more work than to look at 100000 keys\r\n"
 	c.Expect(t, "*6\r\n*0\r\n:65532\r\n"+refused+refused+refused+"+OK\r\n", "EXEC")
 	c.Expect(t, ":65533\r\n", "DBSIZE")
 
@@ -67,6 +70,72 @@ func TestLongTransactions(t *testing.T) {
 		t.Error("a transaction of 200,000 commands is queued")
 	}
 	c.Expect(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+}
+
+// TestMuchWorkInTransaction: commands of many keys or names, and those that describe the server, count as work too.
+func TestMuchWorkInTransaction(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, emulator.Options{})
+	const refused = "-ERR the transaction would be more work than to look at 100000 keys\r\n"
+	names := func(n int) []string { return slices.Repeat([]string{"n"}, n) }
+	for _, r := range []struct {
+		times int // more than a transaction may have of it
+		words []string
+	}{
+		{2, append([]string{"MGET"}, names(60_000)...)}, {2, append([]string{"EXISTS"}, names(60_000)...)},
+		{2, append([]string{"DEL"}, names(60_000)...)}, {9, append([]string{"MSET"}, names(32_766)...)},
+		{2, append([]string{"PUBSUB", "NUMSUB"}, names(60_000)...)},
+		{2, append([]string{"COMMAND", "DOCS"}, names(10_000)...)}, {201, []string{"COMMAND", "DOCS"}}, {201, []string{"COMMAND"}},
+		{1001, []string{"COMMAND", "LIST"}}, {1001, []string{"INFO"}}, {1001, []string{"CONFIG", "GET", "*"}},
+		{10_001, []string{"CLIENT", "LIST"}}, {10_001, []string{"CLIENT", "INFO"}}, {10_001, []string{"CONFIG", "HELP"}},
+	} {
+		c.Expect(t, "+OK\r\n", "MULTI")
+		queue := redistest.Request(r.words...)
+		go func() { _, _ = c.Conn.Write(bytes.Repeat(queue, r.times)) }()
+		for range r.times {
+			if got, err := c.Frame(); err != nil || string(got) != "+QUEUED\r\n" {
+				t.Fatalf("%s: %.100q, %v", r.words[0], got, err)
+			}
+		}
+		got := c.Do(t, "EXEC")
+		if strings.HasPrefix(got, fmt.Sprintf("*%d\r\n%s", r.times, refused)) || !strings.HasSuffix(got, refused) {
+			t.Errorf("%d times %q: %.100q ... %q", r.times, r.words[:min(2, len(r.words))], got, got[max(0, len(got)-100):])
+		}
+	}
+}
+
+// TestPatternsInTransaction: all messages of one step together do not take long to match, so that the subscriber of a
+// slow pattern is disconnected, and one with a simple pattern gets them all.
+func TestPatternsInTransaction(t *testing.T) {
+	t.Parallel()
+	const messages = 16_000
+	transaction := [][]string{{"MULTI"}}
+	for range messages {
+		transaction = append(transaction, []string{"PUBLISH", strings.Repeat("a", 300), "x"})
+	}
+	keys := []string{"MSET"}
+	for i := range messages {
+		keys = append(keys, strings.Repeat("a", 300)+strconv.Itoa(i), "v")
+	}
+	for name, commands := range map[string][][]string{"EXEC": append(transaction, []string{"EXEC"}), "MSET": {keys}} {
+		s, c := start(t, emulator.Options{RedisNotify: "K$"})
+		slow, simple := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL())), redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
+		for i := range 10 {
+			slow.Do(t, "PSUBSCRIBE", "*"+strings.Repeat("a", 500)+"?"+strconv.Itoa(i)+"*b*")
+		}
+		simple.Do(t, "PSUBSCRIBE", "*a*")
+		go func() {
+			for _, words := range commands {
+				_ = c.Send(words...)
+			}
+		}()
+		slow.Closed(t)
+		for i := range messages {
+			if got, err := simple.Frame(); err != nil || !strings.HasPrefix(string(got), "*4\r\n$8\r\npmessage\r\n") {
+				t.Fatalf("%s: message %d: %.100q, %v", name, i, got, err)
+			}
+		}
+	}
 }
 
 // TestLargeTransactions: the bytes that a transaction may write are limited, because other clients wait until

@@ -209,6 +209,9 @@ func address(a net.Addr) string {
 }
 
 func runClientInfo(c *conn, _ [][]byte) error {
+	if err := c.look(10); err != nil { // as for each client in lookAtClients
+		return err
+	}
 	c.s.mu.Lock()
 	line := c.describe(c)
 	c.s.mu.Unlock()
@@ -270,6 +273,9 @@ func runClientList(c *conn, args [][]byte) error {
 		}
 	default:
 		return errSyntax
+	}
+	if err := c.lookAtClients(); err != nil {
+		return err
 	}
 	var lines strings.Builder
 	mayAll := c.mayAll()
@@ -376,6 +382,9 @@ func (c *conn) isForeign(of *conn) bool {
 // them, c is closed after the reply. If c's user may not close one of them, kill closes none and
 // returns an error.
 func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
+	if err := c.lookAtClients(); err != nil {
+		return 0, err
+	}
 	mayAll := c.mayAll()
 	c.lockForClients()
 	found := c.s.clients(accept)

@@ -68,6 +68,7 @@ type conn struct {
 	queue       []queued
 	queuedBytes int
 	queuedArgs  int
+	messages    int                 // estimated number of messages of the running EXEC, MSET or MSETNX; 0 = few
 	looked      int                 // number of keys that the running transaction has examined, see look
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // keys of WATCH; guarded by the Local's lock
@@ -407,7 +408,10 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 			return // the connection ended, for example with its login, while it waited for the lock
 		}
 	}
-	err := cmd.run(c, args)
+	err := c.look(cmd.looksAt(args))
+	if err == nil {
+		err = cmd.run(c, args)
+	}
 	if err == nil && c.large != nil {
 		c.sendLarge()
 	}

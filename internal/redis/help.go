@@ -22,5 +22,5 @@ func help(name string) *command {
 		}
 		return c.reply(append(lines, status("HELP"), status("    Prints this help.")))
 	}
-	return &command{name: "help", arity: 2, flags: loadingOK | staleOK, run: run, since: "5.0.0", summary: "Show helpful text about the different subcommands"}
+	return &command{name: "help", arity: 2, looks: 10, flags: loadingOK | staleOK, run: run, since: "5.0.0", summary: "Show helpful text about the different subcommands"}
 }

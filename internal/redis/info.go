@@ -19,23 +19,23 @@ func infoCommands() []*command {
 		settings = noScript | always | admin
 	)
 	return []*command{
-		{name: "info", arity: -1, flags: always | usesStore, run: runInfo, since: "1.0.0", args: "[section:string...]", summary: "Get information and statistics about the server"},
+		{name: "info", arity: -1, looks: 100, flags: always | usesStore, run: runInfo, since: "1.0.0", args: "[section:string...]", summary: "Get information and statistics about the server"},
 		{name: "time", arity: 1, flags: always | fast | usesStore, run: runTime, since: "2.6.0", summary: "Return the current server time"},
 		{name: "role", arity: 1, flags: noScript | always | fast, run: runRole, since: "2.8.12", summary: "Return the role in replication, which is master"},
 		{name: "wait", arity: 3, flags: noScript, run: runWait, since: "3.0.0", args: "numreplicas:integer timeout:integer", summary: "Return the number of replicas, which is 0"},
 		{name: "lolwut", arity: -1, flags: reads | fast, run: runLolwut, since: "5.0.0", args: "[version:integer]", summary: "Display the version"},
 		{name: "config", arity: -2, since: "2.0.0", summary: "A container for server configuration commands", subs: []*command{
-			{name: "get", arity: -3, flags: settings, run: runConfigGet, since: "2.0.0", args: "parameter:string...", summary: "Get the values of configuration parameters"},
+			{name: "get", arity: -3, looks: 100, flags: settings, run: runConfigGet, since: "2.0.0", args: "parameter:string...", summary: "Get the values of configuration parameters"},
 			{name: "set", arity: -4, flags: settings | needsAll, run: runConfigSet, since: "2.0.0", args: "parameter:string value:string...", summary: "Set configuration parameters to the given values"},
 			{name: "resetstat", arity: 2, flags: settings | needsAll, run: runConfigResetStat, since: "2.0.0", summary: "Reset the stats returned by INFO"},
 			{name: "rewrite", arity: 2, flags: settings, run: runConfigRewrite, since: "2.8.0", summary: "Rewrite the configuration file, which there is not"},
 			help("config"),
 		}},
-		{name: "command", arity: -1, flags: always, run: runCommand, since: "2.8.13", summary: "Get array of Redis command details", subs: []*command{
+		{name: "command", arity: -1, looks: 500, flags: always, run: runCommand, since: "2.8.13", summary: "Get array of Redis command details", subs: []*command{
 			{name: "count", arity: 2, flags: always, run: runCommandCount, since: "2.8.13", summary: "Get total number of Redis commands"},
-			{name: "info", arity: -2, flags: always, run: runCommandInfo, since: "2.8.13", args: "[command-name:string...]", summary: "Get array of specific Redis command details"},
-			{name: "list", arity: -2, flags: always, run: runCommandList, since: "7.0.0", args: "[filterby:string]", summary: "Get an array of Redis command names"},
-			{name: "docs", arity: -2, flags: always, run: runCommandDocs, since: "7.0.0", args: "[command-name:string...]", summary: "Get array of specific Redis command documentation"},
+			{name: "info", arity: -2, looks: 500, flags: always, run: runCommandInfo, since: "2.8.13", args: "[command-name:string...]", summary: "Get array of specific Redis command details"},
+			{name: "list", arity: -2, looks: 100, flags: always, run: runCommandList, since: "7.0.0", args: "[filterby:string]", summary: "Get an array of Redis command names"},
+			{name: "docs", arity: -2, looks: 500, flags: always, run: runCommandDocs, since: "7.0.0", args: "[command-name:string...]", summary: "Get array of specific Redis command documentation"},
 			{name: "getkeys", arity: -4, flags: always, run: runCommandGetKeys, since: "2.8.13", args: "command:string [arg:string...]", summary: "Extract keys given a full Redis command"},
 			help("command"),
 		}},
@@ -63,6 +63,9 @@ var sections = []struct {
 }
 
 func runInfo(c *conn, args [][]byte) error {
+	if err := c.lookAtClients(); err != nil {
+		return err
+	}
 	everything := len(args) == 1
 	wanted := make(map[string]bool) // names of sections
 	for i, a := range args[1:] {

@@ -94,6 +94,7 @@ func runExec(c *conn, _ [][]byte) error {
 		return nil
 	}
 	queue, mark := c.queue, c.mark
+	c.messages = c.queuedArgs
 	c.endQueue()
 	c.array(len(queue))
 	c.executing, c.looked, c.written = true, 0, 0
@@ -102,7 +103,7 @@ func runExec(c *conn, _ [][]byte) error {
 		c.execute(q.cmd, q.args)
 		c.boundTransaction()
 	}
-	c.mark, c.executing = mark, false
+	c.mark, c.executing, c.messages = mark, false, 0
 	if c.dropped {
 		c.w, c.mark = nil, 0 // also drop the replies that followed the dropped ones
 	}

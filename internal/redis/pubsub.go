@@ -65,13 +65,13 @@ func newHub() hub {
 func (s *Server) publish(from *conn, channel, payload, key []byte) int {
 	n := 0
 	n += s.publishTo(from, s.rosters[ofChannels].subscribers.M[string(channel)], "message", channel, payload, key)
-	cost := 0
+	cost, most := 0, from.maxMatching()
 	for _, p := range s.rosters[ofPatterns].parsed {
 		cost += lookCost
 		if bytes.HasPrefix(channel, p.Prefix()) {
 			cost += p.Cost(len(channel))
 		}
-		if cost > maxMatching {
+		if cost > most {
 			s.dropSubscribers(p.text)
 			continue
 		}
@@ -92,11 +92,6 @@ func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, paylo
 	s.message = appendBulk(append(s.message[:0], "*3\r\n"...), word)
 	return s.deliver(from, subs, channel, payload, key)
 }
-
-// maxMatching limits the steps that all patterns together may take to match the channel of one
-// message, because other clients wait meanwhile. A step takes about a nanosecond. Beyond this limit, the
-// subscribers of the remaining patterns are disconnected, because they may have missed the message.
-const maxMatching = 4 << 20
 
 // lookCost is the number of steps that are counted for every pattern. If the channel begins with the
 // pattern's literal prefix, the steps of the match are added.
@@ -187,6 +182,9 @@ func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patter
 func subscribeTo(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
 		names := args[1:]
+		if err := c.lookAtPatterns(k, len(names)); err != nil {
+			return err
+		}
 		switch k {
 		case ofPatterns:
 			if err := patternArgs(names...); err != nil {
@@ -246,6 +244,12 @@ func unsubscribeFrom(k kind) func(*conn, [][]byte) error {
 		names := args[1:]
 		if len(names) == 0 {
 			names = c.subs[k].names()
+			if err := c.look(len(names)); err != nil {
+				return err
+			}
+		}
+		if err := c.lookAtPatterns(k, len(names)); err != nil {
+			return err
 		}
 		if len(names) == 0 {
 			c.confirm(k, "unsubscribe", nil)

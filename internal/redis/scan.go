@@ -161,6 +161,9 @@ func runScan(c *conn, args [][]byte) error {
 	c.text(cursor)
 	begin, n := len(c.w), 0
 	for _, key := range found {
+		if err := c.lookFor(o.pattern, key); err != nil {
+			return err
+		}
 		if !o.nothing && (o.pattern == nil || o.pattern.match(key)) {
 			c.bulk(key)
 			n++
@@ -207,24 +210,6 @@ func (c *conn) eachPage(prefix []byte, want int, yield func(keys [][]byte) (more
 	}
 }
 
-// maxLooked is the maximum number of keys that one transaction may examine with commands such as SCAN,
-// KEYS and FLUSHALL, because other clients wait until the transaction ends.
-const maxLooked = 100_000
-
-var errManyLooked = &Error{Text: "the transaction would look at more than 100000 keys"}
-
-// look counts n more keys that the running transaction is about to examine. It returns an error if the
-// total exceeds maxLooked. Outside a transaction, look does nothing.
-func (c *conn) look(n int) error {
-	if !c.executing {
-		return nil
-	}
-	if c.looked += n; c.looked > maxLooked {
-		return errManyLooked
-	}
-	return nil
-}
-
 var errManyKeys = &Error{Text: "the reply would be too large; use SCAN"}
 
 func runKeys(c *conn, args [][]byte) error {
@@ -235,6 +220,9 @@ func runKeys(c *conn, args [][]byte) error {
 	var found []byte // matching keys, encoded as bulk strings
 	n := 0
 	err := c.allKeys(p.Prefix(), func(key []byte) error {
+		if err := c.lookFor(p, key); err != nil {
+			return err
+		}
 		if !p.match(key) {
 			return nil
 		}

@@ -444,7 +444,7 @@ var errManyPairs = &Error{Text: "more than 16383 keys cannot be set in one step"
 func runMSet(c *conn, args [][]byte) error {
 	ops, err := c.setPairs(args)
 	if err == nil {
-		err = c.each(ops, c.sendSet)
+		err = c.setAll(ops)
 	}
 	c.ok()
 	return err
@@ -461,7 +461,16 @@ func runMSetNX(c *conn, args [][]byte) error {
 			return err
 		}
 	}
-	err = c.each(ops, c.sendSet)
+	err = c.setAll(ops)
 	c.integer(1)
 	return err
+}
+
+// setAll carries out SETs in one step.
+func (c *conn) setAll(ops []Op) error {
+	if !c.executing {
+		c.messages = 2 * len(ops)
+		defer func() { c.messages = 0 }()
+	}
+	return c.each(ops, c.sendSet)
 }

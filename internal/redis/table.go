@@ -57,6 +57,7 @@ type command struct {
 	flags flag
 	keys  keySpec
 	run   func(c *conn, args [][]byte) error
+	looks int // number of keys as which the command counts in a transaction, see looksAt
 
 	group, since, args, summary string // for COMMAND DOCS
 
@@ -93,6 +94,16 @@ func (cmd *command) keysOf(args [][]byte) iter.Seq[[]byte] {
 // accepts reports whether the number of arguments, including the name, is valid for the command.
 func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
+}
+
+// looksAt returns the number of keys as which a request counts in a transaction, see conn.look. A command on few keys
+// counts as none, because the number of queued commands is limited.
+func (cmd *command) looksAt(args [][]byte) int {
+	n := cmd.looks * (1 + len(args)/manyArgs)
+	if len(args) > manyArgs {
+		n += len(args) / max(1, cmd.keys.step)
+	}
+	return n
 }
 
 // maxOptions is the maximum number of arguments of a command that takes options, because they are read with the Local

@@ -1,0 +1,73 @@
+package redis
+
+// This file limits the work of a transaction and of a message, because other clients wait until it ends.
+
+// maxLooked is the maximum number of keys that one transaction may examine with commands such as SCAN, KEYS and
+// FLUSHALL, and with those of many keys, because other clients wait until the transaction ends. Work that has nothing
+// to do with keys counts as so many keys as take as long, some 0.5 µs each.
+const maxLooked = 100_000
+
+var errManyLooked = &Error{Text: "the transaction would be more work than to look at 100000 keys"}
+
+// look counts n more keys that the running transaction is about to examine. It returns an error if the
+// total exceeds maxLooked. Outside a transaction, look does nothing.
+func (c *conn) look(n int) error {
+	if !c.executing || n == 0 {
+		return nil
+	}
+	if c.looked += n; c.looked > maxLooked {
+		return errManyLooked
+	}
+	return nil
+}
+
+// lookFor counts a match of a key with a pattern, unless it is quick, see look. A nil pattern matches all keys.
+func (c *conn) lookFor(p *pattern, key []byte) error {
+	if p == nil {
+		return nil
+	}
+	const steps = 512 // a step takes about a nanosecond
+	return c.look(p.Cost(len(key)) / steps)
+}
+
+// lookAtClients counts the connections that a command of a transaction is about to look at, see look.
+func (c *conn) lookAtClients() error {
+	const each = 10 // to describe a client takes some 5 µs
+	c.s.mu.Lock()
+	n := len(c.s.conns)
+	c.s.mu.Unlock()
+	return c.look(each * (1 + n))
+}
+
+// lookAtPatterns counts the work of a command in a transaction that begins or ends subscriptions to patterns, see
+// look: the more patterns all clients have, the longer it takes. For other subscriptions it does nothing.
+func (c *conn) lookAtPatterns(k kind, names int) error {
+	if k != ofPatterns {
+		return nil
+	}
+	c.s.mu.Lock()
+	n := len(c.s.rosters[k].parsed)
+	c.s.mu.Unlock()
+	return c.look(names*(n/1000) + n/20)
+}
+
+// maxMatching limits the steps that all patterns together may take to match the channel of one
+// message, because other clients wait meanwhile. A step takes about a nanosecond. Beyond this limit, the
+// subscribers of the remaining patterns are disconnected, because they may have missed the message.
+//
+// The messages of one step of many commands or keys, such as a transaction, share maxStepMatching, but each may take
+// minMatching, which is enough for a few simple patterns.
+const (
+	maxMatching     = 4 << 20
+	maxStepMatching = 64 << 20
+	minMatching     = 512
+)
+
+// maxMatching returns how many steps all patterns together may take to match one message of the running command. The
+// connection may be nil.
+func (c *conn) maxMatching() int {
+	if c == nil || c.messages == 0 {
+		return maxMatching
+	}
+	return min(maxMatching, max(minMatching, maxStepMatching/c.messages))
+}
