@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -81,12 +82,14 @@ func usage(cmd *cobra.Command, width int) string {
 		}
 		fmt.Fprintf(&b, "\n%s\n%s", group.Title, Rows(rows, width))
 	}
-	if own := OwnFlags(cmd); len(own) > 0 {
+	own := OwnFlags(cmd)
+	if len(own) > 0 {
 		fmt.Fprintf(&b, "\nFlags:\n%s", Rows(FlagRows(own), width))
 	}
 	var everyday []*pflag.Flag // `sscli help connection` shows the other shared flags
 	for _, name := range []string{"url", "context", "output", "timeout", "quiet"} {
-		if f := cmd.Root().PersistentFlags().Lookup(name); f != nil && !f.Hidden {
+		f := cmd.Root().PersistentFlags().Lookup(name)
+		if f != nil && !f.Hidden && !slices.ContainsFunc(own, func(o *pflag.Flag) bool { return o.Name == name }) {
 			everyday = append(everyday, f)
 		}
 	}
@@ -147,10 +150,11 @@ func IsShown(cmd *cobra.Command) bool {
 }
 
 // OwnFlags returns the flags of a command that are not flags of all commands, in the order of
-// declaration, without --help and hidden flags.
+// declaration, without --help and hidden flags. A flag that only has the name of a flag of all commands
+// is the command's own.
 func OwnFlags(cmd *cobra.Command) []*pflag.Flag {
 	shared, fs := cmd.Root().PersistentFlags(), cmd.Flags()
-	return visible(fs, func(f *pflag.Flag) bool { return shared.Lookup(f.Name) == nil })
+	return visible(fs, func(f *pflag.Flag) bool { return shared.Lookup(f.Name) != f })
 }
 
 // SharedFlags returns the flags that all commands have, in the order of declaration, without --help and
