@@ -221,7 +221,7 @@ var table = [...]setting{
 		scope: scopeRun, into: func(s *Settings) any { return &s.Quiet }},
 	{flag: "verbose", short: "v", usage: "also warn about harmless deviations; serve and gateway log requests (-vv: more)",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Verbose }},
-	{flag: "yes", usage: "confirm in advance: writes in a protected context, del --match, apply --prune",
+	{flag: "yes", usage: "confirm in advance: writes in a protected context, del --match, apply --prune, lock break",
 		scope: scopeRun, into: func(s *Settings) any { return &s.Yes }},
 }
 
