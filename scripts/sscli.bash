@@ -34,6 +34,8 @@
 	SS_GAP=10
 	SS_UNKNOWN=11
 	SS_UNPRINTED=12
+	SS_DATA=13
+	SS_PARTIAL=14
 	SS_TIMEOUT=124
 	SS_BUSY=75 # ss_with_lock only: another holds the lock
 }
