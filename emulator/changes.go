@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"time"
@@ -70,9 +71,13 @@ func (s *Server) note(c *store.Change) {
 }
 
 // Changes returns the last 1024 changes of the store, oldest first. It returns none unless
-// Options.Changes is set.
+// Options.Changes is set. The caller may modify the result.
 func (s *Server) Changes() []Change {
 	s.broker.Lock()
-	defer s.broker.Unlock()
-	return slices.Clone(s.changes)
+	changes := slices.Clone(s.changes)
+	s.broker.Unlock()
+	for i := range changes {
+		changes[i].Value = bytes.Clone(changes[i].Value) // not locked: the server never modifies a value
+	}
+	return changes
 }

@@ -40,3 +40,16 @@ func TestChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesAreCopies: a caller that modifies the values of Changes does not modify the server's.
+func TestChangesAreCopies(t *testing.T) {
+	t.Parallel()
+	s := emulator.Start(t)
+	if _, err := s.Set("k", "value"); err != nil {
+		t.Fatal(err)
+	}
+	s.Changes()[0].Value[0] = 'X'
+	if got := string(s.Changes()[0].Value); got != "value" {
+		t.Errorf("the server's history has the value %q", got)
+	}
+}
