@@ -32,7 +32,7 @@ type Options struct {
 	// InProcess makes the server listen on no port: only [Server.Dial] connects to it. This allows tests in
 	// virtual time (testing/synctest).
 	InProcess bool
-	Listener  net.Listener // replaces the listener on the address Listen, unless nil; the server closes it
+	Listener  net.Listener // replaces the listener on the address Listen, unless nil; the server, or New if it returns an error, closes it
 	WebSocket string       // host:port to listen for WebSockets on; "" = none
 	Origins   []string     // origins of the web pages that may use WebSocket, such as https://dashboard.example
 	Redis     string       // host:port to listen for Redis clients on; "" = none
@@ -151,6 +151,14 @@ type Server struct {
 
 // New starts a server. The caller must call Close.
 func New(opts Options) (*Server, error) {
+	s, err := start(opts)
+	if err != nil && opts.Listener != nil {
+		opts.Listener.Close() // perhaps again; its error would add nothing to err
+	}
+	return s, err
+}
+
+func start(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
@@ -197,6 +205,9 @@ func New(opts Options) (*Server, error) {
 func (o *Options) complete() error {
 	if err := o.checkProvable(); err != nil {
 		return err
+	}
+	if o.InProcess && o.Listener != nil {
+		return errors.New("InProcess cannot be combined with Listener")
 	}
 	if o.Listen == "" {
 		o.Listen = defaultListen

@@ -13,6 +13,7 @@ import (
 	"io"
 	"math/big"
 	"net"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -995,6 +996,32 @@ func TestTakenAddress(t *testing.T) {
 	}
 	if want := fmt.Sprintf("listen on %s: address already in use", s.Addr()); !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %q, want it to begin with %q", err, want)
+	}
+}
+
+// TestListenerWithoutServer: New closes Options.Listener if it returns an error, whatever the error is.
+func TestListenerWithoutServer(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for want, o := range map[string]emulator.Options{
+		"InProcess cannot be combined with Listener": {InProcess: true},
+		"open ":                  {Data: emulator.Data{File: filepath.Join(t.TempDir(), "missing", "data")}},
+		"listen on ":             {WebSocket: taken.Addr().String()},
+		"address already in use": {Redis: taken.Addr().String()},
+	} {
+		if o.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := emulator.New(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if err := o.Listener.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%s: the listener was open", want)
+		}
 	}
 }
 
