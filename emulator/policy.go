@@ -258,7 +258,7 @@ func (s *Server) rule(who policy.Principal, a policy.Action) string {
 }
 
 // SetPolicy replaces Options.Policy and, as the broker does, disconnects all MQTT clients. It has no effect
-// if Options.Policy is nil or does not apply.
+// if p is nil, or if Options.Policy is nil or does not apply. A [PolicyFunc] that always returns true lifts all rules.
 func (s *Server) SetPolicy(p *Policy) {
 	s.update(func() {
 		if s.policy == nil || p == nil {

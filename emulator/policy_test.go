@@ -213,6 +213,10 @@ func TestSetPolicy(t *testing.T) {
 	if code := dial(t, s, "c").hello(login).ReasonCode; code != 0x87 {
 		t.Errorf("CONNACK %#x", code)
 	}
+	s.SetPolicy(emulator.PolicyFunc(func(emulator.Access) bool { return true }))
+	ann = connect(t, s, "c", login)
+	s.SetPolicy(nil) // has no effect
+	ann.do("SET c 1", "+OK")
 }
 
 // TestPolicyWithoutLogin: without logins everything is allowed, as on the broker of Azure IoT Operations.
