@@ -90,6 +90,24 @@ func TestLockGarbledAcquisition(t *testing.T) {
 	}
 }
 
+// TestRenewLockWithoutToken: a renewal whose reply has no version may have extended the lock, so its outcome is unknown.
+func TestRenewLockWithoutToken(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		o := LockOptions{Holder: []byte("h"), TTL: time.Minute}
+		if _, err := s.AcquireLock(t.Context(), "l", o); err != nil {
+			t.Fatal(err)
+		}
+		store.Intercept(on(wire.VerbSet, 1, emulator.Action{Rewrite: func(a *emulator.Answer) { a.Delete("__ts") }}))
+		lease, err := s.RenewLock(t.Context(), "l", o)
+		unknown, ok := errors.AsType[*LockUnknownError](err)
+		e, held := store.Get("l")
+		if !ok || !held || unknown.Until.Before(e.Expires) || lease.Holder != nil {
+			t.Errorf("%+v, %v; held: %t, until %v", lease, err, held, e.Expires)
+		}
+	})
+}
+
 // TestLockAcquiredAgainInDoubt: the earlier lease stays valid if the holder acquires its lock again and the
 // reply is lost.
 func TestLockAcquiredAgainInDoubt(t *testing.T) {

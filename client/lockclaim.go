@@ -137,7 +137,10 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	case !c.held:
 		return Lease{}, s.notHolder(ctx, name, true)
 	case !lapsed(w, c.lease.Token):
-		return c.lease, c.unusable()
+		if err := c.unusable(); err != nil {
+			return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: fmt.Errorf("renewing it: %w", err)}
+		}
+		return c.lease, nil
 	}
 	if _, err := s.deleteOwn(ctx, name, o.Holder, t); err != nil {
 		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: time.Now().Add(t.TTL), Err: fmt.Errorf("releasing it again: %w", cause(err))}
