@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -30,11 +31,17 @@ const (
 // clusterKeys holds the public keys of the cluster that signs the tokens. It reads the keys again when
 // a token names an unknown key, because clusters rotate their keys.
 type clusterKeys struct {
-	source string                                      // file or URL
-	keys   atomic.Pointer[map[string]crypto.PublicKey] // by id
+	source string                                // file or URL
+	keys   atomic.Pointer[map[string]clusterKey] // by id
 
 	mu   sync.Mutex
 	last time.Time // start of the last read that an unknown key caused; guarded by mu
+}
+
+// A clusterKey is a key of a key set, or the reason why it cannot be used.
+type clusterKey struct {
+	public crypto.PublicKey // nil if err is set
+	err    error
 }
 
 func (c *clusterKeys) read() error {
@@ -54,8 +61,8 @@ func (c *clusterKeys) read() error {
 // once in minReadPause, and waits at most maxReadWait: anybody can send tokens with unknown ids,
 // and the source may be slow.
 func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
-	if key, known := (*c.keys.Load())[id]; known {
-		return key, nil
+	if key := (*c.keys.Load())[id]; key.public != nil {
+		return key.public, nil
 	}
 	if c.mayRead() {
 		read := make(chan error, 1)
@@ -69,8 +76,11 @@ func (c *clusterKeys) key(id string) (crypto.PublicKey, error) {
 			return nil, fmt.Errorf("%s: no answer within %v", c.source, maxReadWait)
 		}
 	}
-	if key, known := (*c.keys.Load())[id]; known {
-		return key, nil
+	switch key := (*c.keys.Load())[id]; {
+	case key.public != nil:
+		return key.public, nil
+	case key.err != nil:
+		return nil, fmt.Errorf("%s: key %.64q: %w", c.source, id, key.err)
 	}
 	return nil, fmt.Errorf("the token is signed with a key that is not in %s: %.64q", c.source, id)
 }
@@ -120,26 +130,32 @@ type webKey struct {
 }
 
 // parseKeySet returns the keys in a JSON Web Key Set, by their ids. It skips keys of a type that
-// clusters do not sign with.
-func parseKeySet(text []byte) (map[string]crypto.PublicKey, error) {
+// clusters do not sign with. A key that cannot be used does not affect the others (RFC 7517, section 5); if
+// no key can be used, the error is about the first.
+func parseKeySet(text []byte) (map[string]clusterKey, error) {
 	var set struct {
 		Keys []webKey `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, fmt.Errorf("not a JSON Web Key Set: %w", err)
 	}
-	keys := make(map[string]crypto.PublicKey)
+	keys := make(map[string]clusterKey)
+	var first error
+	usable := false
 	for _, k := range set.Keys {
 		public, err := k.public()
-		if err != nil {
-			return nil, fmt.Errorf("key %.64q: %w", k.ID, err)
-		}
-		if public != nil {
-			keys[k.ID] = public
+		switch {
+		case err != nil:
+			if keys[k.ID].public == nil {
+				keys[k.ID] = clusterKey{err: err}
+			}
+			first = cmp.Or(first, fmt.Errorf("key %.64q: %w", k.ID, err))
+		case public != nil:
+			keys[k.ID], usable = clusterKey{public: public}, true
 		}
 	}
-	if len(keys) == 0 {
-		return nil, errors.New("no key in the JSON Web Key Set")
+	if !usable {
+		return nil, cmp.Or(first, errors.New("no key in the JSON Web Key Set"))
 	}
 	return keys, nil
 }

@@ -47,7 +47,9 @@ func keySet(t *testing.T, keys map[string]crypto.Signer) string {
 		}
 		list = append(list, k)
 	}
-	list = append(list, map[string]string{"kid": "symmetric", "kty": "oct"})
+	list = append(list, map[string]string{"kid": "symmetric", "kty": "oct"},
+		map[string]string{"kid": "secp256k1", "kty": "EC", "crv": "secp256k1"}, map[string]string{"kid": "damaged", "kty": "RSA", "n": "!"},
+		map[string]string{"kid": "no point", "kty": "EC", "crv": "P-256", "x": encode(make([]byte, 32)), "y": encode(make([]byte, 32))})
 	text, err := json.Marshal(map[string]any{"keys": list})
 	if err != nil {
 		t.Fatal(err)
@@ -127,6 +129,9 @@ func TestClusterKeys(t *testing.T) {
 			"audience":            sign(t, "rsa", keys["rsa"], claims(func(c *jwt.RegisteredClaims) { c.Audience = jwt.ClaimStrings{"other"} })),
 			"another issuer":      sign(t, "rsa", keys["rsa"], claims(func(c *jwt.RegisteredClaims) { c.Issuer = "https://other" })),
 			"not in":              sign(t, "other", keys["rsa"], claims(none)),
+			`"secp256k1": curve`:  sign(t, "secp256k1", keys["p256"], claims(none)),
+			`"no point": `:        sign(t, "no point", keys["p256"], claims(none)),
+			`"damaged": illegal`:  sign(t, "damaged", keys["rsa"], claims(none)),
 			"signature is inval":  sign(t, "p256", signers(t)["p256"], claims(none)),
 			"key is of invalid t": sign(t, "ed", keys["rsa"], claims(none)),
 		} {
@@ -186,8 +191,8 @@ func TestSlowKeyServer(t *testing.T) {
 		unknown <- err
 	}()
 	<-asked
-	for id := range *c.keys.Load() {
-		if _, err := c.key(id); err != nil {
+	for id, key := range *c.keys.Load() {
+		if _, err := c.key(id); key.public != nil && err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
