@@ -17,7 +17,8 @@ import (
 type Users map[string]string
 
 // Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that begin
-// with #. An error about a line has the line number, and contains no password.
+// with #. A name on two lines is an error: each line may have the password that was meant. An error about a
+// line has the line number, and contains no password.
 func ReadUsers(name string) (Users, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -37,6 +38,9 @@ func ReadUsers(name string) (Users, error) {
 		}
 		if err := checkPassword(password); err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", name, n, err)
+		}
+		if _, twice := u[user]; twice {
+			return nil, fmt.Errorf("%s: line %d: user %.64q is on an earlier line too: expected one line for each user", name, n, user)
 		}
 		u[user] = password
 	}

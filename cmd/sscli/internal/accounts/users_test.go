@@ -51,6 +51,7 @@ func TestCheck(t *testing.T) {
 		"a:b\n:password": "line 2: expected NAME:PASSWORD",
 		"a:$2y$05$short": "line 1: a bcrypt hash that is damaged: expected a line as htpasswd -nbB NAME PASSWORD prints it",
 		"a:$apr1$x$y":    "line 1: a hash that begins with $apr1$ is not known: expected one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
+		"a:1\nb:2\na:1":  `line 3: user "a" is on an earlier line too: expected one line for each user`,
 		"a:{SHA}W6ph5M=": "line 1: a hash that begins with {SHA} is not known: expected one of bcrypt, as htpasswd -nbB NAME PASSWORD prints it",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
