@@ -99,6 +99,20 @@ func TestMosquittoSettings(t *testing.T) {
 	}
 }
 
+// TestMosquittoWithoutQoS1: a broker that supports only QoS 0 is not asked again.
+func TestMosquittoWithoutQoS1(t *testing.T) {
+	t.Parallel()
+	broker := mosquitto.Start(t, "", mosquitto.Anonymous+"\nmax_qos 0")
+	s, err := New(Options{Address: broker.Addresses[0], RetryFor: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Get(t.Context(), "k"); !errors.Is(err, mqtt.ErrQoS0) || !IsPermanent(err) {
+		t.Error(err)
+	}
+}
+
 // TestMosquittoWithoutAStoreSaysSo: nobody subscribes to the request topic, so a write is known not to be
 // applied.
 func TestMosquittoWithoutAStoreSaysSo(t *testing.T) {

@@ -9,13 +9,16 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
-// IsPermanent reports whether err keeps a session from reconnecting: the broker's reason would also
-// apply to the next connection, or another client with the same client id took over the connection.
+// IsPermanent reports whether err keeps a session from reconnecting: the broker's reason, such as no support for
+// QoS 1, would also apply to the next connection, or another client with the same client id took over the connection.
 // After a refused login, a session reconnects once its password or token has
 // changed.
 func IsPermanent(err error) bool {
 	refused, ok := errors.AsType[*mqtt.ReasonError](err)
-	if !ok || isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token
+	if !ok {
+		return errors.Is(err, mqtt.ErrQoS0)
+	}
+	if isA[*mqtt.ReauthError](err) { // a new connection logs in with a new token
 		return false
 	}
 	switch refused.Code {

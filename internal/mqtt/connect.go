@@ -10,7 +10,8 @@ import (
 	"github.com/eclipse/paho.golang/packets"
 )
 
-var errQoS0 = errors.New("the broker grants QoS 0 only, the store requires QoS 1")
+// ErrQoS0 means that the broker supports only QoS 0, for all clients or for a subscription.
+var ErrQoS0 = errors.New("the broker grants QoS 0 only, the store requires QoS 1")
 
 // open sends CONNECT and SUBSCRIBE and waits until the broker has granted both. It stops waiting
 // for the SUBACK when the early message's Answered is closed. authData is the Authentication Data
@@ -134,7 +135,7 @@ func (c *Conn) handleConnack(p *packets.Connack) error {
 		return &MalformedError{fmt.Sprintf("reason code 0x%02X in CONNACK", p.ReasonCode)}
 	}
 	if q := p.Properties.MaximumQOS; q != nil && *q == 0 {
-		return errQoS0
+		return ErrQoS0
 	}
 	limits := c.limits
 	if v := p.Properties.ReceiveMaximum; v != nil {

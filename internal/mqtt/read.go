@@ -203,7 +203,7 @@ func (c *Conn) handleSuback(ack *packets.Suback) error {
 			return nil
 		}
 		if code == 0 {
-			p.done(errQoS0)
+			p.done(ErrQoS0)
 			return nil
 		}
 	}

@@ -217,6 +217,7 @@ func Table() []Row {
 			"try again later, or with `--high-priority` where the broker allows it", isReason("", mqtt.ReasonQuotaExceeded, mqtt.ReasonServerBusy)},
 		{"moved", CodeConnection, "the broker sends clients to another broker (0x9C, 0x9D)", "use the other broker's address, with `--host` or `--url`", isReason("", 0x9C, 0x9D)},
 		{"mqtt_version", CodeConnection, "the broker does not speak MQTT 5 (0x84)", "use a broker, or a listener of this broker, that speaks MQTT 5", isReason("CONNACK", 0x84)},
+		{"qos", CodeConnection, "the broker supports only QoS 0", "use a broker, or a listener of this broker, that supports QoS 1", is(mqtt.ErrQoS0)},
 		{"client_id", CodeLogin, "the broker does not accept the client id (0x85)", "use another `--client-id`", isReason("CONNACK", 0x85)},
 		{"topic_refused", CodeUsage, "the broker does not accept the response topic (0x90, 0x8F)", "use another `--response-topic`, or none", isReason("", 0x90, 0x8F)},
 

@@ -118,6 +118,8 @@ var explained = []struct {
 	{"busy", 3, lostError(reasonError("DISCONNECT", 0x89))},
 	{"moved", 3, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x9D))},
 	{"mqtt_version", 3, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x84))},
+	{"qos", 3, dialError(mqtt.StageConnect, lostError(mqtt.ErrQoS0))},
+	{"qos", 3, dialError(mqtt.StageSubscribe, mqtt.ErrQoS0)},
 	{"client_id", 4, dialError(mqtt.StageConnect, reasonError("CONNACK", 0x85))},
 	{"topic_refused", 2, lostError(reasonError("DISCONNECT", 0x90))},
 	{"topic_refused", 2, dialError(mqtt.StageSubscribe, reasonError("SUBACK", 0x8F))},
