@@ -116,8 +116,8 @@ func checkPort(port string) error {
 //	AIO_MQTT_USERNAME, AIO_MQTT_PASSWORD_FILE   a user name and password
 //	AIO_MQTT_CLIENT_ID                          the beginning of ClientID; its end is random
 //
-// An empty variable counts as not set. The password file and the token file are read whenever the session
-// connects. The error is an *[InvalidError] that names the variable.
+// An empty variable counts as not set. The files of the password, of the token, and of the client certificate
+// and its key are read whenever the session connects. The error is an *[InvalidError] that names the variable.
 func FromEnv() (Options, error) {
 	o := Options{Username: os.Getenv("AIO_MQTT_USERNAME"), TokenFile: os.Getenv("AIO_SAT_FILE")}
 	host := os.Getenv("AIO_BROKER_HOSTNAME")
@@ -190,33 +190,37 @@ func tlsFromEnv(c *tls.Config) error {
 	case certFile == "":
 		return errors.New("AIO_TLS_KEY_FILE without AIO_TLS_CERT_FILE")
 	}
+	return pemfile.UseRotating(c, func() (tls.Certificate, error) { return certificateFromEnv(certFile, keyFile) })
+}
+
+// certificateFromEnv reads the client certificate and its key from the files of the AIO_TLS_ variables.
+func certificateFromEnv(certFile, keyFile string) (cert tls.Certificate, err error) {
 	text, err := files.ReadText(certFile)
 	if err != nil {
-		return fmt.Errorf("AIO_TLS_CERT_FILE: %w", err)
+		return cert, fmt.Errorf("AIO_TLS_CERT_FILE: %w", err)
 	}
-	cert, err := pemfile.ReadCertificates(text)
+	cert, err = pemfile.ReadCertificates(text)
 	if err != nil {
-		return fmt.Errorf("AIO_TLS_CERT_FILE: %s: %w", certFile, err)
+		return cert, fmt.Errorf("AIO_TLS_CERT_FILE: %s: %w", certFile, err)
 	}
 	if text, err = files.ReadText(keyFile); err != nil {
-		return fmt.Errorf("AIO_TLS_KEY_FILE: %w", err)
+		return cert, fmt.Errorf("AIO_TLS_KEY_FILE: %w", err)
 	}
 	var password []byte
 	if file := os.Getenv("AIO_TLS_KEY_PASSWORD_FILE"); file != "" {
 		if password, err = readSecret(file); err != nil {
-			return fmt.Errorf("AIO_TLS_KEY_PASSWORD_FILE: %w", err)
+			return cert, fmt.Errorf("AIO_TLS_KEY_PASSWORD_FILE: %w", err)
 		}
 	}
 	key, err := pemfile.ReadKey(text, password)
 	switch {
 	case err != nil:
-		return fmt.Errorf("AIO_TLS_KEY_FILE: %s: %w", keyFile, err)
+		return cert, fmt.Errorf("AIO_TLS_KEY_FILE: %s: %w", keyFile, err)
 	case !pemfile.Fits(key, cert.Leaf):
-		return fmt.Errorf("AIO_TLS_KEY_FILE: %s is not the key of the first certificate in %s", keyFile, certFile)
+		return cert, fmt.Errorf("AIO_TLS_KEY_FILE: %s is not the key of the first certificate in %s", keyFile, certFile)
 	}
 	cert.PrivateKey = key
-	c.Certificates = []tls.Certificate{cert}
-	return nil
+	return cert, nil
 }
 
 // readSecret reads a file without a final newline.

@@ -55,7 +55,11 @@ func (r *certificateRequest) observe(config *tls.Config) *tls.Config {
 		r.asked = true
 		if choose != nil {
 			cert, err := choose(info)
-			r.given = cert != nil && len(cert.Certificate) > 0
+			if r.given = cert != nil && len(cert.Certificate) > 0; !r.given {
+				for i := range certificates {
+					r.unfit = unfit(info, &certificates[i], info.SupportsCertificate(&certificates[i]))
+				}
+			}
 			return cert, err
 		}
 		for i := range certificates {

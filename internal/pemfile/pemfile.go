@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/youmark/pkcs8"
 )
@@ -127,6 +128,30 @@ func signer(key any) (crypto.Signer, error) {
 		return nil, fmt.Errorf("a key of type %T cannot sign", key)
 	}
 	return s, nil
+}
+
+// UseRotating sets the client certificate of c to the one that read returns, with its key. Each TLS handshake
+// calls read again, so that the next connection uses files that were replaced. If read then returns an error,
+// for example because only one of two files has been replaced yet, the last certificate is used.
+func UseRotating(c *tls.Config, read func() (tls.Certificate, error)) error {
+	first, err := read()
+	if err != nil {
+		return err
+	}
+	var last atomic.Pointer[tls.Certificate]
+	last.Store(&first)
+	c.Certificates = []tls.Certificate{first}
+	c.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if now, err := read(); err == nil {
+			last.Store(&now)
+		}
+		cert := last.Load()
+		if info.SupportsCertificate(cert) != nil {
+			return new(tls.Certificate), nil // send none, as without GetClientCertificate
+		}
+		return cert, nil
+	}
+	return nil
 }
 
 // Fits reports whether the key belongs to the certificate.

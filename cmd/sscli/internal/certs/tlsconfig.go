@@ -16,7 +16,8 @@ import (
 )
 
 // TLSConfig returns the TLS configuration for the broker that the settings name; nil without TLS.
-// It reads the files that the settings name. The error is a *config.Error.
+// It reads the files that the settings name, and the client certificate again for each connection. The
+// error is a *config.Error.
 func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	if !s.TLS {
 		return nil, nil
@@ -34,47 +35,46 @@ func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
 		}
 	}
-	c.Certificates, err = clientCertificate(s)
-	return c, err
+	if s.CertFile == "" {
+		return c, nil
+	}
+	return c, pemfile.UseRotating(c, func() (tls.Certificate, error) { return clientCertificate(s) })
 }
 
-// clientCertificate reads the client certificate that the settings name, if any. The error is a
+// clientCertificate reads the client certificate that the settings name, and its key. The error is a
 // *config.Error.
-func clientCertificate(s config.Settings) ([]tls.Certificate, error) {
-	if s.CertFile == "" {
-		return nil, nil
-	}
-	bad := func(flag string, err error) error {
-		return &config.Error{Source: s.Sources[flag], Why: err.Error()}
+func clientCertificate(s config.Settings) (tls.Certificate, error) {
+	bad := func(flag string, err error) (tls.Certificate, error) {
+		return tls.Certificate{}, &config.Error{Source: s.Sources[flag], Why: err.Error()}
 	}
 	text, err := files.ReadText(s.CertFile)
 	if err != nil {
-		return nil, bad("cert-file", err)
+		return bad("cert-file", err)
 	}
 	cert, err := pemfile.ReadCertificates(text)
 	if err != nil {
-		return nil, bad("cert-file", fmt.Errorf("%s: %w", s.CertFile, err))
+		return bad("cert-file", fmt.Errorf("%s: %w", s.CertFile, err))
 	}
 	if text, err = files.ReadText(s.KeyFile); err != nil {
-		return nil, bad("key-file", err)
+		return bad("key-file", err)
 	}
 	password, err := ReadSecret(s, "key-password-file", s.KeyPasswordFile)
 	if err != nil {
-		return nil, err
+		return tls.Certificate{}, err
 	}
 	key, err := pemfile.ReadKey(text, password)
 	switch {
 	case errors.Is(err, pemfile.ErrPassword):
-		return nil, bad("key-password-file", fmt.Errorf("%s is not the password of %s", s.KeyPasswordFile, s.KeyFile))
+		return bad("key-password-file", fmt.Errorf("%s is not the password of %s", s.KeyPasswordFile, s.KeyFile))
 	case errors.Is(err, pemfile.ErrEncrypted):
-		return nil, bad("key-file", fmt.Errorf("%s: %w: add --key-password-file", s.KeyFile, err))
+		return bad("key-file", fmt.Errorf("%s: %w: add --key-password-file", s.KeyFile, err))
 	case err != nil:
-		return nil, bad("key-file", fmt.Errorf("%s: %w", s.KeyFile, err))
+		return bad("key-file", fmt.Errorf("%s: %w", s.KeyFile, err))
 	case !pemfile.Fits(key, cert.Leaf):
-		return nil, bad("key-file", fmt.Errorf("%s is not the key of the first certificate in %s, which is for %q", s.KeyFile, s.CertFile, cert.Leaf.Subject))
+		return bad("key-file", fmt.Errorf("%s is not the key of the first certificate in %s, which is for %q", s.KeyFile, s.CertFile, cert.Leaf.Subject))
 	}
 	cert.PrivateKey = key
-	return []tls.Certificate{cert}, nil
+	return cert, nil
 }
 
 // ReadPool reads the CA certificates in a PEM file.

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/emulator"
 )
 
 // TestUTF16 reads files written by the > operator of Windows PowerShell 5.
@@ -60,6 +62,55 @@ func TestUTF16(t *testing.T) {
 	want := "--password-file: read " + half + ": not UTF-16: half of a character at byte 2"
 	if _, err := ReadSecret(s, "password-file", half); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestRotatedCertificate: a connection uses the client certificate that the files have by then. While they do not fit
+// together, it uses the last one that did.
+func TestRotatedCertificate(t *testing.T) {
+	dir, later := t.TempDir(), t.TempDir()
+	pair, err := (SelfSigned{Dir: dir, Names: []string{"localhost"}, Now: time.Now()}).Prepare(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (SelfSigned{Dir: later, Names: []string{"localhost"}, Now: time.Now()}).Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path := func(name string) string { return filepath.Join(dir, name) }
+	replace := func(name string) {
+		text, err := os.ReadFile(filepath.Join(later, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path(name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, after := leaf(t, dir, "client"), leaf(t, later, "client")
+	sent := make(chan *x509.Certificate, 1)
+	store := emulator.Start(t, emulator.Options{TLS: &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert,
+		VerifyConnection: func(state tls.ConnectionState) error { sent <- state.PeerCertificates[0]; return nil }}})
+	c, err := TLSConfig(config.Settings{TLS: true, Address: "localhost:8883", CAFile: path("ca.crt"), CertFile: path("client.crt"), KeyFile: path("client.key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		replace string
+		want    *x509.Certificate
+	}{{"", before}, {"client.crt", before}, {"client.key", after}} {
+		if step.replace != "" {
+			replace(step.replace)
+		}
+		conn, err := tls.Dial("tcp", store.Addr().String(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := <-sent; !got.Equal(step.want) {
+			t.Errorf("after the new %q: certificate %v, want %v", step.replace, got.SerialNumber, step.want.SerialNumber)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
