@@ -35,13 +35,15 @@ func (s *Server) load() error {
 	setLoading := func(on bool) { s.update(func() { s.loading = on }) }
 	setLoading(true)
 	defer setLoading(false)
-	before := s.store.Len()
+	added := 0 // not from the number of keys, because keys may expire meanwhile
 	for seed, err := range s.opts.Load {
 		if err == nil && !s.has(seed.Key) { // NX would be refused for a key with a fence
-			_, err = s.set(seed, Version{})
+			if _, err = s.set(seed, Version{}); err == nil {
+				added++
+			}
 		}
 		if err != nil {
-			return &LoadError{err, s.store.Len() - before}
+			return &LoadError{err, added}
 		}
 	}
 	return s.journal.wait()

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sscli/sscli/emulator"
@@ -90,6 +91,21 @@ func TestLoadRestricted(t *testing.T) {
 			t.Error("the rules do not apply after New")
 		}
 	}
+}
+
+// TestLoadErrorAfterExpiry: a key that expired while others were loaded counts as added.
+func TestLoadErrorAfterExpiry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := emulator.New(emulator.Options{InProcess: true, Load: func(yield func(emulator.Seed, error) bool) {
+			yield(emulator.Seed{Key: "a", TTL: time.Second}, nil)
+			time.Sleep(2 * time.Second)
+			yield(emulator.Seed{}, errors.New("the end"))
+		}})
+		if load, ok := errors.AsType[*emulator.LoadError](err); !ok || load.Added != 1 {
+			t.Errorf("%+v", load)
+		}
+	})
 }
 
 // TestLoadErrors: New returns errors in the seeds and releases its resources.
