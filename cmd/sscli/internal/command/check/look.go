@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -82,12 +83,13 @@ func (v *view) watchCertificates(o *client.Options) {
 		return
 	}
 	config := o.TLS.Clone()
-	before := config.VerifyConnection
-	config.VerifyConnection = func(state tls.ConnectionState) error {
-		all := slices.Clone(state.PeerCertificates)
-		for _, own := range config.Certificates {
-			if own.Leaf != nil {
-				all = append(all, own.Leaf)
+	var peers []*x509.Certificate
+	own := config.Certificates
+	record := func() {
+		all := slices.Clone(peers)
+		for _, c := range own {
+			if c.Leaf != nil {
+				all = append(all, c.Leaf)
 			}
 		}
 		first := time.Time{}
@@ -96,13 +98,30 @@ func (v *view) watchCertificates(o *client.Options) {
 				first = c.NotAfter
 			}
 		}
-		v.mu.Lock()
 		v.broker.certs = first
+	}
+	before, choose := config.VerifyConnection, config.GetClientCertificate
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		v.mu.Lock()
+		peers = state.PeerCertificates
+		record()
 		v.mu.Unlock()
 		if before != nil {
 			return before(state)
 		}
 		return nil
+	}
+	if choose != nil { // the client's certificate may be replaced
+		config.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			cert, err := choose(info)
+			if err == nil && cert.Leaf != nil {
+				v.mu.Lock()
+				own = []tls.Certificate{*cert}
+				record()
+				v.mu.Unlock()
+			}
+			return cert, err
+		}
 	}
 	o.TLS = config
 }
