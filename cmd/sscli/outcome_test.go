@@ -319,6 +319,34 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// TestMoreKeysThanATimeout: requests for so many keys that they take longer than a timeout, each of which is answered in
+// time, are carried out.
+func TestMoreKeysThanATimeout(t *testing.T) {
+	t.Parallel()
+	const timeout, latency, inFlight = 2 * time.Second, 250 * time.Millisecond, 64
+	const keys = inFlight * int(timeout/latency+1)
+	for _, verb := range []string{"get", "del"} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t, emulator.Options{Latency: latency})
+			var names strings.Builder
+			for i := range keys {
+				if _, err := store.Set(fmt.Sprint("k", i), "v"); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(&names, "k%d\n", i)
+			}
+			code, printed := runQuietlyWith(t, names.String(), []string{verb, "--keys-from", "-", "-o", "raw", "-u", store.URL(), "-t", timeout.String()})
+			if lines := strings.Count(printed, "\n"); code != 0 || lines != keys {
+				t.Errorf("exit code %d with %d lines, want 0 and %d; the last ones: %q", code, lines, keys, printed[max(0, len(printed)-500):])
+			}
+			if n := len(store.Keys()); verb == "del" && n != 0 {
+				t.Errorf("%d keys are left", n)
+			}
+		})
+	}
+}
+
 // TestInterruptedOnce: a signal is reported once, however many requests it ends.
 func TestInterruptedOnce(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,8 @@ variables.
 	}
 	b.WriteString(`
 The path of a WebSocket is /mqtt unless the URL has one: ws://host:port/path. In batch, shell,
-watch and lock, --timeout applies to connecting, and then to each request.
+watch and lock, and in get and del of more than 64 keys, --timeout applies to connecting, and
+then to each request.
 
 A password is never an argument: --password-file reads it from a file, --askpass asks for it on
 the terminal.`)

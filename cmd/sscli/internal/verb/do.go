@@ -17,7 +17,8 @@ import (
 
 // Do connects, carries out a request from the command line, and prints its results. Before it
 // connects for a write in a protected context, it asks for confirmation. Each attempt has one timeout,
-// from connecting to the last reply, unless req.Run is set.
+// from connecting to the last reply, unless req.Run is set or the commands cannot be in flight together:
+// then connecting has one, and each exchange.
 func Do(ctx context.Context, a *app.App, req Request) error {
 	if err := req.Check(a); err != nil {
 		return err
@@ -112,6 +113,9 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 		f       *client.InFlight
 		err     error
 		at      time.Time
+	}
+	if len(req.Commands) > manyInFlight {
+		limited = ctx // how long so many commands take depends on their number; each request has the session's timeout
 	}
 	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, timeout)
 	a.Out.Measure(req.Rows...)
