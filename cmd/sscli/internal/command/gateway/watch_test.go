@@ -238,11 +238,17 @@ func TestOneKeyRefused(t *testing.T) {
 	b.subscribe("SUBSCRIBE", "__keyspace@0__:b")
 	pattern.subscribe("PSUBSCRIBE", "__keyspace*")
 	denied.Store(true)
+	var read atomic.Bool // the watch has read b again: a write before that closes b's subscribers, as it could be lost
+	store.Intercept(func(r emulator.Request) emulator.Action {
+		read.Store(read.Load() || r.Verb() == "GET" && r.Key() == "b")
+		return emulator.Action{}
+	})
 	store.DropAll()
 	a.closed()
 	pattern.closed()
 	f.log.await(t, "not authorized")
 	c.do("-ERR not authorized", "SUBSCRIBE", "__keyspace@0__:a")
+	await(t, store, func(emulator.State) bool { return read.Load() })
 	c.do("+OK", "SET", "b", "2")
 	b.messages("b", "set")
 
