@@ -155,7 +155,7 @@ func FromEnv() (Options, error) {
 		}
 	}
 	if file := os.Getenv("AIO_MQTT_PASSWORD_FILE"); file != "" {
-		o.ReadPassword = func() ([]byte, error) { return readSecret(file) }
+		o.ReadPassword = files.Again(func() ([]byte, error) { return readSecret(file) }, file)
 	}
 	switch {
 	case o.TokenFile != "" && (o.Username != "" || o.ReadPassword != nil):
@@ -190,11 +190,13 @@ func tlsFromEnv(c *tls.Config) error {
 	case certFile == "":
 		return errors.New("AIO_TLS_KEY_FILE without AIO_TLS_CERT_FILE")
 	}
-	return pemfile.UseRotating(c, func() (tls.Certificate, error) { return certificateFromEnv(certFile, keyFile) })
+	passwordFile := os.Getenv("AIO_TLS_KEY_PASSWORD_FILE")
+	read := func() (tls.Certificate, error) { return certificateFromEnv(certFile, keyFile, passwordFile) }
+	return pemfile.UseRotating(c, files.Again(read, certFile, keyFile, passwordFile))
 }
 
 // certificateFromEnv reads the client certificate and its key from the files of the AIO_TLS_ variables.
-func certificateFromEnv(certFile, keyFile string) (cert tls.Certificate, err error) {
+func certificateFromEnv(certFile, keyFile, passwordFile string) (cert tls.Certificate, err error) {
 	text, err := files.ReadText(certFile)
 	if err != nil {
 		return cert, fmt.Errorf("AIO_TLS_CERT_FILE: %w", err)
@@ -207,8 +209,8 @@ func certificateFromEnv(certFile, keyFile string) (cert tls.Certificate, err err
 		return cert, fmt.Errorf("AIO_TLS_KEY_FILE: %w", err)
 	}
 	var password []byte
-	if file := os.Getenv("AIO_TLS_KEY_PASSWORD_FILE"); file != "" {
-		if password, err = readSecret(file); err != nil {
+	if passwordFile != "" {
+		if password, err = readSecret(passwordFile); err != nil {
 			return cert, fmt.Errorf("AIO_TLS_KEY_PASSWORD_FILE: %w", err)
 		}
 	}

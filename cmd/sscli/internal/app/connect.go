@@ -121,7 +121,7 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 		o.ClientID = s.ClientIDPrefix + "-" + strings.ToLower(rand.Text()[:16])
 	}
 	if s.PasswordFile != "" {
-		o.ReadPassword = func() ([]byte, error) { return certs.ReadSecret(s, "password-file", s.PasswordFile) }
+		o.ReadPassword = certs.SecretReader(s, "password-file", s.PasswordFile)
 		if _, err = o.ReadPassword(); err != nil {
 			return o, nil, err
 		}

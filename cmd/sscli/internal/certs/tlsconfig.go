@@ -38,7 +38,8 @@ func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	if s.CertFile == "" {
 		return c, nil
 	}
-	return c, pemfile.UseRotating(c, func() (tls.Certificate, error) { return clientCertificate(s) })
+	read := func() (tls.Certificate, error) { return clientCertificate(s) }
+	return c, pemfile.UseRotating(c, files.Again(read, s.CertFile, s.KeyFile, s.KeyPasswordFile))
 }
 
 // clientCertificate reads the client certificate that the settings name, and its key. The error is a
@@ -103,6 +104,11 @@ func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
 	}
 	data = bytes.TrimSuffix(data, []byte("\n"))
 	return bytes.TrimSuffix(data, []byte("\r")), nil
+}
+
+// SecretReader returns a function that is like ReadSecret, and may be called for each connection: see [files.Again].
+func SecretReader(s config.Settings, flag, file string) func() ([]byte, error) {
+	return files.Again(func() ([]byte, error) { return ReadSecret(s, flag, file) }, file)
 }
 
 // Certificate returns the first certificate in a PEM file.
