@@ -347,6 +347,33 @@ func TestMoreKeysThanATimeout(t *testing.T) {
 	}
 }
 
+// TestManyKeysOfASilentStore: if the store falls silent, the command ends, however many keys are left.
+func TestManyKeysOfASilentStore(t *testing.T) {
+	t.Parallel()
+	const keys, answered = 1000, 100
+	for _, verb := range []string{"get", "del"} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			store := emulator.Start(t)
+			var asked atomic.Int32 // requests of this verb
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() == strings.ToUpper(verb) {
+					asked.Add(1)
+				}
+				return emulator.Action{Drop: asked.Load() > answered}
+			})
+			var names strings.Builder
+			for i := range keys {
+				fmt.Fprintf(&names, "k%d\n", i)
+			}
+			code, printed := runQuietlyWith(t, names.String(), []string{verb, "--keys-from", "-", "-o", "raw", "-u", store.URL(), "-t", "2s"})
+			if n := asked.Load(); n > keys/2 || code != 124 && code != 11 {
+				t.Errorf("exit code %d after %d requests; the last lines: %q", code, n, printed[max(0, len(printed)-300):])
+			}
+		})
+	}
+}
+
 // TestInterruptedOnce: a signal is reported once, however many requests it ends.
 func TestInterruptedOnce(t *testing.T) {
 	t.Parallel()

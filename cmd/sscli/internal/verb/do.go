@@ -117,6 +117,9 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	if len(req.Commands) > manyInFlight {
 		limited = ctx // how long so many commands take depends on their number; each request has the session's timeout
 	}
+	limited, stop := context.WithCancelCause(limited)
+	defer stop(nil)
+	unanswered := 0 // the last commands that got no answer in time; a whole window of them stops the sending
 	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, timeout)
 	a.Out.Measure(req.Rows...)
 	// The queue limits how far the sender is ahead of the printer.
@@ -138,6 +141,17 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 		}
 		if item.command.Verb() == wire.VerbGet {
 			answer.Reply, answer.Err = reads.Again(ctx, item.command, item.at, answer.Reply, answer.Err)
+		}
+		switch late := fault.IsTimeout(answer.Err); {
+		case late && answer.Lost() != nil:
+			unanswered++
+		case late, item.command.Verb() == wire.VerbGet && bulkread.IsConnection(answer.Err):
+			unanswered = manyInFlight // it was not sent within a timeout, or, a GET, asked again for so long
+		default:
+			unanswered = 0
+		}
+		if unanswered >= manyInFlight {
+			stop(context.DeadlineExceeded)
 		}
 		return answer
 	}
