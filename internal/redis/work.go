@@ -3,8 +3,8 @@ package redis
 // This file limits the work of a transaction and of a message, because other clients wait until it ends.
 
 // maxLooked is the maximum number of keys that one transaction may examine with commands such as SCAN, KEYS and
-// FLUSHALL, and with those of many keys, because other clients wait until the transaction ends. Work that has nothing
-// to do with keys counts as so many keys as take as long, some 0.5 µs each.
+// FLUSHALL, and with those of many keys, because other clients wait until the transaction ends. Other work counts by the
+// time that it takes, one key for each 0.5 µs.
 const maxLooked = 100_000
 
 var errManyLooked = &Error{Text: "the transaction would be more work than to look at 100000 keys"}

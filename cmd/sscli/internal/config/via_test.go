@@ -120,7 +120,8 @@ func TestViaEnviron(t *testing.T) {
 	}
 }
 
-// TestEnviron: a child process gets all settings of the connection, also those of a context, because it does not read the context.
+// TestEnviron: a child process gets all connection settings, including those of a context, because it does not read the
+// context.
 func TestEnviron(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")

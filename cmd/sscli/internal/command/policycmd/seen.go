@@ -103,8 +103,8 @@ func (s *seen) note(d policy.Deed) {
 	}
 }
 
-// rights returns the rights that a request needs for one of its keys, which has the index i. verb and options are
-// those of a log.
+// rights returns the rights that a request needs for its key with the index i. verb and options are as in a log
+// of serve.
 func rights(verb, options string, i int) policy.Method {
 	switch verb {
 	case "get", "keynotify", "mget", "exists", "touch", "ttl", "pttl", "expiretime", "pexpiretime", "strlen", "type", "getrange", "substr", "getbit",
@@ -155,12 +155,12 @@ func (s *seen) event(line []byte) error {
 	keys := []string{e.Key + string(e.KeyB64)}
 	for i, raw := range e.Keys {
 		var key string
-		bytes := struct{ B64 []byte }{}
+		var encoded struct{ B64 []byte }
 		if json.Unmarshal(raw, &key) != nil { // not UTF-8
-			if err := json.Unmarshal(raw, &bytes); err != nil {
+			if err := json.Unmarshal(raw, &encoded); err != nil {
 				return fmt.Errorf("keys: %w", err)
 			}
-			key = string(bytes.B64)
+			key = string(encoded.B64)
 		}
 		keys = append(keys[:i], key)
 	}
