@@ -431,7 +431,7 @@ func flight(t *testing.T, o client.Options, i int) {
 	defer s.Close()
 	r, err := s.Do(t.Context(), client.Get("k"))
 	if err != nil || string(r.(client.GetResult).Value) != "v" {
-		t.Fatalf("flight %d: %+v, %v", i, r, err)
+		t.Fatalf("flight %d, TLS %t: %+v, %v, %s", i, o.TLS != nil, r, err, seen.times())
 	}
 	sent := len(seen.requests())
 	for n := range sent {

@@ -172,6 +172,21 @@ func (r *recorder) all(packet string, sent bool) []mqtt.Event {
 	return found
 }
 
+// times lists the packets, each with the time when it was sent (>) or received (<).
+func (r *recorder) times() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	for _, e := range r.events {
+		direction := "<"
+		if e.Sent {
+			direction = ">"
+		}
+		fmt.Fprintf(&b, "%s %s %s %s; ", e.Time.Format("05.000"), direction, e.Type, e.Detail)
+	}
+	return b.String()
+}
+
 // requests returns the requests that were sent.
 func (r *recorder) requests() []*mqtt.Message {
 	var found []*mqtt.Message
