@@ -102,7 +102,7 @@ via                  client process suggest config
 fault                internal/mqtt internal/wire client internal/neterr format signals process suggest terminal config via
 help                 format config fault
 usage                internal/files format repl suggest config fault
-app                  internal/mqtt internal/wait internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
+app                  internal/files internal/mqtt internal/wait internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
 accounts             internal/files internal/pemfile internal/policy emulator format suggest config fault app
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait internal/wire client suggest fault app

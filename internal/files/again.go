@@ -2,6 +2,7 @@ package files
 
 import (
 	"os"
+	"slices"
 	"sync"
 )
 
@@ -9,10 +10,14 @@ import (
 // of them is not a regular file, such as the pipe of <(command) in bash, its content comes only once: then the
 // function calls read once, and returns the same result each time. Empty names are ignored.
 func Again[T any](read func() (T, error), names ...string) func() (T, error) {
-	for _, name := range names {
-		if info, err := os.Stat(name); name != "" && err == nil && !info.Mode().IsRegular() {
-			return sync.OnceValues(read)
-		}
+	if slices.ContainsFunc(names, ComesOnce) {
+		return sync.OnceValues(read)
 	}
 	return read
+}
+
+// ComesOnce reports whether a file exists that is not a regular file, such as a pipe.
+func ComesOnce(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.Mode().IsRegular()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/trace"
 	"github.com/sscli/sscli/cmd/sscli/internal/via"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/mqtt"
 )
 
@@ -131,6 +132,10 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 	}
 	if !s.Embedded {
 		o.TokenFile, o.WebSocket, o.Proxy = s.SATFile, s.WebSocket, s.Proxy
+	}
+	if files.ComesOnce(o.TokenFile) {
+		read := files.Again(func() ([]byte, error) { return client.ReadToken(s.SATFile) }, s.SATFile)
+		o.TokenFile, o.ReadToken = "", func(context.Context) ([]byte, error) { return read() }
 	}
 	if s.TLS && s.Insecure {
 		a.Warn("the broker's certificate is not verified ("+s.Sources["tls-insecure"]+"): anybody can be the broker", "")

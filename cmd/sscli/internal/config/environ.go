@@ -52,6 +52,22 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 	return set, drops
 }
 
+// BesideURL returns the variables that contradict SSCLI_URL if it names another broker than they were set for.
+func BesideURL() []string {
+	return []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_VIA", "SSCLI_PROXY"}
+}
+
+// ExportURL returns the lines that set SSCLI_URL in the user's shell: see [Export]. They first unset what
+// is set of BesideURL.
+func ExportURL(env func(string) (string, bool), url string) (lines []string) {
+	for _, name := range BesideURL() {
+		if value, _ := env(name); value != "" {
+			lines = append(lines, Export(name, ""))
+		}
+	}
+	return append(lines, Export("SSCLI_URL", url))
+}
+
 // Export returns a line that sets an environment variable in the user's shell: in the syntax of
 // PowerShell on Windows, and of sh(1) elsewhere. An empty value unsets the variable.
 func Export(name, value string) string {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 )
@@ -71,5 +72,20 @@ func TestIsLoopback(t *testing.T) {
 	}
 	if _, err := IsLoopback("x"); err == nil {
 		t.Error("x is taken for HOST:PORT")
+	}
+}
+
+// TestExportURL: the lines unset each variable that contradicts the URL, but none that is not set.
+func TestExportURL(t *testing.T) {
+	const url = "mqtt://127.0.0.1:1883"
+	var want []string
+	for _, name := range BesideURL() {
+		want = append(want, Export(name, ""))
+	}
+	want = append(want, Export("SSCLI_URL", url))
+	for set, want := range map[string][]string{"10.0.0.1": want, "": want[len(want)-1:]} {
+		if got := ExportURL(func(string) (string, bool) { return set, true }, url); !slices.Equal(got, want) {
+			t.Errorf("each variable is %q: %q, want %q", set, got, want)
+		}
 	}
 }

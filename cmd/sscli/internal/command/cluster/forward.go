@@ -116,13 +116,11 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 func ready(a *app.App, s config.Settings) format.Serving {
 	f := format.Serving{Op: "forward", URL: s.URL(), ServerName: s.ServerName, CAFile: s.CAFile, SATFile: s.SATFile}
 	set, _ := s.Environ()
-	for _, name := range []string{"SSCLI_URL", "SSCLI_CA_FILE", "SSCLI_TLS_SERVER_NAME", "SSCLI_SAT_FILE", "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE"} {
+	f.Paste = config.ExportURL(a.Env, set["SSCLI_URL"])
+	for _, name := range []string{"SSCLI_CA_FILE", "SSCLI_TLS_SERVER_NAME", "SSCLI_SAT_FILE", "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE"} {
 		if value := set[name]; value != "" {
 			f.Paste = append(f.Paste, config.Export(name, value))
 		}
-	}
-	if via, set := a.Env("SSCLI_VIA"); set && via != "" {
-		f.Paste = append(f.Paste, config.Export("SSCLI_VIA", ""))
 	}
 	f.Paste = append(f.Paste, "sscli ping")
 	return f

@@ -97,7 +97,7 @@ func login(o client.Options) string {
 	}
 	switch {
 	case o.ReadToken != nil:
-		by = append(by, "with a service-account token of the cluster")
+		by = append(by, "with a service-account token")
 	case o.TokenFile != "":
 		by = append(by, "with the service-account token of "+o.TokenFile)
 	case o.Username != "":

@@ -399,7 +399,7 @@ func serving(a *app.App, f serveFlags, server *emulator.Server, token string) fo
 			s.CAFile = file // the certificate may have been issued by this CA
 		}
 	}
-	s.Paste = append(s.Paste, config.Export("SSCLI_URL", s.URL))
+	s.Paste = config.ExportURL(a.Env, s.URL)
 	for _, v := range []struct{ name, file string }{
 		{"SSCLI_CA_FILE", s.CAFile}, {"SSCLI_CERT_FILE", s.CertFile}, {"SSCLI_KEY_FILE", s.KeyFile}, {"SSCLI_SAT_FILE", s.SATFile},
 	} {
@@ -450,7 +450,7 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving, co
 	if control != "" {
 		set["SSCLI_CONTROL_URL"] = control
 	}
-	drop := []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_VIA", "SSCLI_PROXY"}
+	drop := config.BesideURL()
 	if ready.SATFile != "" { // a token cannot be combined with another login
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
 	}
