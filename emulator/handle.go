@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/store"
@@ -50,6 +51,11 @@ func (r *request) clone() *request {
 	c.responseTopic, c.correlation = bytes.Clone(r.responseTopic), bytes.Clone(r.correlation)
 	c.received = time.Time{} // do not report an artificial delay as processing time
 	return &c
+}
+
+// cost returns the estimated memory of a clone, in bytes.
+func (r *request) cost() int {
+	return int(unsafe.Sizeof(*r)) + len(r.Payload) + len(r.Timestamp) + len(r.Fence) + len(r.responseTopic) + len(r.correlation)
 }
 
 // handle processes a message to the request topic. It runs on the goroutine that reads from the
@@ -136,19 +142,23 @@ func (s *Server) admit(r *request, expiry time.Duration) {
 	if expiry > 0 {
 		r.deadline = s.now().Add(expiry)
 	}
+	delay := s.opts.Latency + r.action.Delay
+	if delay > 0 && !r.action.Drop {
+		later := r.clone()
+		if !s.after(delay, later.cost(), func() { s.process(later) }) {
+			r.client.Ack(r.packetID, broker.QuotaExceeded)
+			return
+		}
+	}
 	if !r.action.PubackLast && !r.action.CutAfter {
 		r.acknowledge()
 	}
-	if r.action.Drop {
+	switch {
+	case r.action.Drop:
 		r.acknowledgeLast()
-		return
+	case delay <= 0:
+		s.process(r)
 	}
-	if delay := s.opts.Latency + r.action.Delay; delay > 0 {
-		later := r.clone()
-		s.after(delay, func() { s.process(later) })
-		return
-	}
-	s.process(r)
 }
 
 // decide calls the interceptor. It unlocks the broker during the call, because the interceptor may
@@ -251,12 +261,16 @@ func (s *Server) rewrite(r *request, resp store.Response) message {
 	return newMessage([]byte(a.Topic), a.Payload, nil, properties)
 }
 
-// replyLater sends a reply after the action's delay, and then in order, see sendInOrder.
+// replyLater sends a reply after the action's delay, and then in order, see sendInOrder. If there is no memory to
+// delay it, the reply is lost.
 func (s *Server) replyLater(o origin, m message) {
 	kept, size := m.clone()
-	s.after(o.action.DelayReply, func() {
+	if !s.after(o.action.DelayReply, size, func() {
 		s.sendInOrder(o.client.ID, size, func() { s.reply(&o, kept) })
-	})
+	}) {
+		s.counts.Undelivered++
+		o.acknowledgeLast()
+	}
 }
 
 // reply publishes a reply to the subscribers of its topic, twice if the action's Duplicate is set.
@@ -291,7 +305,8 @@ func (s *Server) divert(n *note, m message) bool {
 			s.sendNotification(c, topic, kept.Message)
 		}
 	}
-	s.after(action.Delay, func() { s.sendInOrder(c.ID, len(topic)+size, send) })
+	// Without memory to delay it, the notification is lost.
+	_ = s.after(action.Delay, len(topic)+size, func() { s.sendInOrder(c.ID, len(topic)+size, send) })
 	return true
 }
 

@@ -344,6 +344,56 @@ func TestRegistrationsAreCharged(t *testing.T) {
 	}
 }
 
+// TestDelayedAreCharged: requests and replies that are being delayed count against the memory limit until they
+// are done, or lost in a restart.
+func TestDelayedAreCharged(t *testing.T) {
+	t.Parallel()
+	s := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxBytes: 1 << 20}})
+	long := strings.Repeat("k", 20_000)
+	c := connect(t, s, "c")
+	c.do("SET "+long+" "+long, "+OK")
+	limit := func(action emulator.Action, full func(puback string) bool) (n int) {
+		t.Helper()
+		s.Intercept(func(emulator.Request) emulator.Action { return action })
+		for range 100 {
+			c.ask("GET " + long)
+			if full(c.describe(c.receive())) {
+				return n
+			}
+			n++
+		}
+		t.Fatal("there is no limit")
+		return 0
+	}
+	delayed := emulator.Action{Delay: time.Hour}
+	refused := func(puback string) bool { return puback == "PUBACK 0x97" }
+	first := limit(delayed, refused)
+	if first == 0 || first > 50 {
+		t.Errorf("%d requests were delayed", first)
+	}
+	s.FastForward(time.Hour)
+	for range first {
+		c.expect("reply $20000\r\n" + long)
+	}
+	if again := limit(delayed, refused); again != first {
+		t.Errorf("%d requests were delayed, and then %d", first, again)
+	}
+	if err := s.Restart(true); err != nil {
+		t.Fatal(err)
+	}
+	s.FastForward(time.Hour)
+	c = connect(t, s, "c")
+	lost := s.State().Undelivered
+	replies := limit(emulator.Action{DelayReply: time.Hour}, func(string) bool { return s.State().Undelivered > lost })
+	if replies == 0 || replies > 50 {
+		t.Errorf("%d replies were delayed", replies)
+	}
+	s.FastForward(time.Hour)
+	for range replies {
+		c.expect("reply $20000\r\n" + long)
+	}
+}
+
 // TestStoredQuota: the store stays within its own limit, and writes that replace or free a value still
 // succeed.
 func TestStoredQuota(t *testing.T) {

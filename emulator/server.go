@@ -67,7 +67,7 @@ type Options struct {
 	Changes bool
 
 	Skew    time.Duration // how far the store's clock is ahead of the real clock
-	Latency time.Duration // delay between the arrival of a request and its processing
+	Latency time.Duration // delay between the arrival of a request and its processing; without memory for it, PUBACK 0x97
 
 	Limits Limits
 
@@ -359,22 +359,33 @@ func (s *Server) now() time.Time {
 	return s.broker.Now()
 }
 
+// delayOverhead is the estimated memory of what after schedules, in bytes, without what it keeps.
+const delayOverhead = 300
+
 // after schedules the function do: the broker calls it when the duration d has passed on the store's
 // clock, unless Restart is called first. If d is 0 or less, after calls do itself, before it returns.
-func (s *Server) after(d time.Duration, do func()) {
+// Until then, size bytes count against the memory limit. If they exceed it, after schedules nothing and
+// returns false.
+func (s *Server) after(d time.Duration, size int, do func()) bool {
 	if d <= 0 {
 		do()
-		return
+		return true
+	}
+	size += delayOverhead
+	if !s.broker.Reserve(size) {
+		return false
 	}
 	s.counts.Delayed++
 	restarts := s.restarts
 	s.broker.At(s.now().Add(d), func() {
+		s.broker.Reserve(-size)
 		if s.restarts != restarts {
 			return
 		}
 		s.counts.Delayed--
 		do()
 	})
+	return true
 }
 
 // arm sets the timer for the next key that expires.
