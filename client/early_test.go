@@ -421,6 +421,7 @@ func flight(t *testing.T, o client.Options, i int) {
 	t.Helper()
 	var seen recorder
 	answers := make(chan struct{}, 10)
+	o.Timeout = time.Minute // a lost answer never comes
 	o.Trace = func(e mqtt.Event) {
 		seen.record(e)
 		if e.Type == "PUBLISH" && !e.Sent {
