@@ -25,7 +25,7 @@ func TestAsOtherType(t *testing.T) {
 func TestLockWrites(t *testing.T) {
 	t.Parallel()
 	store, s := open(t)
-	l := must(s.Lock(t.Context(), "l", client.LockOptions{}))(t)
+	l := must(s.Lock(t.Context(), "l", client.LockOptions{TTL: time.Hour}))(t)
 	set := must(l.Set(t.Context(), "k", []byte("v"), client.SetOptions{}))(t)
 	if e, _ := store.Get("k"); !set.Applied || !e.Fence.Equal(l.Token()) {
 		t.Errorf("set: %+v, the fence is %v, want %v", set, e.Fence, l.Token())
@@ -45,7 +45,7 @@ func TestLockWrites(t *testing.T) {
 	if _, err := l.Set(t.Context(), "k", nil, client.SetOptions{}); !errors.Is(err, client.ErrNotHolder) {
 		t.Errorf("released: %v", err)
 	}
-	l = must(s.Lock(t.Context(), "l", client.LockOptions{}))(t)
+	l = must(s.Lock(t.Context(), "l", client.LockOptions{TTL: time.Hour}))(t)
 	must(s.Del(t.Context(), "l", client.WriteOptions{}))(t)
 	<-l.Context().Done()
 	if _, err := l.Del(t.Context(), "k"); !errors.Is(err, client.ErrLockLost) {
@@ -84,7 +84,7 @@ func TestWithLock(t *testing.T) {
 			return failed
 		}, []error{client.ErrLockLost, failed}},
 	} {
-		err := s.WithLock(t.Context(), "l-"+name, client.LockOptions{}, test.f)
+		err := s.WithLock(t.Context(), "l-"+name, client.LockOptions{TTL: time.Hour}, test.f)
 		if (err == nil) != (test.want == nil) {
 			t.Errorf("%s: %v, want %v", name, err, test.want)
 		}
@@ -99,13 +99,13 @@ func TestWithLock(t *testing.T) {
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_ = s.WithLock(t.Context(), "panics", client.LockOptions{}, func(context.Context, *client.Lock) error { panic("oh") })
+		_ = s.WithLock(t.Context(), "panics", client.LockOptions{TTL: time.Hour}, func(context.Context, *client.Lock) error { panic("oh") })
 	}()
 	if _, held := store.Get("panics"); held {
 		t.Error("after a panic, the lock is held")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := s.WithLock(ctx, "ended", client.LockOptions{}, func(ctx context.Context, _ *client.Lock) error {
+	err := s.WithLock(ctx, "ended", client.LockOptions{TTL: time.Hour}, func(ctx context.Context, _ *client.Lock) error {
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()

@@ -19,7 +19,7 @@ func TestLateReply(t *testing.T) {
 	store := emulator.Start(t)
 	var seen recorder
 	s := dial(t, store, client.Options{Trace: seen.record})
-	store.Intercept(once(emulator.Action{DelayReply: 20 * time.Second}))
+	store.Intercept(once(emulator.Action{DelayReply: time.Hour}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	result := make(chan error)
@@ -33,7 +33,7 @@ func TestLateReply(t *testing.T) {
 	if as[*client.LostAnswerError](t, err); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	store.FastForward(20 * time.Second)
+	store.FastForward(time.Hour)
 	await(t, store, func(s emulator.State) bool { return s.Replies == 1 })
 	r := must(s.Get(t.Context(), "k"))(t)
 	if !r.Found || string(r.Value) != "v" {
@@ -68,7 +68,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 	first := store.State().Requests
 	store.Intercept(func(emulator.Request) emulator.Action {
 		// The later a request arrives, the earlier its reply.
-		return emulator.Action{DelayReply: time.Duration(n-store.State().Requests+first) * time.Second}
+		return emulator.Action{DelayReply: time.Duration(n-store.State().Requests+first) * time.Minute}
 	})
 	var wg sync.WaitGroup
 	for i := range n {
@@ -80,7 +80,7 @@ func TestRepliesOutOfOrder(t *testing.T) {
 		})
 	}
 	await(t, store, func(s emulator.State) bool { return s.Delayed == n })
-	store.FastForward(n * time.Second)
+	store.FastForward(n * time.Minute)
 	wg.Wait()
 }
 

@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"strings"
@@ -19,7 +18,7 @@ func TestRequestProperties(t *testing.T) {
 	t.Parallel()
 	store := emulator.Start(t)
 	var seen recorder
-	o := client.Options{ClientID: "tester", Timeout: 7 * time.Second, Trace: seen.record}
+	o := client.Options{ClientID: "tester", Timeout: 7 * time.Hour, Trace: seen.record}
 	s := dial(t, store, o)
 	fence := must(wire.ParseVersion("1696374425000:1:StateStore"))(t)
 	always := []string{"__ts", "__srcId", "__protVer", "$partition"}
@@ -70,7 +69,7 @@ func TestRequestProperties(t *testing.T) {
 		}
 		if m.Topic != "statestore/v1/FA9AE35F-2F64-47CD-9BFF-08E2B32A0FE8/command/invoke" ||
 			m.ResponseTopic != "clients/tester/services/statestore/_any_/command/invoke/response" ||
-			m.ContentType != "application/octet-stream" || m.Expiry != 7*time.Second || m.QoS != 1 || len(m.Correlation) != 16 {
+			m.ContentType != "application/octet-stream" || m.Expiry <= 7*time.Hour-time.Minute || m.Expiry > 7*time.Hour || m.QoS != 1 || len(m.Correlation) != 16 {
 			t.Errorf("%s: got %+v", test.c.Verb(), m)
 		}
 	}
@@ -105,34 +104,27 @@ func TestHighPriority(t *testing.T) {
 // 1.4).
 func TestMessageExpiry(t *testing.T) {
 	t.Parallel()
-	store := emulator.Start(t)
 	var seen recorder
-	s := dial(t, store, client.Options{Trace: seen.record})
-	for _, left := range []time.Duration{
-		0, // no deadline
-		9900 * time.Millisecond,
-		90 * time.Second,
-		100 * 24 * time.Hour,
-	} {
-		ctx := t.Context()
-		deadline := time.Now().Add(cmp.Or(left, client.DefaultTimeout))
-		if left > 0 {
-			limited, cancel := context.WithDeadline(ctx, deadline)
-			defer cancel()
-			ctx = limited
+	virtual(t, client.Options{Trace: seen.record}, func(t *testing.T, _ *emulator.Server, s *client.Session) {
+		for left, want := range map[time.Duration]time.Duration{
+			0:                       client.DefaultTimeout, // no deadline
+			9900 * time.Millisecond: 10 * time.Second,
+			90 * time.Second:        90 * time.Second,
+			100 * 24 * time.Hour:    100 * 24 * time.Hour,
+		} {
+			ctx := t.Context()
+			if left > 0 {
+				limited, cancel := context.WithTimeout(ctx, left)
+				defer cancel()
+				ctx = limited
+			}
+			must(s.Get(ctx, "k"))(t)
+			sent := seen.requests()
+			if got := sent[len(sent)-1].Expiry; got != want {
+				t.Errorf("%v left: the expiry is %v, want %v", left, got, want)
+			}
 		}
-		roundedUp := func() time.Duration { return (time.Until(deadline) + time.Second - 1).Truncate(time.Second) }
-		most := roundedUp()
-		if left == 0 {
-			most = client.DefaultTimeout
-		}
-		must(s.Get(ctx, "k"))(t)
-		least := min(most, roundedUp()) // a busy machine may have used some of the timeout
-		sent := seen.requests()
-		if got := sent[len(sent)-1].Expiry; got < least || got > most {
-			t.Errorf("%v left: the expiry is %v, want %v to %v", left, got, least, most)
-		}
-	}
+	})
 }
 
 func TestResponseTopic(t *testing.T) {
