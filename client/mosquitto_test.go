@@ -156,24 +156,22 @@ func TestMosquittoStoreStarts(t *testing.T) {
 	t.Parallel()
 	broker := mosquitto.Start(t, "", mosquitto.Anonymous)
 	for _, c := range []Command{Get("k"), Set("k", []byte("v"), SetOptions{Condition: NX})} {
-		discarded := make(chan struct{})
-		once := sync.OnceFunc(func() { close(discarded) })
-		o := Options{Address: broker.Addresses[0], Timeout: time.Minute, Trace: func(e TraceEvent) {
-			if e.Type == "PUBACK" && strings.Contains(e.Detail, "0x10") {
-				once()
-			}
-		}}
-		started := make(chan *emulator.Attached, 1)
-		go func() {
-			<-discarded
-			store, err := emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: NewClientID()}, emulator.StoreOptions{}, emulator.Data{})
-			if err != nil {
+		var store *emulator.Attached
+		start := sync.OnceFunc(func() {
+			var err error
+			if store, err = emulator.Attach(t.Context(), mqtt.Options{Address: broker.Addresses[0], ClientID: NewClientID()}, emulator.StoreOptions{}, emulator.Data{}); err != nil {
 				t.Error(err)
 			}
-			started <- store
-		}()
+		})
+		o := Options{Address: broker.Addresses[0], Timeout: time.Minute, Trace: func(e TraceEvent) {
+			if e.Type == "PUBACK" && strings.Contains(e.Detail, "0x10") {
+				start() // while the client waits, so that the start does not use up its patience with the broker
+			}
+		}}
 		r, err := single(t.Context(), o, c)
-		store := <-started
+		if store == nil {
+			t.Fatalf("%s: no store was started: %v", c.Verb(), err)
+		}
 		if err != nil {
 			t.Errorf("%s: %v", c.Verb(), err)
 		} else if set, ok := r.(SetResult); ok && !set.Applied {
@@ -229,7 +227,7 @@ func TestMosquittoRestartsWithAnotherPassword(t *testing.T) {
 	var password atomic.Value
 	password.Store("one")
 	s := watchSession(t, Options{
-		Address: broker.Addresses[0], Username: "ann", Timeout: 10 * time.Second,
+		Address: broker.Addresses[0], Username: "ann",
 		ReadPassword: func() ([]byte, error) { return []byte(password.Load().(string)), nil },
 	})
 	// No store is attached. A NoStoreError shows that the broker accepted the login.
