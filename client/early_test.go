@@ -458,7 +458,7 @@ func BenchmarkSingle(b *testing.B) {
 
 // single sends one request over its own session.
 func single(ctx context.Context, o client.Options, c client.Command) (client.Result, error) {
-	s, err := client.New(o)
+	s, err := client.New(patient(o))
 	if err != nil {
 		return nil, err
 	}
