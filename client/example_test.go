@@ -28,7 +28,7 @@ func broker() *emulator.Server {
 func ExampleDial() {
 	store := broker()
 	defer store.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
 	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
@@ -199,7 +199,7 @@ func ExampleSession_Watch() {
 func ExampleSession_Lock() {
 	store := broker()
 	defer store.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
 	if err != nil {
@@ -231,7 +231,7 @@ func ExampleSession_Lock() {
 func ExampleSession_AcquireLock() {
 	store := broker()
 	defer store.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
 	if err != nil {
@@ -265,7 +265,7 @@ func ExampleSession_AcquireLock() {
 func ExampleSession_ReadBack() {
 	store := broker()
 	defer store.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, err := client.Dial(ctx, client.Options{Address: store.Addr().String()})
 	if err != nil {
@@ -276,7 +276,7 @@ func ExampleSession_ReadBack() {
 		return emulator.Action{CutAfter: r.Verb() == "SET"} // the connection breaks before the answer
 	})
 
-	limited, cancelSet := context.WithTimeout(ctx, time.Second) // the write expires then
+	limited, cancelSet := context.WithTimeout(ctx, 5*time.Second) // the write expires then
 	defer cancelSet()
 	_, err = s.Set(limited, "setpoint", []byte("21.5"), client.SetOptions{})
 	lost, ok := errors.AsType[*client.LostAnswerError](err)
