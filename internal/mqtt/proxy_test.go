@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
@@ -199,9 +198,12 @@ func TestNoProxy(t *testing.T) {
 		})
 	}
 	for scheme := range map[string]bool{"http": true, "socks5": true} {
-		silent := hostile(t, (*peer).silence)
 		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(20*time.Millisecond, cancel)
+		silent := hostile(t, func(p *peer) {
+			_, _ = p.Read(make([]byte, 1)) // the request for a tunnel has begun
+			cancel()
+			p.silence()
+		})
 		_, err := mqtt.Dial(ctx, mqtt.Options{Address: name, Proxy: &url.URL{Scheme: scheme, Host: silent}})
 		if dialError, ok := errors.AsType[*mqtt.DialError](err); !ok || dialError.Stage != mqtt.StageProxy || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", scheme, err)
