@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sscli/sscli/emulator"
@@ -217,16 +218,18 @@ func TestNewTokenIsShownToTheBroker(t *testing.T) {
 
 func TestTokenIsRenewedWhenItHasLittleLifeLeft(t *testing.T) {
 	t.Parallel()
-	g := newGate("")
-	store := g.start(t)
-	now := time.Now()
-	// 80 % of its lifetime are over in less than two seconds.
-	token := jwt(now.Add(-8*time.Hour), now.Add(2*time.Hour+2*time.Second))
-	o := satOptions(store, newTokenFile(t, token))
-	o.TokenPoll = time.Hour
-	watchSession(t, o)
-	g.await(t, token)
-	g.await(t, token)
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate("")
+		store := startVirtual(t, emulator.Options{CheckToken: g.check})
+		defer store.Close()
+		now := time.Now()
+		// 80 % of its lifetime are over in less than two seconds.
+		token := jwt(now.Add(-8*time.Hour), now.Add(2*time.Hour+2*time.Second))
+		s := store.dial(t, newBarrier(), Options{TokenFile: newTokenFile(t, token).name, TokenPoll: time.Hour})
+		defer s.Close()
+		g.await(t, token)
+		g.await(t, token)
+	})
 }
 
 func TestBrokerThatCannotSayNowIsAskedAgain(t *testing.T) {

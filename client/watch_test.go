@@ -344,45 +344,46 @@ func TestWatchOfAStoreThatRestartsEmpty(t *testing.T) {
 
 func TestWatchersShareOneRegistrationAndTheLastTakesItBack(t *testing.T) {
 	t.Parallel()
-	server := emulator.Start(t)
-	var asked, stopped atomic.Int32
-	server.Intercept(func(r emulator.Request) emulator.Action {
-		if r.Verb() == "KEYNOTIFY" {
-			if strings.Contains(string(r.Payload), "STOP") {
-				stopped.Add(1)
-			} else {
-				asked.Add(1)
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		server := store.Server
+		var asked, stopped atomic.Int32
+		server.Intercept(func(r emulator.Request) emulator.Action {
+			if r.Verb() == "KEYNOTIFY" {
+				if strings.Contains(string(r.Payload), "STOP") {
+					stopped.Add(1)
+				} else {
+					asked.Add(1)
+				}
 			}
+			return emulator.Action{}
+		})
+		one := startWatch(t, s, WatchOptions{}, "k")
+		two := startWatch(t, s, WatchOptions{}, "k", "k", "other")
+		write(t, server, "SET", "k", "1")
+		wantEvents(t, one, `initial k`, `set k "1"`)
+		wantEvents(t, two, `initial k`, `initial other`, `set k "1"`)
+		if n := asked.Load(); n != 2 {
+			t.Errorf("%d KEYNOTIFY for two keys", n)
 		}
-		return emulator.Action{}
+		if err := one.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := stopped.Load(); n != 0 {
+			t.Errorf("%d STOP while a watcher is left", n)
+		}
+		write(t, server, "SET", "k", "2")
+		wantEvents(t, two, `set k "2"`)
+		if err := two.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := stopped.Load(); n != 2 {
+			t.Errorf("%d STOP for two keys", n)
+		}
+		await(t, server, func(st emulator.State) bool { return st.Registrations == 0 })
+		if _, err := two.Next(t.Context()); !errors.Is(err, mqtt.ErrClosed) {
+			t.Errorf("next of a closed watch: %v", err)
+		}
 	})
-	s := watchSession(t, Options{Address: server.Addr().String()})
-	one := startWatch(t, s, WatchOptions{}, "k")
-	two := startWatch(t, s, WatchOptions{}, "k", "k", "other")
-	write(t, server, "SET", "k", "1")
-	wantEvents(t, one, `initial k`, `set k "1"`)
-	wantEvents(t, two, `initial k`, `initial other`, `set k "1"`)
-	if n := asked.Load(); n != 2 {
-		t.Errorf("%d KEYNOTIFY for two keys", n)
-	}
-	if err := one.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n := stopped.Load(); n != 0 {
-		t.Errorf("%d STOP while a watcher is left", n)
-	}
-	write(t, server, "SET", "k", "2")
-	wantEvents(t, two, `set k "2"`)
-	if err := two.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if n := stopped.Load(); n != 2 {
-		t.Errorf("%d STOP for two keys", n)
-	}
-	await(t, server, func(st emulator.State) bool { return st.Registrations == 0 })
-	if _, err := two.Next(t.Context()); !errors.Is(err, mqtt.ErrClosed) {
-		t.Errorf("next of a closed watch: %v", err)
-	}
 }
 
 func TestWatchRefused(t *testing.T) {
