@@ -85,7 +85,7 @@ func start(t *testing.T) (*viatest.Cluster, *via.Way, client.Options) {
 			}
 		}
 	})
-	return c, w, client.Options{Address: "aio-broker:18883", TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token, Timeout: 20 * time.Second}
+	return c, w, client.Options{Address: "aio-broker:18883", TLS: &tls.Config{RootCAs: pool}, Dial: w.Dial, ReadToken: w.Token, Timeout: time.Minute}
 }
 
 func dial(t *testing.T, o client.Options) *client.Session {
@@ -102,7 +102,7 @@ func dial(t *testing.T, o client.Options) *client.Session {
 func set(t *testing.T, s *client.Session) {
 	t.Helper()
 	var err error
-	for range 20 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if _, err = s.Set(t.Context(), "k", []byte("v"), client.SetOptions{}); err == nil {
 			return
 		}
@@ -167,6 +167,9 @@ func TestSilentForward(t *testing.T) {
 	c, w, o := start(t)
 	c.Write(t, "silent", "yes")
 	if err := w.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Token(t.Context()); err != nil { // the start of a second kubectl could use up the time limit
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
