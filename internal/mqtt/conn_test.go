@@ -160,6 +160,9 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	never := func(error) { t.Error("acked although Publish returned an error") }
+	if err := server.Await(within(t), func(s emulator.State) bool { return s.Requests == 1 }); err != nil {
+		t.Fatal(err)
+	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
