@@ -11,52 +11,42 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
-
-	"github.com/sscli/sscli/internal/testkit/testpeer"
 )
 
 // A line is a network between a client and a broker that delays everything from the broker. All that the
 // client sends in the meantime is one flight, because it waited for nothing in between.
 type line struct {
-	address string
+	delay time.Duration
 
-	mu          sync.Mutex
-	connections int
-	flights     [][]string // the client's writes, by flight
-	answered    bool       // bytes from the broker arrived after the last bytes from the client
+	mu       sync.Mutex
+	flights  [][]string // the client's writes, by flight
+	answered bool       // bytes from the broker arrived after the last bytes from the client
 }
 
-// newLine returns a line that delays the broker's bytes by delay. A client that the machine holds up for less
-// than delay does not count as waiting.
-func newLine(t *testing.T, broker string, delay time.Duration) *line {
-	t.Helper()
-	l := new(line)
-	l.address = testpeer.Serve(t, func(_ int, nc net.Conn) {
-		l.mu.Lock()
-		l.connections++
-		l.answered = true
-		l.mu.Unlock()
-		testpeer.Relay(nc, broker,
-			func(to, from net.Conn) { l.carry(to, from, l.said, 0) },
-			func(to, from net.Conn) { l.carry(to, from, l.heard, delay) })
-	})
-	return l
+// A lineConn is a client's connection over a line.
+type lineConn struct {
+	net.Conn
+	line *line
 }
 
-// carry copies from one side to the other until one of them closes.
-func (l *line) carry(to, from net.Conn, note func([]byte), delay time.Duration) {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		time.Sleep(delay)
-		note(buf[:n])
-		if _, err := to.Write(buf[:n]); err != nil {
-			return
-		}
+// over returns a connection that is made over the line.
+func (l *line) over(nc net.Conn) net.Conn {
+	l.heard()
+	return lineConn{nc, l}
+}
+
+func (c lineConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		time.Sleep(c.line.delay)
+		c.line.heard()
 	}
+	return n, err
+}
+
+func (c lineConn) Write(b []byte) (int, error) {
+	c.line.said(b)
+	return c.Conn.Write(b)
 }
 
 func (l *line) said(b []byte) {
@@ -70,7 +60,7 @@ func (l *line) said(b []byte) {
 	*last = append(*last, string(b))
 }
 
-func (l *line) heard([]byte) {
+func (l *line) heard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answered = true

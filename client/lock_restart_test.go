@@ -15,8 +15,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestLockThroughRestart, in virtual time, restarts a store with a file several times while a lock is held: the holder renews
-// the lock, the waiter does not get it, and tokens rise.
+// TestLockThroughRestart restarts a store with a file several times while a lock is held: the holder renews
+// the lock, the waiter does not get it, and tokens rise. It runs in virtual time.
 func TestLockThroughRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
