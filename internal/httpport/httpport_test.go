@@ -103,7 +103,8 @@ func TestManyConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			address := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-			for range 200 {
+			for n := 0; n < 200; n++ {
+				began := time.Now()
 				conn, err := net.Dial("tcp", address)
 				if err != nil {
 					t.Fatal(err)
@@ -114,7 +115,10 @@ func TestManyConnections(t *testing.T) {
 				}
 				if name == "idle" {
 					if _, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil {
-						t.Fatal(err)
+						if time.Since(began) < 5*time.Second { // what the server waits for a request
+							t.Fatal(err)
+						}
+						n-- // this machine was too slow to send the request in time
 					}
 				}
 			}
