@@ -330,7 +330,11 @@ var scrubRules = []scrubRule{
 	replace(`\bexpires in \d[\dhms.]*([)\t])`, "expires in AGE$1"),
 	replace(`(?m), expires in \d+s$`, ", expires in TIMEOUT"),
 	// What only a slow machine prints.
-	replace(`(?m)^! sscli: waiting for kubectl .*\n`, ""),
+	replace(`(?m)^sscli: waiting for kubectl .*\n`, ""),
+	replace(`(?m)^sscli: warning: TIME (the broker has not answered for \S+: )?(connection lost: no sign of life from the broker until a request )?timed out; trying again, .* in DURATION\n`, ""),
+	replace(`(?m)^\{"op":"warning","message":"(the broker has not answered for \S+: )?(connection lost: no sign of life from the broker until a request )?timed out; trying again, .* in DURATION","time":"TIME"\}\n`, ""),
+	replace(`(?m)^sscli: TIME the broker answers again after DURATION\n`, ""),
+	replace(`(?m)^\{"op":"notice","message":"the broker answers again after DURATION","time":"TIME"\}\n`, ""),
 	replace(`\bat (most|least) [\dhms.]+( ms)? (ahead of|behind) the store's`, "at $1 TIME $3 the store's"),
 	replace(`\bnewer than yours by [\dhms.]+`, "newer than yours by TIME"),
 	replace(`(127\.0\.0\.1|localhost|\[::1\]):\d{5}\b`, "$1:PORT"),
