@@ -231,7 +231,7 @@ func TestHintsLeadOn(t *testing.T) {
 		{"an ordinary key as a lock", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli lock acquire door --holder job-7 --try", false, "fencing_required", 2},
 		{"an ordinary key as the lock of a command", []string{"sscli set door open --fence 1696374425000:0:a"}, "sscli lock run door --try -- sscli version", false, "fencing_required", 2},
 		{"a key without expiry as a lock", []string{"sscli set door 21.5"}, "sscli lock run door --wait 100ms -- sscli version", false, "lock_busy", 1},
-		{"a busy lock", []string{"sscli lock acquire door --holder job-7 --ttl 6s"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
+		{"a busy lock", []string{"sscli lock acquire door --holder job-7 --ttl 15s"}, "sscli lock acquire door --holder job-8 --try", false, "lock_busy", 1},
 		{"another's lock renewed", []string{"sscli lock acquire door --holder job-7"}, "sscli lock renew door --holder job-8 --ttl 10s", false, "lock_not_held", 1},
 		{"another's lock released", []string{"sscli lock acquire door --holder job-7"}, "sscli lock release door --holder job-8", false, "lock_not_held", 1},
 		{"a lock that must be broken", []string{"sscli lock acquire door --holder job-7"}, "sscli lock break door", false, "protected", 1},
@@ -260,7 +260,7 @@ func TestHintsLeadOn(t *testing.T) {
 			}
 			server := emulator.Start(t, o)
 			w := &walk{t: t, env: []string{
-				"SSCLI_URL=" + server.URL(), "SSCLI_OUTPUT=json", "XDG_CONFIG_HOME=" + t.TempDir(), "SSCLI_TIMEOUT=5s",
+				"SSCLI_URL=" + server.URL(), "SSCLI_OUTPUT=json", "XDG_CONFIG_HOME=" + t.TempDir(), "SSCLI_TIMEOUT=30s",
 			}, hints: filepath.Join(t.TempDir(), "hints"), root: cmdline.NewRoot(newApp()), places: map[suggest.Place][]string{
 				suggest.OtherLock: {"walkers-lock"}, suggest.Token: {future()}, suggest.Cmd: {"sscli", "version"}, suggest.Value: {"2"}, suggest.Duration: {"100ms"},
 			}, flags: map[string]string{"--username": "ann", "--password-file": password, "--sat-file": token, "--holder": "job-7"}, later: []string{"--trace", "--wait", "--timeout"}}

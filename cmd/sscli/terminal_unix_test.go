@@ -97,7 +97,7 @@ func converse(t *testing.T, env []string, adapt func(*exec.Cmd), args ...string)
 		t.Fatal(err)
 	}
 	c := &conversation{t: t, terminal: master, before: before, closed: make(chan struct{}), more: make(chan struct{}, 1)}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // for all that the test waits for
 	t.Cleanup(cancel)
 	c.cmd = exec.CommandContext(ctx, self, args...)
 	c.cmd.Args[0] = "sscli"

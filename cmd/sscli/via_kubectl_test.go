@@ -346,7 +346,7 @@ func TestViaLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, dir := startVia(t), t.TempDir()
-			lock := c.start("lock", "run", "l", "--ttl", "4s", "--", "sh", "-c", viaLocked, dir)
+			lock := c.start("lock", "run", "l", "--ttl", "15s", "--", "sh", "-c", viaLocked, dir)
 			lock.expect("started")
 			breaks(c)
 			c.await("the command is terminated", func() bool {
