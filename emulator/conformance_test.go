@@ -183,7 +183,7 @@ func (f pahoClient) connect(t *testing.T, id string, lasting bool, will string, 
 		t.Fatal(err)
 	}
 	c := paho.NewClient(paho.ClientConfig{
-		Conn: conn,
+		Conn: conn, PacketTimeout: patience,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
 			onMessage(string(p.Packet.Payload))
 			return true, nil
@@ -370,7 +370,7 @@ func TestMosquittoRequest(t *testing.T) {
 	}
 	host, port, _ := net.SplitHostPort(s.Addr().String())
 	cmd := exec.Command("mosquitto_rr", "-V", "5", "-h", host, "-p", port, "-i", "rr", "-q", "1", "-t", wire.RequestTopic, "-e", "clients/rr/response",
-		"-D", "publish", "correlation-data", "1", "-m", string(wire.AppendRequest(nil, "GET", "k")), "-W", "10", "-F", "%x")
+		"-D", "publish", "correlation-data", "1", "-m", string(wire.AppendRequest(nil, "GET", "k")), "-W", "60", "-F", "%x")
 	out, err := cmd.CombinedOutput()
 	if want := hex.EncodeToString([]byte("$5\r\nvalue\r\n")); err != nil || strings.TrimSpace(string(out)) != want {
 		t.Errorf("got %q, %v, want %s", out, err, want)
@@ -391,7 +391,7 @@ func TestAutopaho(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	manager, err := autopaho.NewConnection(ctx, autopaho.ClientConfig{
-		ServerUrls: []*url.URL{address}, KeepAlive: 60, SessionExpiryInterval: 3600,
+		ServerUrls: []*url.URL{address}, KeepAlive: 60, SessionExpiryInterval: 3600, ConnectTimeout: patience,
 		ReconnectBackoff: func(int) time.Duration { return time.Millisecond },
 		OnConnectionUp: func(m *autopaho.ConnectionManager, ack *paho.Connack) {
 			if !ack.SessionPresent {
@@ -402,7 +402,7 @@ func TestAutopaho(t *testing.T) {
 			subscribed <- ack.SessionPresent
 		},
 		ClientConfig: paho.ClientConfig{
-			ClientID: "auto",
+			ClientID: "auto", PacketTimeout: patience,
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(p paho.PublishReceived) (bool, error) {
 				messages <- string(p.Packet.Payload)
 				return true, nil

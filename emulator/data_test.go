@@ -307,7 +307,7 @@ func TestDataHoldsAnswers(t *testing.T) {
 	reader.expect("PUBACK 0x00")
 	writer.ask("SET k 2")
 	writer.expect("PUBACK 0x00")
-	writer.ask("SET k 3 PX 1000")
+	writer.ask("SET k 3 PX 3600000")
 	writer.expect("PUBACK 0x00")
 	writer.ask("DEL k")
 	writer.expect("PUBACK 0x00")

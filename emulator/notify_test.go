@@ -153,13 +153,13 @@ func TestAwaitBacklog(t *testing.T) {
 func TestDelayedBehindBacklog(t *testing.T) {
 	t.Parallel()
 	s, w0 := lockedCrowd(t, 100)
-	delay := time.Second
+	delay := time.Hour
 	s.onNotify = func(Notification) NotificationAction { return NotificationAction{Delay: delay} }
 	s.setLocked("crowded", "delayed")
 	s.awaitNotify()
 	delay = 0
 	s.setLocked("crowded", "first")
-	s.broker.Advance(time.Second)
+	s.broker.Advance(time.Hour)
 	s.broker.Unlock()
 	for _, want := range []string{"first", "delayed"} {
 		expectNotified(t, w0, want)

@@ -105,13 +105,13 @@ func TestObserve(t *testing.T) {
 		"request w(ann) KEYNOTIFY k: ok to clients/w/response")
 
 	c := connect(t, s, "c", login("right"))
-	c.do("SET k v NX PX 1000", "+OK")
+	c.do("SET k v NX PX 3600000", "+OK")
 	c.do("SET k v NX", ":-1")
-	s.FastForward(time.Second)
+	s.FastForward(time.Hour)
 	c.do("GET k", "$-1")
 	seen.expect(t,
 		"connect c(ann) ",
-		"request c(ann) SET k v NX PX 1000: ok to clients/c/response versioned >w",
+		"request c(ann) SET k v NX PX 3600000: ok to clients/c/response versioned >w",
 		"request c(ann) SET k v NX: no, exists to clients/c/response versioned",
 		"expire k: ok versioned >w",
 		"request c(ann) GET k: no, missing to clients/c/response")
@@ -155,15 +155,15 @@ func TestObserve(t *testing.T) {
 func TestObserveLater(t *testing.T) {
 	t.Parallel()
 	var seen observations
-	s := emulator.Start(t, emulator.Options{Observe: seen.add, Latency: 2 * time.Second})
+	s := emulator.Start(t, emulator.Options{Observe: seen.add, Latency: 2 * time.Hour})
 	c := connect(t, s, "c")
 	p := c.publication("GET", "old")
-	p.Properties.MessageExpiry = pointer(uint32(1))
+	p.Properties.MessageExpiry = pointer(uint32(3600))
 	c.send(p)
 	c.ask("GET k")
 	c.expect("PUBACK 0x00", "PUBACK 0x00")
 	seen.expect(t, "connect c ")
-	s.FastForward(3 * time.Second)
+	s.FastForward(3 * time.Hour)
 	c.expect("reply $-1")
 	seen.expect(t,
 		"request c GET old: ignored, its message expiry had passed",
@@ -185,7 +185,7 @@ func TestObserveRedis(t *testing.T) {
 	w := connect(t, s, "w")
 	w.do("KEYNOTIFY k", "+OK")
 	seen.expect(t, "connect w ", "request w KEYNOTIFY k: ok to clients/w/response")
-	c.Expect(t, "+OK\r\n", "SET", "k", "1", "NX", "PX", "1000")
+	c.Expect(t, "+OK\r\n", "SET", "k", "1", "NX", "PX", "3600000")
 	c.Expect(t, "$-1\r\n", "SET", "k", "1", "NX")
 	c.Expect(t, ":2\r\n", "INCR", "k")
 	c.Expect(t, "$1\r\n2\r\n", "GET", "k")
@@ -204,7 +204,7 @@ func TestObserveRedis(t *testing.T) {
 			t.Fatalf("%q, %v", f, err)
 		}
 	}
-	s.FastForward(2 * time.Second)
+	s.FastForward(2 * time.Hour)
 	c.Expect(t, "+PONG\r\n", "PING")
 	seen.expect(t,
 		"redis redis-1 set k: OK versioned >w",

@@ -92,10 +92,10 @@ func TestRedisExpiry(t *testing.T) {
 	s, c := startWithRedis(t, emulator.Options{RedisNotify: "Ex"})
 	sub := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 	sub.Do(t, "SUBSCRIBE", "__keyevent@0__:expired")
-	at := strconv.FormatInt(time.Now().Add(2*time.Second).UnixMilli(), 10)
+	at := s.Now().Add(time.Hour).Truncate(time.Millisecond)
 	var requests []byte
 	for i := range keys {
-		requests = append(requests, redistest.Request("SET", "k"+strconv.Itoa(i), "v", "PXAT", at)...)
+		requests = append(requests, redistest.Request("SET", "k"+strconv.Itoa(i), "v", "PXAT", strconv.FormatInt(at.UnixMilli(), 10))...)
 	}
 	if _, err := c.Conn.Write(requests); err != nil {
 		t.Fatal(err)
@@ -105,6 +105,7 @@ func TestRedisExpiry(t *testing.T) {
 			t.Fatalf("%q, %v", f, err)
 		}
 	}
+	s.FastForward(time.Hour)
 	seen := make(map[string]bool)
 	for range keys {
 		f, err := sub.Frame()
@@ -113,8 +114,7 @@ func TestRedisExpiry(t *testing.T) {
 		}
 		seen[string(f)] = true
 	}
-	ms, _ := strconv.ParseInt(at, 10, 64)
-	late := time.Since(time.UnixMilli(ms))
+	late := s.Now().Sub(at)
 	if len(seen) != keys || late < 0 {
 		t.Errorf("%d different messages, the last %v after the time", len(seen), late)
 	}
@@ -137,7 +137,7 @@ func TestRedisTransactionSeesMQTT(t *testing.T) {
 		{"an expiry", func() { s.FastForward(time.Hour) }, "*-1\r\n"},
 		{"another key", func() { m.do("SET other w", "+OK") }, "*1\r\n+OK\r\n"},
 	} {
-		c.Expect(t, "+OK\r\n", "SET", "k", "v", "EX", "10")
+		c.Expect(t, "+OK\r\n", "SET", "k", "v", "EX", "1000")
 		c.Expect(t, "+OK\r\n", "WATCH", "k")
 		change.do()
 		c.Expect(t, "+OK\r\n", "MULTI")
@@ -153,10 +153,22 @@ func TestRedisIdle(t *testing.T) {
 	t.Parallel()
 	s, c := startWithRedis(t, emulator.Options{})
 	c.Expect(t, "+OK\r\n", "SET", "k", "v")
-	c.Expect(t, ":0\r\n", "OBJECT", "IDLETIME", "k")
+	idle := func() time.Duration {
+		t.Helper()
+		seconds, err := strconv.Atoi(strings.Trim(c.Do(t, "OBJECT", "IDLETIME", "k"), ":\r\n"))
+		if err != nil {
+			t.Error(err)
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	if d := idle(); d < 0 || d > patience {
+		t.Errorf("idle for %v after a write", d)
+	}
 	s.FastForward(time.Hour)
 	c.Expect(t, "$1\r\nv\r\n", "GET", "k")
-	c.Expect(t, ":3600\r\n", "OBJECT", "IDLETIME", "k")
+	if d := idle(); d < time.Hour || d > time.Hour+patience {
+		t.Errorf("idle for %v an hour after a write", d)
+	}
 	c.Expect(t, "$-1\r\n", "OBJECT", "IDLETIME", "no key")
 }
 

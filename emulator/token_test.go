@@ -177,8 +177,8 @@ func TestTokenEnds(t *testing.T) {
 // connection, even if the client only listens, and requests that have not been processed yet.
 func TestTokenEndsEverywhere(t *testing.T) {
 	i := newIssuer(t)
-	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Redis: "127.0.0.1:0", RedisNotify: "KEA", WebSocket: "127.0.0.1:0", Latency: 2 * time.Minute})
-	token := issue(t, i, s.Now(), time.Minute)
+	s := emulator.Start(t, emulator.Options{CheckToken: i.Verify, Redis: "127.0.0.1:0", RedisNotify: "KEA", WebSocket: "127.0.0.1:0", Latency: 4 * time.Hour})
+	token := issue(t, i, s.Now(), time.Hour)
 	login := func() *redistest.Client {
 		c := redistest.Dial(t, "tcp", redistest.Address(s.RedisURL()))
 		c.Expect(t, "+OK\r\n", "AUTH", token)
@@ -189,8 +189,8 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	queued.Expect(t, "+QUEUED\r\n", "SET", "late", "v")
 	subscribed.Do(t, "SUBSCRIBE", "news")
 	out.Expect(t, "+RESET\r\n", "RESET")
-	renewed.Expect(t, "+OK\r\n", "AUTH", issue(t, i, s.Now(), time.Hour))
-	renewed.Expect(t, "+OK\r\n", "SET", "brief", "v", "PX", "62000") // expires after the tokens, whose end is a whole second, in the same FastForward
+	renewed.Expect(t, "+OK\r\n", "AUTH", issue(t, i, s.Now(), 24*time.Hour))
+	renewed.Expect(t, "+OK\r\n", "SET", "brief", "v", "PX", "5400000") // expires after the tokens, in the same FastForward
 	watching.Do(t, "SUBSCRIBE", "__keyspace@0__:brief")
 
 	ws, _, err := (&websocket.Dialer{Subprotocols: []string{"mqtt"}}).DialContext(t.Context(), s.WebSocketURL(), nil)
@@ -214,9 +214,9 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	mqtt := connect(t, s, "mqtt", withToken(token))
 	mqtt.send(mqtt.publication("SET", "late", "v"))
 	mqtt.expect("PUBACK 0x00") // the server's latency delays the request
-	s.FastForward(59 * time.Second)
+	s.FastForward(30 * time.Minute)
 	idle.Expect(t, "+PONG\r\n", "PING")
-	s.FastForward(4 * time.Second)
+	s.FastForward(2 * time.Hour)
 	idle.Closed(t)
 	queued.Closed(t)
 	subscribed.Closed(t)
@@ -226,7 +226,7 @@ func TestTokenEndsEverywhere(t *testing.T) {
 	web.ended()
 	mqtt.ended()
 	out.Expect(t, "-NOAUTH Authentication required.\r\n", "PING")
-	s.FastForward(5 * time.Minute)
+	s.FastForward(5 * time.Hour)
 	renewed.Expect(t, ":0\r\n", "EXISTS", "late")
 }
 

@@ -41,7 +41,7 @@ if verb == "publish":
     dial(client, False)
     client.loop_start()
     for line in sys.stdin:
-        client.publish(topic, line.rstrip("\n"), qos, retain).wait_for_publish(20)
+        client.publish(topic, line.rstrip("\n"), qos, retain).wait_for_publish(60)
     client.disconnect()
     client.loop_stop()
 else:
