@@ -204,7 +204,7 @@ func TestSessionExpiry(t *testing.T) {
 	present := func(id string, want bool) *client {
 		t.Helper()
 		c := dial(t, s, id)
-		if ack := c.hello(seconds(100)); ack.SessionPresent != want {
+		if ack := c.hello(seconds(100_000)); ack.SessionPresent != want {
 			t.Errorf("%s: session present %t", id, ack.SessionPresent)
 		}
 		return c
@@ -214,22 +214,22 @@ func TestSessionExpiry(t *testing.T) {
 		s.await(t, func(st broker.Stats) bool { return st.Connections == 0 })
 	}
 	leave(present("c", false))
-	s.advance(99 * time.Second)
+	s.advance(99_000 * time.Second)
 	leave(present("c", true))
-	s.advance(99 * time.Second)
+	s.advance(99_000 * time.Second)
 	c := present("c", true) // starts a new interval
-	s.advance(200 * time.Second)
+	s.advance(200_000 * time.Second)
 	leave(c) // no time of the interval passes while the client is connected
 	leave(present("c", true))
-	s.advance(100 * time.Second)
+	s.advance(100_000 * time.Second)
 	c = present("c", false)
 
 	c.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(0))}})
 	c.ended()
 	c = present("c", false)
-	c.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(1000))}})
+	c.send(&packets.Disconnect{Properties: &packets.Properties{SessionExpiryInterval: pointer(uint32(200_000))}})
 	c.ended()
-	s.advance(999 * time.Second)
+	s.advance(199_000 * time.Second)
 	leave(present("c", true))
 
 	leave(connect(t, s, "ever", seconds(0xFFFFFFFF)))
