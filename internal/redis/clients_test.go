@@ -194,16 +194,16 @@ assert r.info()["redis_version"] == "7.0.15" and r.info()["statestore_backend"] 
 r.config_set("notify-keyspace-events", "KEA"); assert r.config_get("notify*") == {"notify-keyspace-events": "AKE"}
 p = r.pubsub()
 p.psubscribe("__keyspace@0__:*")
-assert p.get_message(timeout=10)["type"] == "psubscribe"
-r.set("told", "v", ex=10)
-got = [p.get_message(timeout=10) for _ in range(2)]
+assert p.get_message(timeout=60)["type"] == "psubscribe"
+r.set("told", "v", ex=1000)
+got = [p.get_message(timeout=60) for _ in range(2)]
 assert [m["data"] for m in got] == ["set", "expire"], got
-status, version = r.execute_command("SS.SET", "lock", "me", "NEX", "PX", 10000)
+status, version = r.execute_command("SS.SET", "lock", "me", "NEX", "PX", 1000000)
 assert status == "OK" and r.execute_command("SS.VERSION", "lock") == version
 assert r.execute_command("SS.SET", "fenced", "v", "FT", version)[0] == "OK"
 try: r.set("fenced", "w"); raise SystemExit("no fencing")
 except redis.ResponseError as e: assert "fencing token" in str(e)
-l = r.lock("lock2", timeout=10)
+l = r.lock("lock2", timeout=1000)
 # release needs a script, which is not run here
 assert l.acquire(blocking=False) is True and r.get("lock2") is not None
 print("done")

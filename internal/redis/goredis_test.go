@@ -25,7 +25,8 @@ func TestGoRedis(t *testing.T) {
 			s := emulator.Start(t, emulator.Options{Redis: "127.0.0.1:0", RedisNotify: "KEA", CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"})})
 			ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 			defer cancel()
-			r := redis.NewClient(&redis.Options{Addr: redistest.Address(s.RedisURL()), Protocol: protocol, Username: "ann", Password: "secret"})
+			r := redis.NewClient(&redis.Options{Addr: redistest.Address(s.RedisURL()), Protocol: protocol, Username: "ann", Password: "secret",
+				DialTimeout: redistest.Patience, ReadTimeout: redistest.Patience, WriteTimeout: redistest.Patience})
 			defer r.Close()
 			sub := r.Subscribe(ctx, "__keyspace@0__:k")
 			defer sub.Close()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -198,7 +199,7 @@ func TestRemote(t *testing.T) {
 		{"SET k v", "+OK"}, {"GET k", "$1 v"}, {"SET k w NX", "$-1"}, {"SET n w NX EX 100", "+OK"}, {"SETNX k w", ":0"}, {"SETNX m w", ":1"},
 		{"SETEX k 100 v2", "+OK"}, {"PSETEX k 100000 v3", "+OK"}, {"SET k v3 PXAT 9000000000000", "+OK"}, {"SET k v3 EXAT 9000000000", "+OK"},
 		{"MGET k nothing", "*2 $2 v3 $-1"}, {"EXISTS k k nothing", ":2"}, {"STRLEN k", ":2"}, {"GETRANGE k 1 -1", "$1 3"}, {"TYPE k", "+string"}, {"TYPE nothing", "+none"},
-		{"TOUCH k k nothing", ":2"}, {"GETBIT k 1", ":1"}, {"GETBIT nothing 1", ":0"}, {"OBJECT ENCODING k", "$6 embstr"}, {"OBJECT IDLETIME k", ":0"}, {"OBJECT REFCOUNT nothing", "$-1"}, {"MEMORY USAGE nothing", "$-1"},
+		{"TOUCH k k nothing", ":2"}, {"GETBIT k 1", ":1"}, {"GETBIT nothing 1", ":0"}, {"OBJECT ENCODING k", "$6 embstr"}, {"OBJECT REFCOUNT nothing", "$-1"}, {"MEMORY USAGE nothing", "$-1"},
 		{"FUNCTION FLUSH", "+OK"}, {"SCRIPT EXISTS x", "*1 :0"}, {"ROLE", "*3 $6 master :0 *0"}, {"WAIT 1 0", ":0"}, {"MOVE k 1", "-ERR DB index is out of range"}, {"SWAPDB 0 0", "+OK"},
 		{"DEL k nothing", ":1"}, {"UNLINK m", ":1"}, {"MSET a 1 b 2", "+OK"}, {"DELEX a IFEQ 2", ":0"}, {"DELIFEQ a 1", ":1"}, {"DELIFEQ a 1", ":0"},
 		{"KEYS *", "*2 $1 b $1 n"}, {"DBSIZE", ":2"}, {"KEYS n*", "*1 $1 n"}, {"SCAN 0", "*2 $1 0 *2 $1 b $1 n"},
@@ -225,6 +226,11 @@ func TestRemote(t *testing.T) {
 			continue
 		}
 		p.expect(c.command, c.want)
+	}
+	p.expect("SET idle v", "+OK")
+	p.send("OBJECT IDLETIME idle")
+	if seconds, err := strconv.Atoi(strings.TrimPrefix(p.next(), ":")); err != nil || seconds < 0 || seconds > 60 {
+		t.Errorf("OBJECT IDLETIME: %d, %v", seconds, err)
 	}
 	for _, name := range []string{"INCR k", "DECR k", "INCRBY k 1", "DECRBY k 1", "INCRBYFLOAT k 1", "APPEND k v", "SETRANGE k 0 v", "SETBIT k 0 1", "MSETNX a b", "RENAME a b",
 		"RENAMENX a b", "COPY a b", "GETSET k v", "GETDEL k", "GETEX k", "MULTI", "EXEC", "DISCARD", "WATCH k", "UNWATCH", "FLUSHDB", "FLUSHALL"} {
@@ -277,7 +283,7 @@ func TestRemoteWatches(t *testing.T) {
 	}
 	srv.Lost([]byte("k"), "a gap")
 	q.Closed(t)
-	for begin := time.Now(); f.watched() != "j" && time.Since(begin) < 30*time.Second; {
+	for begin := time.Now(); f.watched() != "j" && time.Since(begin) < redistest.Patience; {
 		p.expect("PING", "+PONG")
 	}
 	if got := f.watched(); got != "j" {

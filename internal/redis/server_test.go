@@ -65,16 +65,16 @@ func TestStoreCommands(t *testing.T) {
 	bulk := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
 	c.Expect(t, "*-1\r\n", "SS.GET", "k")
 	c.Expect(t, "$-1\r\n", "SS.VERSION", "k")
-	got := c.Do(t, "SS.SET", "k", "me", "NEX", "PX", "10000")
+	got := c.Do(t, "SS.SET", "k", "me", "NEX", "PX", "1000000")
 	first := version("k")
 	if want := "*2\r\n+OK\r\n" + bulk(first); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c.Expect(t, "*2\r\n"+bulk("me")+bulk(first), "SS.GET", "k")
 	c.Expect(t, bulk(first), "ss.version", "k")
-	c.Expect(t, "*2\r\n:-1\r\n"+bulk(first), "SS.SET", "k", "you", "NEX", "PX", "10000")
+	c.Expect(t, "*2\r\n:-1\r\n"+bulk(first), "SS.SET", "k", "you", "NEX", "PX", "1000000")
 	c.Expect(t, "*2\r\n:-1\r\n"+bulk(first), "SS.SET", "k", "you", "NX")
-	c.Do(t, "SS.SET", "k", "me", "NEX", "PX", "10000")
+	c.Do(t, "SS.SET", "k", "me", "NEX", "PX", "1000000")
 	token := version("k")
 	if token == first {
 		t.Error("a renewal has no new version")
