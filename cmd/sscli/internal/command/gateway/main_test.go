@@ -107,6 +107,9 @@ func dial(t *testing.T, o client.Options) *client.Session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	if o.Timeout == 0 {
+		o.Timeout = patience
+	}
 	s, err := client.Dial(ctx, o)
 	if err != nil {
 		t.Fatal(err)
