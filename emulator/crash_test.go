@@ -52,23 +52,14 @@ func TestCrash(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "store.db")
-	w.rounds(*crashRounds, func() (string, func()) {
-		before := w.acknowledgements()
-		address, kill := startCrashServer(t, file)
-		return address, func() {
-			// On a slow machine, the first write of a round may take longer than the load lasts.
-			for begin := time.Now(); w.acknowledgements() == before && time.Since(begin) < patience; {
-				time.Sleep(time.Millisecond)
-			}
-			kill()
-		}
-	})
+	w.rounds(*crashRounds, func() (string, func()) { return startCrashServer(t, file) })
 }
 
-func (w *world) acknowledgements() int {
+// progress returns the numbers of writes that were acknowledged and of values that were read or notified.
+func (w *world) progress() (acknowledged, told int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.acknowledged
+	return w.acknowledged, w.told
 }
 
 func newWorld(t *testing.T) *world {
@@ -182,6 +173,7 @@ func (w *world) round(serve func() (address string, end func())) {
 	if w.t.Failed() {
 		return
 	}
+	acknowledged, told := w.progress()
 	var load sync.WaitGroup
 	var ready sync.WaitGroup
 	ready.Add(1)
@@ -192,6 +184,12 @@ func (w *world) round(serve func() (address string, end func())) {
 	}
 	// The server ends at a random time, because the progress of the writes must not matter.
 	time.Sleep(time.Duration(5+rand.IntN(40)) * time.Millisecond)
+	// On a slow machine, the first write of a round may take longer than that.
+	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(time.Millisecond) {
+		if a, b := w.progress(); a > acknowledged && b > told {
+			break
+		}
+	}
 	end()
 	load.Wait()
 }
