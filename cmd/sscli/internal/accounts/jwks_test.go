@@ -152,7 +152,7 @@ func TestClusterKeyRotation(t *testing.T) {
 		}
 	}
 	write(map[string]crypto.Signer{"old": keys["rsa"]})
-	c := &clusterKeys{source: file, last: time.Now()}
+	c := &clusterKeys{source: file, last: time.Now().Add(time.Hour)}
 	if err := c.read(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestClusterKeyRotation(t *testing.T) {
 	if _, err := c.key("new"); err == nil {
 		t.Error("the keys were read again at once, so anybody could make us read")
 	}
-	c.last = c.last.Add(-time.Minute)
+	c.last = time.Now().Add(-time.Minute)
 	if _, err := c.key("new"); err != nil {
 		t.Error(err)
 	}
@@ -171,11 +171,25 @@ func TestClusterKeyRotation(t *testing.T) {
 func TestSlowKeyServer(t *testing.T) {
 	t.Parallel()
 	set := keySet(t, signers(t))
+	for range 20 { // a machine that stands still for maxReadWait looks like keys that wait
+		if keysDoNotWait(t, set) {
+			return
+		}
+	}
+	t.Error("the other keys waited")
+}
+
+// keysDoNotWait reports whether other keys were looked up before an unknown key stopped waiting for its read.
+func keysDoNotWait(t *testing.T, set string) bool {
 	asked, answer := make(chan struct{}), make(chan struct{})
 	reads := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if reads++; reads > 1 {
+		switch reads++; reads {
+		case 1:
+		case 2:
 			close(asked)
+			fallthrough
+		default: // another read, after minReadPause
 			<-answer
 		}
 		_, _ = w.Write([]byte(set))
@@ -199,15 +213,12 @@ func TestSlowKeyServer(t *testing.T) {
 	if _, err := c.key("other"); err == nil {
 		t.Error("another unknown key was found")
 	}
-	select {
-	case err := <-unknown:
-		t.Fatalf("the other keys waited: %v", err)
-	default:
-	}
+	waits := len(unknown) == 0
 	if err := <-unknown; err == nil || !strings.Contains(err.Error(), "no answer within") {
 		t.Errorf("unknown key: %v", err)
 	}
 	close(answer)
+	return waits
 }
 
 func TestKeySetErrors(t *testing.T) {
