@@ -229,7 +229,7 @@ func (s *typist) types(keys string) {
 
 // leaves waits for the editor to end and returns its entries and, if it panicked, the panic.
 func (s *typist) leaves() (entries []string) {
-	late := time.AfterFunc(20*time.Second, func() { _ = s.cmd.Process.Kill() })
+	late := time.AfterFunc(time.Minute, func() { _ = s.cmd.Process.Kill() })
 	defer late.Stop()
 	for s.report.Scan() {
 		entries = append(entries, s.report.Text())

@@ -289,7 +289,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	store := emulator.Start(t)
 	store.Intercept(func(r emulator.Request) emulator.Action {
 		if r.Key() == "3" {
-			return emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("-ERR no\r\n") }, DelayReply: 30 * time.Second}
+			return emulator.Action{Rewrite: func(a *emulator.Answer) { a.Payload = []byte("-ERR no\r\n") }, DelayReply: time.Hour}
 		}
 		return emulator.Action{}
 	})
@@ -302,7 +302,7 @@ func TestBatchErrorWithLinesUnderWay(t *testing.T) {
 	if err := store.Await(ctx, func(s emulator.State) bool { return s.Delayed == 1 && s.Requests >= 10 }); err != nil {
 		t.Fatal(err)
 	}
-	store.FastForward(30 * time.Second)
+	store.FastForward(time.Hour)
 	r := <-ended
 	if r.code != fault.CodeStore || r.resume != 3 || r.failed[3] != fault.CodeStore || len(r.failed) != 1 {
 		t.Errorf("exit code %d, to go on from line %d, errors %v; want line 3 alone", r.code, r.resume, r.failed)

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -30,7 +29,7 @@ const (
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	server := emulator.Start(t)
-	s, err := client.Dial(t.Context(), client.Options{Address: server.Addr().String()})
+	s, err := client.Dial(t.Context(), client.Options{Address: server.Addr().String(), Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +270,7 @@ func TestStoreClock(t *testing.T) {
 		for _, exists := range []bool{false, true} {
 			for _, ahead := range []time.Duration{-3 * time.Minute, 0, 20 * time.Second, 50 * time.Second, 2 * time.Minute} {
 				server := emulator.Start(t, emulator.Options{Skew: skew})
-				s, err := client.Dial(t.Context(), client.Options{Address: server.Addr().String()})
+				s, err := client.Dial(t.Context(), client.Options{Address: server.Addr().String(), Timeout: time.Minute})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -315,8 +314,7 @@ func TestMalformedToken(t *testing.T) {
 // wrong.
 func TestStoreNeverContradicts(t *testing.T) {
 	st := newStage(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	counts := make(map[string]int)
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -98,13 +98,13 @@ func TestExportSaysWhatChanged(t *testing.T) {
 		}
 		store.Intercept(func(r emulator.Request) emulator.Action {
 			if r.Verb() == wire.VerbScan {
-				return emulator.Action{DelayReply: 25 * time.Second}
+				return emulator.Action{DelayReply: time.Hour}
 			}
 			return emulator.Action{}
 		})
 		done := make(chan string)
 		go func() {
-			code, _, stderr := run(t, append(strings.Fields(args), "export", "-u", store.URL())...)
+			code, _, stderr := run(t, append(strings.Fields(args), "export", "-t", "1m", "-u", store.URL())...)
 			if code != 0 {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
@@ -118,7 +118,7 @@ func TestExportSaysWhatChanged(t *testing.T) {
 		store.FastForward(20 * time.Second)
 		apptest.Put(t, store, "c", "2")
 		apptest.Remove(store, "d\x00")
-		store.FastForward(5 * time.Second)
+		store.FastForward(time.Hour)
 		if stderr := <-done; !strings.Contains(stderr, want) {
 			t.Errorf("%s: %s, want %s", args, stderr, want)
 		}
