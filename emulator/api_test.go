@@ -61,7 +61,7 @@ func TestRestart(t *testing.T) {
 		if _, err := store.SetEntry("fenced", emulator.Entry{Fence: token}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String()})
+		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String(), Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestRestartEmpty(t *testing.T) {
 		if _, err := store.Set("z", "v"); err != nil {
 			t.Fatal(err)
 		}
-		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String()})
+		s, err := ours.Dial(t.Context(), ours.Options{Address: store.Addr().String(), Timeout: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -338,7 +338,7 @@ func TestBatchMosquittoDies(t *testing.T) {
 	<-reached
 	broker.Restart(t)
 	r := <-ended
-	s, err := client.Dial(t.Context(), client.Options{Address: address})
+	s, err := client.Dial(t.Context(), client.Options{Address: address, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

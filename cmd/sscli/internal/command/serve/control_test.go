@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -75,6 +76,7 @@ func (s steered) do(text string) string {
 
 func (s steered) session(o client.Options) *client.Session {
 	s.t.Helper()
+	o.Timeout = cmp.Or(o.Timeout, time.Minute)
 	o.Address = s.store.Addr().String()
 	session, err := client.Dial(s.t.Context(), o)
 	if err != nil {
