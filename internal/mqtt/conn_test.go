@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -229,23 +230,24 @@ func TestMaxPacketSize(t *testing.T) {
 // TestKeepAlive uses brokers that send little or nothing. A peer that reads gets a PINGREQ after each
 // PINGRESP.
 func TestKeepAlive(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
-		name   string
-		o      mqtt.Options
-		script func(*peer)
-		want   error
+		name      string
+		keepAlive time.Duration
+		script    func(*peer)
+		want      error
 	}{
-		{"silent broker", mqtt.Options{KeepAlive: time.Second}, func(p *peer) {
+		{"silent broker", time.Second, func(p *peer) {
 			p.accept()
 			p.read(packets.PINGREQ)
 			p.silence()
 		}, mqtt.ErrKeepAlive},
-		{"server keep alive", mqtt.Options{}, func(p *peer) {
+		{"server keep alive", 0, func(p *peer) {
 			p.accept("\x13\x00\x01")
 			p.read(packets.PINGREQ)
 			p.silence()
 		}, mqtt.ErrKeepAlive},
-		{"a broker that answers", mqtt.Options{KeepAlive: time.Second}, func(p *peer) {
+		{"a broker that answers", time.Second, func(p *peer) {
 			p.accept()
 			for range 3 {
 				p.read(packets.PINGREQ)
@@ -254,7 +256,7 @@ func TestKeepAlive(t *testing.T) {
 			p.send("\xE0\x01\x8D")
 			p.silence()
 		}, &mqtt.ReasonError{Packet: "DISCONNECT", Code: 0x8D}},
-		{"a message that takes its time", mqtt.Options{KeepAlive: time.Second}, func(p *peer) {
+		{"a message that takes its time", time.Second, func(p *peer) {
 			p.accept()
 			for _, b := range []byte("\x30\x06\x00\x01") {
 				p.read(packets.PINGREQ)
@@ -266,15 +268,18 @@ func TestKeepAlive(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			conn := dial(t, hostile(t, test.script), test.o)
-			err := errors.Unwrap(lost(t, conn))
-			if want, ok := test.want.(*mqtt.ReasonError); ok {
-				if got, ok := err.(*mqtt.ReasonError); !ok || *got != *want {
-					t.Errorf("%v, want %v", err, want)
+			synctest.Test(t, func(t *testing.T) {
+				o := piped(t, test.script)
+				o.KeepAlive = test.keepAlive
+				err := errors.Unwrap(lost(t, dial(t, "", o)))
+				if want, ok := test.want.(*mqtt.ReasonError); ok {
+					if got, ok := err.(*mqtt.ReasonError); !ok || *got != *want {
+						t.Errorf("%v, want %v", err, want)
+					}
+				} else if err != test.want {
+					t.Errorf("%v, want %v", err, test.want)
 				}
-			} else if err != test.want {
-				t.Errorf("%v, want %v", err, test.want)
-			}
+			})
 		})
 	}
 }
@@ -364,55 +369,58 @@ func TestOrder(t *testing.T) {
 // TestClose: everything published before DISCONNECT arrives, even if the broker acknowledges and reads
 // slowly.
 func TestClose(t *testing.T) {
-	const n, size = 4, 2 << 20
-	closing := make(chan struct{})
-	got := make(chan byte, 1)
-	address := hostile(t, func(p *peer) {
-		p.accept()
-		p.send(puback(p.read(packets.PUBLISH).PacketID(), 0))
-		<-closing
-		for range n - 1 {
+	synctest.Test(t, func(t *testing.T) {
+		const n, size = 3, 2 << 20 // the peer reads one; one is being written, and one is in the buffer, which is full then
+		closing := make(chan struct{})
+		got := make(chan byte, 1)
+		o := piped(t, func(p *peer) {
+			p.accept()
 			p.send(puback(p.read(packets.PUBLISH).PacketID(), 0))
-		}
-		got <- p.read(packets.DISCONNECT).Content.(*packets.Disconnect).ReasonCode
-	})
-	conn := dial(t, address, mqtt.Options{Tap: func(e mqtt.Event) {
-		if e.Type == "DISCONNECT" {
-			close(closing)
-		}
-	}})
-	outcomes := make(chan error, n)
-	for range n {
-		if err := conn.Publish(t.Context(), mqtt.Message{Topic: "t", Payload: make([]byte, size)}, func(err error) { outcomes <- err }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := wait(t, "the first PUBACK", outcomes); err != nil {
-		t.Error(err)
-	}
-	var both sync.WaitGroup
-	for range 2 {
-		both.Go(func() {
-			if err := conn.Close(); err != nil {
-				t.Error(err)
+			<-closing
+			for range n - 1 {
+				p.send(puback(p.read(packets.PUBLISH).PacketID(), 0))
 			}
+			got <- p.read(packets.DISCONNECT).Content.(*packets.Disconnect).ReasonCode
 		})
-	}
-	both.Wait()
-	if err := conn.Close(); err != nil {
-		t.Errorf("once more: %v", err)
-	}
-	if code := wait(t, "DISCONNECT", got); code != 0 {
-		t.Errorf("DISCONNECT 0x%02X", code)
-	}
-	for range n - 1 {
-		if err := wait(t, "the outcome", outcomes); err != nil && err != mqtt.ErrClosed {
+		o.Tap = func(e mqtt.Event) {
+			if e.Type == "DISCONNECT" {
+				close(closing)
+			}
+		}
+		conn := dial(t, "", o)
+		outcomes := make(chan error, n)
+		for range n {
+			if err := conn.Publish(t.Context(), mqtt.Message{Topic: "t", Payload: make([]byte, size)}, func(err error) { outcomes <- err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := wait(t, "the first PUBACK", outcomes); err != nil {
 			t.Error(err)
 		}
-	}
-	if err := conn.Err(); err != mqtt.ErrClosed {
-		t.Errorf("%v, want ErrClosed", err)
-	}
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+		if err := conn.Close(); err != nil {
+			t.Errorf("once more: %v", err)
+		}
+		if code := wait(t, "DISCONNECT", got); code != 0 {
+			t.Errorf("DISCONNECT 0x%02X", code)
+		}
+		for range n - 1 {
+			if err := wait(t, "the outcome", outcomes); err != nil && err != mqtt.ErrClosed {
+				t.Error(err)
+			}
+		}
+		if err := conn.Err(); err != mqtt.ErrClosed {
+			t.Errorf("%v, want ErrClosed", err)
+		}
+	})
 }
 
 // TestCloseAtOnce: Close races with the broker's close of the connection.

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
@@ -240,42 +240,38 @@ func TestAcknowledgementsAreBounded(t *testing.T) {
 
 // TestPingGoesFirst: a PINGREQ overtakes the messages that wait for a slow broker.
 func TestPingGoesFirst(t *testing.T) {
-	t.Parallel()
-	asked := make(chan struct{})
-	after := make(chan int, 1)
-	address := hostile(t, func(p *peer) {
-		p.accept()
-		<-asked // the peer begins to read only now
-		for pinged, n := false, 0; ; {
-			cp, err := packets.ReadPacket(p)
-			switch {
-			case err != nil, cp.Type == packets.DISCONNECT:
-				after <- n
-				return
-			case cp.Type == packets.PINGREQ:
-				pinged = true
-			case pinged:
-				n++
+	synctest.Test(t, func(t *testing.T) {
+		pinging, stop := context.WithCancel(t.Context())
+		defer stop()
+		after := make(chan int, 1)
+		o := piped(t, func(p *peer) {
+			p.accept()
+			<-pinging.Done() // the peer begins to read only now
+			for pinged, n := false, 0; ; {
+				cp, err := packets.ReadPacket(p)
+				switch {
+				case err != nil, cp.Type == packets.DISCONNECT:
+					after <- n
+					return
+				case cp.Type == packets.PINGREQ:
+					pinged = true
+				case pinged:
+					n++
+				}
+			}
+		})
+		o.KeepAlive, o.Tap = time.Second, func(e mqtt.Event) {
+			if e.Type == "PINGREQ" {
+				stop()
 			}
 		}
-	})
-	var once sync.Once
-	o := mqtt.Options{KeepAlive: time.Second, Tap: func(e mqtt.Event) {
-		if e.Type == "PINGREQ" {
-			once.Do(func() { close(asked) })
+		conn := dial(t, "", o)
+		for err := error(nil); err == nil; { // until the connection's buffer is full, and then until the PINGREQ
+			err = conn.Publish(pinging, mqtt.Message{Topic: "t", Payload: make([]byte, 300<<10)}, func(error) {})
 		}
-	}}
-	conn := dial(t, address, o)
-	publish := func() error { // until the buffers of the kernel and of the connection are full
-		stuck, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		return conn.Publish(stuck, mqtt.Message{Topic: "t", Payload: make([]byte, 300<<10)}, func(error) {})
-	}
-	for publish() == nil {
-	}
-	wait(t, "PINGREQ", asked)
-	conn.Close()
-	if n := wait(t, "the end", after); n == 0 {
-		t.Error("the PINGREQ came after all messages")
-	}
+		conn.Close()
+		if n := wait(t, "the end", after); n == 0 {
+			t.Error("the PINGREQ came after all messages")
+		}
+	})
 }

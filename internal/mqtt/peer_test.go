@@ -66,6 +66,16 @@ func hostile(t *testing.T, script func(*peer)) string {
 	})
 }
 
+// piped is like hostile, but for a test in a bubble of synctest: the options that it returns connect in memory.
+func piped(t *testing.T, script func(*peer)) mqtt.Options {
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		script(&peer{theirs, t})
+	}()
+	return mqtt.Options{Dial: func(context.Context, string, string) (net.Conn, error) { return ours, nil }}
+}
+
 // read returns the next packet, which must have this type. Otherwise the script ends.
 func (p *peer) read(packet byte) *packets.ControlPacket {
 	cp, err := packets.ReadPacket(p)
