@@ -168,40 +168,49 @@ func TestWatchEveryWriteDuringTheFirstReadIsSeenOnce(t *testing.T) {
 		"DEL":                {NotifyDEL: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server := emulator.Start(t, emulator.Options{Variants: variants})
-			write(t, server, "SET", "k", "before")
-			var once sync.Once
-			server.Intercept(func(r emulator.Request) emulator.Action {
-				if r.Verb() != "GET" {
-					return emulator.Action{}
-				}
-				once.Do(func() { // the KEYNOTIFY has its reply, the GET is not processed
-					write(t, server, "SET", "k", "1")
-					write(t, server, "DEL", "k")
-					write(t, server, "SET", "k", "2")
-				})
-				return emulator.Action{Delay: time.Second, DelayReply: time.Second}
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { // on a slow machine, the GET is sent again
+				writesDuringTheFirstRead(t, startVirtual(t, emulator.Options{Variants: variants}))
 			})
-			s := watchSession(t, Options{Address: server.Addr().String()})
-			watching := make(chan *Watch)
-			go func() {
-				w, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{})
-				if err != nil {
-					t.Error(err)
-				}
-				watching <- w
-			}()
-			await(t, server, func(st emulator.State) bool { return st.Delayed == 1 })
-			server.FastForward(1500 * time.Millisecond) // processed, but without a reply
-			write(t, server, "DEL", "k")
-			write(t, server, "SET", "k", "3")
-			write(t, server, "DEL", "k")
-			server.FastForward(time.Second)
-			w := <-watching
-			write(t, server, "SET", "k", "4")
-			wantEvents(t, w, `initial k "2"`, `delete k`, `set k "3"`, `delete k`, `set k "4"`)
 		})
 	}
+}
+
+func writesDuringTheFirstRead(t *testing.T, store *virtualStore) {
+	defer store.Close()
+	server := store.Server
+	write(t, server, "SET", "k", "before")
+	var once sync.Once
+	server.Intercept(func(r emulator.Request) emulator.Action {
+		if r.Verb() != "GET" {
+			return emulator.Action{}
+		}
+		once.Do(func() { // the KEYNOTIFY has its reply, the GET is not processed
+			write(t, server, "SET", "k", "1")
+			write(t, server, "DEL", "k")
+			write(t, server, "SET", "k", "2")
+		})
+		return emulator.Action{Delay: time.Second, DelayReply: time.Second}
+	})
+	s := store.dial(t, newBarrier(), Options{})
+	defer s.Close()
+	watching := make(chan *Watch)
+	go func() {
+		w, err := s.Watch(t.Context(), []string{"k"}, WatchOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+		watching <- w
+	}()
+	await(t, server, func(st emulator.State) bool { return st.Delayed == 1 })
+	server.FastForward(1500 * time.Millisecond) // processed, but without a reply
+	write(t, server, "DEL", "k")
+	write(t, server, "SET", "k", "3")
+	write(t, server, "DEL", "k")
+	server.FastForward(time.Second)
+	w := <-watching
+	write(t, server, "SET", "k", "4")
+	wantEvents(t, w, `initial k "2"`, `delete k`, `set k "3"`, `delete k`, `set k "4"`)
 }
 
 func await(t *testing.T, server *emulator.Server, reached func(emulator.State) bool) {

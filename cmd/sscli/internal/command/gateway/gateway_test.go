@@ -207,11 +207,13 @@ func TestPipeline(t *testing.T) {
 
 // TestNoAnswer: if a write gets no reply, its outcome is reported as unknown, and the connection stays open.
 func TestNoAnswer(t *testing.T) {
+	t.Parallel()
 	store := emulator.Start(t)
 	const timeout = 2 * time.Second
 	f := start(t, store.Addr().String(), timeout, "")
 	c := f.connect(t)
 	c.do("+OK", "SET", "k", "v")
+	const unknown = ` got no answer within 2s; it may have been applied`
 	for _, action := range []emulator.Action{{Drop: true}, {DropReply: true}} {
 		store.Intercept(func(r emulator.Request) emulator.Action {
 			if r.Verb() == "GET" && !strings.HasPrefix(r.Key(), "k") {
@@ -219,16 +221,27 @@ func TestNoAnswer(t *testing.T) {
 			}
 			return action
 		})
-		const unknown = ` got no answer within 2s; it may have been applied`
-		c.do(`-UNKNOWN SET "k"`+unknown, "SET", "k", "w")
-		c.do(`-UNKNOWN SET "k"`+unknown, "SET", "k", "w", "NX", "PX", "1000")
-		c.do(`-UNKNOWN SET "a"`+unknown, "MSET", "a", "1", "b", "2")
-		c.do(`-UNKNOWN DEL "k"`+unknown, "DEL", "k")
-		c.do(`-UNKNOWN VDEL "k"`+unknown, "DELIFEQ", "k", "w")
-		c.do(`-UNKNOWN VDEL "k"`+unknown, "SS.VDEL", "k", "w")
-		c.do(`-ERR GET "k" got no answer within 2s`, "GET", "k")
-		c.do("+PONG", "PING")
-		c.do("nil", "GET", "other")
+		var waiting []func()
+		for _, command := range [][]string{
+			{`-UNKNOWN SET "k"` + unknown, "SET", "k", "w"},
+			{`-UNKNOWN SET "k"` + unknown, "SET", "k", "w", "NX", "PX", "1000"},
+			{`-UNKNOWN SET "a"` + unknown, "MSET", "a", "1", "b", "2"},
+			{`-UNKNOWN DEL "k"` + unknown, "DEL", "k"},
+			{`-UNKNOWN VDEL "k"` + unknown, "DELIFEQ", "k", "w"},
+			{`-UNKNOWN VDEL "k"` + unknown, "SS.VDEL", "k", "w"},
+			{`-ERR GET "k" got no answer within 2s`, "GET", "k"},
+		} {
+			c := f.connect(t)
+			c.send(command[1:]...)
+			waiting = append(waiting, func() {
+				c.want(command[0])
+				c.do("+PONG", "PING")
+				c.do("nil", "GET", "other")
+			})
+		}
+		for _, wait := range waiting {
+			wait()
+		}
 	}
 	// An invalid reply says no more about the outcome than no reply.
 	store.Intercept(func(emulator.Request) emulator.Action {
