@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -135,10 +137,32 @@ type Env = func(name string) (value string, ok bool)
 
 // The environment variables of a command that runs under a lock.
 const (
-	EnvLockName  = "SSCLI_LOCK_NAME"
-	EnvFence     = "SSCLI_FENCE"
-	EnvFenceFile = "SSCLI_FENCE_FILE"
+	EnvLockName   = "SSCLI_LOCK_NAME"
+	EnvOuterLocks = "SSCLI_OUTER_LOCKS" // see OuterLocks
+	EnvFence      = "SSCLI_FENCE"
+	EnvFenceFile  = "SSCLI_FENCE_FILE"
 )
+
+// OuterLocks returns the value of EnvOuterLocks for a command of `lock run` that runs in this environment: the names
+// of the locks around its own, outermost first, each encoded as in the query of a URL, with blanks between them.
+func OuterLocks(env Env) string {
+	outer, _ := env(EnvOuterLocks)
+	if name, _ := env(EnvLockName); name != "" {
+		outer += " " + url.QueryEscape(name)
+	}
+	return strings.TrimSpace(outer)
+}
+
+// IsAround reports whether a `lock run` around this command holds this lock.
+func IsAround(env Env, lock string) bool {
+	return lock != "" && slices.Contains(strings.Fields(OuterLocks(env)), url.QueryEscape(lock))
+}
+
+// ElsewhereHint says what to try if a lock that is around this command is the lock of another store. rest is the
+// beginning of the command.
+func ElsewhereHint(rest string) suggest.Hint {
+	return suggest.Try("if it is of another store: `env -u " + EnvLockName + " -u " + EnvOuterLocks + " " + rest + " …`")
+}
 
 // HolderVariable is the environment variable for the holder name in `lock acquire`, `lock renew` and
 // `lock release`. `lock run` sets it for its command.
@@ -205,15 +229,15 @@ func CheckFence(env Env, c client.Command) error {
 	return CheckFenceKey(env, c.Key())
 }
 
-// CheckFenceKey returns a usage error if a key is the lock of the surrounding `lock run`. Tokens are for
+// CheckFenceKey returns a usage error if a key is the lock of a surrounding `lock run`. Tokens are for
 // other keys: a write to the lock itself with a token would fence the lock, and then nobody could
 // renew, release or acquire it.
 func CheckFenceKey(env Env, key string) error {
-	if name, _ := env(EnvLockName); name == "" || name != key {
+	if !IsAround(env, key) {
 		return nil
 	}
 	return &fault.UsageError{
-		Err:  fmt.Errorf("%s is the lock of the surrounding lock run: a write of it with a token would end the lock", format.Brief(key)),
-		Hint: suggest.Try("write another key with the token; if it is a key of another store: `env -u " + EnvLockName + " sscli …`"),
+		Err:  fmt.Errorf("%s is the lock of a surrounding lock run: a write of it with a token would end the lock", format.Brief(key)),
+		Hint: append(suggest.Try("write another key with the token"), ElsewhereHint("sscli")...),
 	}
 }

@@ -40,6 +40,11 @@ func force(ctx context.Context, a *app.App, s *client.Session, c client.Command)
 	if c.Key() == "" {
 		return s.Do(ctx, c)
 	}
+	if c.Verb() == wire.VerbSet { // after a delete, nothing is fenced
+		if err := CheckFenceKey(a.Env, c.Key()); err != nil {
+			return nil, err
+		}
+	}
 	got, err := s.Do(ctx, client.Get(c.Key()))
 	if err != nil {
 		return nil, fmt.Errorf("the version of the key, for --force-fence: %w", err)

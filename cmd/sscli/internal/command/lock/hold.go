@@ -14,8 +14,10 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 func newHold(a *app.App) *cobra.Command {
@@ -230,6 +232,9 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Dur
 		if e, ok := errors.AsType[*client.LockLostError](cause); !ok || e.Loss == client.LossNoRenewal {
 			a.Warn("lock "+name+" is not released, because the broker is away; it expires by itself", "")
 		}
+	case fault.IsStoreError(wire.ErrorFenceRequired)(err):
+		a.Warn("lock "+name+" was not released: its key was written with a fencing token, so it is an ordinary key now",
+			a.Hint(suggest.Try("`sscli lock break NAME`").Fill(suggest.Name, l.Name())))
 	default:
 		a.Warn(fmt.Sprintf("the release of lock %s is not confirmed (%s); it expires by itself", name, fault.Message(err)), "")
 	}

@@ -109,10 +109,10 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	if strings.Contains(f.name, "\x00") || bytes.ContainsRune(o.Holder, 0) {
 		return fault.Usagef("the name of the lock or of its holder has a NUL, which the environment of the command (%s, %s) cannot hold", verb.EnvLockName, verb.HolderVariable)
 	}
-	if around, ok := a.Env(verb.EnvLockName); ok && around == f.name {
+	if verb.IsAround(a.Env, f.name) {
 		return &fault.UsageError{
-			Err:  fmt.Errorf("lock %s is held by the lock run around this one, which would wait for itself", format.Brief(f.name)),
-			Hint: suggest.Try("if it is the lock of another store: `env -u " + verb.EnvLockName + " sscli lock run …`"),
+			Err:  fmt.Errorf("lock %s is held by a lock run around this one, which would wait for itself", format.Brief(f.name)),
+			Hint: verb.ElsewhereHint("sscli lock run"),
 		}
 	}
 	if err := a.Confirm(ctx, "lock run "+format.Brief(f.name)); err != nil {
@@ -152,6 +152,9 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 	set, drop := s.Environ()
 	set[verb.EnvLockName], set[verb.HolderVariable] = l.Name(), string(l.Holder())
 	set[verb.EnvFence] = l.Token().String()
+	if outer := verb.OuterLocks(a.Env); outer != "" {
+		set[verb.EnvOuterLocks] = outer
+	}
 	return process.Environ(set, drop...)
 }
 
