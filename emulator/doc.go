@@ -155,7 +155,7 @@
 //	bad service-account token 0x87, other method 0x8C     assumed     Options.CheckToken
 //	an expired token closes its connection                documented  Login.Expires
 //	user name with a certificate: its common name         documented
-//	  another user name in CONNECT: 0x86                  assumed
+//	  another user name in CONNECT is ignored             assumed
 //	without a login: no user name, whatever CONNECT says  assumed     Options.CheckLogin
 //	a client id in use by another user: CONNACK 0x85      assumed
 //	user name with a token: its subject                   assumed     Login.User

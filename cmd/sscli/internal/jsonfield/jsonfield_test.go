@@ -71,11 +71,20 @@ func TestAt(t *testing.T) {
 	}
 }
 
+// TestParsePathWithoutDot: a path may begin with a bracket.
+func TestParsePathWithoutDot(t *testing.T) {
+	for text, want := range map[string]string{"[0]": ".[0]", `["odd name"].x`: `.["odd name"].x`} {
+		if p, err := ParsePath(text); err != nil || p.String() != want {
+			t.Errorf("%s: %v, %v; want %s", text, p, err, want)
+		}
+	}
+}
+
 func TestParsePathErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":          "the path is empty: expected one such as .config.mode, or a dot for the whole value",
 		"mode":      `byte 0: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
-		"[0]":       `byte 0: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
+		"[0":        `byte 0: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
 		".a..b":     `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
 		".a[01]":    `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,
 		".a[-1]":    `byte 2: expected .name, [number] or ["name"], as in .config.mode or .list[2]`,

@@ -45,7 +45,7 @@ func plain(text string) int {
 	return end
 }
 
-// ParsePath parses a path. If a step is invalid, the error has the offset of the step in text, in
+// ParsePath parses a path, which may begin with [ in place of .[ too. If a step is invalid, the error has the offset of the step in text, in
 // bytes.
 func ParsePath(text string) (Path, error) {
 	switch {
@@ -61,7 +61,7 @@ func ParsePath(text string) (Path, error) {
 	}
 	for at < len(text) {
 		step, length := nextStep(text[at:])
-		if length == 0 || at == 0 && text[0] == '[' {
+		if length == 0 {
 			return nil, fmt.Errorf("byte %d: expected .name, [number] or [\"name\"], as in .config.mode or .list[2]", at)
 		}
 		p = append(p, step)
