@@ -69,10 +69,10 @@ func ParseLine(compact, line []byte) ([]byte, error) {
 // errorIn returns an error at an offset in a line. The line number is 1 until readLines sets it.
 func errorIn(offset int, err error) *Error { return &Error{Line: 1, Column: offset + 1, Err: err} }
 
-// lenient returns decoder options that accept repeated names and invalid UTF-8, as most JSON parsers
-// do, and that preserve the spelling of strings.
+// lenient returns decoder options that accept repeated names, as most JSON parsers do, and that preserve the spelling
+// of strings.
 func lenient() []jsontext.Options {
-	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true), jsontext.PreserveRawStrings(true)}
+	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true)}
 }
 
 // errComma is the error for a comma between records that are not in an array.
@@ -85,11 +85,22 @@ func lineError(text []byte, bad *jsontext.SyntacticError) *Error {
 	case bad.Err == io.ErrUnexpectedEOF:
 		return errorIn(len(text), errors.New("the line ends inside of a JSON value: a record must be on one line"))
 	case !strings.HasSuffix(bad.Err.Error(), "after top-level value"):
-		return errorIn(at, fmt.Errorf("not JSON: %w", bad.Err))
+		return errorIn(at, notJSON(bad.Err))
 	case text[at] == ',':
 		return errorIn(at, errComma)
 	}
 	return errorIn(at, errors.New("text after the record: expected one record a line"))
+}
+
+// notJSON returns the error of a decoder in our words.
+func notJSON(err error) error {
+	switch text := err.Error(); {
+	case text == "invalid UTF-8":
+		return errors.New("not UTF-8")
+	case strings.HasPrefix(text, "invalid surrogate pair"):
+		return errors.New("half of a surrogate pair, which is no character")
+	}
+	return fmt.Errorf("not JSON: %w", err)
 }
 
 // notObject returns the error for a JSON value that is not an object. c is the first byte of the value.
@@ -159,9 +170,6 @@ func (d *jsonReader) record(raw jsontext.Value, err error, compact *[]byte) (Rec
 	}
 	start := d.InputOffset() - int64(len(raw))
 	line, _ := d.lines.position(start)
-	if i, found := invalidUTF8(raw); found {
-		return Record{}, d.errorAt(start+int64(i), errors.New("not UTF-8"))
-	}
 	if raw[0] != '{' {
 		return Record{}, d.errorAt(start, notObject(raw[0]))
 	}
@@ -197,7 +205,7 @@ func (d *jsonReader) reworded(err error) error {
 	case !d.array && bad.JSONPointer == "" && strings.HasPrefix(bad.Err.Error(), "invalid character ',' at start of value"):
 		err = errComma
 	default:
-		err = fmt.Errorf("not JSON: %w", bad.Err)
+		err = notJSON(bad.Err)
 	}
 	return d.errorAt(bad.ByteOffset, err)
 }

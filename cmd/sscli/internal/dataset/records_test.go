@@ -48,6 +48,7 @@ func TestReadJSON(t *testing.T) {
 		{"after the array", "[{\"a\":1}]\n{}", "1 {\"a\":1}\nx:2:1: text after the array\n"},
 		{"closing brace", "{\"a\":1}}", "1 {\"a\":1}\nx:1:8: not JSON: invalid character '}' at start of value\n"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", "x:1:7: not UTF-8\n"},
+		{"half of a surrogate pair", `{"a":"\ud800"}`, "x:1:7: half of a surrogate pair, which is no character\n"},
 		{"UTF-16", "\xff\xfe{\x00}\x00\r\x00\n\x00", "1 {}\n"},
 		{"half of a character", "\xff\xfe{\x00}\x00\r", "x:1:1: not UTF-16: half of a character at byte 6\n"},
 	} {
@@ -85,6 +86,7 @@ func TestReadStored(t *testing.T) {
 		"a,b\n1,2":                 "k:1:1: not JSON: invalid character 'a' at start of value\n",
 		"  7":                      "k:1:3: expected a record, an object such as {\"id\":1}, and found a number\n",
 		"\xef\xbb\xbf{\"a\":1}":    "k:1:1: the value begins with a byte order mark: expected a record\n",
+		"{\"\\udfff\":1}":          "k:1:3: half of a surrogate pair, which is no character\n",
 		"{\"a\":1}\n{\"a\":\"\xff": "1 {\"a\":1}\nk:2:7: not UTF-8\n",
 	} {
 		if diff := cmp.Diff(want, read(text, Options{Name: "k", Stored: true})); diff != "" {

@@ -100,7 +100,7 @@ func (f file) content(ctx context.Context, values bool) (value []byte, err error
 
 // bytes returns the bytes of the file. If values is false, it opens the file and returns nil.
 func (f file) bytes(values bool) ([]byte, error) {
-	in, err := f.open()
+	in, err := f.openRegular()
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +114,15 @@ func (f file) bytes(values bool) ([]byte, error) {
 	}
 	_, err = out.ReadFrom(in)
 	return out.Bytes(), err
+}
+
+// openRegular is like open, but the file must be a regular one: a directory could not be read, and opening a pipe
+// would wait for its writer.
+func (f file) openRegular() (*os.File, error) {
+	if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() {
+		return nil, fault.Usagef("%s: expected a regular file", format.Path(f.name))
+	}
+	return f.open()
 }
 
 // open opens the file. Unless links are followed, a file that is not in root is an error, whatever a link
@@ -139,7 +148,7 @@ func (f file) open() (*os.File, error) {
 
 // records reads a data set, and returns it as JSON Lines. first is true in the first pass.
 func (f file) records(ctx context.Context, first bool) ([]byte, error) {
-	in, err := f.open()
+	in, err := f.openRegular()
 	if err != nil {
 		return nil, err
 	}
@@ -203,6 +212,8 @@ func directory(root string, o Options) (source, error) {
 				continue
 			case err != nil:
 				return err
+			case !info.IsDir() && !info.Mode().IsRegular() && !isHidden(info): // opening a pipe would wait for its writer
+				return fmt.Errorf("%s: expected a regular file or a directory", format.Path(path))
 			case e.Type()&os.ModeSymlink != 0:
 				in, err := file{name: path, root: root, o: o}.open()
 				if err != nil {
@@ -218,8 +229,6 @@ func directory(root string, o Options) (source, error) {
 					return err
 				}
 				continue
-			case !info.Mode().IsRegular():
-				return fmt.Errorf("%s: expected a regular file or a directory", format.Path(path))
 			}
 			below, err := filepath.Rel(root, path)
 			if err != nil {

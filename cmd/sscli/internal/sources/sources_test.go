@@ -274,6 +274,28 @@ func TestManifestErrors(t *testing.T) {
 	}
 }
 
+// TestManifestFiles: a file that cannot be read is an error before the first value is yielded.
+func TestManifestFiles(t *testing.T) {
+	for _, kind := range []string{"file", "dataset"} {
+		tree(t, map[string]string{
+			"sub/x": "", "keys.yaml": "keys:\n- key: first\n  value: 1\n- key: second\n  " + kind + ": sub\n",
+		})
+		s, err := open(t.Context(), "keys.yaml", Options{})
+		for _, values := range []bool{false, true} {
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got error
+			for _, err := range s(t.Context(), values) {
+				got = err
+			}
+			if got == nil || got.Error() != "sub: expected a regular file" {
+				t.Errorf("%s: %v", kind, got)
+			}
+		}
+	}
+}
+
 // TestScalars reads values of each YAML style like PyYAML's BaseLoader, which wrote the file of cases. The cases
 // combine each chomping and indentation indicator, leading and trailing blanks, files with and without a final newline,
 // and each kind of line end.

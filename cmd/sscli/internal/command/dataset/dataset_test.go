@@ -42,6 +42,24 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
+// TestMatchText: a VALUE is JSON only if all of it is.
+func TestMatchText(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t)
+	const padded = `{"id":"7 "}` + "\n" + `{"id":" 7"}` + "\n" + `{"id":7}` + "\n" + `{"id":"\uFFFD"}` + "\n"
+	apptest.Put(t, store, "k", padded)
+	for text, want := range map[string]string{
+		" 7": `{"id":" 7"}`, "7 ": `{"id":"7 "}`, "7": `{"id":7}`, `" 7"`: `{"id":" 7"}`, "\uFFFD": `{"id":"\uFFFD"}`,
+	} {
+		if code, stdout, stderr := run(t, store, "match", "k", "id="+text); code != 0 || strings.TrimSpace(stdout) != want {
+			t.Errorf("%q: exit code %d, %s%s, want %s", text, code, stdout, stderr, want)
+		}
+	}
+	if code, stdout, stderr := run(t, store, "match", "k", "id=\xff"); code != 2 || !strings.Contains(stderr, "not UTF-8") {
+		t.Errorf("not UTF-8: exit code %d, %s%s", code, stdout, stderr)
+	}
+}
+
 // TestLoad: load writes the value only if it differs from the stored one, and never with --dry-run.
 func TestLoad(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -146,22 +147,29 @@ func (m *matcher) query(words []string) (q dataset.Query, err error) {
 		if err != nil {
 			return nil, &fault.UsageError{Err: err}
 		}
-		q = append(q, dataset.Condition{Field: field, Value: valueOf(text)})
+		value, err := valueOf(text)
+		if err != nil {
+			return nil, err
+		}
+		q = append(q, dataset.Condition{Field: field, Value: value})
 	}
 	return q, nil
 }
 
 // valueOf returns the JSON value for a command-line argument: the argument itself if it is a JSON
-// string, number or boolean, else a string with its text.
-func valueOf(text string) []byte {
-	value := []byte(strings.TrimSpace(text))
-	if json.Valid(value) {
+// string, number or boolean, without blanks around it, else a string with its text. An error says that the text is not
+// UTF-8, and so no value of a record.
+func valueOf(text string) ([]byte, error) {
+	if !utf8.ValidString(text) {
+		return nil, fault.Usagef("%.64q is not UTF-8, as all values of a data set are", text)
+	}
+	value := []byte(text)
+	if strings.TrimSpace(text) == text && json.Valid(value) {
 		if _, err := dataset.Parse(value); err == nil {
-			return value
+			return value, nil
 		}
 	}
-	value, _ = json.Marshal(text) // marshaling a string never returns an error
-	return value
+	return json.Marshal(text)
 }
 
 // records returns the records of the data set, from the store or from --data. The caller may iterate

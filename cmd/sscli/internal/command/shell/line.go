@@ -103,7 +103,7 @@ func (s *shell) command(ctx context.Context, do func(context.Context) error) err
 		return err
 	}
 	var facts []string
-	if code > fault.CodeNo {
+	if code != 0 && !errors.Is(err, fault.ErrNo) {
 		facts = append(facts, "exit code "+strconv.Itoa(code))
 	}
 	if took >= Slow && !interrupted && s.timed {
