@@ -89,12 +89,12 @@ internal/policy      internal/wire internal/glob internal/yamltext
 internal/pipenet
 emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store internal/policy internal/pipenet
 format               internal/observe
-repl                 internal/files format
+repl                 internal/files internal/wait format
 
 signals
-process              signals
+process              internal/wait signals
 suggest              format
-terminal             format signals
+terminal             internal/wait format signals
 trace                internal/files internal/mqtt internal/wire format
 config               internal/files client internal/yamltext format suggest
 certs                internal/files internal/pemfile config

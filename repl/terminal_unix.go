@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // Bracketed paste: the terminal marks the beginning and the end of a paste.
@@ -41,12 +43,11 @@ func (t *Terminal) suspend() {
 	resumed := make(chan os.Signal, 1)
 	signal.Notify(resumed, syscall.SIGCONT)
 	defer signal.Stop(resumed)
-	// The kernel does not stop an orphaned process group, because no shell could resume it.
-	// The timeout is for that case.
+	patience := wait.ForContinue()
 	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
 		select {
 		case <-resumed:
-		case <-time.After(500 * time.Millisecond):
+		case <-time.After(patience):
 		}
 	}
 	_ = t.raw() // after an error, keys arrive line by line

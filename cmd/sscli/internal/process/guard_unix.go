@@ -96,7 +96,7 @@ func (g *guard) forward(s syscall.Signal) { _ = unix.Kill(-g.pid, s) }
 func (g *guard) reap() {
 	for {
 		var status syscall.WaitStatus
-		pid, err := wait(-1, &status)
+		pid, err := wait4(-1, &status)
 		g.hasChildren = err == nil
 		if err != nil || pid <= 0 {
 			return

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // A job is a command in its own process group, under the job control of sscli, which acts like a
@@ -67,14 +69,16 @@ func (j *job) suspend(by syscall.Signal) {
 	j.tty.takeBack()
 	continued := j.awaitContinue(0) // SIGCONT from fg may have come already
 	if !continued {
+		patience := 200 * time.Millisecond // the kernel never discards SIGSTOP
 		if byTerminal {
+			patience = wait.ForContinue()
 			_ = unix.Kill(0, stopSignal) // stops the whole group, as the terminal does
 		} else {
 			_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 		}
 		// sscli is stopped here until SIGCONT, except in an orphaned process group: no shell
 		// could continue it, so the kernel discards stopSignal.
-		continued = j.awaitContinue(200 * time.Millisecond)
+		continued = j.awaitContinue(patience)
 	}
 	if !continued && terminalAccess {
 		return // the command would stop again immediately
@@ -115,8 +119,8 @@ func newGroup(foreground bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// wait calls wait4(2) with WNOHANG and WUNTRACED, so it also reports stopped processes.
-func wait(pid int, status *syscall.WaitStatus) (int, error) {
+// wait4 calls wait4(2) with WNOHANG and WUNTRACED, so it also reports stopped processes.
+func wait4(pid int, status *syscall.WaitStatus) (int, error) {
 	for {
 		got, err := syscall.Wait4(pid, status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		if err != syscall.EINTR {

@@ -102,7 +102,7 @@ func (r *Runner) run(path string, c Command) (int, error) {
 		}
 		for more := true; more; {
 			var status syscall.WaitStatus
-			switch pid, err := wait(waitFor, &status); {
+			switch pid, err := wait4(waitFor, &status); {
 			case err != nil:
 				return 0, &StartError{name, CodeSetup, err}
 			case pid == 0: // SIGCHLD for another child, or for one that was reaped before

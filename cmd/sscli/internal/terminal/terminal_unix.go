@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // device is the controlling terminal of the process.
@@ -50,15 +52,16 @@ func WatchJob(c chan<- Job) (end func()) {
 
 // Stop stops the process group, as the terminal does for Ctrl-Z, and returns when the process is
 // continued. In an orphaned process group, which no shell could continue, the kernel discards the
-// stop signal, and Stop returns after 200 ms.
+// stop signal, and Stop returns after the time of [wait.ForContinue].
 func Stop() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
+	patience := wait.ForContinue()
 	_ = unix.Kill(0, unix.SIGTTIN) // not SIGTSTP, which the process may catch
 	select {
 	case <-continued:
-	case <-time.After(200 * time.Millisecond):
+	case <-time.After(patience):
 	}
 }
 
