@@ -295,9 +295,9 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") }},
 		{"format stands on the standard library, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
 			func(i string) bool { return !isStd(i) && i != observe && i != color && i != width }},
-		{"repl stands on the standard library, format, files, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
+		{"repl stands on the standard library, format, files, wait, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool {
-				return !isStd(i) && i != format && i != files && !under(i, jsonV2) && i != readline
+				return !isStd(i) && i != format && i != files && i != module+"/internal/wait" && !under(i, jsonV2) && i != readline
 			}},
 		{"readline is repl's", func(p string) bool { return own(p) && p != repl }, direct,
 			func(i string) bool { return i == readline }},
