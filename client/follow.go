@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -96,6 +97,7 @@ func (f *follower) show(now GetResult) bool {
 	same := f.begun && now.Found == f.last.Found &&
 		(!now.Found || now.Version.Equal(f.last.Version) && string(now.Value) == string(f.last.Value))
 	f.last, f.begun = now, true
+	f.last.Value = bytes.Clone(now.Value) // the loop may change its own
 	f.over = !same && !f.yield(now, nil)
 	return !f.over
 }

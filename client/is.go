@@ -14,7 +14,8 @@ import (
 // another type, and says more.
 var (
 	// ErrFenced means that the key is protected by a fencing token, and that the request had none, an
-	// older one, or one from the future. If the request had the token of a lock, the lock was lost.
+	// older one, or one from the future. If the request had the token of a lock, the lock was lost,
+	// or a newer token of the lock was faster.
 	ErrFenced error = &condition{"the write was fenced out", []ErrorKind{wire.ErrorFenceRequired, wire.ErrorFenceLower, wire.ErrorFenceAhead}, nil}
 
 	// ErrNotAuthorized means that the broker's rules do not allow this client to use the key, to

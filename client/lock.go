@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -134,7 +135,7 @@ func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, 
 func (l *Lock) Name() string { return l.name }
 
 // Holder returns the value that the lock's key has while the lock is held.
-func (l *Lock) Holder() []byte { return l.o.Holder }
+func (l *Lock) Holder() []byte { return bytes.Clone(l.o.Holder) }
 
 // Timing returns the timing of the lease and its renewals.
 func (l *Lock) Timing() LockTiming { return l.timing }

@@ -123,6 +123,7 @@ func (s *Session) newAcquisition(name string, o LockOptions) (*acquisition, erro
 	if unique {
 		o.Holder = []byte(s.o.ClientID + ":" + rand.Text())
 	}
+	o.Holder = bytes.Clone(o.Holder) // the caller may change its own
 	a := &acquisition{s: s, name: name, o: o, timing: t, began: time.Now(), unique: unique, status: LockStatus{Name: name, Held: true}}
 	return a, Get(name).Check()
 }

@@ -98,9 +98,12 @@ func (r *receiver) notification(key string, m *mqtt.Publication) {
 	}
 }
 
-// deliver passes an event on to the watches of its key.
+// deliver passes an event on to the watches of its key, to each with a value of its own.
 func (r *receiver) deliver(watches []*Watch, e Event) {
-	for _, w := range watches {
+	for i, w := range watches {
+		if i > 0 {
+			e.Value = bytes.Clone(e.Value)
+		}
 		w.mu.Lock()
 		if k := w.keys[e.Key]; k != nil && w.connSeq == r.connSeq {
 			w.advance(e.changed())

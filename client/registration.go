@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -269,14 +270,17 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	case q.op == opRegister:
 		g.state = regConfirmed
 	default:
+		now := r.(GetResult)
 		for _, w := range q.readers {
-			if w.sync(g.key, r.(GetResult), q.sent) {
+			if w.sync(g.key, now, q.sent) {
 				v.countRead(w)
 			}
+			now.Value = bytes.Clone(now.Value) // each watch gets a value of its own
 		}
 		for _, w := range q.auditors {
-			w.compare(g.key, r.(GetResult), q.sent)
+			w.compare(g.key, now, q.sent)
 			v.countAudited(w, nil)
+			now.Value = bytes.Clone(now.Value)
 		}
 	}
 	g.request = nil

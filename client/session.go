@@ -262,6 +262,11 @@ func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn,
 	if s.hasNewSecret(err) {
 		conn, secret, err = s.dial(ctx, filters, early)
 	}
+	if refused, ok := errors.AsType[*mqtt.ReasonError](err); ok && refused.Packet == "SUBACK" && refused.Topic != filters[0] {
+		// Only watches and locks, to which subscribed reports the refusal, need notifications.
+		filters = filters[:1]
+		conn, secret, err = s.dial(ctx, filters, early)
+	}
 	if err != nil {
 		if IsPermanent(err) && !s.isOwnTakeOver(err) {
 			s.mu.Lock()

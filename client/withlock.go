@@ -34,7 +34,7 @@ func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
 	}
 	ctx, cancel := l.while(ctx)
 	defer cancel()
-	return l.s.Do(ctx, c.WithFence(l.Token()))
+	return retry(ctx, l.s, func() (Result, error) { return l.s.do(ctx, c.WithFence(l.Token())) })
 }
 
 // while returns a context that ends when ctx ends or the lock is lost.

@@ -162,6 +162,11 @@ func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
 
+// IsSending reports whether the connection is in the middle of writing, and bytes left in the last d.
+func (c *Conn) IsSending(d time.Duration) bool {
+	return c.writing.Load() && time.Since(c.started)-time.Duration(c.sent.Load()) < d
+}
+
 // LastPing returns when the second-newest answered PINGREQ was queued, or zero if the broker has
 // answered fewer than two PINGREQs. Messages that the broker had to send before that time have
 // arrived: a PINGRESP may overtake messages in the broker, but by less than the time between two

@@ -103,10 +103,11 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 		return nil, c.send(cps...)
 	}
 	m, err := c.o.Early()
-	if err == nil {
-		err = m.check()
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err = m.check(); err != nil {
+		m.Acked(err)
 		return nil, err
 	}
 	c.mu.Lock()
@@ -115,6 +116,7 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 	}
 	if err != nil {
 		c.mu.Unlock()
+		m.Acked(err)
 		return nil, err
 	}
 	id, size, refused := c.publish(&m.Message, m.Acked)
@@ -153,14 +155,17 @@ func (c *Conn) handleConnack(p *packets.Connack) error {
 	if v := p.Properties.ServerKeepAlive; v != nil {
 		limits.KeepAlive = time.Duration(*v) * time.Second
 	}
-	c.setLimits(limits)
+	if err := c.setLimits(limits); err != nil {
+		return err
+	}
 	close(c.connack)
 	return nil
 }
 
 // setLimits applies the limits from CONNACK. If an early message was sent before CONNACK and is
-// larger than the broker accepts, the message's Acked is called with a *TooLargeError.
-func (c *Conn) setLimits(limits Limits) {
+// larger than the broker accepts, the message's Acked is called with a *TooLargeError, which setLimits returns
+// too: the broker will end the connection when it reads the message.
+func (c *Conn) setLimits(limits Limits) error {
 	// SUBSCRIBE needs Packet Identifiers too, so publishes may not use them all.
 	const forSubscriptions = 100
 	c.mu.Lock()
@@ -174,7 +179,10 @@ func (c *Conn) setLimits(limits Limits) {
 		}
 	}
 	c.mu.Unlock()
-	if early.done != nil {
-		early.done(&TooLargeError{Size: c.early.size, Max: limits.MaxPacketSize})
+	if early.done == nil {
+		return nil
 	}
+	tooLarge := &TooLargeError{Size: c.early.size, Max: limits.MaxPacketSize}
+	early.done(tooLarge)
+	return tooLarge
 }

@@ -1,0 +1,142 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/mqtt"
+)
+
+// TestNotificationsRefused: a client that may not subscribe to notifications can still read and write.
+func TestNotificationsRefused(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Policy: emulator.PolicyFunc(func(a emulator.Access) bool {
+		return a.Method != emulator.Subscribe || !strings.Contains(a.On, "/notify/")
+	})})
+	s := must(client.New(patient(client.Options{Address: store.Addr().String()})))(t)
+	defer s.Close()
+	for range 3 {
+		if _, err := s.Watch(t.Context(), []string{"k"}, client.WatchOptions{}); !errors.Is(err, client.ErrNotAuthorized) {
+			t.Errorf("a watch: %v", err)
+		}
+		must(s.Get(t.Context(), "k"))(t)
+		err := s.WithLock(t.Context(), "lock", client.LockOptions{}, func(context.Context, *client.Lock) error { return nil })
+		if !errors.Is(err, client.ErrNotAuthorized) {
+			t.Errorf("a lock: %v", err)
+		}
+		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		down := s.Down()
+		store.DropAll()
+		<-down
+	}
+}
+
+// TestTooLargeFirst: a GET that is sent with CONNECT and turns out to be too large fails alone.
+func TestTooLargeFirst(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{Limits: emulator.Limits{MaxPacketSize: 2000}})
+	s := must(client.New(patient(client.Options{Address: store.Addr().String()})))(t)
+	defer s.Close()
+	for range 3 {
+		_, err := s.Get(t.Context(), strings.Repeat("k", 4000))
+		as[*mqtt.TooLargeError](t, err)
+		must(s.Set(t.Context(), "k", nil, client.SetOptions{}))(t)
+		must(s.Get(t.Context(), "k"))(t)
+		down := s.Down()
+		store.DropAll()
+		<-down
+	}
+}
+
+// A slowConn sends one MiB a second.
+type slowConn struct{ net.Conn }
+
+func (c slowConn) Write(b []byte) (int, error) {
+	time.Sleep(time.Duration(len(b)) * time.Second >> 20)
+	return c.Conn.Write(b)
+}
+
+// TestSlowUpload: a request that times out behind a large one, which the broker cannot answer yet, does not end the
+// connection.
+func TestSlowUpload(t *testing.T) {
+	t.Parallel()
+	virtualSlow := func(t *testing.T, test func(t *testing.T, s *client.Session)) {
+		virtual(t, client.Options{}, func(t *testing.T, store *emulator.Server, _ *client.Session) {
+			s := must(client.Dial(t.Context(), client.Options{
+				Address: store.Addr().String(), Timeout: time.Minute,
+				Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+					nc, err := store.Dial(ctx, network, address)
+					return slowConn{nc}, err
+				},
+			}))(t)
+			defer s.Close()
+			test(t, s)
+		})
+	}
+	large := make([]byte, 8<<20)
+	t.Run("beside a GET", func(t *testing.T) {
+		virtualSlow(t, func(t *testing.T, s *client.Session) {
+			var beside sync.WaitGroup
+			beside.Go(func() {
+				time.Sleep(time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if _, err := s.Get(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("the GET behind the SET: %v", err)
+				}
+			})
+			must(s.Set(t.Context(), "large", large, client.SetOptions{}))(t)
+			beside.Wait()
+		})
+	})
+	t.Run("under a lock", func(t *testing.T) {
+		virtualSlow(t, func(t *testing.T, s *client.Session) {
+			if err := s.WithLock(t.Context(), "lock", client.LockOptions{TTL: 40 * time.Second}, func(ctx context.Context, l *client.Lock) error {
+				_, err := l.Set(ctx, "large", large, client.SetOptions{})
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// TestValuesAreNotShared: what a caller does with the value of an event, or with the slice that named a holder, changes
+// nothing for others.
+func TestValuesAreNotShared(t *testing.T) {
+	t.Parallel()
+	store, s := open(t)
+	must(store.Set("k", "before"))(t)
+	holder := []byte("holder-1")
+	lock := must(s.Lock(t.Context(), "k2", client.LockOptions{Holder: holder, TTL: time.Hour}))(t)
+	clear(holder)
+	clear(lock.Holder())
+	var watches []*client.Watch
+	for range 3 {
+		w := must(s.Watch(t.Context(), []string{"k", "k2"}, client.WatchOptions{}))(t)
+		defer w.Close()
+		watches = append(watches, w)
+	}
+	must(store.Set("k", "after"))(t)
+	for _, w := range watches {
+		for seen := ""; seen != "after"; {
+			e := must(w.Next(t.Context()))(t)
+			if e.Key == "k" {
+				if seen = string(e.Value); seen != "before" && seen != "after" {
+					t.Fatalf("%s %q", e.Kind, e.Value)
+				}
+			}
+			clear(e.Value)
+		}
+	}
+	if err := lock.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
