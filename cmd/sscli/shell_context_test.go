@@ -37,7 +37,7 @@ func TestShellProtected(t *testing.T) {
 			u.types("\x15")
 		}
 		u.ready()
-		return u.screen.String()
+		return u.text()
 	}
 	for _, tt := range []struct {
 		line, what, answer, shows string

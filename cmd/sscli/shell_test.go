@@ -67,7 +67,7 @@ func TestShellCommands(t *testing.T) {
 	t.Parallel()
 	server := emulator.Start(t, emulator.Options{})
 	u := sitDown(t, server)
-	if diff := cmp.Diff("sscli: connected to mqtt://HOST\nType help for a list of commands, Ctrl-D to leave.\nHOST>", scrubScreen(u.screen.String())); diff != "" {
+	if diff := cmp.Diff("sscli: connected to mqtt://HOST\nType help for a list of commands, Ctrl-D to leave.\nHOST>", scrubScreen(u.text())); diff != "" {
 		t.Errorf("the greeting (-want +got):\n%s", diff)
 	}
 	for _, tt := range []struct{ line, want string }{
@@ -183,7 +183,7 @@ func TestShellSlowCommand(t *testing.T) {
 		"get a -o raw -q": "",
 		"sleep 0.6s":      "",
 	} {
-		got := regexp.MustCompile(`\d\.\d\ds`).ReplaceAllString(u.runs(line), "TIME")
+		got := regexp.MustCompile(`\d\.\d\ds`).ReplaceAllString(u.times(line), "TIME")
 		if got != want {
 			t.Errorf("%s: got %q, want %q", line, got, want)
 		}
@@ -464,7 +464,7 @@ func TestShellResize(t *testing.T) {
 		column, _ := u.screen.Cursor()
 		return strings.HasSuffix(text, u.prompt+line) && column == (len(u.prompt+line)-2)%80
 	})
-	head, _, _ := strings.Cut(u.screen.String(), u.prompt+line)
+	head, _, _ := strings.Cut(u.text(), u.prompt+line)
 	for _, size := range [][2]int{{50, 24}, {33, 24}, {120, 30}, {200, 40}, {41, 12}} {
 		u.resizes(size[0], size[1])
 		line = line[:len(line)-2] + "x" + line[len(line)-2:]

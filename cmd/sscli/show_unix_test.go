@@ -118,7 +118,7 @@ missing  (nil)`},
 			t.Parallel()
 			u := seat{args: tt.args, server: server, width: tt.width, height: 24}.start(t)
 			u.leaves()
-			got := u.screen.String()
+			got := u.text()
 			if strings.HasPrefix(tt.screen, more) {
 				if rows := strings.Count(got, "\n"); rows > 22 || !strings.HasSuffix(scrubCells(got), strings.TrimPrefix(tt.screen, more)) {
 					t.Errorf("%d rows:\n%s", rows, got)
@@ -176,7 +176,7 @@ CLOCK  end  count, changes: 3`},
 			if code := u.leaves(); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), scrubCells(u.screen.String())); diff != "" {
+			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), scrubCells(u.text())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -204,7 +204,7 @@ func TestLockHoldLine(t *testing.T) {
 			if code := u.leaves(); code != -1 {
 				t.Errorf("exit code %d, want an end by SIGINT", code)
 			}
-			got := u.screen.String()
+			got := u.text()
 			if strings.Contains(got, "expires") || !strings.Contains(got, `sscli: released lock "build"`) {
 				t.Errorf("at the end:\n%s", got)
 			}

@@ -113,26 +113,32 @@ func (u *user) types(keys string) {
 	}
 }
 
-// await waits until holds is true for the text on the screen.
+// await waits until holds is true for the text on the screen, without durations.
 func (u *user) await(what string, holds func(text string) bool) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.t.Context(), time.Minute)
 	defer cancel()
-	if err := u.screen.Await(ctx, func(s *screentest.Screen) bool { return holds(s.String()) }); err != nil {
+	if err := u.screen.Await(ctx, func(s *screentest.Screen) bool { return holds(timeless(s.String())) }); err != nil {
 		column, row := u.screen.Cursor()
 		u.t.Fatalf("waited in vain for %s; the cursor is at %d,%d of\n%s", what, column, row, u.screen)
 	}
 }
 
-// tookLine matches the line with the duration of a slow command, which any command may be on a busy machine.
-var tookLine = regexp.MustCompile(`(?m)^\([\dhm.]+s\)\n`)
+// The duration of a slow command, which any command may be on a busy machine, on a line of its own or after an exit code.
+var tookLine, tookFact = regexp.MustCompile(`(?m)^\([\dhm.]+s\)(\n|\z)`), regexp.MustCompile(`(\(exit code \d+), [\dhm.]+s\)`)
 
-// sees waits until the screen ends with a text, not counting durations of slow commands.
+// timeless returns the text of a screen without durations.
+func timeless(text string) string {
+	return tookFact.ReplaceAllString(tookLine.ReplaceAllString(text, ""), "$1)")
+}
+
+// text returns what is on the screen, without durations.
+func (u *user) text() string { return timeless(u.screen.String()) }
+
+// sees waits until the screen ends with a text.
 func (u *user) sees(end string) {
 	u.t.Helper()
-	u.await(strconv.Quote(end)+" at the end", func(text string) bool {
-		return strings.HasSuffix(tookLine.ReplaceAllString(text, ""), strings.TrimRight(end, " "))
-	})
+	u.await(strconv.Quote(end)+" at the end", func(text string) bool { return strings.HasSuffix(text, strings.TrimRight(end, " ")) })
 }
 
 func (u *user) seesWithin(part string) {
@@ -148,13 +154,19 @@ func (u *user) ready() {
 	})
 }
 
-// runs types a line and returns what it printed.
+// runs types a line and returns what it printed, without durations.
 func (u *user) runs(line string) string {
+	u.t.Helper()
+	return strings.TrimSuffix(timeless(u.times(line)), "\n")
+}
+
+// times is like runs, with durations.
+func (u *user) times(line string) string {
 	u.t.Helper()
 	u.types("\x0c") // clears the screen
 	u.sees(u.prompt)
 	u.await("a clear screen", func(text string) bool { return text == strings.TrimRight(u.prompt, " ") || dumb(u) })
-	before := u.screen.String()
+	before := u.text()
 	u.types(line + "\r")
 	u.await("the end of "+line, func(text string) bool {
 		return u.screen.Pasting() && lastLine(text) == strings.TrimRight(u.prompt, " ") && text != before
