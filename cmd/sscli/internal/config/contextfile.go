@@ -133,7 +133,7 @@ func read(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if othersWrite(info) {
+	if info.Mode().IsRegular() && othersWrite(info) { // /dev/null has no contexts
 		return nil, &FileError{
 			File: file, Why: fmt.Sprintf("others can write to it (mode %#o)", info.Mode().Perm()), Hint: suggest.Run("chmod", "600", file),
 		}
@@ -154,6 +154,9 @@ func Edit(ctx context.Context, file string, change func(*Contexts) error) error 
 	target, err := files.Follow(file)
 	if err != nil {
 		return fileError(file, err)
+	}
+	if info, err := os.Stat(target); err == nil && !info.Mode().IsRegular() {
+		return &FileError{File: file, Why: "not a regular file"} // such as /dev/null, which must not be replaced
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return fileError(file, err)

@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/files"
@@ -450,7 +451,8 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving, co
 	if control != "" {
 		set["SSCLI_CONTROL_URL"] = control
 	}
-	drop := config.BesideURL()
+	// A lock of another store, and its token, mean nothing to clients of this one.
+	drop := append(config.BesideURL(), verb.EnvLockName, verb.EnvOuterLocks, verb.HolderVariable, verb.EnvFence, verb.EnvFenceFile)
 	if ready.SATFile != "" { // a token cannot be combined with another login
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
 	}
