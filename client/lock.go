@@ -104,6 +104,10 @@ func (s *Session) Lock(ctx context.Context, name string, o LockOptions) (*Lock, 
 	if !s.hold() {
 		return nil, mqtt.ErrClosed
 	}
+	if err := s.reach(ctx); err != nil {
+		s.wg.Done()
+		return nil, err
+	}
 	if err := a.watch(ctx); err != nil {
 		s.wg.Done()
 		return nil, err

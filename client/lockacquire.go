@@ -64,10 +64,8 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 	if err != nil {
 		return Lease{}, err
 	}
-	if o.Try && s.o.RetryFor > 0 {
-		if err := s.Connect(ctx); err != nil {
-			return Lease{}, err
-		}
+	if err := s.reach(ctx); err != nil {
+		return Lease{}, err
 	}
 	if !o.Try {
 		if err := a.watch(ctx); err != nil {

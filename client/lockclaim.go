@@ -118,6 +118,9 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	if err != nil {
 		return Lease{}, err
 	}
+	if err := s.reach(ctx); err != nil {
+		return Lease{}, err
+	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	w, err := s.Watch(ctx, []string{name}, WatchOptions{})

@@ -294,6 +294,9 @@ func (s *Session) ReleaseLock(ctx context.Context, name string, holder []byte) e
 	if err := s.checkHolder(name, holder); err != nil {
 		return err
 	}
+	if err := s.reach(ctx); err != nil {
+		return err
+	}
 	ctx, cancel := s.limit(ctx)
 	defer cancel()
 	timing := LockTiming{Interval: s.o.Timeout}

@@ -110,6 +110,14 @@ func (s *Session) Connect(ctx context.Context) error {
 	return err
 }
 
+// reach connects, if Options.RetryFor is set. Calls that limit the time for each of their steps call it first.
+func (s *Session) reach(ctx context.Context) error {
+	if s.o.RetryFor == 0 {
+		return nil
+	}
+	return s.Connect(ctx)
+}
+
 // ClientID returns the client id of the session.
 func (s *Session) ClientID() string { return s.o.ClientID }
 

@@ -140,3 +140,48 @@ func TestValuesAreNotShared(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRetryForLocks: calls for locks too go on trying to connect, for longer than Options.Timeout.
+func TestRetryForLocks(t *testing.T) {
+	t.Parallel()
+	held := client.LockOptions{Holder: []byte("me"), TTL: time.Hour}
+	for name, call := range map[string]func(ctx context.Context, s *client.Session) error{
+		"Lock": func(ctx context.Context, s *client.Session) error {
+			_, err := s.Lock(ctx, "l", client.LockOptions{})
+			return err
+		},
+		"WithLock": func(ctx context.Context, s *client.Session) error {
+			return s.WithLock(ctx, "l", client.LockOptions{}, func(context.Context, *client.Lock) error { return nil })
+		},
+		"AcquireLock": func(ctx context.Context, s *client.Session) error {
+			_, err := s.AcquireLock(ctx, "l", client.LockOptions{})
+			return err
+		},
+		"RenewLock": func(ctx context.Context, s *client.Session) error {
+			_, err := s.RenewLock(ctx, "held", held)
+			return err
+		},
+		"ReleaseLock": func(ctx context.Context, s *client.Session) error { return s.ReleaseLock(ctx, "held", held.Holder) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, client.Options{}, func(t *testing.T, store *emulator.Server, other *client.Session) {
+				must(other.AcquireLock(t.Context(), "held", held))(t)
+				begun := time.Now()
+				s := must(client.New(client.Options{
+					Address: store.Addr().String(), RetryFor: time.Hour, Timeout: 2 * time.Second,
+					Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+						if time.Since(begun) < time.Minute {
+							return nil, errors.New("the network is down")
+						}
+						return store.Dial(ctx, network, address)
+					},
+				}))(t)
+				defer s.Close()
+				if err := call(t.Context(), s); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
