@@ -64,6 +64,8 @@ func (u unconfirmed) awaitExpiry(ctx context.Context) error {
 // undo releases a lock that may have been acquired. If an earlier request may still be applied,
 // undo waits until that request has expired, and releases the lock again.
 func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed) error {
+	ctx, stop := s.whileOpen(ctx)
+	defer stop()
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
 		return err
@@ -250,6 +252,8 @@ func (d *deleter) orLost(err error) error {
 // has expired, and releases the lock again. ours is true if the lock was not lost before the release. In
 // that case, if the lock is gone after an unanswered request to delete it, that request deleted it.
 func (s *Session) release(ctx context.Context, name string, holder []byte, t LockTiming, u unconfirmed, ours bool) error {
+	ctx, stop := s.whileOpen(ctx)
+	defer stop()
 	d, err := s.deleteOwn(ctx, name, holder, t)
 	if err != nil {
 		return err

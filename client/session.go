@@ -100,7 +100,7 @@ func (s *Session) check() error {
 
 // Connect connects to the broker and subscribes to the response topic, within ctx or, if ctx has no
 // deadline, within Options.Timeout. It does nothing if the session is connected. The error is a
-// *[DialError].
+// *[DialError], ErrClosed, the cause of ctx, or the error that keeps the session from reconnecting (see Err).
 func (s *Session) Connect(ctx context.Context) error {
 	_, err := retry(ctx, s, func() (*mqtt.Conn, error) {
 		ctx, cancel := s.limit(ctx)
@@ -133,9 +133,9 @@ func (s *Session) MaxPacketSize() int {
 	return s.conn.Limits().MaxPacketSize
 }
 
-// Err returns nil while the session has a connection, and before its first request. Otherwise the error says how the last connection
-// was lost, or why the broker refused a new connection. The next request reconnects unless [IsPermanent]
-// returns true for the error.
+// Err returns nil while the session has a connection, and as long as it never had one, unless the broker refused it
+// for good. Otherwise the error says how the last connection was lost, or why the broker refused a new connection. The
+// next request reconnects unless [IsPermanent] returns true for the error.
 func (s *Session) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,6 +189,16 @@ func (s *Session) limit(ctx context.Context) (context.Context, context.CancelFun
 		return ctx, func() {}
 	}
 	return limitTo(ctx, s.o.Timeout)
+}
+
+// whileOpen returns a context that ends with ctx, and with the cause ErrClosed when the session is closed.
+func (s *Session) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.ctx, func() { cancel(mqtt.ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // hold makes Close wait for a call to s.wg.Done. It returns false if the session is closed.

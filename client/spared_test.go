@@ -185,3 +185,37 @@ func TestRetryForLocks(t *testing.T) {
 		})
 	}
 }
+
+// TestCloseWhileUndoing: Close does not wait until an attempt to acquire a lock, which is being undone, has expired.
+func TestCloseWhileUndoing(t *testing.T) {
+	t.Parallel()
+	virtual(t, client.Options{Timeout: 20 * time.Second}, func(t *testing.T, store *emulator.Server, s *client.Session) {
+		undone := make(chan struct{})
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			switch r.Verb() {
+			case "SET":
+				return emulator.Action{Drop: true, NoPuback: true}
+			case "VDEL":
+				close(undone)
+			}
+			return emulator.Action{}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		locked := make(chan error)
+		go func() {
+			_, err := s.Lock(ctx, "lock", client.LockOptions{TTL: time.Minute})
+			locked <- err
+		}()
+		await(t, store, func(s emulator.State) bool { return s.Requests >= 3 })
+		cancel()
+		<-undone
+		begun := time.Now()
+		go s.Close()
+		if unknown := as[*client.LockUnknownError](t, <-locked); !errors.Is(unknown, client.ErrClosed) {
+			t.Errorf("%v, want ErrClosed", unknown)
+		}
+		if d := time.Since(begun); d > time.Second {
+			t.Errorf("after %v", d)
+		}
+	})
+}

@@ -190,8 +190,8 @@ func (w *Watch) sorted() []string { return slices.Sorted(maps.Keys(w.keys)) }
 // Next returns the next event, and waits for it if there is none. After the watch has ended,
 // Next returns the remaining events and then the reason, such as [ErrClosed], [ErrOverflow], a
 // permanent refusal by the broker, a refusal by the store, or an error because there was no
-// connection for WatchOptions.RetryFor. Next also returns when ctx ends, which does not end the
-// watch.
+// connection for WatchOptions.RetryFor. If there is no event, Next also returns when ctx ends, which
+// does not end the watch.
 func (w *Watch) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok, err := w.pop(); ok || err != nil {

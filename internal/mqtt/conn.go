@@ -210,8 +210,9 @@ func (c *Conn) Close() error {
 		c.Flush()
 	}
 	c.mu.Unlock()
-	// An error means that the connection is already closed.
-	_ = c.nc.SetDeadline(time.Now().Add(closeWithin))
+	if c.nc.SetDeadline(time.Now().Add(closeWithin)) != nil { // it is already closed, or knows no deadlines, as an SSH channel
+		defer time.AfterFunc(closeWithin, func() { c.nc.Close() }).Stop()
+	}
 	c.wg.Wait()
 	if err := c.Err(); !errors.Is(err, ErrClosed) {
 		return err

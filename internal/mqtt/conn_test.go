@@ -423,6 +423,35 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// A timelessConn is a connection without deadlines, such as one through an SSH server.
+type timelessConn struct{ net.Conn }
+
+func (timelessConn) SetDeadline(time.Time) error      { return errors.New("deadlines are not supported") }
+func (timelessConn) SetReadDeadline(time.Time) error  { return errors.New("deadlines are not supported") }
+func (timelessConn) SetWriteDeadline(time.Time) error { return errors.New("deadlines are not supported") }
+
+// TestCloseWithoutDeadlines: Close ends although the broker does not read and the connection has no deadlines.
+func TestCloseWithoutDeadlines(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := piped(t, func(p *peer) {
+			p.accept()
+			<-t.Context().Done()
+		})
+		dialPiped := o.Dial
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			nc, err := dialPiped(ctx, network, address)
+			return timelessConn{nc}, err
+		}
+		conn := dial(t, "", o)
+		begun := time.Now()
+		conn.Close() // the error is not the point
+		if d := time.Since(begun); d > 2*time.Second {
+			t.Errorf("Close took %v", d)
+		}
+	})
+}
+
 // TestCloseAtOnce: Close races with the broker's close of the connection.
 func TestCloseAtOnce(t *testing.T) {
 	server := emulator.Start(t)

@@ -188,7 +188,9 @@ func requestTunnel(nc net.Conn, o Options) (status int, err error) {
 func during(ctx context.Context, nc net.Conn, step func() error) error {
 	past := time.Unix(1, 0)
 	stop := context.AfterFunc(ctx, func() {
-		_ = nc.SetDeadline(past) // an error means that the connection is already closed
+		if nc.SetDeadline(past) != nil {
+			nc.Close() // it is already closed, or knows no deadlines
+		}
 	})
 	err := step()
 	if !stop() {
