@@ -33,7 +33,8 @@ func (c *checkup) deleteKeys(ctx context.Context) error {
 	defer cancel()
 	var left []string
 	for _, key := range c.keys {
-		if _, err := c.s.Del(ctx, key, client.WriteOptions{}); err != nil {
+		// A client that may not delete could not write either: then nothing is left.
+		if _, err := c.s.Del(ctx, key, client.WriteOptions{}); err != nil && !errors.Is(err, client.ErrNotAuthorized) {
 			left = append(left, key)
 		}
 	}
