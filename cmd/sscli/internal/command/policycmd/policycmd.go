@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -229,6 +230,11 @@ func (q *question) bind(fs *pflag.FlagSet) {
 
 func (q *question) principal() (policy.Principal, error) {
 	p := policy.Principal{ClientID: string(q.client), Username: string(q.user)}
+	for _, text := range append([]string{p.Username, p.ClientID}, q.attributes...) {
+		if !utf8.ValidString(text) {
+			return p, fault.Usagef("%.64q: not UTF-8, as what rules say of clients is", text)
+		}
+	}
 	for _, pair := range q.attributes {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {

@@ -87,3 +87,12 @@ func TestLoggedKeys(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestNamesAreText: no rule can hold a name that is not UTF-8.
+func TestNamesAreText(t *testing.T) {
+	for _, q := range []question{{user: "\xff"}, {client: "\xff"}, {attributes: []string{"a=\xff"}}, {attributes: []string{"\xff=a"}}} {
+		if p, err := q.principal(); err == nil || !strings.Contains(err.Error(), "not UTF-8") {
+			t.Errorf("%+v, %v", p, err)
+		}
+	}
+}

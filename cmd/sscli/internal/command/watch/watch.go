@@ -195,7 +195,11 @@ func run(ctx context.Context, a *app.App, f flags, keys, command []string) error
 	if err != nil {
 		return err
 	}
-	if len(keys) == 0 && f.match == "" {
+	switch {
+	case len(keys) > 0 || f.match != "":
+	case f.keysFrom.Given():
+		return fault.Usagef("--keys-from: the list is empty")
+	default:
 		return fault.Usagef("no key: expected watch KEY... or --match PATTERN")
 	}
 	slices.Sort(keys)
