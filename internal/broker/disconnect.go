@@ -116,8 +116,9 @@ const (
 	// connection ends after two such reads without data.
 	takeOverPause = 2 * time.Millisecond
 
-	// maxTakeOver is the longest time that a connection may continue after it was taken over.
-	maxTakeOver = time.Second
+	// maxTakeOver is the longest time that a connection may continue after it was taken over. It is long, because what
+	// a client sent last must not be lost on a machine that stands still.
+	maxTakeOver = 5 * time.Second
 )
 
 // takeOver ends the connection because the same client has connected again. The broker first
