@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"net"
@@ -49,11 +48,11 @@ func runPing(c *conn, args [][]byte) error {
 	case len(args) > 2:
 		return wrongArguments("ping")
 	case !c.resp3 && c.subscriptions() > 0:
-		message := ""
+		var message []byte
 		if len(args) == 2 {
-			message = string(args[1])
+			message = args[1]
 		}
-		c.reply([]string{"pong", message})
+		c.reply([]any{"pong", message})
 	case len(args) == 2:
 		c.bulk(args[1])
 	default:
@@ -103,10 +102,10 @@ func runClientGetName(c *conn, _ [][]byte) error {
 }
 
 func runClientSetInfo(c *conn, args [][]byte) error {
-	name := strings.ToLower(string(args[2]))
+	name := lowerWord(args[2])
 	i := slices.Index([]string{"lib-name", "lib-ver"}, name)
 	if i < 0 {
-		return &Error{Text: "Unrecognized option '" + string(args[2]) + "'"}
+		return &Error{Text: "Unrecognized option '" + printable(args[2], maxShown) + "'"}
 	}
 	if !isPlain(args[3]) {
 		return &Error{Text: name + notPlain}
@@ -118,7 +117,7 @@ func runClientSetInfo(c *conn, args [][]byte) error {
 }
 
 func runClientReply(c *conn, args [][]byte) error {
-	switch string(bytes.ToLower(args[2])) {
+	switch lowerWord(args[2]) {
 	case "on":
 		c.replyOff, c.skip = false, 0
 		c.unmute()
@@ -236,9 +235,9 @@ func anyClient(*conn) bool { return true }
 // typeFilter returns a filter that accepts clients of the type named by arg. This server has only
 // clients of the types normal and pubsub.
 func typeFilter(arg []byte) (func(*conn) bool, error) {
-	name := strings.ToLower(string(arg))
+	name := lowerWord(arg)
 	if !slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, name) {
-		return nil, &Error{Text: "Unknown client type '" + string(arg) + "'"}
+		return nil, &Error{Text: "Unknown client type '" + printable(arg, maxShown) + "'"}
 	}
 	return func(c *conn) bool {
 		if c.subscriptions() > 0 {
@@ -297,8 +296,7 @@ func runClientList(c *conn, args [][]byte) error {
 // killFilter returns a filter that accepts the clients that one option of CLIENT KILL selects. arg is
 // the option's value.
 func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
-	value := string(arg)
-	switch string(bytes.ToLower(option)) {
+	switch lowerWord(option) {
 	case "id":
 		id, ok := parseInt(arg)
 		if !ok || id < 1 {
@@ -306,14 +304,14 @@ func (c *conn) killFilter(option, arg []byte) (func(*conn) bool, error) {
 		}
 		return func(of *conn) bool { return of.id == id }, nil
 	case "addr":
-		return func(of *conn) bool { return address(of.nc.RemoteAddr()) == value }, nil
+		return func(of *conn) bool { return address(of.nc.RemoteAddr()) == string(arg) }, nil
 	case "laddr":
-		return func(of *conn) bool { return address(of.nc.LocalAddr()) == value }, nil
+		return func(of *conn) bool { return address(of.nc.LocalAddr()) == string(arg) }, nil
 	case "user":
-		if value != c.userName() && !c.mayAll() { // even if the user does not exist
+		if string(arg) != c.userName() && !c.mayAll() { // even if the user does not exist
 			return nil, notPermitted(c.lastCommand.Load())
 		}
-		return func(of *conn) bool { return of.userName() == value }, nil
+		return func(of *conn) bool { return of.userName() == string(arg) }, nil
 	case "type":
 		return typeFilter(arg)
 	}
@@ -333,7 +331,7 @@ func runClientKill(c *conn, args [][]byte) error {
 	if len(args)%2 != 0 {
 		return errSyntax
 	}
-	skipMe, user := true, defaultUser
+	skipMe, user := true, []byte(defaultUser)
 	filters := make(map[string]func(*conn) bool) // by option: the last one counts, as in Redis
 	for i := 2; i < len(args); i += 2 {
 		if equalFold(args[i], "skipme") && (equalFold(args[i+1], "yes") || equalFold(args[i+1], "no")) {
@@ -344,17 +342,17 @@ func runClientKill(c *conn, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		option := string(bytes.ToLower(args[i]))
+		option := lowerWord(args[i])
 		if filters[option] = accept; option == "user" {
-			user = string(args[i+1])
+			user = args[i+1]
 		}
 	}
-	if user != defaultUser {
+	if string(user) != defaultUser {
 		c.lockForClients()
 		found := len(c.s.clients(filters["user"]))
 		c.s.mu.Unlock()
 		if found == 0 {
-			return &Error{Text: "No such user '" + user + "'"} // or the user has no connections
+			return &Error{Text: "No such user '" + printable(user, maxShown) + "'"} // or the user has no connections
 		}
 	}
 	n, err := c.kill(func(of *conn) bool {

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"strings"
 )
 
 // A setting is a parameter of CONFIG. Most settings have no effect; they exist because clients ask for
@@ -65,9 +64,9 @@ func runConfigSet(c *conn, args [][]byte) error {
 	}
 	seen := make(map[string]bool)
 	for i := 2; i < len(args); i += 2 {
-		name := strings.ToLower(string(args[i]))
+		name := lowerWord(args[i])
 		if _, known := values[name]; !known {
-			return &Error{Text: "Unknown option or number of arguments for CONFIG SET - '" + string(args[i]) + "'"}
+			return &Error{Text: "Unknown option or number of arguments for CONFIG SET - '" + printable(args[i], maxShown) + "'"}
 		}
 		if seen[name] {
 			return wrongSetting(args[i], "duplicate parameter")
@@ -76,15 +75,18 @@ func runConfigSet(c *conn, args [][]byte) error {
 	}
 	flags := class(c.s.flags.Load())
 	for i := 2; i < len(args); i += 2 {
-		name, value := strings.ToLower(string(args[i])), string(args[i+1])
+		name, value := lowerWord(args[i]), args[i+1]
 		if name != notifySetting {
-			if value != values[name] {
+			if string(value) != values[name] {
 				return wrongSetting(args[i], "can't set immutable config")
 			}
 			continue
 		}
-		var ok bool
-		if flags, ok = parseClasses(value); !ok {
+		ok := len(value) <= maxWord // more than there are letters
+		if ok {
+			flags, ok = parseClasses(string(value))
+		}
+		if !ok {
 			return wrongSetting(args[i], "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.")
 		}
 		if err := c.s.checkClasses(flags); err != nil {

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"math"
-	"strings"
 	"time"
 )
 
@@ -30,9 +29,9 @@ type expireOptions struct{ nx, xx, gt, lt bool }
 func parseExpireOptions(words [][]byte) (o expireOptions, err error) {
 	flags := map[string]*bool{"nx": &o.nx, "xx": &o.xx, "gt": &o.gt, "lt": &o.lt}
 	for _, w := range words {
-		flag := flags[strings.ToLower(string(w))]
+		flag := flags[lowerWord(w)]
 		if flag == nil {
-			return o, &Error{Text: "Unsupported option " + printable(w, len(w))}
+			return o, &Error{Text: "Unsupported option " + printable(w, maxShown)}
 		}
 		*flag = true
 	}
@@ -83,7 +82,7 @@ func runExpire(unit timeUnit) func(*conn, [][]byte) error {
 			at += now
 		}
 		if wrong {
-			return wrongExpiry(strings.ToLower(string(args[0])))
+			return wrongExpiry(lowerWord(args[0]))
 		}
 		old, err := c.lookup(args[1])
 		switch {

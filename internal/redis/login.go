@@ -93,13 +93,16 @@ func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayRead(&c.w
 // login checks the user and the password of AUTH or HELLO, and logs the client in if they are right.
 func (c *conn) login(user, password []byte) error {
 	if c.s.opts.Login == nil {
-		if name := string(user); name != defaultUser && (c.onlyUser == "" || name != c.onlyUser) {
+		if string(user) != defaultUser && (c.onlyUser == "" || string(user) != c.onlyUser) {
 			return errWrongPass
 		}
 		return nil
 	}
 	if c.executing {
 		return errLoginInside // a login takes time, and the Local is locked
+	}
+	if len(user) > maxBulkUnauthenticated || len(password) > maxBulkUnauthenticated {
+		return errWrongPass
 	}
 	c.unlock()
 	as, name, until := "", string(user), time.Time{}
@@ -162,7 +165,7 @@ func runHello(c *conn, args [][]byte) error {
 			}
 			i++
 		default:
-			return &Error{Text: "Syntax error in HELLO option '" + string(args[i]) + "'"}
+			return &Error{Text: "Syntax error in HELLO option '" + printable(args[i], maxShown) + "'"}
 		}
 	}
 	if user != nil {

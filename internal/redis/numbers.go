@@ -38,6 +38,9 @@ const (
 
 // parseFloat parses a number as INCRBYFLOAT does.
 func parseFloat(text []byte) (*big.Float, bool) {
+	if len(text) >= maxFloatText {
+		return nil, false
+	}
 	s := string(text)
 	unsigned := strings.TrimLeft(s, "+-")
 	switch strings.ToLower(unsigned) {
@@ -48,7 +51,7 @@ func parseFloat(text []byte) (*big.Float, bool) {
 	if strings.HasPrefix(strings.ToLower(unsigned), "0x") {
 		base = 0
 	}
-	if strings.Contains(s, "_") || len(s) >= maxFloatText || base == 10 && strings.ContainsAny(s, "pPiI") {
+	if strings.Contains(s, "_") || base == 10 && strings.ContainsAny(s, "pPiI") {
 		return nil, false
 	}
 	f, _, err := big.ParseFloat(s, base, mantissaBits, big.ToNearestEven)

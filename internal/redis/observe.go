@@ -29,7 +29,7 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 		e.Took = time.Since(began)
 	}
 	if cmd == nil {
-		e.Verb = strings.ToLower(printable(args[0], 32))
+		e.Verb = strings.ToLower(printable(args[0], maxWord))
 	} else {
 		e.Verb = cmd.fullName() // such as set or config|get
 		setArguments(&e, cmd, args)
@@ -64,7 +64,7 @@ func setOutcome(e *observe.Event, reply []byte) {
 		text := strings.TrimPrefix(firstLine(reply[1:]), "ERR ")
 		text, _, _ = strings.Cut(text, ", with args beginning with") // an argument may be a password
 		e.Outcome, e.Cause = observe.Refused, text
-	} else if cause, missed := missed(e, string(reply)); missed {
+	} else if cause, missed := missed(e, string(reply[:min(len(reply), maxHead)])); missed {
 		e.Outcome, e.Cause = observe.No, cause
 	} else {
 		e.Outcome, e.Result = observe.OK, result(reply)

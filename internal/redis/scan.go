@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"strings"
 )
 
 // scanCommands returns the commands that concern all keys or the whole database.
@@ -71,11 +70,15 @@ func (cs *cursors) number(token []byte) uint64 {
 // token returns the position for a client's cursor. For the cursor 0, the start, it returns nil.
 func (s *Server) token(cursor []byte) ([]byte, error) {
 	errCursor := &Error{Text: "invalid cursor"}
-	text := strings.TrimPrefix(string(cursor), "+")
-	if text == "" {
+	const maxDigits = 64 // more than a number needs; zeros may precede it
+	digits := bytes.TrimPrefix(cursor, []byte("+"))
+	switch {
+	case len(digits) == 0:
 		return nil, nil // as in Redis, an empty cursor is 0
+	case len(digits) > maxDigits:
+		return nil, errCursor
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
+	n, err := strconv.ParseUint(string(digits), 10, 64)
 	if err != nil {
 		return nil, errCursor
 	}
@@ -104,7 +107,7 @@ func parseScanOptions(words [][]byte) (scanOptions, error) {
 		if i+1 == len(words) {
 			return o, errSyntax
 		}
-		switch value := words[i+1]; string(bytes.ToLower(words[i])) {
+		switch value := words[i+1]; lowerWord(words[i]) {
 		case "count":
 			n, err := integerArg(value)
 			if err != nil {

@@ -47,7 +47,7 @@ func runSSVersion(c *conn, args [][]byte) error {
 func (op *Op) parseOptions(words [][]byte) error {
 	isSet := op.Verb == Set
 	for i := 0; i < len(words); i++ {
-		w := string(bytes.ToLower(words[i]))
+		w := lowerWord(words[i])
 		more := i+1 < len(words)
 		switch {
 		case w == "ft" && more && op.Fence == nil:

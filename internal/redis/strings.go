@@ -1,10 +1,8 @@
 package redis
 
 import (
-	"bytes"
 	"math"
 	"net"
-	"strings"
 	"time"
 )
 
@@ -222,7 +220,7 @@ func parseTimeUnit(option string) (_ timeUnit, ok bool) {
 // parseSetOptions parses the options of SET or, if getex is true, of GETEX. Their order does not matter.
 func parseSetOptions(words [][]byte, getex bool) (o setOptions, err error) {
 	for i := 0; i < len(words); i++ {
-		w := string(bytes.ToLower(words[i]))
+		w := lowerWord(words[i])
 		unit, isTime := parseTimeUnit(w)
 		switch {
 		case w == "nx" && !o.xx && !getex:
@@ -364,7 +362,7 @@ func runSetNX(c *conn, args [][]byte) error {
 
 // runSetEX implements SETEX and PSETEX.
 func runSetEX(c *conn, args [][]byte) error {
-	name := strings.ToLower(string(args[0]))
+	name := lowerWord(args[0])
 	_, err := c.set(name, args[1], args[3], setOptions{time: args[2], unit: timeUnit{seconds: name == "setex"}})
 	c.ok()
 	return err
@@ -428,7 +426,7 @@ func (c *conn) setPairs(args [][]byte) ([]Op, error) {
 	case c.s.local != nil && len(args) > maxAtomic:
 		return nil, errManyPairs
 	case len(args)%2 == 0:
-		return nil, wrongArguments(strings.ToLower(string(args[0])))
+		return nil, wrongArguments(lowerWord(args[0]))
 	}
 	ops := make([]Op, 0, len(args)/2)
 	for i := 1; i < len(args); i += 2 {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"iter"
 	"strings"
 )
@@ -149,9 +150,21 @@ func (t *table) add(cmd *command, group string) {
 	}
 }
 
+// maxWord is more than the length, in bytes, of every name of a command, a subcommand, an option or a setting.
+const maxWord = 32
+
+// lowerWord returns a word in lower case, to compare it with names. For a word of more than maxWord bytes, which is
+// no name, it returns "": a word may be as long as a value, and the Local may be locked.
+func lowerWord(word []byte) string {
+	if len(word) > maxWord {
+		return ""
+	}
+	return string(bytes.ToLower(word))
+}
+
 // find returns the command with this name, in upper or lower case, or nil if there is none.
 func (t *table) find(name []byte) *command {
-	var lower [32]byte
+	var lower [maxWord]byte
 	if len(name) > len(lower) {
 		return nil
 	}
@@ -176,12 +189,12 @@ func (cmd *command) sub(name []byte) *command {
 
 // findFull returns the command or subcommand for a name such as config|get, or nil if there is none.
 func (t *table) findFull(name []byte) *command {
-	first, rest, isSub := strings.Cut(string(name), "|")
-	cmd := t.find([]byte(first))
+	first, rest, isSub := bytes.Cut(name, []byte("|"))
+	cmd := t.find(first)
 	if cmd == nil || !isSub {
 		return cmd
 	}
-	return cmd.sub([]byte(rest))
+	return cmd.sub(rest)
 }
 
 // lookup returns the command of a request, or nil if it is unknown. For a command with subcommands, lookup

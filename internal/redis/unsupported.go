@@ -43,8 +43,8 @@ sort sort_ro `
 
 // unknownCommand returns the error for a request whose command is not in the table.
 func unknownCommand(args [][]byte) error {
-	name := printable(args[0], 128)
-	switch strings.ToLower(string(args[0])) {
+	name, lower := printable(args[0], maxShown), lowerWord(args[0])
+	switch lower {
 	case "eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro":
 		return errNoScripts
 	case "cluster", "asking", "readonly", "readwrite":
@@ -52,15 +52,15 @@ func unknownCommand(args [][]byte) error {
 	case "monitor":
 		return errNoMonitor
 	}
-	if words := strings.ReplaceAll(otherTypes, "\n", " "); !bytes.ContainsAny(args[0], " \n") && strings.Contains(words, " "+strings.ToLower(string(args[0]))+" ") {
+	if words := strings.ReplaceAll(otherTypes, "\n", " "); !strings.ContainsAny(lower, " \n") && strings.Contains(words, " "+lower+" ") {
 		return &Error{Text: "unknown command '" + name + "', the state store holds strings only"}
 	}
 	var shown strings.Builder
 	for _, a := range args[1:] {
-		if shown.Len() >= 128 {
+		if shown.Len() >= maxShown {
 			break
 		}
-		shown.WriteString("'" + printable(a, 128-shown.Len()) + "' ")
+		shown.WriteString("'" + printable(a, maxShown-shown.Len()) + "' ")
 	}
 	return &Error{Text: "unknown command '" + name + "', with args beginning with: " + shown.String()}
 }
@@ -70,12 +70,12 @@ func unknownSubcommand(cmd *command, name []byte) error {
 	if cmd.otherSub != nil {
 		return cmd.otherSub
 	}
-	return &Error{Text: "unknown subcommand '" + printable(name, 128) + "'. Try " + strings.ToUpper(cmd.name) + " HELP."}
+	return &Error{Text: "unknown subcommand '" + printable(name, maxShown) + "'. Try " + strings.ToUpper(cmd.name) + " HELP."}
 }
 
 // wrongSubcommand returns the error for a subcommand with the wrong number of arguments.
 func wrongSubcommand(args [][]byte) error {
-	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], 128) + "'. Try " + strings.ToUpper(string(args[0])) + " HELP."}
+	return &Error{Text: "unknown subcommand or wrong number of arguments for '" + printable(args[1], maxShown) + "'. Try " + strings.ToUpper(lowerWord(args[0])) + " HELP."}
 }
 
 // notPermitted returns the error for a command that the user is not permitted to run.
@@ -88,11 +88,15 @@ func wrongArguments(name string) error {
 	return &Error{Text: "wrong number of arguments for '" + name + "' command"}
 }
 
+// maxShown is the maximum number of bytes of an argument in an error message.
+const maxShown = 128
+
 // printable returns at most n bytes of b for an error message. As in Redis, a zero byte ends the
 // text.
 func printable(b []byte, n int) string {
+	b = b[:min(len(b), n)]
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		b = b[:i]
 	}
-	return string(b[:min(len(b), n)])
+	return string(b)
 }
