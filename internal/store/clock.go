@@ -27,12 +27,15 @@ func (v hlc) compare(o hlc) int {
 // versions: numbers must not have a sign, and a node is required (protocol.md 3.3). Leading zeros are
 // allowed. Text that is too long for an MQTT property is not an HLC.
 func parseHLC(text []byte) (hlc, bool) {
+	if len(text) > math.MaxUint16 {
+		return hlc{}, false
+	}
 	wall, rest, ok := cutDigits(text)
 	if !ok || len(rest) == 0 || rest[0] != ':' || wall > math.MaxInt64 {
 		return hlc{}, false
 	}
 	counter, rest, ok := cutDigits(rest[1:])
-	if !ok || len(rest) < 2 || rest[0] != ':' || bytes.IndexByte(rest[1:], ':') >= 0 || len(text) > math.MaxUint16 {
+	if !ok || len(rest) < 2 || rest[0] != ':' || bytes.IndexByte(rest[1:], ':') >= 0 {
 		return hlc{}, false
 	}
 	return hlc{wall: int64(wall), counter: counter, node: rest[1:], text: text}, true
@@ -45,7 +48,7 @@ const maxDigits = 20
 // 1 and maxDigits digits and the number fits in 64 bits.
 func cutDigits(text []byte) (n uint64, rest []byte, ok bool) {
 	i := 0
-	for ; i < len(text); i++ {
+	for ; i < len(text) && i <= maxDigits; i++ {
 		digit := uint64(text[i] - '0')
 		if digit > 9 {
 			break

@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func (s *Store) queued(n int) []Notification {
 func (r Request) Event(at time.Time) observe.Event {
 	e := observe.Event{
 		Op: observe.Request, Time: at, Client: r.ClientID, User: r.Username,
-		Fence: string(r.Fence), Clock: string(r.Timestamp), Sent: len(r.Payload),
+		Fence: string(cut(r.Fence, math.MaxUint16)), Clock: string(cut(r.Timestamp, math.MaxUint16)), Sent: len(r.Payload),
 	}
 	words := r.Words
 	if words == nil && !hasManyWords(r.Payload) {
@@ -42,15 +43,18 @@ func (r Request) Event(at time.Time) observe.Event {
 	if len(words) == 0 {
 		return e
 	}
-	e.Verb, e.Options = strings.ToLower(string(words[0])), words[1:]
+	e.Verb, e.Options = strings.ToLower(string(cut(words[0], maxVerb))), words[1:]
 	if len(e.Options) > 0 && e.Verb != "scan" {
-		e.Keys, e.Options = []string{string(e.Options[0])}, e.Options[1:]
+		e.Keys, e.Options = []string{string(cut(e.Options[0], maxKey+1))}, e.Options[1:]
 	}
 	if len(e.Options) > 0 && (e.Verb == "set" || e.Verb == "vdel") {
 		e.Value, e.Options = e.Options[0], e.Options[1:]
 	}
 	return e
 }
+
+// cut returns at most n bytes of a word, because other clients wait while a word is copied or written to a log.
+func cut(word []byte, n int) []byte { return word[:min(len(word), n)] }
 
 // answerObserved calls answer and reports the request to Options.Observe.
 func (s *Store) answerObserved(c *call) Response {

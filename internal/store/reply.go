@@ -79,10 +79,13 @@ func replyProperties(v Variants, versioned bool) (p []Property) {
 	return p
 }
 
+// maxVerb is more than the length of every verb and option, in bytes. A word may be as long as a value.
+const maxVerb = 32
+
 // word returns a verb or option as the store compares it: in upper case if Variants.AnyCase is set, and
 // otherwise unchanged.
 func (s *Store) word(w []byte) []byte {
-	if s.opts.Variants.AnyCase {
+	if s.opts.Variants.AnyCase && len(w) <= maxVerb {
 		return bytes.ToUpper(w)
 	}
 	return w

@@ -19,7 +19,7 @@ type setOptions struct {
 // arguments.
 func (s *Store) setOptions(words [][]byte) (o setOptions, text string) {
 	for i := 0; i < len(words); i++ {
-		switch option := string(s.word(words[i])); option {
+		switch option := string(cut(s.word(words[i]), maxVerb+1)); option {
 		case wire.OptionNX, wire.OptionNEX:
 			if o.nx || o.nex {
 				return o, wire.TextSyntax
