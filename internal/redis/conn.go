@@ -46,7 +46,7 @@ type conn struct {
 	muted    bool   // replies are dropped
 	muteFrom int    // offset in w from which replies are dropped
 	later    []byte // messages that arrived between dropped replies, or after large was set
-	partial  bool   // the last reply in out is incomplete
+	partial  bool   // copy of out.partial
 	replyOff bool   // CLIENT REPLY OFF
 	skip     int    // 2 during CLIENT REPLY SKIP, 1 during the next command; otherwise 0
 

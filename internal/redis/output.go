@@ -16,7 +16,7 @@ type output struct {
 	wake    sync.Cond
 	pending []byte
 	spare   []byte      // an empty buffer that will become pending
-	partial bool        // the last reply in pending is incomplete
+	partial bool        // the last reply in pending is incomplete, or a transaction subscribed
 	held    []byte      // messages that must follow the incomplete reply
 	writing bool        // a goroutine is writing
 	writer  bool        // writeMessages is running
@@ -81,6 +81,14 @@ func (c *conn) commit() {
 	if !o.charge() {
 		c.drop("closing a client because the memory for clients is exhausted")
 	}
+}
+
+// holdMessages makes messages wait until commit is called: a transaction that has subscribed to a channel is running, and
+// its replies are incomplete.
+func (c *conn) holdMessages() {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	c.partial, c.out.partial = true, true
 }
 
 // charge updates o.charged. It returns false if the memory for clients is exhausted. o.mu is held.

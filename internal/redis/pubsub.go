@@ -232,7 +232,10 @@ func (s *Server) subscribe(c *conn, k kind, name []byte) {
 		s.rosters[k].add(c, own, p)
 	}
 	c.confirm(k, "subscribe", name)
-	if !c.muted {
+	switch {
+	case c.executing:
+		c.holdMessages()
+	case !c.muted:
 		c.commit()
 	}
 }
