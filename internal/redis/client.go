@@ -70,15 +70,23 @@ func runSelect(c *conn, args [][]byte) error {
 
 func runClientID(c *conn, _ [][]byte) error { return c.reply(c.id) }
 
-// isPlain reports whether text consists of printable ASCII characters without spaces, so that it is
-// a single word in the reply to CLIENT LIST.
-func isPlain(text []byte) bool {
-	return !slices.ContainsFunc(text, func(b byte) bool { return b < '!' || b > '~' })
+// maxLabel is the maximum length of a client's name and of the name and the version of its library, in bytes: other
+// clients wait while CLIENT LIST shows them.
+const maxLabel = 1 << 10
+
+// checkLabel returns an error unless text is short and consists of printable ASCII characters without spaces, so that
+// it is a single word in the reply to CLIENT LIST. what begins the text of the error.
+func checkLabel(what string, text []byte) error {
+	switch {
+	case len(text) > maxLabel:
+		return &Error{Text: what + " cannot be longer than " + itoa(maxLabel) + " bytes."}
+	case slices.ContainsFunc(text, func(b byte) bool { return b < '!' || b > '~' }):
+		return &Error{Text: what + " cannot contain spaces, newlines or special characters."}
+	}
+	return nil
 }
 
-const notPlain = " cannot contain spaces, newlines or special characters."
-
-var errClientName = &Error{Text: "Client names" + notPlain}
+func checkClientName(name []byte) error { return checkLabel("Client names", name) }
 
 func (c *conn) setName(name []byte) {
 	c.s.mu.Lock()
@@ -87,8 +95,8 @@ func (c *conn) setName(name []byte) {
 }
 
 func runClientSetName(c *conn, args [][]byte) error {
-	if !isPlain(args[2]) {
-		return errClientName
+	if err := checkClientName(args[2]); err != nil {
+		return err
 	}
 	c.setName(args[2])
 	return c.reply(replyOK)
@@ -107,8 +115,8 @@ func runClientSetInfo(c *conn, args [][]byte) error {
 	if i < 0 {
 		return &Error{Text: "Unrecognized option '" + printable(args[2], maxShown) + "'"}
 	}
-	if !isPlain(args[3]) {
-		return &Error{Text: name + notPlain}
+	if err := checkLabel(name, args[3]); err != nil {
+		return err
 	}
 	c.s.mu.Lock()
 	c.library[i] = string(args[3])

@@ -242,3 +242,26 @@ func TestPipelineSize(t *testing.T) {
 		}
 	}
 }
+
+// TestLongLabels: the texts that clients put into the reply to CLIENT LIST are short, because others wait for the reply.
+func TestLongLabels(t *testing.T) {
+	t.Parallel()
+	_, c := start(t, emulator.Options{})
+	longest := strings.Repeat("x", 1024)
+	const tooLong = " cannot be longer than 1024 bytes.\r\n"
+	for _, test := range []struct {
+		what  string
+		words []string
+	}{
+		{"Client names", []string{"CLIENT", "SETNAME"}}, {"Client names", []string{"HELLO", "2", "SETNAME"}},
+		{"lib-name", []string{"CLIENT", "SETINFO", "LIB-NAME"}}, {"lib-ver", []string{"CLIENT", "SETINFO", "lib-ver"}},
+	} {
+		c.Expect(t, "-ERR "+test.what+tooLong, append(test.words, longest+"x")...)
+		if reply := c.Do(t, append(test.words, longest)...); reply[0] == '-' {
+			t.Errorf("%q: %q", test.words, reply)
+		}
+	}
+	if n := len(c.Do(t, "CLIENT", "LIST")); n < 3*1024 || n > 4*1024 {
+		t.Errorf("CLIENT LIST has %d bytes", n)
+	}
+}

@@ -160,10 +160,11 @@ func runHello(c *conn, args [][]byte) error {
 			user, password = args[i+1], args[i+2]
 			i += 2
 		case equalFold(args[i], "setname") && more >= 1:
-			if name = args[i+1]; !isPlain(name) {
-				return errClientName
-			}
 			i++
+			name = args[i]
+			if err := checkClientName(name); err != nil {
+				return err
+			}
 		default:
 			return &Error{Text: "Syntax error in HELLO option '" + printable(args[i], maxShown) + "'"}
 		}
