@@ -56,6 +56,8 @@ func (c *conn) isLong(cmd *command, args [][]byte) bool {
 		return true
 	case cmd.name == "exec":
 		return len(c.queue) > longQueue || slices.ContainsFunc(c.queue, func(q queued) bool { return c.isLong(q.cmd, q.args) })
+	case len(args) > manyArgs:
+		return true // looking at all keys would take long
 	}
 	for key := range cmd.keysOf(args) {
 		if cmd.flags&writes != 0 && c.s.IsLong(key) {

@@ -127,11 +127,18 @@ func (c *conn) mayWrite(n int) error {
 
 // makeRoomForReplies grows c.w by the estimated size of the replies to the queued commands, if the
 // size is at least maxSpare. It unlocks the Local meanwhile, because allocating much memory takes
-// long.
+// long. It looks at no more keys than a transaction may.
 func (c *conn) makeRoomForReplies() {
-	size := 0
+	if !c.multi || c.abort || c.dirty.Load() {
+		return // EXEC runs no command
+	}
+	size, looked := 0, 0
+count:
 	for _, q := range c.queue {
 		for key := range q.cmd.keysOf(q.args) {
+			if looked++; looked > maxLooked || size == maxReplies {
+				break count
+			}
 			if op, err := c.lookup(key); err == nil {
 				size = min(size+len(op.Entry.Value)+replyCost, maxReplies)
 			}

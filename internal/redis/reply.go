@@ -40,6 +40,9 @@ func (c *conn) bool(b bool) {
 }
 
 func (c *conn) bulk(b []byte) {
+	if c.executing && !c.dropped && len(c.w)+len(b) > maxReplies {
+		c.dropTransaction() // before b is copied: other clients wait
+	}
 	if c.dropped || len(b) >= fullOutput && !c.affords(len(b)) {
 		return
 	}

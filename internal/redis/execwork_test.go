@@ -1,0 +1,78 @@
+package redis
+
+import (
+	"context"
+	"net"
+	"testing"
+)
+
+// A countedBackend holds one value for every key, and counts the operations.
+type countedBackend struct {
+	Backend
+	value []byte
+	n     int
+}
+
+func (b *countedBackend) Do(_ context.Context, _ *Caller, ops []Op) {
+	b.n += len(ops)
+	for i := range ops {
+		ops[i].Yes, ops[i].Entry.Value = true, b.value
+	}
+}
+
+// TestWorkBeforeLimits: what EXEC and the line do before a command runs is limited, too, because other clients wait
+// meanwhile.
+func TestWorkBeforeLimits(t *testing.T) {
+	b := &countedBackend{value: make([]byte, 100)}
+	s, err := New(Options{Backend: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, server := net.Pipe()
+	defer client.Close()
+	c := newConn(s, server)
+	exists := s.table.byName["exists"]
+	keys := make([][]byte, 1+2*maxLooked)
+	count := func(do func()) int {
+		b.n = 0
+		do()
+		return b.n
+	}
+	queue := []queued{{exists, keys}, {exists, keys}}
+	c.queue = queue
+	if n := count(c.makeRoomForReplies); n > 0 {
+		t.Errorf("EXEC without MULTI looks at %d keys", n)
+	}
+	c.multi, c.abort = true, true
+	if n := count(c.makeRoomForReplies); n > 0 {
+		t.Errorf("EXEC of a refused transaction looks at %d keys", n)
+	}
+	c.abort = false
+	c.dirty.Store(true)
+	if n := count(c.makeRoomForReplies); n > 0 {
+		t.Errorf("EXEC after a change of a watched key looks at %d keys", n)
+	}
+	c.dirty.Store(false)
+	if n := count(c.makeRoomForReplies); n != maxLooked {
+		t.Errorf("EXEC looks at %d keys, want %d", n, maxLooked)
+	}
+	b.value = make([]byte, 1<<20)
+	if n := count(c.makeRoomForReplies); n > maxReplies>>20 {
+		t.Errorf("EXEC looks at %d keys of 1 MiB, though the replies cannot be larger than %d bytes", n, maxReplies)
+	}
+	if n := count(func() { c.isLong(exists, keys) }); n > manyArgs {
+		t.Errorf("the line looks at %d keys", n)
+	}
+
+	c.w, c.executing = make([]byte, 0, 1<<10), true
+	if n := allocated(func() { c.bulk(b.value); c.bulk(make([]byte, 2*maxReplies)) }); n > 2*maxReplies+4<<20 {
+		t.Errorf("a reply that is dropped is copied: %d bytes allocated", n)
+	}
+	if !c.dropped || len(c.w) > 0 {
+		t.Errorf("dropped %v, %d bytes", c.dropped, len(c.w))
+	}
+	c.close()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
