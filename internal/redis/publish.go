@@ -1,0 +1,95 @@
+package redis
+
+import "bytes"
+
+// This file sends messages to subscribers.
+
+// publish sends a message to the subscribers of a channel and of matching patterns, and returns the number
+// of messages sent. If the publishing connection, from, is a subscriber too, it gets the message among
+// its replies, or is disconnected if these exceed maxPending. If key is not nil, the message is an event of
+// the key, and only clients that may read the key get it. s.mu is held.
+func (s *Server) publish(from *conn, channel, payload, key []byte) int {
+	n := 0
+	n += s.publishTo(from, s.rosters[ofChannels].subscribers.M[string(channel)], "message", channel, payload, key)
+	cost, most := 0, from.maxMatching()
+	for _, p := range s.rosters[ofPatterns].parsed {
+		cost += lookCost
+		if bytes.HasPrefix(channel, p.Prefix()) {
+			cost += p.Cost(len(channel))
+		}
+		if cost > most {
+			s.dropSubscribers(p.text)
+			continue
+		}
+		if p.match(channel) {
+			s.message = appendBulk(appendBulk(append(s.message[:0], "*4\r\n"...), "pmessage"), p.text)
+			n += s.deliver(from, s.rosters[ofPatterns].subscribers.M[p.text], channel, payload, key)
+		}
+	}
+	return n
+}
+
+// publishTo sends a message to the subscribers of one channel, and returns the number of messages sent.
+// word is the first element of the message, such as smessage.
+func (s *Server) publishTo(from *conn, subs []*conn, word string, channel, payload, key []byte) int {
+	if len(subs) == 0 {
+		return 0
+	}
+	s.message = appendBulk(append(s.message[:0], "*3\r\n"...), word)
+	return s.deliver(from, subs, channel, payload, key)
+}
+
+// lookCost is the number of steps that are counted for every pattern. If the channel begins with the
+// pattern's literal prefix, the steps of the match are added.
+const lookCost = 64
+
+// dropSubscribers closes the connections of the subscribers of a pattern. s.mu is held.
+func (s *Server) dropSubscribers(pattern string) {
+	for _, c := range s.rosters[ofPatterns].subscribers.M[pattern] {
+		c.out.mu.Lock()
+		if !c.out.closed.Load() {
+			c.drop("closing a subscriber because all patterns together take too long to match")
+		}
+		c.out.mu.Unlock()
+	}
+}
+
+// deliver appends the channel and the payload to s.message, and sends the message to the subscribers. If key
+// is not nil, only clients that may read the key get the message. deliver returns the number of messages
+// sent. s.mu is held.
+func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
+	channel, payload = channel[:min(len(channel), maxPending)], payload[:min(len(payload), maxPending)] // more is too much for every subscriber
+	var m []byte
+	for _, c := range subs {
+		if c.out.closed.Load() || key != nil && !c.mayRead(key) {
+			continue
+		}
+		n++
+		if m == nil {
+			m = appendBulk(appendBulk(s.message, channel), payload)
+		}
+		m[0] = '*'
+		if c.pushes.Load() {
+			m[0] = '>'
+		}
+		switch {
+		case c != from:
+			c.send(m)
+		case len(c.w)+len(c.later)+len(m) > maxPending:
+			c.out.mu.Lock()
+			c.drop("closing a subscriber because one of its commands sends it too many messages")
+			c.out.mu.Unlock()
+		case c.muted || c.large != nil:
+			c.later = append(c.later, m...)
+		default:
+			c.w = append(c.w, m...)
+		}
+	}
+	if m != nil {
+		s.message = m
+	}
+	if cap(s.message) > maxSpare {
+		s.message = nil
+	}
+	return n
+}
