@@ -433,7 +433,9 @@ func (c *conn) keepValues(args [][]byte) error {
 			continue
 		}
 		if c.executing {
-			args[i] = bytes.Clone(arg)
+			if c.written+len(arg) <= maxWritten { // otherwise mayWrite refuses the command
+				args[i] = bytes.Clone(arg)
+			}
 			continue
 		}
 		c.unlock()

@@ -35,6 +35,9 @@ func (c *conn) edit(old Op, value []byte, encoding Encoding, event string) error
 // is small or part of a transaction, the Local is unlocked meanwhile, and old is then looked up again. If the value was
 // changed, ok is false, and the command must begin again.
 func (c *conn) copyValue(old *Op, size int, part []byte, at int) (value []byte, ok bool, err error) {
+	if c.executing && c.written+size > maxWritten {
+		return nil, false, c.mayWrite(size)
+	}
 	if size < LargeValue || c.executing {
 		value = make([]byte, size)
 		copy(value, old.Entry.Value)

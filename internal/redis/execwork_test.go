@@ -71,6 +71,26 @@ func TestWorkBeforeLimits(t *testing.T) {
 	if !c.dropped || len(c.w) > 0 {
 		t.Errorf("dropped %v, %d bytes", c.dropped, len(c.w))
 	}
+
+	large := make([]byte, maxWritten)
+	c.written = 1
+	if n := allocated(func() { err = c.keepValues([][]byte{large}) }); n > 1<<20 || err != nil {
+		t.Errorf("a value that must not be written is kept: %d bytes allocated, %v", n, err)
+	}
+	for _, words := range [][]string{{"SET", "k"}, {"APPEND", "k"}, {"SETRANGE", "k", "1"}, {"SS.SET", "k"}} {
+		var args [][]byte
+		for _, w := range words {
+			args = append(args, []byte(w))
+		}
+		args = append(args, large)
+		c.w, c.mark, c.dropped, c.written = make([]byte, 0, 1<<10), 0, false, 1
+		if n := allocated(func() { c.execute(s.table.find(args[0]), args) }); n > 1<<20 {
+			t.Errorf("a value that %s must not write is copied: %d bytes allocated, %q", words[0], n, c.w)
+		}
+		if want := "-" + errManyWritten.Error() + "\r\n"; string(c.w) != want {
+			t.Errorf("%s: %q, want %q", words[0], c.w, want)
+		}
+	}
 	c.close()
 	if err := s.Close(); err != nil {
 		t.Error(err)
