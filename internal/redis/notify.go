@@ -92,6 +92,9 @@ func (c *conn) event(kind class, name string, key []byte) {
 	}
 }
 
+// maxKey is the maximum length of a key in the store, in bytes. Nobody is told that a longer one is missing.
+const maxKey = 65_535
+
 // longMessage is the number of steps from which on a message is much work. A step takes about a nanosecond.
 const (
 	longMessage = 20_000
@@ -108,7 +111,7 @@ func (s *Server) isLong(channel []byte) bool {
 
 // IsLong reports whether the events of a key's change are much work, see Options.Crowded.
 func (s *Server) IsLong(key []byte) bool {
-	if class(s.flags.Load())&(classKeyspace|classKeyevent) == 0 {
+	if class(s.flags.Load())&(classKeyspace|classKeyevent) == 0 || len(key) > maxKey {
 		return false
 	}
 	s.mu.Lock()
@@ -121,7 +124,7 @@ func (s *Server) IsLong(key []byte) bool {
 // excludes it. from is the connection whose command is running, or nil.
 func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	flags := class(s.flags.Load())
-	if flags&kind == 0 || flags&(classKeyspace|classKeyevent) == 0 {
+	if flags&kind == 0 || flags&(classKeyspace|classKeyevent) == 0 || len(key) > maxKey {
 		return
 	}
 	s.mu.Lock()

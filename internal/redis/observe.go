@@ -39,14 +39,11 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	c.s.opts.Observe(e, c.locked)
 }
 
-// maxShownKey is more than the length of every key in the store, in bytes.
-const maxShownKey = 64 << 10
-
 // setArguments sets Keys, Value and Options of e. Value and Options stay nil unless the command's
 // only key is its first argument, because an argument of another command may be a password.
 func setArguments(e *observe.Event, cmd *command, args [][]byte) {
 	for key := range cmd.keysOf(args) {
-		e.Keys = append(e.Keys, string(key[:min(len(key), maxShownKey)]))
+		e.Keys = append(e.Keys, string(key[:min(len(key), maxKey+1)]))
 	}
 	if cmd.keys != oneKey {
 		return
