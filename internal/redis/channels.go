@@ -63,6 +63,9 @@ func countSubscribers(k kind) func(*conn, [][]byte) error {
 }
 
 func (c *conn) countSubscribers(r *roster, args [][]byte) error {
+	if err := r.kind.checkNames(args[2:]); err != nil {
+		return err
+	}
 	c.array(2 * len(args[2:]))
 	for i, name := range args[2:] {
 		if i%64 == 63 {

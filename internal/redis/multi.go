@@ -183,6 +183,9 @@ func runWatch(c *conn, args [][]byte) error {
 		if err := c.growNames(i); err != nil {
 			return err
 		}
+		if len(key) > maxKey {
+			continue // no client can change it
+		}
 		c.watch(string(key))
 	}
 	return c.reply(replyOK)

@@ -95,6 +95,21 @@ func (c *conn) confirm(k kind, word string, name []byte) {
 // subscription, for example with PSUBSCRIBE. This requires a Local or Options.Patterns.
 func (s *Server) reportsPatterns() bool { return s.local != nil || s.opts.Patterns }
 
+// maxChannel is the maximum length of a channel to which clients subscribe, in bytes, because other clients wait while
+// its name is copied. It is more than the length of every channel of events.
+const maxChannel = 128 << 10
+
+// checkNames returns an error if one of the channels or patterns is too long.
+func (k kind) checkNames(names [][]byte) error {
+	if k == ofPatterns {
+		return patternArgs(names...)
+	}
+	if slices.ContainsFunc(names, func(name []byte) bool { return len(name) > maxChannel }) {
+		return &Error{Text: "a channel is longer than " + itoa(maxChannel) + " bytes"}
+	}
+	return nil
+}
+
 // subscribeTo returns the handler for SUBSCRIBE, PSUBSCRIBE or SSUBSCRIBE, depending on k.
 func subscribeTo(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
@@ -102,11 +117,11 @@ func subscribeTo(k kind) func(*conn, [][]byte) error {
 		if err := c.lookAtPatterns(k, len(names)); err != nil {
 			return err
 		}
+		if err := k.checkNames(names); err != nil {
+			return err
+		}
 		switch k {
 		case ofPatterns:
-			if err := patternArgs(names...); err != nil {
-				return err
-			}
 			if !c.s.reportsPatterns() && slices.ContainsFunc(names, mayNotify) {
 				return errExactKey
 			}
@@ -162,6 +177,9 @@ func (s *Server) subscribe(c *conn, k kind, name []byte) {
 func unsubscribeFrom(k kind) func(*conn, [][]byte) error {
 	return func(c *conn, args [][]byte) error {
 		names := args[1:]
+		if err := k.checkNames(names); err != nil {
+			return err
+		}
 		if len(names) == 0 {
 			names = c.subs[k].names()
 			if err := c.look(len(names)); err != nil {
