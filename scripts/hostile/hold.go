@@ -57,6 +57,28 @@ func holds() []attack {
 			}
 			return fmt.Sprintf("three messages of %d MB", len(value)/1_000_000), nil
 		}},
+		{name: "options, numbers, names and a verb of 200 MB", run: func(_ context.Context, t *target) (string, error) {
+			c, store := harness.Must(connectToRedis(t)), harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
+			word := bytes.Repeat([]byte{0xff}, t.scale(200_000_000))
+			wanted(store.Write(store.requestPacket(word)))
+			wanted(store.reply(patience))
+			t.stored.Add(int64(len(word)))
+			wanted(c.do(patience, []byte("SET"), []byte("k"), word))
+			for _, command := range []string{"SET k v", "SS.SET k v", "EXPIRE k 10", "SCAN", "SCAN 0 COUNT", "INCRBYFLOAT n", "WATCH", "CLIENT SETNAME", "SUBSCRIBE"} {
+				wanted(c.do(patience, append(bytes.Fields([]byte(command)), word)...))
+			}
+			return answered(c.do(patience, []byte("INCRBYFLOAT"), []byte("k"), []byte("1")))
+		}},
+		{name: "a PUBLISH of 200 MB to 1,000 patterns by Redis", run: func(_ context.Context, t *target) (string, error) {
+			c, other := harness.Must(connectToRedis(t)), harness.Must(connectToRedis(t))
+			for i := range t.scale(1000) {
+				wanted(other.do(patience, []byte("PSUBSCRIBE"), bytes.Repeat([]byte("*"), i+1)))
+				for range 5 { // the other lines of the reply
+					wanted(other.in.ReadString('\n'))
+				}
+			}
+			return answered(c.do(patience, []byte("PUBLISH"), []byte("channel"), make([]byte, t.scale(200_000_000))))
+		}},
 		{name: "a request of 40 million words", run: func(_ context.Context, t *target) (string, error) {
 			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
 			n := t.scale(40_000_000)
