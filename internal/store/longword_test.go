@@ -19,6 +19,8 @@ func TestLongWords(t *testing.T) {
 	for _, words := range [][][]byte{
 		{word}, {word, []byte("k")}, {[]byte("GET"), word}, {[]byte("SET"), []byte("k"), []byte("v"), word}, {[]byte("KEYNOTIFY"), []byte("k"), word},
 		{[]byte("SET"), []byte("k"), []byte("v"), []byte("PX"), zeros},
+		{[]byte("SCAN"), word}, {[]byte("SCAN"), []byte("*"), word}, {[]byte("SCAN"), []byte("*"), zeros},
+		{[]byte("SCAN"), []byte("*"), append([]byte("1;1;>"), word...)}, {[]byte("SCAN"), []byte("*"), append([]byte("1;1;#"), word...)},
 	} {
 		request := &Request{ClientID: "c", Words: words, Timestamp: zeros, Fence: word}
 		var before, after runtime.MemStats

@@ -155,7 +155,13 @@ func (s *Store) appendToken(dst []byte, at position) []byte {
 	return append(append(dst, tokenPlain), at.after...)
 }
 
+// maxToken is more than the length of every token, in bytes: a key, its encryption and the number of its chain.
+const maxToken = maxKey + 64
+
 func (s *Store) parseToken(token []byte) (at position, ok bool) {
+	if len(token) > maxToken {
+		return at, false
+	}
 	chain, rest, found := bytes.Cut(token, []byte{';'})
 	number, rest, again := bytes.Cut(rest, []byte{';'})
 	n, err := strconv.Atoi(string(chain))
