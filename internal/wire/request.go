@@ -59,8 +59,9 @@ func ParseRequest(payload []byte) ([][]byte, error) { return AppendWords(nil, pa
 func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	const want = "an array of at least one blob"
 	p := parser{data: payload}
-	if len(payload) == 0 || Kind(payload[0]) != Array {
-		if _, err := ParseValue(payload); err != nil {
+	if kind := p.kind(); kind != Array {
+		if kind == 0 {
+			_, err := p.value(0)
 			return nil, err
 		}
 		return nil, p.fail(want)
@@ -75,11 +76,12 @@ func AppendWords(dst [][]byte, payload []byte) ([][]byte, error) {
 	}
 	for range n {
 		start := p.pos
-		if start == len(payload) || Kind(payload[start]) != Blob {
-			if _, err := p.value(1); err != nil {
+		if kind := p.kind(); kind != Blob {
+			if kind == 0 {
+				_, err := p.value(1)
 				return nil, err
 			}
-			return nil, p.failAt(start, "only blobs in the array")
+			return nil, p.failAt(start, "only blobs in the array") // unread: it may be an array of millions of values
 		}
 		p.pos++
 		word, null, err := p.blob(start)

@@ -161,18 +161,30 @@ func (p *parser) number(want string) (int64, error) {
 		p.pos = end + 2
 		return n, nil
 	}
+	if some := p.data[start:min(len(p.data), start+maxNumber+1)]; len(some) > maxNumber && !bytes.ContainsAny(some, "\r\n") {
+		return 0, p.failAt(start, want) // the line is too long, and may be longer than all of a normal message
+	}
 	text, err := p.line()
 	if err != nil {
 		return 0, err
-	}
-	if len(text) > maxNumber {
-		return 0, p.failAt(start, want)
 	}
 	n, err = strconv.ParseInt(string(text), 10, 64)
 	if err != nil || text[0] == '+' || text[0] == '-' && n == 0 {
 		return 0, p.failAt(start, want)
 	}
 	return n, nil
+}
+
+// kind returns the kind of the next value, or 0 if there is no value of a known kind.
+func (p *parser) kind() Kind {
+	if p.pos == len(p.data) {
+		return 0
+	}
+	switch kind := Kind(p.data[p.pos]); kind {
+	case SimpleString, SimpleError, Integer, Blob, Array, Null:
+		return kind
+	}
+	return 0
 }
 
 func (p *parser) value(depth int) (Value, error) {

@@ -85,6 +85,12 @@ func holds() []attack {
 			want(c.send(append(fmt.Appendf(nil, "*%d\r\n", n), bytes.Repeat([]byte("$0\r\n\r\n"), n)...)))
 			return answered(c.reply(patience))
 		}},
+		{name: "a request of 40 million values in one word", run: func(_ context.Context, t *target) (string, error) {
+			c := harness.Must(connectToStore(t, connectOptions{id: "attacker"}))
+			n := t.scale(40_000_000)
+			want(c.send(append(fmt.Appendf(nil, "*1\r\n*%d\r\n", n), bytes.Repeat([]byte("_\r\n"), n)...)))
+			return answered(c.reply(patience))
+		}},
 		{name: "a PUBLISH with 200 MB of user properties", run: func(_ context.Context, t *target) (string, error) {
 			c := harness.Must(connectTo(t, connectOptions{id: "attacker"}))
 			properties := bytes.Repeat([]byte("\x26\x00\x01k\x00\x01v"), t.scale(200_000_000)/7)
