@@ -453,16 +453,14 @@ func (r *request) waitOrAbandon(ctx context.Context) (Result, error) {
 	return result, err
 }
 
-// sendPatience is how long the broker may take for a part of a large packet, which it cannot answer before it has all of it.
-const sendPatience = 10 * time.Second
-
 // abandonSilent ends a connection if nothing, not even a PUBACK, has arrived on it since an
 // unanswered request was sent; sent is that time. The network path is then dead, but the keep-alive
 // would notice that too late. The next request makes a new connection. The silence must have lasted
-// a second, or two fifths of Options.Timeout if that is shorter. A large packet that is being sent keeps the connection.
+// a second, or two fifths of Options.Timeout if that is shorter. A broker cannot answer
+// before it has all of a large packet, so one that is being sent keeps the connection.
 func (s *Session) abandonSilent(conn *mqtt.Conn, sent time.Time) {
 	patience := min(time.Second, s.o.Timeout*2/5) // shorter than half of the timeout, after which getAgain asks again
-	if conn != nil && time.Since(sent) >= patience && conn.LastReceived().Before(sent) && !conn.IsSending(sendPatience) {
+	if conn != nil && time.Since(sent) >= patience && conn.LastReceived().Before(sent) && !conn.IsSending() {
 		conn.Abandon()
 	}
 }

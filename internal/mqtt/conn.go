@@ -162,9 +162,12 @@ func (c *Conn) LastReceived() time.Time {
 	return c.started.Add(time.Duration(c.received.Load()))
 }
 
-// IsSending reports whether the connection is in the middle of writing, and bytes left in the last d.
-func (c *Conn) IsSending(d time.Duration) bool {
-	return c.writing.Load() && time.Since(c.started)-time.Duration(c.sent.Load()) < d
+// sendPatience is how long the broker may take for a piece of a large packet.
+const sendPatience = 10 * time.Second
+
+// IsSending reports whether the connection is in the middle of writing, and the broker takes what is written.
+func (c *Conn) IsSending() bool {
+	return c.writing.Load() && time.Since(c.started)-time.Duration(c.sent.Load()) < sendPatience
 }
 
 // LastPing returns when the second-newest answered PINGREQ was queued, or zero if the broker has
