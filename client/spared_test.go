@@ -83,6 +83,7 @@ func TestSlowUpload(t *testing.T) {
 	large := make([]byte, 8<<20)
 	t.Run("beside a GET", func(t *testing.T) {
 		virtualSlow(t, func(t *testing.T, s *client.Session) {
+			time.Sleep(time.Hour) // a connection that was idle
 			var beside sync.WaitGroup
 			beside.Go(func() {
 				time.Sleep(time.Second)

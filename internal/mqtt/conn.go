@@ -26,7 +26,7 @@ type Conn struct {
 	limits  Limits
 	acked   chan struct{} // closed once closing is set and pending is empty
 
-	sent, received atomic.Int64  // when bytes were last sent and received; nanoseconds since started
+	sent, received atomic.Int64  // when bytes were last sent, or began to be, and received; nanoseconds since started
 	writing        atomic.Bool   // the writer is writing to nc
 	inFlight       *atomic.Int64 // unacknowledged publishes; changed only with mu held
 

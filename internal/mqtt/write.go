@@ -287,6 +287,7 @@ func (c *Conn) writeWith(buf []byte, l long) error {
 // write writes buf in pieces and updates c.sent after each piece, because a large packet on a
 // slow line can take longer than a keep-alive interval.
 func (c *Conn) write(buf []byte) error {
+	c.sent.Store(int64(time.Since(c.started))) // before writing, so that IsSending is true at once
 	c.writing.Store(true)
 	defer c.writing.Store(false)
 	for len(buf) > 0 {
