@@ -426,9 +426,13 @@ func TestClose(t *testing.T) {
 // A timelessConn is a connection without deadlines, such as one through an SSH server.
 type timelessConn struct{ net.Conn }
 
-func (timelessConn) SetDeadline(time.Time) error      { return errors.New("deadlines are not supported") }
-func (timelessConn) SetReadDeadline(time.Time) error  { return errors.New("deadlines are not supported") }
-func (timelessConn) SetWriteDeadline(time.Time) error { return errors.New("deadlines are not supported") }
+func (timelessConn) SetDeadline(time.Time) error { return errors.New("deadlines are not supported") }
+func (timelessConn) SetReadDeadline(time.Time) error {
+	return errors.New("deadlines are not supported")
+}
+func (timelessConn) SetWriteDeadline(time.Time) error {
+	return errors.New("deadlines are not supported")
+}
 
 // TestCloseWithoutDeadlines: Close ends although the broker does not read and the connection has no deadlines.
 func TestCloseWithoutDeadlines(t *testing.T) {
