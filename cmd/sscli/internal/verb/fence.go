@@ -58,7 +58,7 @@ func (f *FenceFile) Write(token string) error {
 	return f.replace(token + "\n")
 }
 
-// Empty empties the file. Later calls to Write do nothing.
+// Empty empties the file, or removes it. Later calls to Write do nothing.
 func (f *FenceFile) Empty() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -66,7 +66,15 @@ func (f *FenceFile) Empty() error {
 		return nil
 	}
 	f.emptied = true
-	return f.replace("")
+	err := f.replace("")
+	if err == nil {
+		return nil
+	}
+	// There may be no room for a new file. To truncate or remove the old one needs none.
+	if os.Truncate(f.Path, 0) == nil || os.Remove(f.Path) == nil {
+		return nil
+	}
+	return err
 }
 
 // replace writes a new file and renames it, so that a reader never finds a partial token.

@@ -70,6 +70,37 @@ func TestFile(t *testing.T) {
 	wantLost("after Remove")
 }
 
+// TestEmptyWithoutRoom: Empty takes the token away also where no new file can be created, as on a full disk.
+func TestEmptyWithoutRoom(t *testing.T) {
+	f := NewFenceFile()
+	if err := f.Create(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Remove() }()
+	t.Setenv(EnvFenceFile, f.Path)
+	if err := f.Write("1696374425000:0:StateStore"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(f.Path+".next", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Empty(); err != nil {
+		t.Error(err)
+	}
+	if o, err := parse(t, "--fence", "lock"); !errors.Is(err, client.ErrLockLost) {
+		t.Errorf("%+v, %v, want ErrLockLost", o, err)
+	}
+	if err := os.Remove(f.Path + ".next"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write("1696374427500:1:StateStore"); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := parse(t, "--fence", "lock"); !errors.Is(err, client.ErrLockLost) {
+		t.Errorf("a late token: %+v, %v, want ErrLockLost", o, err)
+	}
+}
+
 func TestFlags(t *testing.T) {
 	t.Setenv(EnvFenceFile, "")
 	for _, args := range [][]string{{"--fence", "x"}, {"--fence", "lock"}, {"--fence", "1:0:a", "--force-fence"}} {
