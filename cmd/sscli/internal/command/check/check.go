@@ -114,7 +114,7 @@ func (f flags) run(ctx context.Context, a *app.App, cmd *cobra.Command, keys []s
 		return err
 	}
 	if f.listen.listen != "" {
-		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, now: time.Now,
+		m := &monitor{views: views, apps: apps, noWrite: f.noWrite, pause: permanentPause, now: time.Now,
 			log: func(text string, args ...any) { a.Note(fmt.Sprintf(text, args...)) }}
 		return m.run(ctx, a, f.listen)
 	}

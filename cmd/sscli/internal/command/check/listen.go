@@ -91,6 +91,7 @@ type monitor struct {
 	views   []*view
 	apps    []*app.App
 	noWrite bool
+	pause   time.Duration // permanentPause, except in tests
 	log     func(format string, args ...any)
 	now     func() time.Time
 
@@ -169,23 +170,24 @@ const (
 	clockInterval  = time.Minute      // between measurements of the clock
 	countInterval  = 30 * time.Second // between counts of the keys that match
 	refusedPause   = time.Minute      // until a key that could not be watched is tried again
-	permanentPause = 30 * time.Second // after a refused login, whose password or certificate may be replaced
+	permanentPause = 30 * time.Second // after a refused login, or a file that cannot be read: the file may be replaced
 	auditInterval  = 5 * time.Minute
 )
 
-// follow keeps a view current until ctx ends. It returns an error of the settings.
+// follow keeps a view current until ctx ends. It returns an error of the settings, unless they were right at first:
+// then a file that they name may be back soon.
 func (m *monitor) follow(ctx context.Context, a *app.App, v *view) error {
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		err := a.WithBroker(func(o client.Options) error { return m.connected(ctx, a, v, o) })
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !client.IsPermanent(err) {
+		if first && !client.IsPermanent(err) {
 			return err
 		}
 		v.fail(a, err)
-		m.log("%s: %v; trying again in %v", v.context, err, permanentPause)
-		wait.For(ctx, permanentPause)
+		m.log("%s: %v; trying again in %v", v.context, err, m.pause)
+		wait.For(ctx, m.pause)
 	}
 	return nil
 }

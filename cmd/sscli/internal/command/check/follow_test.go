@@ -1,0 +1,79 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestPasswordFileAway: once the broker was asked, a password file that is away for a moment is tried again, as a
+// refused login is.
+func TestPasswordFileAway(t *testing.T) {
+	t.Parallel()
+	store := emulator.Start(t, emulator.Options{CheckLogin: emulator.Passwords(map[string]string{"ann": "new"})})
+	password := filepath.Join(t.TempDir(), "password")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(password, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old")
+	a := apptest.NewApp([]app.Command{{Name: "check", New: New}}, nil, os.Stdout, os.Stderr)
+	a.Settings = config.Settings{Address: store.Addr().String(), Username: "ann", PasswordFile: password, Timeout: time.Minute}
+	v := newView("site", nil, false, true)
+	ctx, stop := context.WithCancel(t.Context())
+	logged, ended := make(chan string), make(chan error, 1)
+	m := &monitor{views: []*view{v}, apps: []*app.App{a}, pause: time.Millisecond, now: time.Now,
+		log: func(text string, args ...any) {
+			select {
+			case logged <- fmt.Sprintf(text, args...):
+			case <-ctx.Done():
+			}
+		}}
+	go func() { ended <- m.follow(ctx, a, v) }()
+	await := func(want string) {
+		t.Helper()
+		for {
+			select {
+			case text := <-logged:
+				t.Log(text)
+				if strings.Contains(text, want) {
+					return
+				}
+			case err := <-ended:
+				t.Fatalf("ended before %q: %v", want, err)
+			}
+		}
+	}
+	await("trying again")
+	if err := os.Remove(password); err != nil {
+		t.Fatal(err)
+	}
+	await("open " + password)
+	write("new")
+	for up := false; !up; {
+		v.mu.Lock()
+		up = v.broker.err == nil
+		v.mu.Unlock()
+		select {
+		case <-logged:
+		case err := <-ended:
+			t.Fatalf("ended before the login: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
