@@ -126,3 +126,73 @@ func TestReadOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestFull: lock run takes the next temporary directory if one does not exist or is full. If all are full, it says so
+// before it acquires the lock.
+func TestFull(t *testing.T) {
+	const full = `full() { mkdir -p $1; mount -t tmpfs -o size=4k none $1; head -c 9000 /dev/zero >$1/fill 2>/dev/null; true; }; `
+	for script, want := range map[string]string{
+		"export TMPDIR=/nosuch":                   "/tmp/",
+		"full /run/full; export TMPDIR=/run/full": "/tmp/",
+		"full /tmp": "/dev/shm/",
+		"full /tmp; full /dev/shm; export TMPDIR=":   "",
+		"full /tmp; full /dev/shm; TMPDIR=/tmp/full": "",
+	} {
+		s := emulator.Start(t, emulator.Options{})
+		cmd := &exec.Cmd{
+			Path: "/usr/bin/unshare", Args: []string{"unshare", "--mount", "sh", "-c", full + `mount -t tmpfs none /run && cp "$0" /run/sscli && ` + script +
+				` && cd / && exec /run/sscli -u "$1" lock run mine -- sh -c 'cat "$SSCLI_FENCE_FILE" && echo "$SSCLI_FENCE_FILE"'`, testProgram(t), s.URL()},
+			Env: []string{"PATH=/run:" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
+		}
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil || strings.Contains(string(out), "unshare failed") || strings.Contains(string(out), "permission denied") {
+			t.Skip("only root may mount: ", err)
+		}
+		code, state := cmd.ProcessState.ExitCode(), s.State()
+		switch {
+		case want != "" && (code != 0 || !strings.Contains(string(out), ":StateStore\n"+want)):
+			t.Errorf("%s: %v, want a file in %s\n%s", script, err, want, out)
+		case want == "" && (code != 125 || state.Requests > 0 || !strings.Contains(string(out), "TMPDIR")):
+			t.Errorf("%s: %v after %d requests, want exit code 125\n%s", script, err, state.Requests, out)
+		}
+	}
+}
+
+// TestFirstToken: if the first token cannot be written, the command is not started, and the lock is released.
+func TestFirstToken(t *testing.T) {
+	s := emulator.Start(t, emulator.Options{})
+	if _, err := s.Set("mine", "other"); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cmd := &exec.Cmd{
+		Path: testProgram(t), Args: []string{"sscli", "-u", s.URL(), "lock", "run", "mine", "--", "echo", "started"},
+		Env: append(os.Environ(), "TMPDIR="+dir, "GORACE=atexit_sleep_ms=0"),
+	}
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Await(t.Context(), func(st emulator.State) bool { return st.Requests > 0 }); err != nil {
+		t.Error(err)
+	}
+	made, err := filepath.Glob(filepath.Join(dir, "sscli-lock-*"))
+	if err != nil || len(made) != 1 {
+		t.Errorf("%q, %v, want one directory", made, err)
+	}
+	for _, name := range made {
+		if err := os.RemoveAll(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Delete("mine"); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 125 || strings.Contains(out.String(), "started") {
+		t.Errorf("%v, want exit code 125\n%s", err, &out)
+	}
+	if e, held := s.Get("mine"); held {
+		t.Errorf("the lock is still held: %+v", e)
+	}
+}

@@ -1,18 +1,33 @@
 package files
 
-import "os"
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+)
 
-// TempDir returns a directory for temporary files in which this process can create a directory:
-// [os.TempDir] or, in a container without one or with a root that is read-only, XDG_RUNTIME_DIR or
-// /dev/shm. If there is none, it returns os.TempDir, and creating a directory there says why.
+// TempDir returns a directory for temporary files in which this process can create a directory and
+// write a file: [os.TempDir], /tmp or, in a container without one, with a root that is read-only or with a
+// full disk, XDG_RUNTIME_DIR or /dev/shm. If there is none, it returns os.TempDir, and writing there says why.
 func TempDir() string {
-	for _, dir := range []string{os.TempDir(), os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
-		if dir == "" {
-			continue
-		}
-		if probe, err := os.MkdirTemp(dir, "sscli-"); err == nil && os.Remove(probe) == nil {
+	dirs := []string{os.TempDir(), "/tmp", os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"}
+	if runtime.GOOS == "windows" {
+		dirs = dirs[:1]
+	}
+	for i, dir := range dirs {
+		if dir != "" && (i == 0 || dir != dirs[0]) && canWrite(dir) {
 			return dir
 		}
 	}
-	return os.TempDir()
+	return dirs[0]
+}
+
+// canWrite reports whether this process can create a directory in dir, and write a file in that directory.
+func canWrite(dir string) bool {
+	probe, err := os.MkdirTemp(dir, "sscli-")
+	if err != nil {
+		return false
+	}
+	err = os.WriteFile(filepath.Join(probe, "probe"), []byte("probe"), 0o600) // a full disk may have room for an empty file
+	return os.RemoveAll(probe) == nil && err == nil
 }

@@ -40,9 +40,13 @@ func NewFenceFile() *FenceFile {
 	return &FenceFile{Path: filepath.Join(files.TempDir(), "sscli-lock-"+strconv.FormatUint(rand.Uint64(), 10), "token")}
 }
 
-// Create creates the directory and the empty file.
+// Create creates the directory and the empty file. It returns an error if the disk has no room for a token.
 func (f *FenceFile) Create() error {
 	if err := os.Mkdir(filepath.Dir(f.Path), 0o700); err != nil {
+		return err
+	}
+	const longest = 128 // bytes; most tokens are much shorter
+	if err := f.replace(strings.Repeat("\n", longest)); err != nil {
 		return err
 	}
 	return f.replace("")

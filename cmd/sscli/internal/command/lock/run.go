@@ -119,7 +119,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 		return err
 	}
 	file := verb.NewFenceFile()
-	r := &lockRun{reporter: newReporter(a, "the command gets TERM"), file: file, tokens: make(chan string, 1)}
+	r := &lockRun{reporter: newReporter(a, "the command gets TERM"), name: command[0], file: file, tokens: make(chan string, 1)}
 	r.guarded, err = process.NewGuarded(process.GuardOptions{
 		Args: command, Grace: timing.Grace, Secret: file.Path, Suspended: r.suspended,
 	})
@@ -128,10 +128,7 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 	}
 	defer r.guarded.Close()
 	if err := file.Create(); err != nil {
-		return &fault.NextError{
-			Err:  &process.StartError{Name: command[0], Code: process.CodeSetup, Err: fmt.Errorf("no directory for the file with the fencing token: %w", err)},
-			Hint: suggest.Try("set TMPDIR to a directory that you can write; in a pod, mount an emptyDir at /tmp"),
-		}
+		return errors.Join(r.noFile(err), file.Remove())
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
 	o.OnLease = r.leased
@@ -142,6 +139,14 @@ func (f *lockFlags) run(ctx context.Context, a *app.App, command []string) (err 
 		}
 		return r.run(ctx, s, so)
 	})
+}
+
+// noFile returns the error of a command that is not started because its fence file cannot be written.
+func (r *lockRun) noFile(err error) error {
+	return &fault.NextError{
+		Err:  &process.StartError{Name: r.name, Code: process.CodeSetup, Err: fmt.Errorf("no directory for the file with the fencing token: %w", err)},
+		Hint: suggest.Try("set TMPDIR to a directory that you can write; in a pod, mount an emptyDir at /tmp"),
+	}
 }
 
 func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
@@ -163,9 +168,11 @@ func lockedEnviron(a *app.App, address string, l *client.Lock) []string {
 // disk delays renewals or deadlines.
 type lockRun struct {
 	*reporter
+	name    string // of the command
 	guarded *process.Guarded
 	file    *verb.FenceFile
 	held    bool        // leased was called; only leased uses it
+	noToken error       // why the first token was not written; set before Lock returns
 	tokens  chan string // the newest token, for refresh
 }
 
@@ -184,7 +191,11 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	})()
 	var end process.End
 	err := context.Cause(ctx)
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.noToken != nil:
+		err = r.noFile(r.noToken)
+	default:
 		env := lockedEnviron(r.app, so.Address, r.lock)
 		end, err = r.guarded.Run(append(env, verb.EnvFenceFile+"="+r.file.Path))
 	}
@@ -265,7 +276,7 @@ func (r *lockRun) leased(l client.Lease) {
 	r.guarded.Limit(l.Term, l.Until)
 	if !r.held { // the command has not started yet
 		if err := r.file.Write(l.Token.String()); err != nil {
-			r.warn("the fence file was not written, so the command has no token: " + err.Error())
+			r.noToken = err
 		}
 	} else {
 		select {
