@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -117,6 +118,50 @@ func TestSlowSystem(t *testing.T) {
 			}
 			isGone(t, filepath.Dir(secret))
 		})
+	}
+}
+
+// guardLate runs a guard that was stopped while its command ended, and continues past the command's deadline.
+func guardLate() {
+	runtime.LockOSThread()
+	g := newGuard("/bin/sh", []string{"sh", "-c", "exit 5"}, os.NewFile(3, "events"))
+	g.table = listProcesses
+	past := at(time.Now().Add(-time.Second))
+	g.limit, g.killAt = &limit{past, past}, past
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	pid, err := g.launch(os.Environ())
+	if err != nil {
+		panic(err)
+	}
+	<-ended
+	g.pid = pid
+	for !g.check() {
+		time.Sleep(reapInterval)
+	}
+}
+
+// TestEndedBeforeDeadline: a command that ended by itself was not killed, even if its guard notices only after the
+// deadline.
+func TestEndedBeforeDeadline(t *testing.T) {
+	from, events, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROCESS_TEST_ROLE=late guard")
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{events}, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	events.Close()
+	var e event
+	if err := json.NewDecoder(from).Decode(&e); err != nil || e.Ended == nil || *e.Ended != (End{Code: 5}) {
+		t.Errorf("%+v, %v, want exit code 5, not killed", e.Ended, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -87,6 +87,9 @@ func (g *guard) launch(env []string) (pid int, err error) {
 	return g.job.pid, nil
 }
 
+// reap does nothing: launch waits for the command.
+func (g *guard) reap() {}
+
 // forward sends Ctrl-Break to the command. SIGTERM means that the console is closing: forward then also
 // limits the grace period to closeGrace.
 func (g *guard) forward(s syscall.Signal) {

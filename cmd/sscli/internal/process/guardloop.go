@@ -165,6 +165,9 @@ func (g *guard) start() {
 // the command's group exists, check does not read the process table or remove a file before it has
 // sent KILL, because that could delay the signal.
 func (g *guard) check() bool {
+	if g.pid != 0 && !g.ended && !g.termSent && g.limit.Term.passed() {
+		g.reap() // the command may have ended while the guard was stopped
+	}
 	switch {
 	case g.pid == 0:
 		return false

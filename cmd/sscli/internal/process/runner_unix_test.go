@@ -83,6 +83,9 @@ func play(role string) (int, error) {
 	case "slow guard":
 		guardSlowly()
 		return 0, nil
+	case "late guard":
+		guardLate()
+		return 0, nil
 	case "background":
 		return backgroundForever()
 	case "descriptors":

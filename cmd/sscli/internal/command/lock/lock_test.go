@@ -11,6 +11,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 )
@@ -49,6 +50,27 @@ func TestBusyError(t *testing.T) {
 			if _, hint := fault.Of(err); strings.Contains(hint.String(), "sscli lock break door") != test.breaks {
 				t.Errorf("%s, %s: %s", test.what, holder, hint)
 			}
+		}
+	}
+}
+
+// TestLateGuard: a command that was ended although its lock was renewed is not said to have lost it.
+func TestLateGuard(t *testing.T) {
+	store := emulator.Start(t)
+	s, err := client.New(client.Options{Address: store.Addr().String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	l, err := s.Lock(t.Context(), "door", client.LockOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &lockRun{reporter: &reporter{lock: l}}
+	for renewed, want := range map[bool]string{true: "the lock was renewed in time", false: "was not renewed in time"} {
+		err := r.outcome(process.End{Code: 143, Killed: true}, renewed, nil, nil, nil)
+		if f, _ := fault.Of(err); f.Code != 8 || !strings.Contains(fault.Message(err), want) {
+			t.Errorf("renewed %t: %d, %q, want 8 and %q", renewed, f.Code, fault.Message(err), want)
 		}
 	}
 }

@@ -199,6 +199,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 		env := lockedEnviron(r.app, so.Address, r.lock)
 		end, err = r.guarded.Run(append(env, verb.EnvFenceFile+"="+r.file.Path))
 	}
+	renewed := r.lock.Lease().TermIn() > 0
 	close(over)
 	helpers.Wait() // now this goroutine may print
 	for len(r.prints) > 0 {
@@ -212,7 +213,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	if end.Left {
 		r.app.Warn("processes that the command had left behind were ended", "")
 	}
-	return r.outcome(end, err, lost, released)
+	return r.outcome(end, renewed, err, lost, released)
 }
 
 // within returns the time that the command has to end when the lock is lost. If the lock was taken away,
@@ -227,8 +228,9 @@ func (r *lockRun) within() time.Duration {
 }
 
 // outcome returns the error of lock run. err says why the command did not start or did not run to its
-// end, lost says why the lock was lost, and released is the error of the release.
-func (r *lockRun) outcome(end process.End, err, lost, released error) error {
+// end, lost says why the lock was lost, and released is the error of the release. renewed is whether the last
+// lease was still good when the command had ended.
+func (r *lockRun) outcome(end process.End, renewed bool, err, lost, released error) error {
 	name := format.Brief(r.lock.Name())
 	switch {
 	case errors.Is(err, process.ErrLate):
@@ -238,6 +240,8 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	case errors.Is(err, process.ErrGuardDied), err == nil && lost != nil:
 		err = lostWith(lost, end)
 	case err != nil:
+	case end.Killed && renewed && released == nil:
+		err = &lateError{r.lock.Name()}
 	case end.Killed:
 		err = lostWith(fmt.Errorf("lock %s was not renewed in time: %w", name, client.ErrLockLost), end)
 	case errors.Is(released, client.ErrNotHolder):
@@ -249,6 +253,16 @@ func (r *lockRun) outcome(end process.End, err, lost, released error) error {
 	}
 	return fault.About(r.lock.Name(), err)
 }
+
+// A lateError means that the command was ended at a deadline that had been moved. The lock was not lost, but the
+// exit code is that of a lost lock: the command did not run to its end.
+type lateError struct{ lock string }
+
+func (e *lateError) Error() string {
+	return "lock " + format.Brief(e.lock) + ": sscli or its guard was stopped past a deadline of the command, and then the command was ended; the lock was renewed in time"
+}
+
+func (e *lateError) Unwrap() error { return client.ErrLockLost }
 
 // refresh writes each new token to the fence file. It empties the file when the lock is lost or the
 // command has ended.
