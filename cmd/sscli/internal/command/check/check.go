@@ -303,9 +303,12 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 	if err := errors.Join(wrong...); err != nil {
 		return cmp.Or(context.Cause(ctx), err)
 	}
-	all, now, err := f.remembered(ctx, views)
-	if err != nil {
-		return cmp.Or(context.Cause(ctx), error(&fault.UsageError{Err: fmt.Errorf("--state: %w", err)}))
+	all, now, forgot := f.remembered(ctx, views)
+	if ctx.Err() != nil && forgot != nil {
+		return context.Cause(ctx)
+	}
+	if forgot != nil { // hides no verdict
+		forgot = &fault.UsageError{Err: fmt.Errorf("--state: %w", forgot)}
 	}
 	code := 0
 	for _, v := range views {
@@ -313,29 +316,40 @@ func (f flags) once(ctx context.Context, a *app.App, views []*view, apps []*app.
 	}
 	switch a.Form {
 	case app.Plugin:
-		line, state := plugin(all, now)
+		line, state := plugin(all, now, forgot)
 		if err := a.Print(line + "\n"); err != nil {
 			return err
 		}
 		return &fault.ExitError{Code: state}
 	case prometheus:
-		return f.metrics(a, expose(views, false, now))
+		return cmp.Or(f.metrics(a, expose(views, false, now)), forgot)
 	}
-	return report(a, all, code, now)
+	err = report(a, all, code, now)
+	switch {
+	case forgot == nil:
+		return err
+	case err == nil || errors.Is(err, fault.ErrNo):
+		return forgot
+	}
+	a.Warn(forgot.Error(), "") // err has the exit code of a broker that does not answer
+	return err
 }
 
 // remembered returns the verdicts on what the views saw and what earlier runs put into the file of --state, which then
-// has this run, too.
+// has this run, too. err says why the file was not read or not written; the verdicts are as of a first run if it was
+// not read.
 func (f flags) remembered(ctx context.Context, views []*view) (all []verdict, now time.Time, err error) {
 	past := history{Checks: make(map[string]past)}
 	if f.state != "" {
-		unlock, err := lockHistory(ctx, string(f.state))
-		if err != nil {
-			return nil, now, err
+		unlock, locked := lockHistory(ctx, string(f.state))
+		if err = locked; err == nil {
+			defer unlock()
 		}
-		defer unlock()
-		if past, err = readHistory(string(f.state)); err != nil { // again: another run may have written it
-			return nil, now, err
+		// Again: another run may have written it.
+		if read, wrong := readHistory(string(f.state)); wrong == nil {
+			past = read
+		} else {
+			err = cmp.Or(err, wrong)
 		}
 	}
 	now = time.Now()
@@ -349,7 +363,7 @@ func (f flags) remembered(ctx context.Context, views []*view) (all []verdict, no
 		}
 		all = append(all, verdicts...)
 	}
-	if f.state != "" {
+	if f.state != "" && err == nil {
 		err = past.write(string(f.state))
 	}
 	return all, now, err

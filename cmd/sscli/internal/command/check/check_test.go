@@ -415,3 +415,35 @@ other: 1
 		t.Errorf("%d, %q, %s", code, stdout, stderr)
 	}
 }
+
+// TestStateUnwritable: a file of --state that cannot be written hides no verdict.
+func TestStateUnwritable(t *testing.T) {
+	t.Parallel()
+	store := filled(t, emulator.Options{})
+	for name, state := range map[string]string{
+		"no directory": filepath.Join(t.TempDir(), "nosuch", "state"),
+		"no lock":      filepath.Join(t.TempDir(), "state"),
+	} {
+		if name == "no lock" {
+			if err := os.MkdirAll(state+".lock", 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, tt := range []struct {
+			args   string
+			code   int
+			stdout string
+			stderr string // empty = nothing
+		}{
+			{"nothing -o nagios", 2, "^SSCLI CRITICAL - nothing: missing, .*; --state: .*state", ""},
+			{"setpoint -o nagios", 3, "^SSCLI UNKNOWN - setpoint: 4 bytes; --state: .*state.* \\| 'setpoint size'=4B\n", ""},
+			{"setpoint -o prometheus", 2, "(?m)^sscli_key_present.*setpoint.* 1$", "--state: "},
+			{"nothing -o raw", 2, "^fail\t.*nothing", "--state: "},
+		} {
+			code, stdout, stderr := run(t, store.URL(), append(strings.Fields(tt.args), "--state", state)...)
+			if code != tt.code || !regexp.MustCompile(tt.stdout).MatchString(stdout) || !strings.Contains(stderr, tt.stderr) || tt.stderr == "" && stderr != "" {
+				t.Errorf("%s, %s: %d, %q, %q, want %d, %s", name, tt.args, code, stdout, stderr, tt.code, tt.stdout)
+			}
+		}
+	}
+}

@@ -32,7 +32,7 @@ func FuzzFile(f *testing.F) {
 		for _, s := range specs {
 			v.record(s.target(), []byte(content), age%3 != 0, version, now)
 		}
-		line, code := plugin(v.verdicts(now), now)
+		line, code := plugin(v.verdicts(now), now, nil)
 		if strings.ContainsAny(line, "\n\r\x1b\x00") || strings.Count(line, "|") > 1 || code < 0 || code > 3 {
 			t.Errorf("%q, %d", line, code)
 		}

@@ -11,8 +11,9 @@ import (
 )
 
 // plugin returns verdicts as the line of a monitoring plugin, and the exit code: 0 to 3. The problems come
-// first, and then the numbers as performance data.
-func plugin(verdicts []verdict, now time.Time) (line string, code int) {
+// first, and then the numbers as performance data. forgot is why the file of --state was not read or not written, or
+// nil.
+func plugin(verdicts []verdict, now time.Time, forgot error) (line string, code int) {
 	worst := ok
 	var problems, fine, data []string
 	for i := range verdicts {
@@ -38,6 +39,10 @@ func plugin(verdicts []verdict, now time.Time) (line string, code int) {
 		text = fine[0]
 	default:
 		text = format.Count(len(fine), "check")
+	}
+	if forgot != nil {
+		worst = worse(worst, unknown)
+		text += "; " + forgot.Error()
 	}
 	line = "SSCLI " + worst.String() + " - " + plain(text)
 	if len(data) > 0 {
