@@ -15,6 +15,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/repl"
 )
@@ -91,7 +92,7 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 	}
 	defer end()
 	a.Streaming = true
-	lines := bufio.NewScanner(source)
+	lines := bufio.NewScanner(files.NewTextReader(source))
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		deeds, err := q.line(lines.Text())
@@ -105,7 +106,12 @@ func can(ctx context.Context, a *app.App, p *policy.Policy, q question, deeds []
 			return err
 		}
 	}
-	return errors.Join(lines.Err(), fault.NoIf(no))
+	if err := lines.Err(); fault.IsA[*files.TextError](err) {
+		return &fault.UsageError{Err: fmt.Errorf("standard input: %w", err)}
+	} else if err != nil {
+		return errors.Join(err, fault.NoIf(no))
+	}
+	return fault.NoIf(no)
 }
 
 // line parses a line of questions: flags, and words such as read KEY. An empty line and a comment ask

@@ -10,6 +10,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -37,9 +38,13 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 		if err != nil {
 			return nil, &fault.UsageError{Err: err}
 		}
+		decoded, err := files.DecodeText([]byte(text))
+		if err != nil {
+			return nil, fault.Usagef("%s: %w", format.Path(name), err)
+		}
 		n := 0
 		var traced policy.Principal
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(string(decoded)) {
 			n++
 			trimmed := strings.TrimSpace(line)
 			switch {
