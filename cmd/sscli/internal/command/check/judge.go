@@ -40,6 +40,15 @@ func worse(a, b state) state {
 	return b
 }
 
+// parseNumber returns the number that a text is in decimal notation.
+func parseNumber(text string) (n float64, ok bool) {
+	if strings.ContainsAny(text, "_xXpP") { // ParseFloat takes hexadecimal, with underscores
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	return n, err == nil && !math.IsInf(n, 0) && !math.IsNaN(n)
+}
+
 // A seen is what is known of a key.
 type seen struct {
 	err     error // why the key could not be read; the other fields are then as last known
@@ -391,7 +400,7 @@ func (s *spec) look(content []byte, shown bool) (found value) {
 		}
 		text = field.Text()
 	}
-	if n, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil && !math.IsInf(n, 0) && !math.IsNaN(n) && s.wantsNumber() {
+	if n, ok := parseNumber(strings.TrimSpace(text)); ok && s.wantsNumber() {
 		found.number = n
 	}
 	what, is := "the value", ""

@@ -41,3 +41,17 @@ func TestDecimal(t *testing.T) {
 		}
 	}
 }
+
+// TestNumber: numbers are decimal, and not what Go takes for one.
+func TestNumber(t *testing.T) {
+	for text, want := range map[string]float64{"21.5": 21.5, "-5": -5, "+1": 1, ".5": .5, "1e3": 1000, "1E-3": .001, "007": 7} {
+		if n, ok := parseNumber(text); !ok || n != want {
+			t.Errorf("%s: %v, %t, want %v", text, n, ok, want)
+		}
+	}
+	for _, text := range []string{"", "1_000", "0x_1p4", "0x1p4", "0X1P4", "inf", "-Infinity", "NaN", "1e999", "1 2"} {
+		if n, ok := parseNumber(text); ok {
+			t.Errorf("%s: %v, want no number", text, n)
+		}
+	}
+}

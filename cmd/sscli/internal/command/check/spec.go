@@ -196,8 +196,8 @@ func parseAmount(text, unit string) (float64, error) {
 		}
 		return float64(n), err
 	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+	n, ok := parseNumber(text)
+	if !ok {
 		return 0, fmt.Errorf("%.32q: expected a number", text)
 	}
 	return n, nil
