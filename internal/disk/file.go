@@ -158,6 +158,9 @@ func (o Options) bolt(opened **os.File) *bolt.Options {
 	}
 }
 
+// ErrNotRegular means that a name is that of a directory or a device, which cannot be a data file.
+var ErrNotRegular = errors.New("not a regular file")
+
 // readLocked reads a file under a shared lock, so that no other process changes the file meanwhile. For a
 // missing file it returns the zero contents.
 func readLocked(name string, load func(Record)) (contents, error) {
@@ -168,7 +171,7 @@ func readLocked(name string, load func(Record)) (contents, error) {
 	case err != nil:
 		return contents{}, err
 	case !info.Mode().IsRegular():
-		return contents{}, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+		return contents{}, &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	}
 	// With ReadOnly, bbolt takes a shared lock. bbolt refuses to open some damaged files;
 	// readFile then reads the file without the lock to report the damage.

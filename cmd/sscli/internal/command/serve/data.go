@@ -63,6 +63,8 @@ func dataError(err error) error {
 		e.Hint = suggest.Try("put the file back, if it was moved; otherwise the keys in it are lost")
 	} else if _, ok := errors.AsType[*disk.FormatError](err); ok {
 		e.Hint = suggest.Try("run the version that wrote it, or use another `--data`")
+	} else if errors.Is(err, disk.ErrNotRegular) {
+		e.Hint = suggest.Try("another `--data`: a file, which need not exist yet")
 	}
 	return e
 }
@@ -78,7 +80,7 @@ func checkData(a *app.App, f dataFlags) error {
 		report, err = disk.Salvage(name, string(f.file))
 	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, disk.ErrNotRegular) {
 			return fault.Usagef("--data-check: %w", err)
 		}
 		return dataError(&emulator.DataError{Err: err})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 )
 
@@ -18,6 +20,17 @@ func TestEnviron(t *testing.T) {
 	for _, kv := range env {
 		if strings.Contains(kv, "elsewhere") {
 			t.Errorf("%s was left", kv)
+		}
+	}
+}
+
+// TestDataElsewhere: for a --data that can never be a data file, the hint is another file.
+func TestDataElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--data"}, {"--data-check"}} {
+		code, _, stderr := apptest.Run(t, []app.Command{{Name: "serve", New: New}}, nil, append(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), t.TempDir())...)
+		if code == 0 || !strings.Contains(stderr, "not a regular file") || strings.Contains(stderr, "start again") {
+			t.Errorf("%s: %d, %s", args, code, stderr)
 		}
 	}
 }
