@@ -16,8 +16,8 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/glob"
 	"github.com/sscli/sscli/internal/httpport"
-	"github.com/sscli/sscli/internal/store"
 )
 
 // A control is the control port (--control): tests in any language steer the emulator by HTTP, as Go tests do with
@@ -54,10 +54,11 @@ type injected struct {
 	Delay      string `json:"delay,omitempty"`
 	DelayReply string `json:"delay_reply,omitempty"`
 
-	action emulator.Action
+	action  emulator.Action
+	pattern *glob.Pattern // of Key
 }
 
-// parse checks a fault, and sets action.
+// parse checks a fault, and sets action and pattern.
 func (f *injected) parse() (err error) {
 	switch f.Drop {
 	case "":
@@ -104,6 +105,10 @@ func (f *injected) parse() (err error) {
 	case f.Drop == "" && f.Cut == "" && f.Delay == "" && f.DelayReply == "":
 		return errors.New("nothing to do: expected drop, cut, delay or delay_reply")
 	}
+	var ok bool
+	if f.pattern, ok = glob.Parse(f.Key); !ok {
+		return fmt.Errorf("key: %q: not a pattern", f.Key)
+	}
 	return nil
 }
 
@@ -113,7 +118,7 @@ func (c *control) take(notification bool, verb, key, client string) (emulator.Ac
 	defer c.mu.Unlock()
 	for i, f := range c.faults {
 		if notification != (f.Drop == "notification") || f.Verb != "" && f.Verb != verb || f.Client != "" && f.Client != client ||
-			f.Key != "" && !store.MatchGlob([]byte(f.Key), []byte(key)) {
+			f.Key != "" && !f.pattern.Match([]byte(key)) {
 			continue
 		}
 		if f.Count == 1 {

@@ -191,6 +191,21 @@ func TestControlNotification(t *testing.T) {
 	}
 }
 
+// TestFaultPattern: the pattern of a fault has the syntax of SCAN.
+func TestFaultPattern(t *testing.T) {
+	t.Parallel()
+	f := injected{Drop: "request", Key: "s/[!a]*"}
+	if err := f.parse(); err != nil {
+		t.Fatal(err)
+	}
+	c := control{faults: []*injected{&f}}
+	for key, want := range map[string]bool{"s/a1": false, "s/b1": true, "s/!": true} {
+		if _, got := c.take(false, "SET", key, ""); got != want {
+			t.Errorf("%s: %t, want %t", key, got, want)
+		}
+	}
+}
+
 // TestControlRefuses: what is not understood is refused with a reason, and web pages are refused.
 func TestControlRefuses(t *testing.T) {
 	t.Parallel()
@@ -208,6 +223,8 @@ func TestControlRefuses(t *testing.T) {
 		`POST /faults {"drop": "reply", "count": -1}`:                                "must not be negative",
 		`POST /faults {"drop": "notification","cut":"x"}`:                            "goes with key, client and count",
 		`POST /faults {"drop": "reply", "key": "` + strings.Repeat("*", 1025) + `"}`: "key: longer than 1024 bytes",
+		`POST /faults {"drop": "request", "key": "a["}`:                              "key: \"a[\": ",
+		`POST /faults {"drop": "request", "key": "a**"}`:                             "key: \"a**\": ",
 		`POST /restart [`:                                                            "body: ",
 		`POST /restart ` + strings.Repeat(" ", 100_000):                              "body: ",
 	} {
