@@ -182,7 +182,7 @@ func (m *monitor) follow(ctx context.Context, a *app.App, v *view) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if first && !client.IsPermanent(err) {
+		if err == nil || first && !client.IsPermanent(err) {
 			return err
 		}
 		v.fail(a, err)
