@@ -172,13 +172,13 @@ func (g *guard) check() bool {
 	case g.pid == 0:
 		return false
 	case g.termSent:
+	case g.limit.Term.passed() && (!g.ended || g.code == codeKilled || g.remains()):
+		g.terminate(false) // sscli, whose deadline is the same, may have killed the command first
 	case g.ended:
 		if g.remains() {
 			g.left = true
 			g.terminate(true)
 		}
-	case g.limit.Term.passed():
-		g.terminate(false)
 	default:
 		return false
 	}
