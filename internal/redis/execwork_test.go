@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"net"
 	"testing"
 )
 
@@ -24,15 +23,10 @@ func (b *countedBackend) Do(_ context.Context, _ *Caller, ops []Op) {
 // meanwhile.
 func TestWorkBeforeLimits(t *testing.T) {
 	b := &countedBackend{value: make([]byte, 100)}
-	s, err := New(Options{Backend: b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, server := net.Pipe()
-	defer client.Close()
-	c := newConn(s, server)
+	s, c, _ := unserved(t, Options{Backend: b})
 	exists := s.table.byName["exists"]
 	keys := make([][]byte, 1+2*maxLooked)
+	var err error
 	count := func(do func()) int {
 		b.n = 0
 		do()
@@ -90,9 +84,5 @@ func TestWorkBeforeLimits(t *testing.T) {
 		if want := "-" + errManyWritten.Error() + "\r\n"; string(c.w) != want {
 			t.Errorf("%s: %q, want %q", words[0], c.w, want)
 		}
-	}
-	c.close()
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }

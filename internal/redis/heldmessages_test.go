@@ -2,20 +2,13 @@ package redis
 
 import (
 	"io"
-	"net"
 	"testing"
 )
 
 // TestMessagesAfterTransaction: a message that arrives after SUBSCRIBE in a running transaction follows the reply to EXEC.
 func TestMessagesAfterTransaction(t *testing.T) {
 	t.Parallel()
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, server := net.Pipe()
-	defer client.Close()
-	c := newConn(s, server)
+	s, c, client := unserved(t, Options{})
 	publish := &command{name: "publish", run: func(c *conn, _ [][]byte) error {
 		s.mu.Lock()
 		s.publish(nil, []byte("ch"), []byte("hello"), nil) // as another client does
@@ -35,9 +28,5 @@ func TestMessagesAfterTransaction(t *testing.T) {
 	got := make([]byte, len(want))
 	if _, err := io.ReadFull(client, got); err != nil || string(got) != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
-	}
-	c.close()
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"net"
 	"strings"
 	"testing"
 )
@@ -9,13 +8,7 @@ import (
 // TestLongMessage: a message is made only for subscribers that are still there, and no longer than what disconnects
 // them, because other clients wait meanwhile.
 func TestLongMessage(t *testing.T) {
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, server := net.Pipe()
-	defer client.Close()
-	c := newConn(s, server)
+	s, c, _ := unserved(t, Options{})
 	for i := range 20 {
 		s.subscribe(c, ofPatterns, []byte(strings.Repeat("*", 1+i)))
 	}
@@ -29,9 +22,5 @@ func TestLongMessage(t *testing.T) {
 	}
 	if n != 1 || !c.out.closed.Load() {
 		t.Errorf("%d messages, closed %v", n, c.out.closed.Load())
-	}
-	c.close()
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }

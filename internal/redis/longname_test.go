@@ -1,19 +1,12 @@
 package redis
 
 import (
-	"net"
 	"testing"
 )
 
 // TestLongNames: no command copies a long channel or key that is watched, because other clients wait meanwhile.
 func TestLongNames(t *testing.T) {
-	s, err := New(Options{Backend: &countedBackend{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, server := net.Pipe()
-	defer client.Close()
-	c := newConn(s, server)
+	s, c, _ := unserved(t, Options{Backend: &countedBackend{}})
 	c.authenticated = true
 	long := make([]byte, 4<<20)
 	const refused = "-ERR a channel is longer than 131072 bytes\r\n"
@@ -41,9 +34,5 @@ func TestLongNames(t *testing.T) {
 		if n > 1<<20 || string(c.w) != test.want {
 			t.Errorf("%s: %d bytes allocated, %.60q, want %q", test.words, n, c.w, test.want)
 		}
-	}
-	c.close()
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }

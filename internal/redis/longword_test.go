@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"net"
 	"runtime"
 	"testing"
 )
@@ -20,16 +19,11 @@ func allocated(do func()) int {
 // other clients may wait meanwhile.
 func TestLongWords(t *testing.T) {
 	const size, most = 4 << 20, 64 << 10
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, server := net.Pipe()
-	defer client.Close()
-	c := newConn(s, server)
+	s, c, _ := unserved(t, Options{})
 	c.authenticated = true
 	word := bytes.Repeat([]byte{0xff}, size)
 	zeros := bytes.Repeat([]byte{'0'}, size)
+	var err error
 	const long, digits = "(word)", "(zeros)"
 	for _, words := range [][]string{
 		{"SET", "k", "v", long}, {"SET", "k", "v", "EX", long}, {"GETEX", "k", long},
@@ -74,9 +68,5 @@ func TestLongWords(t *testing.T) {
 		if n := allocated(func() { parseFloat(text) }); n > most {
 			t.Errorf("parseFloat of %d bytes %.10q… allocates %d bytes", size, text, n)
 		}
-	}
-	c.close()
-	if err := s.Close(); err != nil {
-		t.Error(err)
 	}
 }
