@@ -115,6 +115,9 @@ func Parse(value []byte) (Scalar, error) {
 	switch kind := Type(value); kind {
 	case "string":
 		s := Scalar{Kind: kind}
+		if !jsontext.Value(value).IsValid() { // json.Unmarshal takes half of a surrogate pair for U+FFFD
+			return s, errors.New("not text")
+		}
 		return s, json.Unmarshal(value, &s.Text)
 	case "boolean":
 		return Scalar{kind, string(value)}, nil

@@ -55,6 +55,9 @@ func TestMatchText(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s%s, want %s", text, code, stdout, stderr, want)
 		}
 	}
+	if code, stdout, _ := run(t, store, "match", "k", `id="\ud800"`); code != 1 || stdout != "" {
+		t.Errorf("half of a surrogate pair: exit code %d, %s", code, stdout)
+	}
 	if code, stdout, stderr := run(t, store, "match", "k", "id=\xff"); code != 2 || !strings.Contains(stderr, "not UTF-8") {
 		t.Errorf("not UTF-8: exit code %d, %s%s", code, stdout, stderr)
 	}
