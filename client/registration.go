@@ -270,17 +270,22 @@ func (v *watcher) answered(conn *mqtt.Conn, q *keyRequest, r Result, err error) 
 	case q.op == opRegister:
 		g.state = regConfirmed
 	default:
-		now := r.(GetResult)
+		now, shared := r.(GetResult), false
+		own := func() GetResult { // each watch gets a value of its own
+			if shared {
+				now.Value = bytes.Clone(now.Value)
+			}
+			shared = true
+			return now
+		}
 		for _, w := range q.readers {
-			if w.sync(g.key, now, q.sent) {
+			if w.sync(g.key, own(), q.sent) {
 				v.countRead(w)
 			}
-			now.Value = bytes.Clone(now.Value) // each watch gets a value of its own
 		}
 		for _, w := range q.auditors {
-			w.compare(g.key, now, q.sent)
+			w.compare(g.key, own(), q.sent)
 			v.countAudited(w, nil)
-			now.Value = bytes.Clone(now.Value)
 		}
 	}
 	g.request = nil

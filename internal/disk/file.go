@@ -158,7 +158,7 @@ func (o Options) bolt(opened **os.File) *bolt.Options {
 	}
 }
 
-// ErrNotRegular means that a name is that of a directory or a device, which cannot be a data file.
+// ErrNotRegular means that the data file is a directory or a device.
 var ErrNotRegular = errors.New("not a regular file")
 
 // readLocked reads a file under a shared lock, so that no other process changes the file meanwhile. For a

@@ -10,11 +10,12 @@ import (
 
 // ForContinue returns how long a process that has sent its process group a stop signal, such as SIGTTIN, should wait to
 // be continued. The kernel discards the signal if the group is orphaned, so that no shell could continue it: the wait is
-// short then. Otherwise the wait is a minute, because a busy machine may stop the process late: a process that had gone on
-// to draw on the terminal, or had made it raw, would be stopped in the middle of that. After an error, and if only another
-// member of the group has a parent that could continue it, ForContinue takes the group for orphaned.
+// short then. Otherwise the wait is longer, because a busy machine may stop the process late: a process that had gone on
+// to draw on the terminal, or had made it raw, would be stopped in the middle of that. It has an end, because the signal
+// may be ignored. After an error, and if only another member of the group has a parent that could continue it,
+// ForContinue takes the group for orphaned.
 func ForContinue() time.Duration {
-	const orphaned, other = 500 * time.Millisecond, time.Minute
+	const orphaned, other = 500 * time.Millisecond, 5 * time.Second
 	parent := unix.Getppid()
 	session, err := unix.Getsid(0)
 	if err != nil {

@@ -56,6 +56,12 @@ import (
 // ProbeKey is the key that sscli reads to find out whether the store answers. It need not exist.
 const ProbeKey = "sscli/ping"
 
+// The keys that doctor and bench write begin with these texts; random characters and a name follow.
+const (
+	DoctorKeys = "sscli/doctor/"
+	BenchKeys  = "sscli/bench/"
+)
+
 // An App is the environment that a command runs in. Only one goroutine may use an App, but any
 // goroutine may call Warn, Note, Inform, Notify and Say, which print whole lines.
 type App struct {

@@ -39,7 +39,7 @@ func (a *App) ruleToAskFor(err error) string {
 	if err != nil || len(rules) != 1 {
 		return ""
 	}
-	for _, prefix := range []string{"sscli/doctor/", "sscli/bench/"} { // each run has other keys below it
+	for _, prefix := range []string{DoctorKeys, BenchKeys} { // each run has other keys below it
 		if strings.HasPrefix(action.On, prefix) {
 			e := rules[0].Entries[0]
 			e.Methods, e.Type, e.Text = policy.Read|policy.Write, policy.Pattern, prefix+"*/*"

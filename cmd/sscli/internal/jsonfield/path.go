@@ -45,8 +45,8 @@ func plain(text string) int {
 	return end
 }
 
-// ParsePath parses a path, which may begin with [ in place of .[ too. If a step is invalid, the error has the offset of the step in text, in
-// bytes.
+// ParsePath parses a path, which may also begin with [ in place of .[ . If a step is invalid, the error has
+// the offset of the step in text, in bytes.
 func ParsePath(text string) (Path, error) {
 	switch {
 	case text == ".":

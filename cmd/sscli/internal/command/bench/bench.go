@@ -57,7 +57,7 @@ request when it has the reply to the last one. With --rate, requests are due at 
 times, and the latency counts from the time when a request was due: a store that stops for
 a second shows up as many slow requests, not as one.
 
-The keys begin with ` + keyPrefix + ` and random characters. They are written before
+The keys begin with ` + app.BenchKeys + ` and random characters. They are written before
 the measurement and deleted after it, also after Ctrl-C. They expire in any case.`,
 		Example: "  sscli bench --clients 4 --inflight 16 --for 30s\n  sscli bench -n 100000 --mix get=80,set=20 --rate 2000 -o json",
 		Args:    usage.NoArgs,
@@ -87,8 +87,6 @@ the measurement and deleted after it, also after Ctrl-C. They expire in any case
 }
 
 const (
-	keyPrefix = "sscli/bench/"
-
 	// These limits keep a typo in a flag from exhausting the memory.
 	maxWorkers = 100_000
 	maxKeys    = 10_000_000
@@ -123,7 +121,7 @@ type benchmark struct {
 
 // newBenchmark returns a benchmark for these flags, or a usage error if a flag is invalid.
 func newBenchmark(a *app.App, f benchFlags) (*benchmark, error) {
-	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: keyPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
+	b := &benchmark{a: a, f: f, results: make(map[string]*measurement), prefix: app.BenchKeys + strings.ToLower(rand.Text()[:8]) + "/"}
 	switch {
 	case f.clients < 1 || f.inflight < 1 || f.clients > maxWorkers || f.inflight > maxWorkers/f.clients:
 		return nil, fault.Usagef("--clients %d --inflight %d: must be at least 1 each, and at most %d together", f.clients, f.inflight, maxWorkers)

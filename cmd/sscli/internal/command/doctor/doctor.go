@@ -58,7 +58,7 @@ end the check.
 --write also measures the difference between the two clocks, which a client with a fast
 clock can hide for a minute, and checks writes and their conditions, the delay of a
 notification, whether the broker has SCAN, and which forms of the protocol it uses. The
-keys of these checks begin with ` + scratchPrefix + ` and random characters. They are deleted
+keys of these checks begin with ` + app.DoctorKeys + ` and random characters. They are deleted
 at the end; if that fails, they expire within a minute.`,
 		Example: "  sscli doctor\n  sscli doctor --write -o json | jq 'select(.status != \"pass\")'",
 		Args:    usage.NoArgs,
@@ -93,7 +93,7 @@ type checkup struct {
 
 func run(ctx context.Context, a *app.App, write bool) error {
 	a.Signals.Arm()
-	c := &checkup{a: a, prefix: scratchPrefix + strings.ToLower(rand.Text()[:8]) + "/"}
+	c := &checkup{a: a, prefix: app.DoctorKeys + strings.ToLower(rand.Text()[:8]) + "/"}
 	err := c.runChecks(ctx, write)
 	return cmp.Or(err, a.Emit(c.summary))
 }

@@ -14,11 +14,8 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// The prefix and the TTL of the keys that `doctor --write` writes.
-const (
-	scratchPrefix = "sscli/doctor/"
-	scratchTTL    = time.Minute
-)
+// scratchTTL is the TTL of the keys that `doctor --write` writes.
+const scratchTTL = time.Minute
 
 // key returns a scratch key, and records it for deleteKeys.
 func (c *checkup) key(name string) string {

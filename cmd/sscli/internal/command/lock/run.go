@@ -254,8 +254,8 @@ func (r *lockRun) outcome(end process.End, renewed bool, err, lost, released err
 	return fault.About(r.lock.Name(), err)
 }
 
-// A lateError means that the command was ended at a deadline that had been moved. The lock was not lost, but the
-// exit code is that of a lost lock: the command did not run to its end.
+// A lateError means that the command was ended at a deadline that a renewal had moved. The lock was not lost, but
+// the exit code is the same, because the command did not finish.
 type lateError struct{ lock string }
 
 func (e *lateError) Error() string {
