@@ -88,6 +88,15 @@ func (p *redisPort) Stats() redis.Stats {
 	return redis.Stats{Keys: p.store.Len(), Expiring: p.store.Expiring(), Hidden: p.store.Restricted()}
 }
 
+func (p *redisPort) Prefetch(requests [][][]byte) {
+	const most = 1 << 10 // bytes; to hash a longer argument takes longer than the loading saves
+	for _, args := range requests {
+		if len(args) > 1 && len(args[1]) <= most {
+			p.store.Prefetch(args[1])
+		}
+	}
+}
+
 func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 
 func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool {

@@ -47,6 +47,10 @@ type Local interface {
 	// of Redis: without If, Fence and Protocol. If the store is nearly full, Check may refuse what would just fit.
 	Check(who *Caller, ops []Op) error
 
+	// Prefetch loads the records of the requests' first arguments, which usually are keys, into the processor's
+	// cache. In one loop, the processor loads several at a time.
+	Prefetch(requests [][][]byte)
+
 	KeyAt(i int) []byte // returns the i-th key; i is less than Stats.Keys
 	Stats() Stats       // must be cheap, because it is called often
 

@@ -98,6 +98,9 @@ const (
 	maxHold    = 2 * time.Millisecond
 )
 
+// worthPrefetch is the least number of requests that are about to run for which [Local.Prefetch] pays.
+const worthPrefetch = 8
+
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, nc: nc, socket: socket.New(nc), since: time.Now(), in: newRequestReader(s.opts.Memory), out: newOutput(s.opts.Reserve), input: charge{reserve: s.opts.Reserve}, window: newWindow()}
 	c.waiting.Store(-1)
@@ -230,7 +233,10 @@ func (c *conn) inputSizes() (request, all, free int) {
 // lock locks the Local, if there is one, until unlock is called. For a command that notifies, it waits until the Local
 // has room.
 func (c *conn) lock() {
-	for !c.locked && c.s.local != nil {
+	if c.locked || c.s.local == nil {
+		return
+	}
+	for !c.locked {
 		if c.busy {
 			c.enterLine()
 		}
@@ -240,6 +246,9 @@ func (c *conn) lock() {
 			c.unlock()
 			c.s.local.AwaitRoom()
 		}
+	}
+	if next := c.parsed[min(c.running, len(c.parsed)):]; len(next) >= worthPrefetch {
+		c.s.local.Prefetch(next)
 	}
 }
 

@@ -8,6 +8,9 @@ func (s *Store) KeyAt(i int) []byte {
 	return s.index.key(r)
 }
 
+// Prefetch loads the record of a key into the processor's cache.
+func (s *Store) Prefetch(key []byte) { s.index.prefetch(key) }
+
 // Expiring returns the number of keys with an expiry.
 func (s *Store) Expiring() int { return s.index.expiries.Len() }
 
