@@ -210,10 +210,7 @@ type splitter struct {
 // line processes the next physical line, with its line end.
 func (s *splitter) line(line string) {
 	body, newline := strings.CutSuffix(line, "\n")
-	cr := false
-	if newline {
-		body, cr = strings.CutSuffix(body, "\r")
-	}
+	body, cr := strings.CutSuffix(body, "\r") // a line end too if it is the last byte of the input
 	if s.quote == 0 && strings.IndexByte(body, '"') < 0 && strings.IndexByte(body, '\'') < 0 && strings.IndexByte(body, '\t') < 0 {
 		s.simple(body)
 		s.pos += len(line)
@@ -223,13 +220,13 @@ func (s *splitter) line(line string) {
 	for i := 0; i < len(body) && (s.open || body[i] != '#'); i++ {
 		s.byte(body[i], s.pos+i)
 	}
-	switch {
-	case s.quote == 0:
+	if s.quote == 0 {
 		s.endWord()
-	case cr:
+	}
+	if s.quote != 0 && cr {
 		s.byte('\r', s.pos+len(body))
-		fallthrough
-	case newline:
+	}
+	if s.quote != 0 && newline {
 		s.byte('\n', s.pos+len(line)-1)
 	}
 	s.pos += len(line)

@@ -26,7 +26,7 @@ import (
 // set, and the lock busy. Each command ends by itself. A word - means that the command reads standard input.
 var streamCases = map[string][]string{
 	"get":                   {"get k", "get k other", "get missing", "get k -f OUT"},
-	"set":                   {"set k w", "set k -", "set k w NX"},
+	"set":                   {"set k w", "set k -", "set k -f -", "set k w NX"},
 	"del":                   {"del k", "del missing", "del --match o* --yes"},
 	"scan":                  {"scan", "scan -l"},
 	"vdel":                  {"vdel k v", "vdel k -"},
@@ -252,8 +252,17 @@ func testStreams(t *testing.T, line string, logs bool) {
 		t.Errorf("standard output is closed: exit code %d, want %d, %d requests\n%s", code, wantGone, s.State().Requests, stderr)
 	}
 	if slices.Contains(words, "-") {
-		if code, _, stderr := run(streamShut, streamRead, streamRead); code != fault.CodeUsage || !strings.Contains(stderr, "standard input is closed") || s.State().Requests > 0 {
-			t.Errorf("standard input is closed: exit code %d, %d requests\n%s", code, s.State().Requests, stderr)
+		names := []string{"-"}
+		if !slices.Contains([]string{"-", "set k -", "vdel k -"}, line) { // where - is the name of a file
+			names = append(names, "/dev/stdin")
+		}
+		for _, name := range names {
+			named := slices.Clone(words)
+			named[slices.Index(named, "-")] = name
+			code, _, stderr := streamRun{named, prepare(), streamShut, streamRead, streamRead}.run(t, input)
+			if code != fault.CodeUsage || !strings.Contains(stderr, "standard input is closed") || s.State().Requests > 0 {
+				t.Errorf("%s is closed: exit code %d, %d requests\n%s", name, code, s.State().Requests, stderr)
+			}
 		}
 	} else if code, _, stderr := run(streamShut, streamRead, streamRead); code != want {
 		t.Errorf("standard input is closed: exit code %d, want %d\n%s", code, want, stderr)

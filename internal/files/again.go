@@ -2,6 +2,7 @@ package files
 
 import (
 	"os"
+	"path"
 	"slices"
 	"sync"
 )
@@ -20,4 +21,14 @@ func Again[T any](read func() (T, error), names ...string) func() (T, error) {
 func ComesOnce(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && !info.Mode().IsRegular()
+}
+
+// InputName returns "-" for a path of standard input, such as /dev/stdin, and name otherwise. Where - is read as
+// standard input, such a path must be too: of a closed one, /dev/stdin is empty.
+func InputName(name string) string {
+	switch path.Clean(name) {
+	case "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0", "/proc/thread-self/fd/0":
+		return "-"
+	}
+	return name
 }

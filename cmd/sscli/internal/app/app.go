@@ -89,6 +89,7 @@ type App struct {
 	// nobody reads them.
 	LogsResults  bool
 	outputClosed bool // standard output was closed when sscli started
+	inputTaken   bool // see TakeInput
 
 	Flags *pflag.FlagSet // the flags that hints may name; nil = any
 

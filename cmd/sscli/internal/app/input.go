@@ -14,31 +14,54 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/terminal"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Read reads a file, or standard input if the name is "-", until its end or until ctx ends. what,
 // such as "the value", names the content in messages. If standard input is a terminal, Read first
-// prints that sscli is waiting for the content, because there is no prompt.
+// prints that sscli is waiting for the content, because there is no prompt. Any other standard input can be
+// read only once: see TakeInput.
 func (a *App) Read(ctx context.Context, name, what string) (string, error) {
 	a.Signals.Arm()
-	if name != "-" {
+	if name = files.InputName(name); name != "-" {
 		return terminal.ReadFile(ctx, name)
 	}
-	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if err := a.TakeInput(); err != nil {
+		return "", err
+	}
+	if a.inputIsTerminal() {
 		a.Inform("reading " + what + "; Ctrl-D ends")
 	}
 	text, err := terminal.ReadAll(ctx, a.Stdin)
+	if fault.IsA[*fault.UsageError](err) {
+		a.inputTaken = false // there is none
+	}
 	if err == nil || fault.IsA[*fault.UsageError](err) || ctx.Err() != nil {
 		return text, err // the *fault.UsageError means that there is no standard input
 	}
 	return "", fmt.Errorf("standard input: %w", err)
 }
 
+func (a *App) inputIsTerminal() bool {
+	f, ok := a.Stdin.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// TakeInput notes that something takes standard input to its end. It returns a usage error if something has taken it
+// before, because what is left is not an empty value. A terminal can be taken again.
+func (a *App) TakeInput() error {
+	if a.inputTaken && !a.inputIsTerminal() {
+		return fault.Usagef("standard input was read to its end already, and cannot be read again: use a file")
+	}
+	a.inputTaken = true
+	return nil
+}
+
 // Open opens a file of lines, or standard input if the name is "-". Call end after the last read.
 // The error is a *fault.UsageError, or the cause of ctx if ctx ends while a FIFO has no writer. In a shell,
 // which has no standard input, "-" is an error; its hint is command, such as "import", followed by FILE.
 func (a *App) Open(ctx context.Context, name, command string) (source io.Reader, end func() error, err error) {
-	if name != "-" {
+	if name = files.InputName(name); name != "-" {
 		file, err := terminal.Open(ctx, name)
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)

@@ -39,6 +39,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // An Entry is a key and the value that the key should have.
@@ -172,7 +173,7 @@ func (s *Set) all(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 // open returns a source for a name. The type of the file and its extension determine the kind of
 // source.
 func open(ctx context.Context, name string, o Options) (source, error) {
-	if name == "-" {
+	if files.InputName(name) == "-" {
 		if o.Stdin == nil {
 			return nil, fault.Usagef("-: standard input cannot be a source here")
 		}

@@ -133,13 +133,14 @@ func newBatch(a *app.App, f batchFlags) *batch {
 // runFrom connects, and runs the lines of a file. from is the file's name, or "-" for standard input.
 func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	a, f := b.app, b.flags
+	from = files.InputName(from)
 	b.in = func(name, what string) (string, error) {
-		switch {
+		switch name = files.InputName(name); {
 		case name == "-" && from == "-":
 			what, _, _ = strings.Cut(what, ",")
 			return "", fault.Usagef("- for %s: standard input is the batch itself; use a file, or read the batch from a file", what)
 		case name == "-" && f.check:
-			return "", nil
+			return "", a.TakeInput()
 		}
 		return a.Read(ctx, name, what)
 	}
