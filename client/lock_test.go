@@ -52,6 +52,29 @@ func TestLockTiming(t *testing.T) {
 	}
 }
 
+// TestLeastTTL: the time to live that the error for a shorter one names is the least.
+func TestLeastTTL(t *testing.T) {
+	for _, o := range []LockOptions{{}, {Grace: -1}, {Grace: time.Second}, {Grace: time.Minute}, {Margin: time.Second}, {Margin: time.Minute}, {Margin: 10 * time.Millisecond, Grace: time.Second}} {
+		o.TTL = time.Millisecond
+		_, err := o.Timing()
+		if err == nil {
+			t.Fatalf("%+v: no error", o)
+		}
+		_, text, _ := strings.Cut(err.Error(), "use ")
+		text, _, _ = strings.Cut(text, " or more")
+		if o.TTL, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Timing(); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+		o.TTL -= time.Millisecond
+		if _, err := o.Timing(); err == nil {
+			t.Errorf("%+v is accepted, less than what an error named", o)
+		}
+	}
+}
+
 func isInvalid(err error) bool {
 	_, ok := errors.AsType[*InvalidError](err)
 	return ok

@@ -45,10 +45,16 @@ func (o LockOptions) Timing() (LockTiming, error) {
 	case t.Margin < 0:
 		return t, invalid("the margin %v of a lock must not be negative", t.Margin)
 	case t.Interval < minLockInterval:
-		least := (3*minLockInterval + t.Margin + t.Grace).Round(time.Millisecond)
-		if o.Margin == 0 && o.Grace == 0 {
-			least = 924 * time.Millisecond // by default, 65 % of the TTL must hold three intervals: 3 × minLockInterval / 0.65
+		least := 3*minLockInterval + t.Margin + t.Grace
+		switch { // by default, the margin and the grace grow with the TTL
+		case o.Margin == 0 && o.Grace == 0:
+			least = 3 * minLockInterval * 100 / 65
+		case o.Margin == 0:
+			least = min(least-t.Margin+2*time.Second, (least-t.Margin)*10/9)
+		case o.Grace == 0:
+			least = min(least-t.Grace+5*time.Second, (least-t.Grace)*4/3)
 		}
+		least = (least + time.Millisecond - 1).Truncate(time.Millisecond)
 		return t, invalid("a lock's time to live of %v leaves %v for a renewal, which must be at least %v: use %v or more", t.TTL, max(t.Interval, 0).Round(time.Millisecond), minLockInterval, least)
 	}
 	return t, nil

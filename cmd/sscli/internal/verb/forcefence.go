@@ -3,6 +3,7 @@ package verb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,10 +72,25 @@ func force(ctx context.Context, a *app.App, s *client.Session, c client.Command)
 		token = wire.Version{Wall: min(token.Wall+step, latest), Node: "sscli"}
 		reply, err = s.Do(ctx, c.WithFence(token))
 	}
-	if err == nil {
+	if err == nil && changed(c, reply) {
 		a.Warn(format.Brief(c.Key())+" "+forced(c, token), "")
 	}
 	return reply, err
+}
+
+// changed reports whether the store says that a request changed the key. It is false for a request that only reads.
+func changed(c client.Command, reply client.Result) bool {
+	switch r := reply.(type) {
+	case client.SetResult:
+		return r.Applied
+	case client.DelResult:
+		return r.Deleted
+	case client.VDelResult:
+		return r.Deleted
+	case client.CallResult:
+		return slices.Contains([]string{wire.VerbSet, wire.VerbDel, wire.VerbVDel}, c.Verb()) && (r.Value.Int > 0 || r.Value.Kind == wire.SimpleString)
+	}
+	return false
 }
 
 // forced returns a text that says what a write with --force-fence did with the token.

@@ -224,7 +224,7 @@ func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Dur
 	case err == nil || lost && (over || errors.Is(err, client.ErrNotHolder)):
 		return nil
 	case over && !late:
-		a.Warn("no reply came to the first release of lock "+name+", which is free or has another holder now; it was released before it could expire", "")
+		a.Warn("no reply came to the first release of lock "+name+", which is free or has another holder now; the command ended before it could expire", "")
 		return nil
 	case errors.Is(err, client.ErrNotHolder):
 		a.Warn(fault.Message(err)+"; it should have been held until now", "")

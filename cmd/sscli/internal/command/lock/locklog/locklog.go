@@ -245,8 +245,8 @@ func (l *lock) handleDelete(st *format.LockEvent, e client.Event, lease time.Dur
 // inferEnd infers whether a deletion was a release or an expiry, and returns the statement and its
 // reason.
 //
-// A running holder renews the lock several times per lease. So a release comes within one renewal
-// interval after the last renewal, and an expiry at least two intervals after it.
+// A running holder renews the lock before it expires, usually several times per lease. So a deletion within the longest
+// interval after the last renewal is a release, and one at least two intervals after it is an expiry.
 func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	if l.last.IsZero() {
 		return Deleted, "no acquisition and no renewal was seen, so a release and an expiry look the same"
@@ -267,7 +267,7 @@ func (l *lock) inferEnd(at time.Time, lease time.Duration) (what, why string) {
 	switch {
 	case l.n == 0:
 		return Deleted, came + ", and without renewals a release and an expiry look the same"
-	case after <= l.longest+l.longest/4+jitter:
+	case after <= l.longest: // the lease is longer
 		return Released, came + ", before the next was overdue"
 	case after >= 2*l.longest+jitter:
 		return Expired, came + ", and renewals came every " + format.Span(l.intervals/time.Duration(l.n))

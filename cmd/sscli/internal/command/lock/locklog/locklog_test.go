@@ -97,6 +97,8 @@ func TestStatements(t *testing.T) {
 	}{
 		{"acquired and released", 0, []client.Event{initial(""), set(1, "a"), set(4, "a"), set(7, "a"), deleted(9)},
 			[]string{"free", "acquired a ~1s", "renewed a 3s 1x3s", "renewed a 6s 2x3s", "released? a 8s 2x3s"}},
+		{"renewed late, and then deleted", 0, []client.Event{initial(""), set(1, "a"), set(4.5, "a"), deleted(8.5), set(8.5, "b")},
+			[]string{"free", "acquired a ~1s", "renewed a 3.5s 1x3.5s", "deleted a 7.5s 1x3.5s", "acquired b 0s"}},
 		{"expired and taken over", 0, []client.Event{initial(""), set(1, "a"), set(4, "a"), set(7, "a"), deleted(22), set(22, "b")},
 			[]string{"free", "acquired a ~1s", "renewed a 3s 1x3s", "renewed a 6s 2x3s", "expired? a 21s 2x3s", "taken_over? b<a 0s"}},
 		{"expired and acquired again by the same", 0, []client.Event{initial(""), set(1, "a"), set(4, "a"), deleted(22), set(23, "a")},
