@@ -25,7 +25,7 @@ import (
 	"github.com/sscli/sscli/internal/testkit/full"
 )
 
-// Patience is the timeout of each wait in a test.
+// Patience is the timeout of each wait in a test: for one value, not for an array of many.
 const Patience = time.Minute
 
 // StartServer starts a redis-server with one database, and returns the path of its Unix socket. The server
@@ -97,14 +97,12 @@ func (c *Client) Send(args ...string) error {
 }
 
 // Frame returns the bytes of the next RESP value.
-func (c *Client) Frame() ([]byte, error) {
-	if err := c.Conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
-		return nil, err
-	}
-	return c.value(nil)
-}
+func (c *Client) Frame() ([]byte, error) { return c.value(nil) }
 
 func (c *Client) value(b []byte) ([]byte, error) {
+	if err := c.Conn.SetReadDeadline(time.Now().Add(Patience)); err != nil {
+		return b, err
+	}
 	line, err := c.Reader.ReadSlice('\n')
 	b = append(b, line...)
 	if err != nil {
