@@ -371,6 +371,69 @@ func TestLockSwallowedAttempts(t *testing.T) {
 	}
 }
 
+// TestStepsLeaveNothingBehind: once AcquireLock or RenewLock has returned, no request of it acquires the lock, so
+// a lock that ReleaseLock released stays free.
+func TestStepsLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
+	type steps func(*virtualStore, *Session, LockOptions) error
+	acquire := func(store *virtualStore, s *Session, o LockOptions) error {
+		_, err := s.AcquireLock(context.Background(), "l", o)
+		return err
+	}
+	held := func(next steps) steps {
+		return func(store *virtualStore, s *Session, o LockOptions) error {
+			store.Do(requestBy("me", "SET", "l", "h", "PX", "600000"))
+			return next(store, s, o)
+		}
+	}
+	inDoubt := func(err error) error {
+		if _, unknown := errors.AsType[*LockUnknownError](err); unknown {
+			return nil
+		}
+		return err // nil if the answer came in time
+	}
+	for name, steps := range map[string]steps{
+		"acquired": acquire,
+		"acquired again": held(func(store *virtualStore, s *Session, o LockOptions) error {
+			o.Wait = 0
+			return inDoubt(acquire(store, s, o))
+		}),
+		"renewed": held(func(_ *virtualStore, s *Session, o LockOptions) error {
+			_, err := s.RenewLock(context.Background(), "l", o)
+			return inDoubt(err)
+		}),
+	} {
+		for _, ttl := range []time.Duration{924 * time.Millisecond, 15 * time.Second, 10 * time.Minute} {
+			for _, cut := range []time.Duration{0, 100 * time.Millisecond, 700 * time.Millisecond} {
+				t.Run(fmt.Sprintf("%s, TTL %v, cut after %v", name, ttl, cut), func(t *testing.T) {
+					locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+						o := LockOptions{Holder: []byte("h"), TTL: ttl, Wait: 30 * time.Second}
+						timing, err := o.Timing()
+						if err != nil {
+							t.Fatal(err)
+						}
+						late := wholeSeconds(min(timing.Interval, DefaultTimeout)) - 10*time.Millisecond // just before it expires
+						store.Intercept(on(wire.VerbSet, 1, emulator.Action{Delay: late}))
+						if cut > 0 {
+							time.AfterFunc(cut, store.DropAll)
+						}
+						if err := steps(store, s, o); err != nil {
+							t.Fatal(err)
+						}
+						if err := s.ReleaseLock(t.Context(), "l", o.Holder); err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(late)
+						if e, held := store.Get("l"); held {
+							t.Errorf("%q holds the lock until %v, %v from now", e.Value, e.Expires, time.Until(e.Expires))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
 // TestReleaseNotSentAgain: the reply to a release is garbled, and the connection ends before the release can
 // be sent again. The first release may have been applied, whatever became of the second.
 func TestReleaseNotSentAgain(t *testing.T) {

@@ -56,6 +56,9 @@ const lockPoll = 5 * time.Second
 // the attempt expires (LockTiming.Interval, rounded up to whole seconds) plus Options.Timeout. AcquireLock
 // does not undo an attempt if o.Holder already held the lock, because the earlier lease may be in use.
 //
+// If an attempt got no answer and a later one acquired the lock, AcquireLock waits until the former has expired
+// and then renews the lock, so that no attempt acquires it again after [Session.ReleaseLock].
+//
 // The errors are *[InvalidError], *[LockBusyError], and the errors of [Session.Do] and
 // [Session.Watch]. A *[LockUnknownError] means that an attempt was not undone: the lock may
 // stay held for its TTL.
@@ -64,6 +67,7 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 	if err != nil {
 		return Lease{}, err
 	}
+	a.settles = true
 	if err := s.reach(ctx); err != nil {
 		return Lease{}, err
 	}
@@ -82,18 +86,19 @@ func (s *Session) AcquireLock(ctx context.Context, name string, o LockOptions) (
 
 // An acquisition is the state of one [Session.Lock] or [Session.AcquireLock] call.
 type acquisition struct {
-	s      *Session
-	name   string
-	o      LockOptions
-	timing LockTiming
-	w      *Watch // nil with LockOptions.Try
-	began  time.Time
-	unique bool       // the holder is generated, so no other acquisition uses it
-	again  bool       // the holder already held the lock before the first attempt
-	first  bool       // no attempt was answered and there is no Wait: give up if this one is not answered
-	until  time.Time  // the deadline for undoing attempts; zero until giveUp sets it
-	status LockStatus // the last known status
-	free   bool       // the watch has reported since the last attempt that the key is missing
+	s       *Session
+	name    string
+	o       LockOptions
+	timing  LockTiming
+	w       *Watch // nil with LockOptions.Try
+	began   time.Time
+	settles bool       // no attempt may be applied after the last one, because nobody would undo it
+	unique  bool       // the holder is generated, so no other acquisition uses it
+	again   bool       // the holder already held the lock before the first attempt
+	first   bool       // no attempt was answered and there is no Wait: give up if this one is not answered
+	until   time.Time  // the deadline for undoing attempts; zero until giveUp sets it
+	status  LockStatus // the last known status
+	free    bool       // the watch has reported since the last attempt that the key is missing
 
 	answered  bool          // an attempt was answered
 	rested    bool          // it rested at least once
@@ -234,6 +239,13 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			a.unconfirmed.held = true
 		}
 		switch {
+		case c.err == nil && c.held && a.settles && a.unconfirmed.n > 0:
+			a.answered, failures, a.unconfirmed.held = true, 0, true
+			if err := a.s.awaitExpiry(ctx, a.unconfirmed); err != nil {
+				return Lease{}, a.giveUp(ctx, err)
+			}
+			a.unconfirmed = unconfirmed{held: true}
+			continue // to know the newest token, or that the lock expired meanwhile
 		case c.err == nil && c.held:
 			c.lease.Again = a.again
 			return c.lease, nil
@@ -435,18 +447,19 @@ func (a *acquisition) giveUp(ctx context.Context, why error) error {
 	if a.unconfirmed.n == 0 && !a.unconfirmed.held {
 		return why
 	}
-	if a.again {
-		return &LockUnknownError{
-			Name: a.name, Holder: a.o.Holder, Until: later(a.unconfirmed.until, time.Now()).Add(a.timing.TTL),
-			Err: fmt.Errorf("acquiring it again: %w", why),
-		}
-	}
 	a.until = later(a.unconfirmed.until, time.Now()).Add(a.s.o.Timeout)
 	if latest := a.began.Add(2 * wholeSeconds(a.s.o.Timeout)); a.first && a.until.After(latest) {
 		a.until = latest // the watch has used part of the first timeout
 	}
 	limited, cancel := context.WithDeadline(context.WithoutCancel(ctx), a.until)
 	defer cancel()
+	if a.again {
+		_ = a.s.awaitExpiry(limited, a.unconfirmed) // an error changes nothing: the lock may be held
+		return &LockUnknownError{
+			Name: a.name, Holder: a.o.Holder, Until: later(a.unconfirmed.until, time.Now()).Add(a.timing.TTL),
+			Err: fmt.Errorf("acquiring it again: %w", why),
+		}
+	}
 	if err := a.s.undo(limited, a.name, a.o.Holder, a.timing, a.unconfirmed); err != nil {
 		return &LockUnknownError{
 			Name: a.name, Holder: a.o.Holder, Until: later(a.unconfirmed.until, time.Now()).Add(a.timing.TTL),

@@ -102,8 +102,9 @@ func (s *Session) roundTrip(sending, waiting context.Context, conn *mqtt.Conn, c
 
 // RenewLock extends a lock that o.Holder holds, with the TTL, Grace and Margin of o. If the
 // lock is free, or another client holds it, the error is a *[NotHolderError]. If no usable
-// answer came, the error is a *[LockUnknownError]. Other errors come from [Session.Watch] and
-// [Session.Do].
+// answer came, the error is a *[LockUnknownError]. RenewLock then returns when the request has
+// expired, even if ctx ends before, so that the request does not acquire the lock again after
+// [Session.ReleaseLock]. Other errors come from [Session.Watch] and [Session.Do].
 //
 // The store has no request that extends a held lock and leaves a free one alone. So RenewLock
 // first watches and reads the key. If the lock expires between the read and the renewal, the
@@ -132,6 +133,11 @@ func (s *Session) RenewLock(ctx context.Context, name string, o LockOptions) (Le
 	lost, unknown := errors.AsType[*LostAnswerError](c.err)
 	switch {
 	case unknown:
+		var u unconfirmed
+		u.add(c)
+		limited, cancel := limitTo(context.WithoutCancel(ctx), wholeSeconds(s.o.Timeout))
+		defer cancel()
+		_ = s.awaitExpiry(limited, u) // an error changes nothing: the outcome is unknown
 		return Lease{}, &LockUnknownError{Name: name, Holder: o.Holder, Until: later(lost.Expires, time.Now()).Add(t.TTL), Err: fmt.Errorf("renewing it: %w", lost.Err)}
 	case c.err != nil:
 		return Lease{}, c.err

@@ -52,8 +52,11 @@ func (u *unconfirmed) startExpiry(now time.Time) {
 	u.answered = true
 }
 
-// awaitExpiry waits until all requests have expired, so that the store can apply none of them.
-func (u unconfirmed) awaitExpiry(ctx context.Context) error {
+// awaitExpiry waits until all requests have expired, so that the store can apply none of them. It returns an
+// error if ctx ends or the session is closed first.
+func (s *Session) awaitExpiry(ctx context.Context, u unconfirmed) error {
+	ctx, stop := s.whileOpen(ctx)
+	defer stop()
 	u.startExpiry(time.Now())
 	if !wait.For(ctx, time.Until(u.until)) {
 		return context.Cause(ctx)
@@ -70,7 +73,7 @@ func (s *Session) undo(ctx context.Context, name string, holder []byte, t LockTi
 	if err != nil || u.n == 0 || u.n == 1 && d.deleted && !u.held {
 		return err
 	}
-	if err := u.awaitExpiry(ctx); err != nil {
+	if err := s.awaitExpiry(ctx, u); err != nil {
 		return err
 	}
 	_, err = s.deleteOwn(ctx, name, holder, t)
@@ -259,7 +262,7 @@ func (s *Session) release(ctx context.Context, name string, holder []byte, t Loc
 		return err
 	}
 	if u.n > 0 && (!u.answered || d.sent.Before(u.until)) {
-		if err := u.awaitExpiry(ctx); err != nil {
+		if err := s.awaitExpiry(ctx, u); err != nil {
 			return err
 		}
 		if _, err := s.deleteOwn(ctx, name, holder, t); err != nil {
