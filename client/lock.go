@@ -157,6 +157,25 @@ func (l *Lock) Context() context.Context {
 	return l.ctx
 }
 
+// Err returns nil while the lock is held. After a loss it returns a *[LockLostError], and after Release a
+// *[NotHolderError]. If this process was stopped until the lease was over, Err returns the error even before
+// the lock's context ends.
+func (l *Lock) Err() error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	switch err := context.Cause(l.ctx); {
+	case errors.Is(err, ErrLockLost):
+		return err
+	case err != nil:
+		return &NotHolderError{LockStatus{Name: l.name}}
+	}
+	if lease := l.Lease(); lease.TermIn() <= 0 {
+		return &LockLostError{Name: l.name, Loss: LossNoRenewal, Lease: lease}
+	}
+	return nil
+}
+
 // check returns an error if the lock does not come from Lock.
 func (l *Lock) check() error {
 	if l.ctx == nil {

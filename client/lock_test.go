@@ -327,22 +327,22 @@ func TestLockDeadConnection(t *testing.T) {
 	})
 }
 
+// sleeper returns a function that lets the session's machine sleep for a time: its wall clock is later then, and
+// no timer has fired.
+func sleeper(s *Session) func(time.Duration) {
+	var slept atomic.Int64
+	s.wall = func() time.Time { return time.Now().Add(time.Duration(slept.Load())) }
+	return func(d time.Duration) { slept.Add(int64(d)) }
+}
+
 // TestLockSleep: on a suspended machine, timers stop and the wall clock does not.
 func TestLockSleep(t *testing.T) {
 	t.Parallel()
 	locked(t, emulator.Options{}, func(t *testing.T, _ *virtualStore, s *Session) {
-		var mu sync.Mutex
-		var slept time.Duration
-		s.wall = func() time.Time {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Now().Add(slept)
-		}
+		sleep := sleeper(s)
 		l := lockIt(t, s, LockOptions{})
 		time.Sleep(20 * time.Second)
-		mu.Lock()
-		slept = time.Minute
-		mu.Unlock()
+		sleep(time.Minute)
 		begin := time.Now()
 		select {
 		case <-l.Context().Done():
@@ -352,6 +352,40 @@ func TestLockSleep(t *testing.T) {
 			t.Errorf("%v, %v after waking up", context.Cause(l.Context()), d)
 		}
 		l.Release(t.Context())
+	})
+}
+
+// TestLockWritesOnlyDuringLease: a process that was stopped until its lease was over writes nothing when it
+// continues, although the lock's context has not ended yet.
+func TestLockWritesOnlyDuringLease(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		sleep := sleeper(s)
+		l := lockIt(t, s, LockOptions{})
+		if err := l.Err(); err != nil {
+			t.Errorf("Err: %v", err)
+		}
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			t.Errorf("%s was sent", r.Verb())
+			return emulator.Action{}
+		})
+		sleep(time.Minute)
+		_, set := l.Set(t.Context(), "k", []byte("v"), SetOptions{})
+		_, del := l.Del(t.Context(), "k")
+		_, vdel := l.VDel(t.Context(), "k", []byte("v"))
+		for _, err := range []error{set, del, vdel, l.Err()} {
+			if lost, ok := errors.AsType[*LockLostError](err); !ok || lost.Loss != LossNoRenewal {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if err := l.Context().Err(); err != nil {
+			t.Errorf("the context has ended: %v", err)
+		}
+		store.Intercept(nil)
+		l.Release(t.Context())
+		if err := l.Err(); !errors.Is(err, ErrNotHolder) {
+			t.Errorf("Err after the release: %v", err)
+		}
 	})
 }
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// Set stores a value with the lock's current fencing token, which replaces o.Fence. It sends nothing if the
-// lock was lost or released: the error then matches [ErrLockLost] or [ErrNotHolder]. It stops waiting for
-// the answer when the lock is lost.
+// Set stores a value with the lock's current fencing token, which replaces o.Fence. It sends nothing if
+// [Lock.Err] returns an error, and returns that error. It stops waiting for the answer when the lock is lost.
 func (l *Lock) Set(ctx context.Context, key string, value []byte, o SetOptions) (SetResult, error) {
 	return As[SetResult](l.do(ctx, Set(key, value, o)))
 }
@@ -26,15 +25,14 @@ func (l *Lock) do(ctx context.Context, c Command) (Result, error) {
 	if err := l.check(); err != nil {
 		return nil, err
 	}
-	if lost := l.Context().Err(); lost != nil {
-		if lost = context.Cause(l.Context()); !errors.Is(lost, ErrLockLost) {
-			lost = &NotHolderError{LockStatus{Name: l.name}}
-		}
-		return nil, lost
-	}
 	ctx, cancel := l.while(ctx)
 	defer cancel()
-	return retry(ctx, l.s, func() (Result, error) { return l.s.do(ctx, c.WithFence(l.Token())) })
+	return retry(ctx, l.s, func() (Result, error) {
+		if err := l.Err(); err != nil {
+			return nil, err
+		}
+		return l.s.do(ctx, c.WithFence(l.Token()))
+	})
 }
 
 // while returns a context that ends when ctx ends or the lock is lost.

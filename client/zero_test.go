@@ -47,6 +47,7 @@ func TestZeroLock(t *testing.T) {
 	l, ctx := new(Lock), t.Context()
 	for name, do := range map[string]func() error{
 		"Context": func() error { return context.Cause(l.Context()) },
+		"Err":     l.Err,
 		"Set":     func() error { _, err := l.Set(ctx, "k", nil, SetOptions{}); return err },
 		"Del":     func() error { _, err := l.Del(ctx, "k"); return err },
 		"VDel":    func() error { _, err := l.VDel(ctx, "k", nil); return err },

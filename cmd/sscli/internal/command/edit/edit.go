@@ -325,10 +325,7 @@ func (e *editRun) store(ctx context.Context, value []byte) error {
 	}
 	if e.lock != nil {
 		w.Fence = func() (client.WriteOptions, error) {
-			if e.lock.Context().Err() != nil {
-				return client.WriteOptions{}, context.Cause(e.lock.Context())
-			}
-			return client.WriteOptions{Fence: e.lock.Token()}, nil
+			return client.WriteOptions{Fence: e.lock.Token()}, e.lock.Err()
 		}
 	}
 	return w.Set(ctx, string(value), client.SetOptions{})
