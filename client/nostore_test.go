@@ -1,0 +1,37 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/wire"
+)
+
+// TestNoCopyAfterTheEnd: a write that ended with NoStoreError was not applied and is never applied, even if
+// another copy of it was about to be sent.
+func TestNoCopyAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		store.Intercept(on(wire.VerbSet, 1, emulator.Action{Refuse: 0x10}))
+		ctx, cancel := context.WithTimeout(t.Context(), storeRetry/2)
+		defer cancel()
+		r, err := s.send(ctx, Set("k", []byte("v"), SetOptions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.wait(ctx); !isA[*NoStoreError](err) {
+			t.Fatalf("the error is %v, want a *NoStoreError", err)
+		}
+		if err := r.sendCopy(t.Context(), s.current()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, found := store.Get("k"); found {
+			t.Error("the write was applied")
+		}
+	})
+}
