@@ -27,10 +27,6 @@ var (
 	ErrSilent = mqtt.ErrSilent // the broker sent nothing until a request timed out
 )
 
-// ErrClockDrift means that a request could not get a timestamp: the local clock was set back, and
-// is now more than a minute behind the newest timestamp that the session has used or seen.
-var ErrClockDrift = wire.ErrDrift
-
 type (
 	// A DialError means that a connection could not be made. Stage is the step that failed,
 	// Address the address dialed, and Err the cause. If the broker refused the login or the

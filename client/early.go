@@ -22,16 +22,14 @@ type earlyRequest struct {
 }
 
 // message returns the message that an attempt to connect sends early, for mqtt.Options.Early.
-func (e *earlyRequest) message(s *Session) (mqtt.EarlyMessage, error) {
+func (e *earlyRequest) message(s *Session) mqtt.EarlyMessage {
 	r := s.newRequest(e.ctx, e.command)
-	if err := r.stamp(); err != nil {
-		return mqtt.EarlyMessage{}, err
-	}
+	r.stamp()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.add(nil)
 	e.r = r
-	return mqtt.EarlyMessage{Message: r.message(), Acked: r.handleAck, Answered: r.done}, nil
+	return mqtt.EarlyMessage{Message: r.message(), Acked: r.handleAck, Answered: r.done}
 }
 
 // setConn records the connection that the last attempt made.

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,7 +25,7 @@ var (
 	ErrQuota error = &condition{"the store is full", []ErrorKind{wire.ErrorQuota}, nil}
 
 	// ErrClock means that the clocks of the client and the store, or of the store that issued a fencing
-	// token, differ by more than a minute, or that the local clock was set back ([ErrClockDrift]).
+	// token, differ by more than a minute.
 	ErrClock error = &condition{"the clocks differ", []ErrorKind{wire.ErrorClockAhead, wire.ErrorFenceAhead}, nil}
 
 	// ErrNoAnswer means that a time limit of the session, such as Options.Timeout, has passed. If a
@@ -59,15 +58,6 @@ func (noAnswerError) Timeout() bool   { return true }
 func (noAnswerError) Temporary() bool { return true }
 
 func (noAnswerError) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// A clockError is an error of the local clock.
-type clockError struct{ err error }
-
-func (e clockError) Error() string { return fmt.Sprintf("the local clock: %v", e.err) }
-
-func (e clockError) Unwrap() error { return e.err }
-
-func (e clockError) Is(target error) bool { return target == ErrClock }
 
 // limitTo returns a context that ends with ErrNoAnswer when d has passed.
 func limitTo(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

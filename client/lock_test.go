@@ -355,6 +355,33 @@ func TestLockSleep(t *testing.T) {
 	})
 }
 
+// TestClockSetBack: a session goes on, and keeps its locks, although its wall clock was set back by an hour.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		ahead := time.Hour
+		s.wall = func() time.Time { return time.Now().Add(ahead) }
+		s.clock = wire.NewClock("me", s.wall)
+		if _, err := s.clock.Tick(); err != nil {
+			t.Fatal(err)
+		}
+		ahead = 0
+		l := lockIt(t, s, LockOptions{})
+		time.Sleep(time.Minute)
+		before, err := l.Set(t.Context(), "k", []byte("1"), SetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := l.Set(t.Context(), "k", []byte("2"), SetOptions{})
+		if err != nil || after.Version.Compare(before.Version) <= 0 {
+			t.Errorf("the version %v follows %v; %v", after.Version, before.Version, err)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestLockWritesOnlyDuringLease: a process that was stopped until its lease was over writes nothing when it
 // continues, although the lock's context has not ended yet.
 func TestLockWritesOnlyDuringLease(t *testing.T) {

@@ -39,7 +39,7 @@ func (s *Session) dial(ctx context.Context, filters []string, early *earlyReques
 	if early != nil {
 		early.r = nil
 		if !o.AwaitConnack {
-			o.Early = func() (mqtt.EarlyMessage, error) { return early.message(s) }
+			o.Early = func() mqtt.EarlyMessage { return early.message(s) }
 		}
 	}
 	tokenCtx := ctx

@@ -50,7 +50,7 @@ type request struct {
 // Do sends a request and waits for its reply until ctx ends or, if ctx has no deadline, for
 // Options.Timeout. The errors:
 //   - nothing was sent: *[InvalidError], *[TooLargeError], *[DialError], *[LostError],
-//     [ErrClosed], [ErrClockDrift], or the cause of ctx
+//     [ErrClosed], or the cause of ctx
 //   - the broker refused the request: *[ReasonError]
 //   - no store received the request: *[NoStoreError], after a second of retries
 //   - the store, or a service in its place, answered with an error: *[StoreError],
@@ -131,9 +131,7 @@ func (r *request) start(ctx context.Context, conn *mqtt.Conn) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err := r.stamp(); err != nil {
-		return err
-	}
+	r.stamp()
 	s := r.s
 	s.mu.Lock()
 	if r.alone && !s.holdLocked() {
@@ -189,17 +187,13 @@ func (r *request) awaitRoom(ctx context.Context, conn *mqtt.Conn, m mqtt.Message
 
 // stamp sets r.sent to the current time, and r.ts to the command's timestamp or, if the command has
 // none, to the clock's next reading.
-func (r *request) stamp() error {
+func (r *request) stamp() {
 	r.sent = time.Now()
 	if given := r.command.timestamp; given != nil {
 		r.ts = *given
-		return nil
+		return
 	}
-	var err error
-	if r.ts, err = r.s.clock.TickAt(r.sent); err != nil {
-		return clockError{err}
-	}
-	return nil
+	r.ts = r.s.clock.Stamp(r.sent)
 }
 
 // add adds a request to Session.outstanding. conn is the connection on which the request will be

@@ -102,10 +102,7 @@ func (c *Conn) sendEarly(cps []*packets.ControlPacket) (answered <-chan struct{}
 	if c.o.Early == nil {
 		return nil, c.send(cps...)
 	}
-	m, err := c.o.Early()
-	if err != nil {
-		return nil, err
-	}
+	m := c.o.Early()
 	if err = m.check(); err != nil {
 		m.Acked(err)
 		return nil, err

@@ -55,7 +55,7 @@ type Options struct {
 	// Early, if set, returns a message that Dial sends in the same write as SUBSCRIBE. The
 	// broker may drop an answer that is published before the subscription is granted. Dial
 	// calls Early right before the write.
-	Early func() (EarlyMessage, error)
+	Early func() EarlyMessage
 
 	// OnMessage is called for each message, one at a time, perhaps before Dial returns. The
 	// connection reads nothing until OnMessage returns, so OnMessage must not block. OnMessage must

@@ -16,11 +16,11 @@ import (
 )
 
 // early returns a function for an EarlyMessage of this size, and a channel that receives its outcome.
-func early(size int, answered <-chan struct{}) (func() (mqtt.EarlyMessage, error), chan error) {
+func early(size int, answered <-chan struct{}) (func() mqtt.EarlyMessage, chan error) {
 	acked := make(chan error, 1)
-	return func() (mqtt.EarlyMessage, error) {
+	return func() mqtt.EarlyMessage {
 		m := mqtt.Message{Topic: "t", Payload: bytes.Repeat([]byte("x"), size)}
-		return mqtt.EarlyMessage{Message: m, Acked: func(err error) { acked <- err }, Answered: answered}, nil
+		return mqtt.EarlyMessage{Message: m, Acked: func(err error) { acked <- err }, Answered: answered}
 	}, acked
 }
 

@@ -18,8 +18,8 @@ var (
 	ErrCounterOverflow = errors.New("the HLC counter would overflow")
 )
 
-// A Clock is a hybrid logical clock: it never goes back, and is never behind a version that it
-// has observed (protocol.md 3.4). It may be used by several goroutines.
+// A Clock is a hybrid logical clock: except in Stamp it never goes back, and is never behind a version
+// that it has observed (protocol.md 3.4). It may be used by several goroutines.
 type Clock struct {
 	now func() time.Time
 
@@ -35,13 +35,28 @@ func NewClock(node string, now func() time.Time) *Clock {
 
 // Tick returns a reading greater than all earlier readings, for a message to send. The error wraps
 // ErrDrift or ErrCounterOverflow; on an error the clock is unchanged.
-func (c *Clock) Tick() (Version, error) { return c.TickAt(c.now()) }
+func (c *Clock) Tick() (Version, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tick(c.now().UnixMilli())
+}
 
-// TickAt is like Tick, but uses wall instead of reading the wall clock.
-func (c *Clock) TickAt(wall time.Time) (Version, error) {
+// Stamp is like Tick at the time wall, for a message that must be sent. Where Tick returns an error, the
+// wall clock was set back. The clock then starts again at wall, because the store accepts a timestamp that
+// is behind its clock (protocol.md 3.2).
+func (c *Clock) Stamp(wall time.Time) Version {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := wall.UnixMilli()
+	if v, err := c.tick(now); err == nil {
+		return v
+	}
+	c.last.Wall, c.last.Counter = now, 0
+	return c.last
+}
+
+// tick returns the reading after all earlier ones. It requires c.mu.
+func (c *Clock) tick(now int64) (Version, error) {
 	if now > c.last.Wall {
 		return c.move(now, 0, now)
 	}

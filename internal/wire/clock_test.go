@@ -106,6 +106,29 @@ func TestTickIsTheWallClockOrTheNextCount(t *testing.T) {
 	}
 }
 
+func TestStampStartsAgainAfterTheWallClockWasSetBack(t *testing.T) {
+	tests := []struct {
+		name    string
+		counter uint64
+		now     int64
+		want    wire.Version
+	}{
+		{"wall clock ahead", 5, 70_001, wire.Version{Wall: 70_001, Node: "A"}},
+		{"exactly the drift behind", 5, 10_000, wire.Version{Wall: 70_000, Counter: 6, Node: "A"}},
+		{"more than the drift behind", 5, 9_999, wire.Version{Wall: 9_999, Node: "A"}},
+		{"no count is left", math.MaxUint64, 70_000, wire.Version{Wall: 70_000, Node: "A"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c, h := clockAt(t, 70_000, test.counter)
+			if got := c.Stamp(time.UnixMilli(test.now)); got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+			stands(t, c, h, test.want.Wall, test.want.Counter)
+		})
+	}
+}
+
 func TestCounterOverflowLeavesTheClock(t *testing.T) {
 	const most = math.MaxUint64
 	observe := func(v wire.Version) func(*wire.Clock) error {

@@ -170,7 +170,7 @@ func Table() []Row {
 			"`sscli hlc parse TOKEN`", IsStoreError(wire.ErrorMalformedTimestamp)},
 		{"clock_ahead", CodeClock, "the local clock is more than a minute ahead of the store's",
 			"compare date -u here and on the broker's nodes, and synchronize both", IsStoreError(wire.ErrorClockAhead)},
-		{"local_clock", CodeClock, "the local clock went back by more than a minute", "synchronize the local clock", is(wire.ErrDrift)},
+		{"local_clock", CodeClock, "the local clock is more than a minute behind the store's", "synchronize the local clock", is(wire.ErrDrift)},
 		{"key_not_authorized", CodeLogin, "the broker's rules do not allow this client to access the key like this",
 			"grant the user access to `KEY` in stateStoreResources: Read for get and watch, Write for set, del and vdel", IsStoreError(wire.ErrorNotAuthorized)},
 		{"quota", CodeStore, "the store holds the maximum number of keys",

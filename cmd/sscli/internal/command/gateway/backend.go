@@ -163,7 +163,7 @@ func lifetime(op *redis.Op) time.Duration {
 // unsent returns the error reply to an operation that was not sent because of err, or nil if err is
 // nil.
 func unsent(err error) error {
-	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil || errors.Is(err, client.ErrClockDrift) {
+	if _, tooLarge := errors.AsType[*client.TooLargeError](err); tooLarge || err == nil {
 		return err
 	}
 	if client.IsPermanent(err) {
