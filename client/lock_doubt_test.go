@@ -265,6 +265,57 @@ func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 	}
 }
 
+// TestLockWaitTellsOfOthersOnly: an attempt whose reply is lost does not make OnWait tell of a holder, because the
+// lock is free or, perhaps, already ours.
+func TestLockWaitTellsOfOthersOnly(t *testing.T) {
+	t.Parallel()
+	for name, a := range map[string]emulator.Action{"free": {Drop: true}, "ours": {DropReply: true}} {
+		t.Run(name, func(t *testing.T) {
+			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+				store.Intercept(on(wire.VerbSet, 2, a))
+				l := lockIt(t, s, LockOptions{Wait: time.Minute, OnWait: func(s LockStatus) { t.Errorf("waiting for %+v", s) }})
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestLockWaitWithoutNotifications: what OnWait and a *LockBusyError tell of the holder is true even if
+// notifications are lost: a refused attempt shows that the key has changed.
+func TestLockWaitWithoutNotifications(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]string{"renewed": "other", "taken over": "third"} {
+		t.Run(name, func(t *testing.T) {
+			locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+				store.Do(requestBy("other", "SET", "l", "other", "PX", "3600000"))
+				var told []LockStatus
+				failed := make(chan error)
+				go func() {
+					_, err := s.AcquireLock(t.Context(), "l", LockOptions{Holder: []byte("h"), Wait: 70 * time.Second, OnWait: func(s LockStatus) { told = append(told, s) }})
+					failed <- err
+				}()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				store.Do(requestBy("me", "KEYNOTIFY", "l", "STOP"))
+				for range 40 { // until the last attempts have begun
+					store.Do(requestBy("other", "SET", "l", next, "PX", "3600000"))
+					time.Sleep(time.Second)
+				}
+				e, _ := store.Get("l")
+				busy, ok := errors.AsType[*LockBusyError](<-failed)
+				if !ok || string(busy.Status.Holder) != next || !busy.Status.Token.Equal(e.Version) {
+					t.Errorf("the error is %+v, want the holder %q at %v", busy, next, e.Version)
+				}
+				if len(told) != 2 || string(told[0].Holder) != "other" || string(told[1].Holder) != next || !told[1].Token.Equal(e.Version) {
+					t.Errorf("told of %+v", told)
+				}
+			})
+		})
+	}
+}
+
 // TestLockBudget: however replies are lost, a step takes at most two timeouts: one for the reply, and one to
 // find out what became of the request.
 func TestLockBudget(t *testing.T) {

@@ -14,30 +14,6 @@ import (
 	"github.com/sscli/sscli/internal/wait"
 )
 
-// LockStatus is the state of a lock, as far as it is known.
-type LockStatus struct {
-	Name   string
-	Held   bool
-	Holder []byte  // nil if not held, or not known
-	Token  Version // the key's version, from the last acquisition or renewal; zero if not known
-}
-
-func (s LockStatus) by() string {
-	if s.Holder == nil {
-		return "another"
-	}
-	return fmt.Sprintf("%q", s.Holder)
-}
-
-// LockStatus reads a lock's key. It returns the errors of [Session.Do].
-func (s *Session) LockStatus(ctx context.Context, name string) (LockStatus, error) {
-	r, err := s.Get(ctx, name)
-	if err != nil {
-		return LockStatus{Name: name}, err
-	}
-	return LockStatus{name, r.Found, r.Value, r.Version}, nil
-}
-
 // lockPoll is the longest time between two attempts to acquire a lock. Waiting for a
 // notification alone is not enough, because a notification can be lost.
 const lockPoll = 5 * time.Second
@@ -98,6 +74,7 @@ type acquisition struct {
 	first   bool       // no attempt was answered and there is no Wait: give up if this one is not answered
 	until   time.Time  // the deadline for undoing attempts; zero until giveUp sets it
 	status  LockStatus // the last known status
+	refused Version    // the key's version, if the last attempt was refused; see readStatus
 	free    bool       // the watch has reported since the last attempt that the key is missing
 
 	answered  bool          // an attempt was answered
@@ -231,6 +208,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 		}
 		c := a.s.claim(ctx, a.name, a.o, a.timing, within, nil)
 		a.unconfirmed.add(c)
+		a.refused = c.lease.Token
 		if ctx.Err() != nil {
 			a.unconfirmed.held = a.unconfirmed.held || c.held
 			return Lease{}, a.giveUp(ctx, context.Cause(ctx))
@@ -263,10 +241,7 @@ func (a *acquisition) run(ctx context.Context) (Lease, error) {
 			a.reportTrouble(c.err)
 		}
 		if a.o.Try {
-			// The status is only for the message, so an error does not matter.
-			if now, err := a.s.LockStatus(ctx, a.name); err == nil && now.Held {
-				a.status = now
-			}
+			a.readStatus(ctx)
 			return Lease{}, a.giveUp(ctx, &LockBusyError{Status: a.status})
 		}
 		if err := a.wait(ctx, failures, c.err); err != nil {
@@ -298,7 +273,9 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 			return err
 		case !a.free:
 			turn = nil
-			a.reportWait()
+			if failures == 0 || a.status.Holder != nil && !bytes.Equal(a.status.Holder, a.o.Holder) { // another holds it
+				a.reportWait(ctx)
+			}
 			if failures == 0 && a.crowded() {
 				if err := a.rest(ctx); err != nil {
 					return err
@@ -326,6 +303,7 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 			if trouble != nil {
 				return trouble
 			}
+			a.readStatus(ctx)
 			return &LockBusyError{Status: a.status, Waited: a.o.Wait}
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -334,12 +312,26 @@ func (a *acquisition) wait(ctx context.Context, failures int, trouble error) err
 }
 
 // reportWait calls OnWait if a call is due. wait calls reportWait at least every lockPoll.
-func (a *acquisition) reportWait() {
+func (a *acquisition) reportWait(ctx context.Context) {
 	if a.o.OnWait == nil || a.reported != nil && bytes.Equal(a.reported, a.status.Holder) && time.Since(a.reportedAt) < time.Minute {
 		return
 	}
+	if a.status.Holder != nil { // otherwise the notification that names the holder is on its way
+		a.readStatus(ctx)
+	}
 	a.reported, a.reportedAt = append([]byte{}, a.status.Holder...), time.Now()
 	a.o.OnWait(a.status)
+}
+
+// readStatus updates a.status for a message, unless the watch keeps it up to date. An attempt was refused because of
+// a newer version of the key if the notification of that version was lost. An error does not matter.
+func (a *acquisition) readStatus(ctx context.Context) {
+	if a.w != nil && a.refused.Compare(a.status.Token) <= 0 {
+		return
+	}
+	if now, err := a.s.LockStatus(ctx, a.name); err == nil && now.Held {
+		a.status = now
+	}
 }
 
 // readEvents reads the events of the watch, and records the holder in a.status and whether the lock is
