@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/sscli/sscli/internal/glob"
 )
@@ -11,7 +12,6 @@ import (
 // A bound is an entry with its tokens replaced.
 type bound struct {
 	entry  *Entry
-	who    *Principal
 	levels []string      // of a topic, with wildcards as "+" and "#" in wild
 	wild   []bool        // levels that are wildcards
 	glob   *glob.Pattern // nil = exact
@@ -21,11 +21,32 @@ type bound struct {
 }
 
 // bind replaces the tokens of an entry. ok is false if the entry matches nothing for this principal.
-func (e *Entry) bind(who *Principal) (b bound, ok bool) {
-	b.entry, b.who = e, who
+func (e *Entry) bind(who *Principal) (b *bound, ok bool) {
 	switch {
 	case e.never != "" || !e.fits(who):
-		return b, false
+		return nil, false
+	case e.shared != nil:
+		return e.shared, true
+	}
+	return e.replace(who)
+}
+
+// share binds the entries without tokens once, for all principals: to compile a pattern takes long, and the result takes
+// far more memory than its text.
+func (p *Policy) share() {
+	for _, r := range p.Rules {
+		for _, e := range r.Entries {
+			if e.never == "" && !slices.ContainsFunc(append(slices.Concat(e.levels...), e.key...), part.varies) {
+				e.shared, _ = e.replace(&Principal{})
+			}
+		}
+	}
+}
+
+// replace is bind without the conditions of an entry.
+func (e *Entry) replace(who *Principal) (b *bound, ok bool) {
+	b = &bound{entry: e}
+	switch {
 	case e.allow != nil:
 		return b, true
 	case e.Type == Pattern:
@@ -41,7 +62,7 @@ func (e *Entry) bind(who *Principal) (b bound, ok bool) {
 	for _, parts := range e.levels {
 		p := parts[0]
 		text, wild := p.text, p.token == tokenWild || p.token == tokenApp
-		if p.token != "" && !wild {
+		if p.varies() {
 			if text, ok = who.value(p.token); !ok || strings.Contains(text, "/") {
 				return b, false
 			}
@@ -53,27 +74,48 @@ func (e *Entry) bind(who *Principal) (b bound, ok bool) {
 
 // fits reports whether an entry is for the client's id.
 func (e *Entry) fits(who *Principal) bool {
-	return len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ClientIDs, func(text string) bool {
-		parts, why := parseParts(text)
-		if why != "" || !parses(parts) {
-			return false
+	return len(e.ClientIDs) == 0 || slices.ContainsFunc(e.ids, func(p idPattern) bool {
+		g := p.shared
+		if g == nil {
+			g = compile(p.parts, who)
 		}
-		p := compile(parts, who)
-		return p != nil && p.Match([]byte(who.ClientID))
+		return g != nil && g.Match([]byte(who.ClientID))
 	})
 }
 
-// matches reports whether an entry covers what an action is on.
-func (b *bound) matches(a Action) bool {
+// An idPattern is a pattern of client ids.
+type idPattern struct {
+	parts  []part
+	shared *glob.Pattern // nil = it has tokens
+}
+
+// newIDs parses the clientIds of a resource, without those that match nothing.
+func newIDs(texts []string) (all []idPattern) {
+	for _, text := range texts {
+		parts, why := parseParts(text)
+		if why != "" || !parses(parts) {
+			continue
+		}
+		p := idPattern{parts: parts}
+		if !slices.ContainsFunc(parts, part.varies) {
+			p.shared = compile(parts, &Principal{})
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// matches reports whether an entry covers what an action of a principal is on.
+func (b *bound) matches(who *Principal, a Action) bool {
 	switch {
 	case a.Method == Connect:
 		return true
 	case b.entry.allow != nil:
-		return b.entry.allow(*b.who, a)
+		return b.entry.allow(*who, a)
 	case a.Method == Publish || a.Method == Subscribe:
 		on, filter := a.topic(), a.Method == Subscribe
 		if b.entry.own {
-			return OwnsTopic(b.who.ClientID, on)
+			return OwnsTopic(who.ClientID, on)
 		}
 		return b.covers(on, filter)
 	case b.all:
@@ -136,19 +178,20 @@ func within(set, all map[string]string) bool {
 
 // A Client answers what a principal may do. It is safe for concurrent use.
 type Client struct {
+	who          Principal
 	connect      *Entry
-	topics, keys []bound
+	topics, keys []*bound
 }
 
 // For returns the answers for a principal.
 func (p *Policy) For(who Principal) *Client {
-	c := &Client{}
+	c := &Client{who: who}
 	for _, r := range p.Rules {
 		if !r.names(&who) {
 			continue
 		}
 		for _, e := range r.Entries {
-			switch b, ok := e.bind(&who); {
+			switch b, ok := e.bind(&c.who); {
 			case !ok:
 			case e.Type != "":
 				c.keys = append(c.keys, b)
@@ -162,6 +205,33 @@ func (p *Policy) For(who Principal) *Client {
 	return c
 }
 
+// Memory returns the estimated memory of the answers, in bytes, without what all clients share.
+func (c *Client) Memory() int {
+	const place = int(unsafe.Sizeof(c.keys[0]))
+	n := int(unsafe.Sizeof(*c)) + place*(cap(c.topics)+cap(c.keys))
+	if attributes := len(c.who.Attributes); attributes > 0 {
+		n += mapCost + attributeCost*attributes
+	}
+	for _, list := range [][]*bound{c.topics, c.keys} {
+		for _, b := range list {
+			if b == b.entry.shared {
+				continue
+			}
+			n += int(unsafe.Sizeof(*b)) + int(unsafe.Sizeof(""))*cap(b.levels) + cap(b.wild)
+			if b.glob != nil {
+				n += int(unsafe.Sizeof(*b.glob)) + b.glob.Memory()
+			}
+		}
+	}
+	return n
+}
+
+// The estimated memory of Principal.Attributes, whose texts are those of Policy.Attributes.
+const (
+	mapCost       = 350
+	attributeCost = 60
+)
+
 // Allowed returns the entry that allows an action, or nil if none does.
 func (c *Client) Allowed(a Action) *Entry {
 	list := c.topics
@@ -171,8 +241,8 @@ func (c *Client) Allowed(a Action) *Entry {
 	case a.Method&(Read|Write) != 0:
 		list = c.keys
 	}
-	for i := range list {
-		if b := &list[i]; b.entry.Methods&a.Method != 0 && b.matches(a) {
+	for _, b := range list {
+		if b.entry.Methods&a.Method != 0 && b.matches(&c.who, a) {
 			return b.entry
 		}
 	}

@@ -109,7 +109,7 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 		for _, e := range r.Entries {
 			b, bound := e.bind(who)
 			does := e.Methods&a.Method != 0
-			covers := bound && does && b.matches(a)
+			covers := bound && does && b.matches(who, a)
 			if !covers && (named || loosely != "") && does {
 				if assumption := e.loosely(who, a); assumption != "" {
 					d.assume(loosely, assumption)
@@ -130,7 +130,7 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client has no such value", e.Text))
 			case named && does:
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("it allows %s only on %s", a.Method, e.Text))
-			case named && bound && store && e.Type != "" && b.matches(a):
+			case named && bound && store && e.Type != "" && b.matches(who, a):
 				consider(method, r, e, fmt.Sprintf("it allows %s, not %s", e.Methods, a.Method))
 			}
 		}
@@ -171,8 +171,8 @@ func (r *Rule) loosely(who *Principal) string {
 // loosely returns the assumption without which an entry would allow an action; "" = none.
 func (e *Entry) loosely(who *Principal, a Action) string {
 	free := *e
-	free.ClientIDs, free.never = nil, ""
-	if b, ok := free.bind(who); e.never == "" && ok && b.matches(a) && a.Method != Connect {
+	free.ClientIDs, free.never, free.shared = nil, "", nil
+	if b, ok := free.bind(who); e.never == "" && ok && b.matches(who, a) && a.Method != Connect {
 		return AssumeNarrow
 	}
 	if e.Type != "" {
@@ -181,7 +181,7 @@ func (e *Entry) loosely(who *Principal, a Action) string {
 		}
 		if e.Type == Pattern && !utf8.ValidString(a.On) {
 			a.On = strings.ToValidUTF8(a.On, "\uFFFD")
-			if b, ok := free.bind(who); ok && b.matches(a) {
+			if b, ok := free.bind(who); ok && b.matches(who, a) {
 				return AssumeBytes
 			}
 		}
@@ -202,7 +202,7 @@ func (e *Entry) loosely(who *Principal, a Action) string {
 		text, missing := "", false
 		for _, p := range parts {
 			value, ok := p.text, true
-			if p.token != "" && p.token != tokenWild && p.token != tokenApp {
+			if p.varies() {
 				value, ok = who.value(p.token)
 			}
 			text, missing = text+value, missing || !ok
@@ -226,7 +226,7 @@ func (e *Entry) loosely(who *Principal, a Action) string {
 	if assumption == AssumeSlash {
 		return assumption
 	}
-	if b, ok := free.bind(who); ok && assumption != "" && b.matches(a) {
+	if b, ok := free.bind(who); ok && assumption != "" && b.matches(who, a) {
 		return assumption
 	}
 	return ""

@@ -56,6 +56,7 @@ func Parse(file string, source []byte) (*Policy, error) {
 	if len(r.policy.Resources) == 0 {
 		return nil, &SyntaxError{file, form, 1}
 	}
+	r.policy.share()
 	return r.policy, nil
 }
 
@@ -332,9 +333,10 @@ func (r *reader) broker(rule *Rule, path string, n *node) {
 			r.find(idLines[i], Error, "", "client id %q: [ without ], or **", id)
 		}
 	}
+	parsed := newIDs(ids)
 	topics, lines := r.texts(n.get("topics"), "topics")
 	add := func(line int, topic string) *Entry {
-		e := &Entry{Rule: rule, Line: line, Path: path, Methods: method, ClientIDs: ids, Text: topic, misspelt: misspelt(n.get("method"), method.String())}
+		e := &Entry{Rule: rule, Line: line, Path: path, Methods: method, ClientIDs: ids, ids: parsed, Text: topic, misspelt: misspelt(n.get("method"), method.String())}
 		rule.Entries = append(rule.Entries, e)
 		return e
 	}

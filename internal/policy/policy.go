@@ -145,9 +145,11 @@ type Entry struct {
 
 	allow func(Principal, Action) bool // decides instead of the fields below; only in FromFunc
 
-	levels [][]part // of a topic
-	key    []part   // of a Pattern
-	exact  string   // of String and Binary
+	levels [][]part    // of a topic
+	key    []part      // of a Pattern
+	exact  string      // of String and Binary
+	ids    []idPattern // ClientIDs, parsed
+	shared *bound      // for every principal; nil = the entry has tokens, or never matches
 }
 
 // A part is literal text, or a token that stands for a value of the principal.
@@ -169,6 +171,9 @@ const (
 	tokenProven = "proven" // the client id, if it is the user name
 	tokenApp    = "app"    // a first level that belongs to applications, not to the store
 )
+
+// varies reports whether a part depends on the principal.
+func (p part) varies() bool { return p.token != "" && p.token != tokenWild && p.token != tokenApp }
 
 // value returns what a token stands for. The broker does not say what happens if a principal has no
 // such value; see AssumeMissing.

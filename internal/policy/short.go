@@ -127,4 +127,5 @@ func (p *Policy) link() {
 			e.Rule = r
 		}
 	}
+	p.share()
 }

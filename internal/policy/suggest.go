@@ -93,7 +93,7 @@ func Suggest(deeds []Deed) ([]*Rule, error) {
 			}
 			for _, a := range slices.SortedFunc(maps.Keys(s.deeds), func(a, b Action) int { return strings.Compare(a.On, b.On) }) {
 				if a.Method == m {
-					r.Entries = append(r.Entries, &Entry{Rule: r, Methods: m, ClientIDs: ids, Text: a.On})
+					r.Entries = append(r.Entries, &Entry{Rule: r, Methods: m, ClientIDs: ids, ids: newIDs(ids), Text: a.On})
 				}
 			}
 		}
