@@ -21,6 +21,7 @@ import (
 type Policies struct {
 	app    *app.App
 	files  Login
+	login  bool   // clients must log in, and so the rules have an effect
 	state  string // of the files when they were read last
 	watch  sync.WaitGroup
 	cancel context.CancelFunc
@@ -37,7 +38,7 @@ func (f Login) Policies(a *app.App, o *emulator.Options, login bool) (*Policies,
 	case len(f.Allow) > 0:
 		return nil, fault.Usagef("--policy together with --allow: use one or the other")
 	}
-	p := &Policies{app: a, files: f, cancel: func() {}}
+	p := &Policies{app: a, files: f, login: login, cancel: func() {}}
 	var err error
 	if o.Policy, err = p.read(); err != nil {
 		return nil, &fault.UsageError{Err: err}
@@ -146,7 +147,11 @@ func (p *Policies) Watch(server *emulator.Server, hangup bool) {
 				continue
 			}
 			server.SetPolicy(rules)
-			p.app.Inform(fmt.Sprintf("new rules from %s; all clients were disconnected", format.Path(p.files.Policy[0])))
+			effect := "all MQTT clients were disconnected"
+			if !p.login {
+				effect = "they have no effect without a login"
+			}
+			p.app.Inform(fmt.Sprintf("new rules from %s; %s", format.Path(p.files.Policy[0]), effect))
 		}
 	})
 }

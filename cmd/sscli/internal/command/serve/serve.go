@@ -77,7 +77,7 @@ can choose any other id.
 publish, subscribe, read and write; sscli policy check finds mistakes in it. User names come
 from the login, and attributes from --attributes. The rules apply only if clients must log
 in, as on the broker. When a file changes, and at SIGHUP, the files are read again, and all
-clients are disconnected. -v says which rule decided.
+MQTT clients are disconnected. -v says which rule decided.
 
 An address of --listen or --ws that is not loopback requires a login: --users,
 --sat-audience, --sat-tokens or --listen-client-ca. --no-login lets anybody in.
