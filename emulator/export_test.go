@@ -30,3 +30,10 @@ func (s *Server) JournalFull() bool {
 
 // OwnsTopic gives tests access to policy.OwnsTopic.
 var OwnsTopic = policy.OwnsTopic
+
+// Kept returns the memory that is charged to clients, in bytes.
+func (s *Server) Kept() int {
+	s.broker.Lock()
+	defer s.broker.Unlock()
+	return s.broker.Stats().Kept
+}

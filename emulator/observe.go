@@ -7,7 +7,9 @@ import (
 	"github.com/sscli/sscli/internal/mqtt"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/store"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // observed passes an event from the store to Options.Observe, unless the event belongs to a running Redis
@@ -30,8 +32,20 @@ func (s *Server) ruleFor(e *observe.Event) string {
 	if s.policy == nil || !s.policy.FromResources() || len(e.Keys) == 0 {
 		return ""
 	}
-	who, _ := s.grant(e.Client, e.User)
-	return s.rule(who, policy.OnKey(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
+	return s.rule(s.judged(e.Client, e.User).who, policy.OnKey(e.Keys[0], e.Verb != "get" && e.Verb != "keynotify"))
+}
+
+// redisRule returns which rule of a BrokerAuthorization decides about the key of a Redis command; "" = none does. A
+// command that may write the key, but was refused, may not read it.
+func (s *Server) redisRule(c *redis.Caller, e *observe.Event, use redis.Use) string {
+	if !s.policy.FromResources() || use == redis.NotUsed || len(e.Keys) != 1 {
+		return ""
+	}
+	m, a := s.redisMember(c), policy.OnKey(e.Keys[0], use == redis.Writes)
+	if a.Method == policy.Write && e.Cause == wire.TextNotAuthorized && m.grant.Allowed(a) != nil {
+		a.Method = policy.Read
+	}
+	return s.rule(m.who, a)
 }
 
 // observeIgnored reports a request that the server ignores.
@@ -89,7 +103,7 @@ func whyEnded(e broker.End) string {
 // collects adds a store event to the event of the Redis command that is running. It returns false
 // if no command is running.
 func (p *redisPort) collects(e observe.Event) bool {
-	if p == nil || !p.running {
+	if p == nil || p.caller == nil {
 		return false
 	}
 	if e.Version != "" {
@@ -101,7 +115,7 @@ func (p *redisPort) collects(e observe.Event) bool {
 
 // observed reports the event of a Redis command, including the version and the notified clients that
 // the store reported for the command. locked reports whether the caller has locked the port.
-func (p *redisPort) observed(e observe.Event, locked bool) {
+func (p *redisPort) observed(who *redis.Caller, e observe.Event, use redis.Use, locked bool) {
 	if !locked {
 		p.Lock()
 		defer p.Unlock()
@@ -112,6 +126,9 @@ func (p *redisPort) observed(e observe.Event, locked bool) {
 		if found, ok := p.store.Lookup([]byte(e.Keys[0])); ok {
 			e.Version = string(found.Version())
 		}
+	}
+	if p.rule != nil {
+		e.Rule = p.rule(who, &e, use)
 	}
 	p.observe(e)
 }

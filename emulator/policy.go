@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"github.com/sscli/sscli/internal/broker"
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -118,9 +120,20 @@ type member struct {
 	admitted *Policy // the policy that allowed Connect
 	grant    *policy.Client
 	requests bool   // the client may send requests to the store
-	reply    string // the last response topic
+	reply    string // the last response topic, unless it is longer than maxReply
 	replies  bool   // the store may reply to it
 }
+
+const maxReply = 256
+
+// apply sets the rules for a client. They are those of a policy.
+func (m *member) apply(p *Policy, grant *policy.Client) {
+	m.of, m.grant, m.reply = p, grant, ""
+	m.requests = grant.Allowed(policy.Action{Method: policy.Publish, On: wire.RequestTopic}) != nil
+}
+
+// memory returns the estimated memory of a member, in bytes.
+func (m *member) memory() int { return int(unsafe.Sizeof(*m)) + maxReply + m.grant.Memory() }
 
 // member returns what the server knows of a client.
 func (s *Server) member(c *broker.Client) *member {
@@ -129,9 +142,8 @@ func (s *Server) member(c *broker.Client) *member {
 		m = &member{who: policy.Principal{ClientID: c.ID, Username: c.Username}}
 		c.Value = m
 	}
-	if m.of != s.policy || m.grant == nil && s.policy != nil {
-		m.of, m.grant, m.reply = s.policy, s.policy.For(m.who), ""
-		m.requests = m.grant.Allowed(policy.Action{Method: policy.Publish, On: wire.RequestTopic}) != nil
+	if m.of != s.policy {
+		m.apply(s.policy, s.policy.For(m.who))
 	}
 	return m
 }
@@ -144,14 +156,14 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 			subjects = append(subjects, certificate.Subject.String())
 		}
 	}
-	s.broker.Lock()
-	defer s.broker.Unlock()
-	if s.policy == nil {
+	who, p, grant := s.rulesFor(l.ClientID, v.Username, subjects)
+	if p == nil {
 		return v
 	}
-	who := s.principal(l.ClientID, v.Username, subjects)
+	s.broker.Lock()
+	defer s.broker.Unlock()
 	connect := policy.Action{Method: policy.Connect}
-	if s.policy.For(who).Allowed(connect) == nil {
+	if grant.Allowed(connect) == nil {
 		s.logRefusal(who, connect)
 		return broker.Verdict{Code: broker.NotAuthorized, Text: "not authorized"}
 	}
@@ -160,34 +172,68 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 		m = &member{}
 		l.Client.Value = m
 	}
-	m.who, m.of, m.admitted, m.grant = who, nil, s.policy, nil
+	m.who, m.admitted = who, p
+	m.apply(p, grant)
+	v.Memory = m.memory()
 	return v
 }
 
-// principal describes a client. subjects are the subjects of its verified certificate and of the certificate's issuers.
-func (s *Server) principal(clientID, username string, subjects []string) policy.Principal {
-	return policy.Principal{ClientID: clientID, Username: username, Attributes: s.policy.Attributes.Of(username, subjects)}
+// rulesFor finds the rules for a client that logs in, without the broker's lock: to compile their patterns may take
+// long. p is nil if no rules apply.
+func (s *Server) rulesFor(clientID, username string, subjects []string) (who policy.Principal, p *Policy, grant *policy.Client) {
+	s.broker.Lock()
+	p = s.policy
+	s.broker.Unlock()
+	if p == nil {
+		return who, nil, nil
+	}
+	who = principal(p, clientID, username, subjects)
+	return who, p, p.For(who)
 }
 
-// grant returns what a client may do. A client that is not connected to the broker, such as a Redis client, has
-// the attributes of its user.
-func (s *Server) grant(clientID, username string) (policy.Principal, *policy.Client) {
-	if c := s.broker.Client(clientID); c != nil && c.Username == username {
-		m := s.member(c)
-		return m.who, m.grant
+// principal describes a client. subjects are the subjects of its verified certificate and of the certificate's issuers.
+func principal(p *Policy, clientID, username string, subjects []string) policy.Principal {
+	return policy.Principal{ClientID: clientID, Username: username, Attributes: p.Attributes.Of(username, subjects)}
+}
+
+// redisLoggedIn finds the rules for a Redis client.
+func (s *Server) redisLoggedIn(c *redis.Caller) {
+	if who, p, grant := s.rulesFor(c.ID, c.User, c.Subjects); p != nil {
+		m := &member{who: who, of: p, grant: grant}
+		c.Value = m
+		c.Memory.Store(int64(m.memory()))
 	}
-	const most = 4096
-	id := [2]string{clientID, username}
-	m := s.others[id]
-	if m == nil {
-		if len(s.others) >= most {
-			clear(s.others)
-		}
-		m = &member{who: s.principal(clientID, username, nil)}
+}
+
+// redisMember returns what the server knows of a Redis client. If the policy has changed since the login, the port
+// charges the memory of the new rules after the command.
+func (s *Server) redisMember(c *redis.Caller) *member {
+	m, ok := c.Value.(*member)
+	if !ok || m.of != s.policy {
+		m = &member{who: principal(s.policy, c.ID, c.User, c.Subjects), of: s.policy}
 		m.grant = s.policy.For(m.who)
-		s.others[id] = m
+		c.Value = m
+		c.Memory.Store(int64(m.memory()))
 	}
-	return m.who, m.grant
+	return m
+}
+
+// judged returns what the server knows of the client whose access to a key is judged. A client that is not connected
+// has the attributes of its user.
+func (s *Server) judged(clientID, username string) *member {
+	if s.port != nil && s.port.caller != nil {
+		return s.redisMember(s.port.caller)
+	}
+	if c := s.broker.Client(clientID); c != nil && c.Username == username {
+		return s.member(c)
+	}
+	m := s.absent
+	if m == nil || m.of != s.policy || m.who.ClientID != clientID || m.who.Username != username {
+		m = &member{who: principal(s.policy, clientID, username, nil), of: s.policy}
+		m.grant = s.policy.For(m.who)
+		s.absent = m
+	}
+	return m
 }
 
 // mayUseKey reports whether a client may read a key or, if write is set, may write it.
@@ -195,17 +241,17 @@ func (s *Server) mayUseKey(clientID, username, key string, write bool) bool {
 	if s.loading {
 		return true
 	}
-	_, grant := s.grant(clientID, username)
-	return grant.Allowed(policy.OnKey(key, write)) != nil
+	return s.judged(clientID, username).grant.Allowed(policy.OnKey(key, write)) != nil
 }
 
-// mayUseAll reports whether a client may use all keys.
-func (s *Server) mayUseAll(clientID, username string) bool {
-	if s.policy == nil {
-		return true
+// redisMayUse reports whether a Redis client may read a key or, if write is set, may write it. A nil key stands for
+// reading and writing all keys.
+func (s *Server) redisMayUse(c *redis.Caller, key []byte, write bool) bool {
+	grant := s.redisMember(c).grant
+	if key == nil {
+		return grant.AllowsAll()
 	}
-	_, grant := s.grant(clientID, username)
-	return grant.AllowsAll()
+	return grant.Allowed(policy.OnKey(string(key), write)) != nil
 }
 
 // mayUse reports whether a client may publish to a topic or, if write is false, subscribe to a filter.
@@ -229,11 +275,14 @@ func (s *Server) mayReplyTo(c *broker.Client, topic []byte) bool {
 		return len(topic) == 0 || topic[0] != '$'
 	}
 	m := s.member(c)
-	if m.reply != string(topic) {
-		m.reply = string(topic)
-		m.replies = m.grant.Allowed(policy.Action{Method: policy.Subscribe, On: m.reply}) != nil
+	if m.reply == string(topic) {
+		return m.replies
 	}
-	return m.replies
+	replies := m.grant.Allowed(policy.Action{Method: policy.Subscribe, On: string(topic)}) != nil
+	if len(topic) <= maxReply {
+		m.reply, m.replies = string(topic), replies
+	}
+	return replies
 }
 
 // logRefusal logs which rule of a BrokerAuthorization came nearest to allowing an action, if requests are logged.
@@ -265,7 +314,6 @@ func (s *Server) SetPolicy(p *Policy) {
 			return
 		}
 		s.policy = p
-		clear(s.others)
 		s.broker.Clients(func(c *broker.Client) { c.Disconnect(broker.AdministrativeAction) })
 	})
 }

@@ -1,18 +1,22 @@
 package emulator_test
 
 import (
+	"bufio"
 	"crypto/tls"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/policy"
+	"github.com/sscli/sscli/internal/testkit/redistest"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -227,4 +231,75 @@ func TestPolicyWithoutLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, emulator.Start(t, emulator.Options{Policy: p}), "c").do("SET b 1", "+OK")
+}
+
+// TestRedisCertificateAttributes: the rules for a Redis client know the attributes of its certificate, as for a client of
+// MQTT.
+func TestRedisCertificateAttributes(t *testing.T) {
+	t.Parallel()
+	p, err := emulator.ParsePolicy("p", []byte(strings.ReplaceAll(onePolicy, `"usernames": ["ann"]`, `"attributes": [{"role": "fan"}]`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Attributes, err = emulator.ParseAttributes("a", []byte(`{"CN=smart-fan": {role: fan}}`)); err != nil {
+		t.Fatal(err)
+	}
+	server, certified := clientCertificates(t)
+	logins := map[string]emulator.Options{
+		"certificate": {TLS: server, Policy: p, Redis: "127.0.0.1:0"},
+		"password":    {TLS: server, Policy: p, Redis: "127.0.0.1:0", CheckLogin: func(string, []byte) bool { return true }},
+	}
+	for login, o := range logins {
+		s := emulator.Start(t, o)
+		for name, want := range map[string]string{"smart-fan": "+OK\r\n", "other": "-ERR not authorized\r\n"} {
+			conn, err := tls.Dial("tcp", redistest.Address(s.RedisURL()), certified(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			c := &redistest.Client{Conn: conn, Reader: bufio.NewReader(conn)}
+			if login == "password" {
+				c.Expect(t, "+OK\r\n", "AUTH", name, "any")
+			}
+			c.Expect(t, want, "SET", "a", "1")
+		}
+	}
+}
+
+// TestRedisRuleIsObserved: a Redis command with one key is observed with the rule that decided.
+func TestRedisRuleIsObserved(t *testing.T) {
+	t.Parallel()
+	const rules = `[{"principals": {"usernames": ["ann"]}, "stateStoreResources": [{"method": "ReadWrite", "keys": ["a*"]}, {"method": "Write", "keys": ["w"]}]}]`
+	p, err := emulator.ParsePolicy("p", []byte(rules))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []string
+	_, c := startWithRedis(t, emulator.Options{Policy: p, CheckLogin: func(string, []byte) bool { return true }, Observe: func(e emulator.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(e.Keys) > 0 {
+			got = append(got, e.Verb+" "+strings.Join(e.Keys, " ")+": "+e.Rule)
+		}
+	}})
+	c.Expect(t, "-NOAUTH Authentication required.\r\n", "GET", "a")
+	c.Expect(t, "+OK\r\n", "AUTH", "ann", "any")
+	c.Expect(t, "+OK\r\n", "SET", "a", "1")
+	c.Expect(t, "$1\r\n1\r\n", "GET", "a")
+	c.Expect(t, "-ERR not authorized\r\n", "GET", "b")
+	c.Expect(t, "+OK\r\n", "SET", "w", "1")
+	c.Expect(t, "-ERR not authorized\r\n", "GETSET", "w", "1")
+	c.Expect(t, "-ERR not authorized\r\n", "MSET", "a", "1", "b", "1")
+	const first, second = "p:1 rules[0].stateStoreResources[0]: ", "p:1 rules[0].stateStoreResources[1]: "
+	want := []string{
+		"get a: ", "set a: " + first + "ReadWrite a*", "get a: " + first + "ReadWrite a*", "get b: nearest: " + first + "it allows Read only on a*",
+		"set w: " + second + "Write w", "getset w: nearest: " + second + "it allows Write, not Read", "mset a b: ",
+	}
+	c.Expect(t, "+PONG\r\n", "PING")
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("observed (-want +got):\n%s", diff)
+	}
 }

@@ -24,12 +24,13 @@ type redisPort struct {
 	redisLock
 
 	store   *store.Store
-	all     func(clientID, username string) bool // whether a client may use all keys; nil = yes
-	journal *journal                             // nil = the store is in memory only
+	may     func(who *redis.Caller, key []byte, write bool) bool  // see allowed; nil = all clients may use all keys
+	rule    func(*redis.Caller, *observe.Event, redis.Use) string // which rule decides about a command; nil = no rules apply
+	journal *journal                                              // nil = the store is in memory only
 	now     func() time.Time
 	server  *redis.Server
-	running bool   // a Redis command is running, and causes the store's changes and events
-	version []byte // version of the last change
+	caller  *redis.Caller // the client whose command is running, and causes the store's changes and events; nil = none
+	version []byte        // version of the last change
 
 	observe func(observe.Event) // called for each Redis command; nil = not called
 	event   observe.Event       // collects what the store reports for the running command
@@ -74,7 +75,7 @@ func (p *redisPort) changed(c *store.Change) {
 	switch {
 	case c.Cause == store.CauseExpired:
 		kind = redis.Expired
-	case p.running:
+	case p.caller != nil:
 		kind = redis.Own
 	case c.Deleted:
 		kind = redis.Deleted
@@ -100,15 +101,13 @@ func (p *redisPort) Prefetch(requests [][][]byte) {
 func (p *redisPort) KeyAt(i int) []byte { return p.store.KeyAt(i) }
 
 func (p *redisPort) MayRead(who *redis.Caller, key []byte) bool {
-	if key == nil {
-		return p.all == nil || p.all(who.ID, who.User)
-	}
 	return p.allowed(who, key, false)
 }
 
-// allowed reports whether a client may read a key or, if write is set, may write it.
+// allowed reports whether a client may read a key or, if write is set, may write it. A nil key stands for reading and
+// writing all keys.
 func (p *redisPort) allowed(who *redis.Caller, key []byte, write bool) bool {
-	return !p.store.Restricted() || p.store.Allowed(who.ID, who.User, key, write)
+	return p.may == nil || p.may(who, key, write)
 }
 
 // refused returns an error with the text of a refusal, or nil if text is empty.
@@ -121,6 +120,8 @@ func refused(text string) error {
 
 // Check returns the first reason why Do would refuse an operation, or nil.
 func (p *redisPort) Check(who *redis.Caller, ops []redis.Op) error {
+	p.caller = who
+	defer func() { p.caller = nil }()
 	rehearsal := p.store.Rehearse()
 	for i := range ops {
 		op := &ops[i]
@@ -203,9 +204,9 @@ func (p *redisPort) persisted(key []byte) bool {
 }
 
 func (p *redisPort) apply(who *redis.Caller, op *redis.Op) error {
-	p.running = true
+	p.caller = who
 	text := p.store.Apply(p.writeOf(who, op))
-	p.running = false
+	p.caller = nil
 	return refused(text)
 }
 
@@ -220,11 +221,11 @@ func (p *redisPort) request(who *redis.Caller, op *redis.Op) error {
 		words = append(words, []byte(wire.OptionPX), strconv.AppendInt(nil, op.PX, 10))
 	}
 	now := Version{Wall: p.now().UnixMilli(), Node: who.ID}
-	p.running = true
+	p.caller = who
 	resp := p.store.Do(&store.Request{
 		ClientID: who.ID, Username: who.User, Words: words, Timestamp: []byte(now.String()), Fence: op.Fence, Persist: p.persisted(op.Key),
 	}, nil)
-	p.running = false
+	p.caller = nil
 	if len(resp.Version) > 0 {
 		op.Entry.Version = resp.Version
 	}
@@ -346,11 +347,16 @@ func (s *Server) listenRedis() error {
 	default:
 		o.Identify = redis.CommonName
 	}
+	if s.policy != nil {
+		o.LoggedIn = s.redisLoggedIn
+	}
 	port, err := newRedisPort(serverLock{s}, s.store, s.journal, s.now, o, s.opts.Observe)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
-	port.all = s.mayUseAll
+	if s.policy != nil {
+		port.may, port.rule = s.redisMayUse, s.redisRule
+	}
 	s.broker.Lock()
 	s.port, s.redisAt = port, ln
 	s.broker.Unlock()

@@ -132,10 +132,10 @@ type Server struct {
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
-	restarts  int                   // number of calls of Restart
-	policy    *Policy               // nil = all clients may do everything
-	others    map[[2]string]*member // clients that are not connected, by id and user name
-	loading   bool                  // the rules do not apply to the keys of Options.Load
+	restarts  int     // number of calls of Restart
+	policy    *Policy // nil = all clients may do everything
+	absent    *member // the last client that was not connected when its access to a key was judged
+	loading   bool    // the rules do not apply to the keys of Options.Load
 	closed    bool
 	stopped   time.Time // the store's clock during a step of Redis commands; zero = the clock runs
 	err       error     // why the server ended, if not by Close
@@ -168,7 +168,7 @@ func start(opts Options) (*Server, error) {
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
 		Refuse: opts.RefuseFilters, Origins: opts.Origins, Limits: opts.Limits, Skew: opts.Skew, Version: "sscli emulator", Log: opts.Log,
 	}
-	s.policy, s.others = opts.policy(), make(map[[2]string]*member)
+	s.policy = opts.policy()
 	if s.policy != nil {
 		b.Authorize = s.mayUse
 	}

@@ -32,6 +32,7 @@ type Verdict struct {
 	Text     string // Reason String
 	Data     []byte // Authentication Data
 	Username string // the verified user name; empty = none
+	Memory   int    // what the owner keeps for the client in Value, in bytes; charged until the client disconnects
 }
 
 // authenticate calls Options.Login, without the lock, and carries out the verdict.
@@ -65,6 +66,9 @@ func (c *Client) authenticate() *Error {
 	c.Username = v.Username
 	if c.login.Again {
 		c.session.setUser(v.Username) // the client has logged in as both users
+		b.charge(v.Memory - c.ofOwner)
+		c.overhead += v.Memory - c.ofOwner
+		c.ofOwner = v.Memory
 		c.sendAuth(Success, v.Data)
 		return nil
 	}

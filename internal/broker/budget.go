@@ -183,10 +183,10 @@ func (c *Client) chargeReads(size int) bool {
 	return true
 }
 
-// fixedCost returns the estimated memory of a connection with an empty outbox and its first read
-// buffer.
+// fixedCost returns the estimated memory of a connection with an empty outbox, its first read
+// buffer, and what the broker's owner keeps for it.
 func (c *Client) fixedCost() int {
-	cost := connectionOverhead
+	cost := connectionOverhead + c.ofOwner
 	if c.tls != nil {
 		cost += tlsOverhead
 	}

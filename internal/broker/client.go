@@ -77,7 +77,8 @@ type Client struct {
 
 	// Other memory of the connection, in bytes, see budget.go.
 	buffered int // the read buffer beyond firstBuffer, once there is a session
-	overhead int // the connection itself
+	overhead int // the connection itself, and ofOwner
+	ofOwner  int // see Verdict.Memory
 	reserved int // the read buffer beyond firstBuffer, before there is a session; reserved with ticket
 	aliased  int // the topics in aliases and topics
 

@@ -162,6 +162,7 @@ func (c *Client) openSession(v Verdict) *Error {
 		return c.refuse(Verdict{Code: NotAuthorized, Text: "not authorized to publish to the topic of the will"})
 	}
 	var newWill *will
+	c.ofOwner = v.Memory
 	cost := c.fixedCost()
 	if p.hasWill {
 		if b.unawaited > b.opts.MaxBytes/maxUnawaited {

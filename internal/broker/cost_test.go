@@ -163,7 +163,7 @@ func TestFields(t *testing.T) {
 		"Broker.jobs": "one for the end of a session, a will or a SUBSCRIBE", "Broker.spares": "at most maxSpares", "Broker.dirty": elsewhere, "Broker.toClose": elsewhere,
 		"Broker.own": "the message that is being sent",
 
-		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "the owner's, of a fixed size",
+		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "Verdict.Memory",
 		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed,
 		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or the text of an error",
 		"Client.parts": ofClient, "part.bytes": ofClient + "; once for each client that shares a value", "Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,

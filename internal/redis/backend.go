@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,7 +63,7 @@ type Local interface {
 	Notifies(key []byte) bool
 
 	// MayRead reports whether the caller may read a key. A nil key asks whether the caller may read
-	// and write all keys; this needs no lock.
+	// and write all keys.
 	MayRead(who *Caller, key []byte) bool
 }
 
@@ -81,6 +82,13 @@ type Stats struct {
 type Caller struct {
 	ID   string // identifies the connection, such as redis-7; rules and events use it as the client id
 	User string // login name; empty = the client has not logged in
+
+	Subjects []string // of the connection's verified certificate, and of the certificate's issuers
+
+	// What the Backend keeps for the client, and its memory in bytes, which the server charges to the client. A login
+	// resets both. Options.LoggedIn and a Local, while it is locked, may change them.
+	Value  any
+	Memory *atomic.Int64
 }
 
 // An Entry is the state of a key.

@@ -80,9 +80,10 @@ type conn struct {
 
 	cancelEnd func() // cancels the end of the login; nil = the login does not end
 	ticket    *admission.Ticket
-	input     charge // memory charged to an authenticated client, see chargeInput
-	nameBytes int    // estimated memory of the subscriptions and watched keys, in bytes
-	found     int    // capacity of the reply that KEYS is building, in bytes
+	input     charge       // memory charged to an authenticated client, see chargeInput
+	kept      atomic.Int64 // Caller.Memory
+	nameBytes int          // estimated memory of the subscriptions and watched keys, in bytes
+	found     int          // capacity of the reply that KEYS is building, in bytes
 
 	subs [kinds]subscribed // other goroutines read them with Server.mu held
 

@@ -168,7 +168,7 @@ func TestFields(t *testing.T) {
 		running = "of one command; bounded by the limits on requests and replies"
 	)
 	memtest.Fields(t, map[string]string{
-		"conn.s": caller, "conn.nc": fixed, "conn.socket": fixed, "conn.who": "the name that a login proved",
+		"conn.s": caller, "conn.nc": fixed, "conn.socket": fixed, "conn.who": "what a login proved; Caller.Memory",
 		"conn.in": input, "conn.parsed": input, "conn.sizes": "at most maxHolding", "conn.out": outputs,
 		"conn.certified": "of a verified certificate", "conn.onlyUser": "of a verified certificate",
 		"conn.name": input, "conn.library": input,

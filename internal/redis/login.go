@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"time"
 
@@ -23,10 +24,21 @@ func CommonName(nc net.Conn) string {
 	if conn.HandshakeContext(ctx) != nil {
 		return "" // the first read returns the error
 	}
-	if chains := conn.ConnectionState().VerifiedChains; len(chains) > 0 {
-		return chains[0][0].Subject.CommonName
+	if chain := verifiedChain(conn); len(chain) > 0 {
+		return chain[0].Subject.CommonName
 	}
 	return ""
+}
+
+// verifiedChain returns the client's verified certificate and those of its issuers. It returns none before the TLS
+// handshake.
+func verifiedChain(nc net.Conn) []*x509.Certificate {
+	if conn, ok := nc.(*tls.Conn); ok {
+		if chains := conn.ConnectionState().VerifiedChains; len(chains) > 0 {
+			return chains[0]
+		}
+	}
+	return nil
 }
 
 const defaultUser = "default"
@@ -59,8 +71,17 @@ func (c *conn) logout() {
 }
 
 func (c *conn) setUser(user string, authenticated bool) {
+	c.kept.Store(0)
+	who := Caller{ID: c.who.ID, User: user, Memory: &c.kept}
+	for _, certificate := range verifiedChain(c.nc) {
+		who.Subjects = append(who.Subjects, certificate.Subject.String())
+	}
+	if authenticated && c.s.opts.LoggedIn != nil {
+		c.unlock()
+		c.s.opts.LoggedIn(&who)
+	}
 	c.s.mu.Lock()
-	c.who.User, c.authenticated = user, authenticated
+	c.who, c.authenticated = who, authenticated
 	c.s.mu.Unlock()
 	if authenticated {
 		c.ticket.LoggedIn()
@@ -88,7 +109,16 @@ func (c *conn) endLoginAt(t time.Time) {
 }
 
 // mayAll reports whether the user may use all keys, and so may run commands that affect all clients.
-func (c *conn) mayAll() bool { return c.s.local == nil || c.s.local.MayRead(&c.who, nil) }
+func (c *conn) mayAll() bool {
+	if c.s.local == nil {
+		return true
+	}
+	if !c.locked {
+		c.s.local.Lock()
+		defer c.s.local.Unlock()
+	}
+	return c.s.local.MayRead(&c.who, nil)
+}
 
 // login checks the user and the password of AUTH or HELLO, and logs the client in if they are right.
 func (c *conn) login(user, password []byte) error {
@@ -114,6 +144,10 @@ func (c *conn) login(user, password []byte) error {
 	switch err {
 	case nil:
 		c.setUser(as, true)
+		if !c.chargeInput(len(c.in.buf)) {
+			c.logout()
+			return errMemory
+		}
 		c.endLoginAt(until)
 		return nil
 	case admission.ErrBusy:

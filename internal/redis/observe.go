@@ -36,7 +36,15 @@ func (c *conn) observe(cmd *command, args [][]byte, began time.Time) {
 	}
 	setOutcome(&e, reply)
 	e.Minor = (cmd == nil || cmd.flags&usesStore == 0) && e.Outcome != observe.Refused
-	c.s.opts.Observe(e, c.locked)
+	use := NotUsed
+	switch {
+	case began.IsZero() || len(e.Keys) == 0:
+	case cmd.flags&writes != 0:
+		use = Writes
+	default:
+		use = Reads
+	}
+	c.s.opts.Observe(&c.who, e, use, c.locked)
 }
 
 // setArguments sets Keys, Value and Options of e. Value and Options stay nil unless the command's

@@ -46,6 +46,9 @@ type Options struct {
 	// At calls do at a time on the store's clock, unless cancel is called first. do does not block. The
 	// server calls At and cancel while the Local is not locked. Required if Login returns times.
 	At func(t time.Time, do func()) (cancel func())
+	// LoggedIn is called when a client's user is known, before the client's first command as that user, while the Local is
+	// not locked. It may set Value and Memory of the Caller. Nil: not called.
+	LoggedIn func(*Caller)
 	// Identify returns the user that the connection itself authenticates, for example with a client
 	// certificate, or an empty string. A client with such a certificate need not log in, and cannot
 	// log in as another user. Nil: no connection authenticates a user.
@@ -72,8 +75,18 @@ type Options struct {
 
 	// Observe is called after each command that was run or refused. locked reports whether the
 	// Local is locked. Observe must not call the server. Nil: not called.
-	Observe func(e observe.Event, locked bool)
+	Observe func(who *Caller, e observe.Event, use Use, locked bool)
 }
+
+// A Use says how a command used the keys of its event.
+type Use int
+
+// The values of Use.
+const (
+	NotUsed Use = iota // it has no keys, or was refused before it ran
+	Reads
+	Writes // and perhaps reads
+)
 
 // A Server serves Redis clients. Several goroutines may call its methods.
 type Server struct {
