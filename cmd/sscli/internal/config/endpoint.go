@@ -132,19 +132,24 @@ func (r *resolver) endpoint() {
 	}
 	if why := checkHost(host); why != "" {
 		r.bad("host", why)
+		return
 	}
 	r.out.Address = net.JoinHostPort(host, port)
 	r.out.WebSocket = r.layers[n-1][webSocketPath].value
 	r.via(r.layers[n-1])
 }
 
-// checkHost returns what is wrong with a host name or an address, or "".
+// checkHost returns what is wrong with a host name or an address, or "". It does not repeat a host that may include a
+// password.
 func checkHost(host string) string {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return ""
 	}
 	if host == "" {
 		return "no host: expected a host name or an address"
+	}
+	if strings.Contains(host, "@") {
+		return "expected a host without a user and a password, which are --username and --password-file"
 	}
 	if strings.Count(host, ":") == 1 {
 		return fmt.Sprintf("%.80q: expected a host without a port, which is --port or SSCLI_PORT", host)

@@ -142,6 +142,38 @@ func TestResolveRest(t *testing.T) {
 	}
 }
 
+// TestPasswordInHost: a password in place of a host name is refused, and never shown.
+func TestPasswordInHost(t *testing.T) {
+	file := writeContexts(t, "contexts: {host: {host: 'ann:hunter2@h'}, url: {url: 'ann:hunter2@h'}, proxy: {host: h, proxy: 'ann:hunter2@h:1'}}\n")
+	for _, c := range []struct{ args, env, source string }{
+		{"-H ann:hunter2@h", "", "--host"},
+		{"-H ann:hunter2@h:1883", "", "--host"},
+		{"-H :hunter2@h", "", "--host"},
+		{"-H hunter2@h", "", "--host"},
+		{"-H mqtt://ann:hunter2@h", "", "--host"},
+		{"-u ann:hunter2@h", "", "--url"},
+		{"-u mqtt://ann:hunter2@h", "", "--url"},
+		{"-H h --proxy ann:hunter2@h:1", "", "--proxy"},
+		{"", "SSCLI_HOST=ann:hunter2@h", "SSCLI_HOST"},
+		{"", "AIO_BROKER_HOSTNAME=ann:hunter2@h", "AIO_BROKER_HOSTNAME"},
+		{"", "SSCLI_URL=ann:hunter2@h", "SSCLI_URL"},
+		{"", "SSCLI_HOST=h SSCLI_PROXY=ftp://ann:hunter2@h", "SSCLI_PROXY"},
+		{"-c host", "", "context host: host"},
+		{"-c url", "", "context url: url"},
+		{"-c proxy", "", "context proxy: proxy"},
+	} {
+		s, err := resolve(t, c.args, c.env+" SSCLI_CONFIG="+file)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Source != c.source || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s %s: %v", c.args, c.env, err)
+		}
+		for _, e := range s.Effective() {
+			if strings.Contains(e.Value, "hunter2") {
+				t.Errorf("%s %s: %s shows the password: %s", c.args, c.env, e.Flag, e.Value)
+			}
+		}
+	}
+}
+
 func TestResolveErrors(t *testing.T) {
 	for _, c := range []struct{ args, env, source string }{
 		{"-u nonsense", "", "--url"},
