@@ -49,13 +49,20 @@ func (s Settings) Environ() (set map[string]string, drops []string) {
 	case source == "--proxy" || strings.HasPrefix(source, contextSource):
 		set["SSCLI_PROXY"] = s.Proxy.String() // has no password: neither a flag nor a context may have one
 	}
+	if source := s.Sources["host"]; !strings.HasPrefix(source, "SSCLI_") && !strings.HasPrefix(source, "AIO_") {
+		drops = append(drops, otherPorts()...) // the environment describes another broker than this one
+	}
 	return set, drops
 }
 
 // BesideURL returns the variables that contradict SSCLI_URL if it names another broker than they were set for.
 func BesideURL() []string {
-	return []string{"SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_VIA", "SSCLI_PROXY"}
+	return append(otherPorts(), "SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_VIA", "SSCLI_PROXY")
 }
+
+// otherPorts returns the variables with the URLs of a server's ports beside that of SSCLI_URL. REDIS_URL is not
+// one of them, because it may be a Redis server of the application.
+func otherPorts() []string { return []string{"SSCLI_WS_URL", "SSCLI_CONTROL_URL"} }
 
 // ExportURL returns the lines that set SSCLI_URL in the user's shell: see [Export]. They first unset what
 // is set of BesideURL.

@@ -137,6 +137,7 @@ func TestEnviron(t *testing.T) {
 		}},
 		{"-u mqtt://h --proxy http://p --no-pipelining", "", map[string]string{"SSCLI_PROXY": "http://p", "SSCLI_NO_PIPELINING": "true"}},
 		{"--via kubectl", "SSCLI_PROXY=http://q", map[string]string{"SSCLI_PROXY": ""}},
+		{"-u mqtt://h", "SSCLI_URL=mqtt://q", map[string]string{"SSCLI_CONTROL_URL": "", "SSCLI_WS_URL": ""}},
 	} {
 		s, err := resolve(t, tt.args, tt.env)
 		if err != nil {
@@ -157,6 +158,14 @@ func TestEnviron(t *testing.T) {
 	for _, name := range []string{"SSCLI_TIMEOUT", "SSCLI_RETRY_FOR", "SSCLI_PROXY"} { // the child has the variables, and -t is for this command
 		if set[name] != "" || slices.Contains(drops, name) {
 			t.Errorf("%s is %q, or dropped", name, set[name])
+		}
+	}
+	for _, env := range []string{"SSCLI_URL=mqtt://h", "AIO_BROKER_HOSTNAME=h"} { // the child has the ports of the same server
+		if s, err = resolve(t, "", env); err != nil {
+			t.Fatal(err)
+		}
+		if _, drops := s.Environ(); slices.Contains(drops, "SSCLI_CONTROL_URL") || slices.Contains(drops, "SSCLI_WS_URL") {
+			t.Errorf("%s: %v are dropped", env, drops)
 		}
 	}
 }
