@@ -43,3 +43,15 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 		return nil
 	}
 }
+
+// Child is the field Args of a cobra.Command that runs the command after a --, if there is a --. It returns a
+// usage error if nothing follows the --, as with a variable that is empty, or if an operand comes before it.
+func Child(cmd *cobra.Command, args []string) error {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash > 0, dash < 0 && len(args) > 0:
+		return fault.Usagef("%.64q: to run a command, write %s -- CMD...", args[0], cmd.Name())
+	case dash == 0 && len(args) == 0:
+		return fault.Usagef("nothing after --: expected %s -- CMD...", cmd.Name())
+	}
+	return nil
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 )
 
@@ -41,6 +42,7 @@ when it ends.`,
 		Example: `  sscli forward --via kubectl
   sscli forward --via kubectl -- ./deploy.sh
   sscli forward --via kubectl -- bash`,
+		Args: usage.Child,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), a, string(listen), args)
 		},

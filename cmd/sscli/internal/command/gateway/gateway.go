@@ -27,6 +27,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/redis"
@@ -75,10 +76,8 @@ json prints JSON.
 --users reads lines as htpasswd -nbB NAME PASSWORD prints them. An address that is not
 loopback requires --users, --tls-client-ca or --redis-insecure.`,
 		Example: "  sscli gateway\n  sscli gateway --watch setpoint --notify-keyspace-events KEA\n  sscli gateway -- pytest\n  sscli gateway --listen :6379 --users users.txt --tls-cert server.crt --tls-key server.key",
+		Args:    usage.Child,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-				return fault.Usagef("unexpected argument %.64q: a command follows --, as in gateway -- CMD", args[0])
-			}
 			return run(cmd.Context(), a, f, args)
 		},
 	}

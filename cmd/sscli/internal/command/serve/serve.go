@@ -24,6 +24,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
 	"github.com/sscli/sscli/cmd/sscli/internal/signals"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/format"
@@ -84,8 +85,9 @@ An address of --listen or --ws that is not loopback requires a login: --users,
 
 --redis lets Redis clients use the same store: strings, transactions, pub/sub and keyspace
 notifications (--notify-keyspace-events KEA). With CMD, REDIS_URL is the URL for Redis
-clients. A user of --users logs in with AUTH; an address that is not loopback requires
---users or --redis-insecure. With --attach, --users and TLS are for Redis clients.
+clients; without --redis, CMD keeps a REDIS_URL that was set before. A user of --users logs
+in with AUTH; an address that is not loopback requires --users or --redis-insecure. With
+--attach, --users and TLS are for Redis clients.
 
 With --data FILE, the store survives a restart and a crash: a write is answered when it is
 in the file. --persist asked keeps only the keys that were set with --persist, and those
@@ -117,6 +119,7 @@ func New(a *app.App) *cobra.Command {
 		GroupID:     app.GroupServe,
 		Annotations: map[string]string{app.Offline: "", app.LogsResults: ""}, // f.serve configures the connection of --attach
 		Long:        long,
+		Args:        usage.Child,
 		Example:     "  sscli serve\n  sscli serve -- make integration-test\n  sscli serve --listen 127.0.0.1:0 --users users.txt --allow 'ann:ReadWrite:colors/*'\n  sscli serve --users users.txt --policy authz.yaml -v\n  sscli serve --self-signed certs --sat-audience aio-internal\n  sscli serve --attach -u mqtt://127.0.0.1:1883\n  sscli serve --redis 127.0.0.1:6379 --notify-keyspace-events KEA",
 		RunE:        func(cmd *cobra.Command, args []string) error { return f.serve(cmd, a, args) },
 	}
@@ -126,9 +129,6 @@ func New(a *app.App) *cobra.Command {
 
 // serve checks the flags, and runs the emulator or attaches a store.
 func (f *serveFlags) serve(cmd *cobra.Command, a *app.App, args []string) error {
-	if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
-		return fault.Usagef("%.64q: to run a command, write serve -- CMD...", args[0])
-	}
 	if !f.attach {
 		if err := checkListen(cmd.Flags()); err != nil {
 			return err
@@ -451,7 +451,7 @@ func servedEnviron(a *app.App, server *emulator.Server, ready format.Serving, co
 	if control != "" {
 		set["SSCLI_CONTROL_URL"] = control
 	}
-	// A lock of another store, and its token, mean nothing to clients of this one.
+	// A lock of another store, its token, and its other ports mean nothing to clients of this one.
 	drop := append(config.BesideURL(), verb.EnvLockName, verb.EnvOuterLocks, verb.HolderVariable, verb.EnvFence, verb.EnvFenceFile)
 	if ready.SATFile != "" { // a token cannot be combined with another login
 		drop = append(drop, "SSCLI_USERNAME", "SSCLI_PASSWORD_FILE", "AIO_MQTT_USERNAME", "AIO_MQTT_PASSWORD_FILE")
