@@ -14,10 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
 
+	ours "github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/redistest"
 )
@@ -297,6 +299,37 @@ func TestGuessedPasswords(t *testing.T) {
 	if took := time.Since(begin); checks != 8 || took < 300*time.Millisecond {
 		t.Errorf("%d guesses in %s", checks, took)
 	}
+}
+
+// TestNoGuess: a login without a name and a password guesses nothing. However many are refused, as those of a health
+// check, neither they nor the logins of other clients of their address wait.
+func TestNoGuess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, err := emulator.New(emulator.Options{InProcess: true, CheckLogin: emulator.Passwords(map[string]string{"ann": "secret"})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		begin := time.Now()
+		for i := range 21 {
+			o, known := ours.Options{Address: "store:1883", Dial: store.Dial}, i == 20
+			if known {
+				o.Username, o.Password = "ann", []byte("secret")
+			}
+			s, err := ours.New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if _, err = s.Get(t.Context(), "a"); (err == nil) != known {
+				t.Errorf("login %d: %v", i, err)
+			}
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("the logins waited %v", took)
+		}
+	})
 }
 
 // TestManyWithoutLogin: connections that don't log in are closed in favor of new ones; those that have logged

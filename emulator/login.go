@@ -50,7 +50,13 @@ func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 	name := commonName(l)
 	var err error
 	if check := s.opts.CheckLogin; check != nil && (l.Method == "" || s.opts.CheckToken == nil) {
-		err = s.logins.Check(l.Client.Remote(), func() bool { return check(l.Username, l.Password) })
+		matches := func() bool { return check(l.Username, l.Password) }
+		switch {
+		case l.Username != "" || len(l.Password) > 0:
+			err = s.logins.Check(l.Client.Remote(), matches)
+		case !matches(): // guesses nothing, such as a health check
+			err = admission.ErrRefused
+		}
 	}
 	switch {
 	case l.Method != "" && l.Method != methodSAT: // MQTT 5, 4.12.0-1

@@ -61,8 +61,12 @@ func checkPassword(password string) error {
 }
 
 // Check reports whether the user exists and has this password. If any password is hashed, every call
-// computes a hash, so that the time does not reveal which users exist.
+// computes a hash, so that the time does not reveal which users exist, but for a login without a name and a
+// password.
 func (u Users) Check(name string, password []byte) bool {
+	if name == "" && len(password) == 0 {
+		return false // nobody has this name
+	}
 	want, known := u[name]
 	if isHash(want) {
 		return bcrypt.CompareHashAndPassword([]byte(want), password) == nil
