@@ -53,9 +53,8 @@ start() {
 		kill -0 "$pid" 2>/dev/null || { cat "$log" >&2; fail 'sscli serve ended'; }
 		sleep 0.1
 	done
-	# Without a login, a round trip shows that the store answers.
 	url=$(grep -m 1 '^mqtt' "$dir/urls") || { cat "$log" >&2; fail 'sscli serve is not ready after a minute'; }
-	[ -n "${SSCLI_USERS-}" ] || sscli -u "$url" -q ping -n 1 --wait 30s >/dev/null || { cat "$log" >&2; fail 'the store does not answer'; }
+	sscli -u "$url" -q ping -n 1 --alive --wait 30s >/dev/null || { cat "$log" >&2; fail 'the store does not answer'; }
 	put "${GITHUB_OUTPUT-}" "url=$url"
 	put "${GITHUB_OUTPUT-}" "log=$log"
 	put "${GITHUB_ENV-}" "SSCLI_URL=$url"

@@ -44,8 +44,9 @@ type Container struct {
 // Run starts a container of the image, such as ghcr.io/sscli/sscli:latest, and waits until its store answers.
 //
 // Run takes options of this package and of package testcontainers, which it applies last: WithCmdArgs adds
-// flags of sscli serve. As with other modules, the container is not nil if it was created but did not
-// become ready.
+// flags of sscli serve, but none for another address, TLS, another login than WithUsers, or -o, because Run waits for
+// a server without TLS on port 1883 that prints its URL. As with other modules, the container is not nil if it was
+// created but did not become ready.
 func Run(ctx context.Context, image string, opts ...testcontainers.ContainerCustomizer) (*Container, error) {
 	var o options
 	for _, opt := range opts {
@@ -212,6 +213,9 @@ func (o *options) copyIn(flag, source string) error {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	to := path.Join("/tests", strconv.Itoa(o.sources), filepath.Base(source))
+	if source, err = filepath.EvalSymlinks(source); err != nil { // WalkDir does not follow a link
+		return fmt.Errorf("%s: %w", flag, err)
+	}
 	o.sources++
 	o.args = append(o.args, flag, to)
 	// A container file that is a directory would be copied under its own name, and its parent must exist.
@@ -271,8 +275,7 @@ func (o *options) request() []testcontainers.ContainerCustomizer {
 			// serve prints its URL when it is ready. If it ends instead, this says so at once.
 			wait.ForLog(`(?m)^mqtts?://`).AsRegexp(),
 			// The log of a container that was stopped and started again already has an URL.
-			wait.ForExec([]string{"/usr/bin/sscli", "ping", "-u", "mqtt://127.0.0.1:1883", "-n", "1", "-q", "--wait", "30s"}).
-				WithExitCodeMatcher(answered),
+			wait.ForExec([]string{"/usr/bin/sscli", "ping", "-u", "mqtt://127.0.0.1:1883", "-n", "1", "-q", "--alive", "--wait", "30s"}),
 		),
 	}
 	if o.volume != "" {
@@ -280,10 +283,4 @@ func (o *options) request() []testcontainers.ContainerCustomizer {
 		request = append(request, testcontainers.WithMounts(testcontainers.VolumeMount(o.volume, "/data")))
 	}
 	return append(request, testcontainers.WithCmd(append(args, o.args...)...))
-}
-
-// answered reports whether a ping with this exit code was answered. Who has no login is refused.
-func answered(code int) bool {
-	const done, refused = 0, 4
-	return code == done || code == refused
 }

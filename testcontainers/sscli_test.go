@@ -203,6 +203,20 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestLoadLink: a source that is a link stands for what it leads to.
+func TestLoadLink(t *testing.T) {
+	t.Parallel()
+	keys, err := filepath.Abs("testdata/keys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(keys, link); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, mustRun(t, sscli.WithLoad(link)), "21.5", "get", "setpoint")
+}
+
 // TestDefaults: without options, there is only the broker.
 func TestDefaults(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ const Key = app.ProbeKey
 // New returns the command `sscli ping`.
 func New(a *app.App) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
-		return a.WithBroker(func(o client.Options) error {
+		err := a.WithBroker(func(o client.Options) error {
 			return a.Reach(ctx, max(f.wait, a.Settings.RetryFor), func(reached func()) error {
 				limited, cancel := context.WithTimeout(ctx, o.Timeout)
 				defer cancel()
@@ -40,6 +40,13 @@ func New(a *app.App) *cobra.Command {
 				})
 			})
 		})
+		if f.alive && err != nil {
+			if refusal, _ := a.Explain(err); refusal.Kind == "login" || refusal.Kind == "auth_method" {
+				a.Inform("the broker answers, and refuses the login")
+				return nil
+			}
+		}
+		return err
 	})
 }
 
@@ -56,6 +63,7 @@ func Check() *cobra.Command { return pingCommand(func(context.Context, flags) er
 type flags struct {
 	count          int
 	interval, wait time.Duration
+	alive          bool
 }
 
 // pingCommand returns a command that parses the flags and calls run.
@@ -73,7 +81,10 @@ a reply did not come in time.
 
 With --wait, first wait until the broker and its store answer. A refused login or
 certificate ends the wait at once. If the wait ends without an answer, the exit code says
-why the last attempt failed.`,
+why the last attempt failed.
+
+With --alive, the exit code is also 0 if the broker refuses the login: a health check needs
+none.`,
 		Example: "  sscli ping\n  sscli ping -n 100 --interval 10ms -o json\n  sscli ping --wait 30s -n 1 -q    # wait for the broker to start",
 		Args:    usage.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -92,6 +103,7 @@ why the last attempt failed.`,
 	cmd.Flags().IntVarP(&f.count, "count", "n", 4, "measure `N` times")
 	cmd.Flags().Var(&interval, "interval", "wait `DURATION` between two requests")
 	cmd.Flags().Var(&waitFor, "wait", "wait up to `DURATION` for the broker and its store to answer")
+	cmd.Flags().BoolVar(&f.alive, "alive", false, "succeed also if the broker refuses the login")
 	return cmd
 }
 
