@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -124,7 +125,7 @@ func TestAction(t *testing.T) {
 	if err != nil || !strings.Contains(out, "get setpoint → 4 bytes") {
 		t.Errorf("the log: %v, %s", err, out)
 	}
-	if _, err := os.Stat(filepath.Join(j.dir, "sscli", "pid")); err == nil {
+	if _, err := os.Stat(filepath.Join(j.dir, "sscli", "pids")); err == nil {
 		t.Error("the server was not ended")
 	}
 }
@@ -140,6 +141,43 @@ func TestActionFails(t *testing.T) {
 	}
 	if out, err := j.step("frob"); err == nil || !strings.Contains(out, "expected start or log") {
 		t.Errorf("%v, %s", err, out)
+	}
+}
+
+// TestActionTwice: a second start cannot have the address of a server that runs, but another one, and the last step ends
+// all servers.
+func TestActionTwice(t *testing.T) {
+	t.Parallel()
+	j := newJob(t)
+	j.vars["PATH"] = filepath.Dir(build(t)) + ":" + os.Getenv("PATH")
+	start := func() string {
+		t.Helper()
+		if out, err := j.step("start"); err != nil {
+			t.Fatalf("%v, %s", err, out)
+		}
+		return strings.TrimPrefix(j.wrote("GITHUB_OUTPUT")["url"], "mqtt://")
+	}
+	first := start()
+	second := start()
+	j.vars["SSCLI_LISTEN"] = first
+	if out, err := j.step("start"); err == nil || !strings.Contains(out, "address already in use") || !strings.Contains(out, "sscli serve ended") {
+		t.Errorf("the same address: %v, %s", err, out)
+	}
+	for _, address := range []string{first, second} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+	if out, err := j.step("log"); err != nil || !strings.Contains(out, "address already in use") {
+		t.Errorf("%v, %s", err, out)
+	}
+	for _, address := range []string{first, second} {
+		if conn, err := net.Dial("tcp", address); err == nil {
+			_ = conn.Close()
+			t.Errorf("the server on %s was not ended", address)
+		}
 	}
 }
 

@@ -2,7 +2,7 @@
 # The steps of the GitHub action (action.yml), which also work in other CI systems:
 #
 #	action.sh start    install sscli, start sscli serve in the background, and wait until it is ready
-#	action.sh log      print the server's log, and end the server
+#	action.sh log      print the log of each server that was started, and end it
 #
 # The variables SSCLI_VERSION, SSCLI_PATH, SSCLI_LISTEN, SSCLI_LOAD, SSCLI_POLICY, SSCLI_USERS, SSCLI_REDIS and
 # SSCLI_CONTROL are the inputs of the action. What later steps need is written to $GITHUB_ENV, $GITHUB_OUTPUT and
@@ -44,10 +44,11 @@ start() {
 	[ -z "${SSCLI_REDIS-}" ] || { args+=(--redis "$SSCLI_REDIS"); urls=$((urls + 1)); }
 	[ -z "${SSCLI_CONTROL-}" ] || { args+=(--control "$SSCLI_CONTROL"); urls=$((urls + 1)); }
 	: >"$dir/urls" # an earlier server has left its URLs
+	[ -e "$dir/pids" ] || : >"$log"
 	# What clients need is in the variables that this script exports, not in those of its inputs.
-	nohup sscli serve -v -o raw "${args[@]}" >"$dir/urls" 2>"$log" </dev/null &
+	nohup sscli serve -v -o raw "${args[@]}" >"$dir/urls" 2>>"$log" </dev/null &
 	pid=$!
-	printf '%s\n' "$pid" >"$dir/pid"
+	printf '%s\n' "$pid" >>"$dir/pids"
 	for _ in $(seq 600); do
 		[ "$(grep -c . "$dir/urls")" -lt "$urls" ] || break # one line for each URL
 		kill -0 "$pid" 2>/dev/null || { cat "$log" >&2; fail 'sscli serve ended'; }
@@ -86,14 +87,15 @@ start)
 	start
 	;;
 log)
-	if [ -r "$dir/pid" ]; then
-		pid=$(<"$dir/pid")
-		kill "$pid" 2>/dev/null || true
-		for _ in $(seq 100); do
-			kill -0 "$pid" 2>/dev/null || break
-			sleep 0.1
-		done
-		rm "$dir/pid"
+	if [ -r "$dir/pids" ]; then
+		while read -r pid; do
+			kill "$pid" 2>/dev/null || true
+			for _ in $(seq 100); do
+				kill -0 "$pid" 2>/dev/null || break
+				sleep 0.1
+			done
+		done <"$dir/pids"
+		rm "$dir/pids"
 	fi
 	cat "$log"
 	;;
