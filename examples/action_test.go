@@ -117,7 +117,7 @@ func TestAction(t *testing.T) {
 		t.Errorf("variables %q, outputs %q", env, output)
 	}
 	later := exec.Command(filepath.Join(j.dir, "sscli", "bin", "sscli"), "get", "setpoint")
-	later.Env = append(os.Environ(), "SSCLI_URL="+env["SSCLI_URL"])
+	later.Env, later.Stderr = append(os.Environ(), "SSCLI_URL="+env["SSCLI_URL"]), t.Output()
 	if got, err := later.Output(); err != nil || string(got) != "21.5" {
 		t.Errorf("get in a later step: %q, %v", got, err)
 	}

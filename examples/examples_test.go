@@ -180,7 +180,9 @@ func TestPod(t *testing.T) {
 // TestConnections: each manifest connects to the broker like the pod of `sscli pod`, with the same image,
 // service-account token, CA, variables and rights.
 func TestConnections(t *testing.T) {
-	out, err := exec.Command(build(t), "pod").Output()
+	cmd := exec.Command(build(t), "pod")
+	cmd.Stderr = t.Output()
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func TestConsoleClosed(t *testing.T) {
 			t.Errorf("a process of the command is alive: %v, %v", state, err)
 		}
 	}
-	status := &exec.Cmd{Path: self, Args: []string{"sscli", "lock", "status", "closed"}}
+	status := &exec.Cmd{Path: self, Args: []string{"sscli", "lock", "status", "closed"}, Stderr: t.Output()}
 	status.Env = append(os.Environ(), "SSCLI_URL="+store.URL())
 	if out, err := status.Output(); status.ProcessState.ExitCode() != 1 || strings.TrimSpace(string(out)) == "" {
 		t.Errorf("the lock was not released: %s, %v", out, err)

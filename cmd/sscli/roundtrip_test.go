@@ -147,7 +147,7 @@ func runSSCLI(t *testing.T, server *emulator.Server, stdin string, args ...strin
 	cmd := exec.Command(self, args...)
 	cmd.Args[0] = "sscli"
 	cmd.Env = []string{"SSCLI_URL=" + server.URL(), "GORACE=atexit_sleep_ms=0"}
-	cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), os.Stderr
+	cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), t.Output()
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("sscli %q: %v", args, err)

@@ -46,7 +46,7 @@ func exportIntoImport(t *testing.T, program string, keys int) map[string]float64
 	}
 	command := func(store *emulator.Server, args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Env, cmd.Stderr = []string{"HOME=" + t.TempDir(), "SSCLI_URL=" + store.URL()}, os.Stderr
+		cmd.Env, cmd.Stderr = []string{"HOME=" + t.TempDir(), "SSCLI_URL=" + store.URL()}, t.Output()
 		return cmd
 	}
 	exporting, importing := command(from, "export", "-q"), command(to, "import", "-", "-q")

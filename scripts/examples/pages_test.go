@@ -129,7 +129,7 @@ func TestExitCodes(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "sscli.exe")
 	build(t, root, binary)
 	cmd := exec.CommandContext(t.Context(), binary, "help", "exit-codes")
-	cmd.Env = cleanEnviron()
+	cmd.Env, cmd.Stderr = cleanEnviron(), t.Output()
 	help, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
