@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -40,7 +41,7 @@ that no message can find.
 
 The data sets come from the store. With --data, they come from the files of a directory,
 without a broker: KEY itself holds what the store would hold, and KEY with .jsonl,
-.ndjson, .json, .csv or .tsv is read as by sscli dataset load.`,
+.ndjson, .json, .csv or .tsv is read as by sscli dataset load. Two of them are an error.`,
 		Example: "  sscli dataset check flow.yaml\n  sscli dataset check flows/*.yaml --data reference-data",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -289,8 +290,8 @@ func (c *checker) fromStore(s *client.Session, o client.Options) source {
 func (c *checker) fromDirectory(dir string) source {
 	return func(_ context.Context, key string) (iter.Seq2[dataset.Record, error], string, error) {
 		rows, name, err := dataset.ReadKey(dir, key)
-		if usage, ok := err.(*fault.UsageError); ok {
-			return nil, usage.Err.Error(), nil
+		if missing, ok := errors.AsType[*dataset.NoFileError](err); ok {
+			return nil, missing.Error(), nil
 		}
 		return rows, "add records to " + name, err
 	}

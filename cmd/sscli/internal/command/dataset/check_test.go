@@ -12,6 +12,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/dataset"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/format"
 )
 
 // flow refers to the data set pumps by its alias pump, and uses the field location of its records.
@@ -100,6 +101,39 @@ c.yaml:1: not YAML: did not find expected node content
 	}
 }
 
+// TestDataAsStored: a file of --data without an extension of its own has what the store would have, whatever the key's
+// name ends with.
+func TestDataAsStored(t *testing.T) {
+	for _, key := range []string{"pumps", "site.v1", "pumps.csv", "pumps.json"} {
+		for value, code := range map[string]int{
+			`{"id":7,"location":"hall 1"}`:   0,
+			`[{"id":7,"location":"hall 1"}]`: 1,
+			"id,location\n7,hall 1\n":        1,
+		} {
+			files := map[string]string{"flow.yaml": strings.Replace(flow, "pumps", key, 1), "data/" + key: value}
+			got, stdout, stderr := runCheck(t, "mqtt://127.0.0.1:1", files, "flow.yaml", "--data", "data")
+			if got != code || (code == 1) != strings.Contains(stdout, "is not a data set") {
+				t.Errorf("%s %q: exit code %d, want %d\n%s%s", key, value, got, code, stdout, stderr)
+			}
+		}
+	}
+}
+
+// TestTwoFilesOfAKey: two files of --data for one key are an error, as they are for apply.
+func TestTwoFilesOfAKey(t *testing.T) {
+	for _, names := range [][2]string{{"pumps", "pumps.csv"}, {"pumps.jsonl", "pumps.csv"}, {"pumps.json", "pumps.tsv"}} {
+		files := map[string]string{"flow.yaml": flow, "data/" + names[0]: `{"id":7,"location":1}`, "data/" + names[1]: "id,location\n7,1\n"}
+		code, stdout, stderr := runCheck(t, "mqtt://127.0.0.1:1", files, "flow.yaml", "--data", "data")
+		want := format.Path(filepath.Join("data", names[0])) + " and " + format.Path(filepath.Join("data", names[1])) + ": both are the key pumps"
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("%v: exit code %d, want 2 and %q\n%s%s", names, code, want, stdout, stderr)
+		}
+		if code, _, stderr := apptest.Run(t, []app.Command{{Name: "dataset", New: dataset.New}}, nil, "dataset", "match", "pumps", "id=7", "--data", "data"); code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("match %v: exit code %d, want 2 and %q\n%s", names, code, want, stderr)
+		}
+	}
+}
+
 // TestRecordsInFiles: with --data the records come from files, and check needs no broker.
 func TestRecordsInFiles(t *testing.T) {
 	nowhere := "mqtt://127.0.0.1:1"
@@ -112,6 +146,7 @@ func TestRecordsInFiles(t *testing.T) {
 		{"data/pumps", `{"id":7,"location":"hall 1"}`, 0, "0 findings"},
 		{"data/pumps.csv", "id,hall\n7,hall 1\n", 1, `no record of "pumps" has the field "location"`},
 		{"data/pumps.csv", "id,location\n", 1, "each rule that needs it is skipped; add records to "},
+		{"data/pumps", "id,location\n7,hall 1\n", 1, `the value of "pumps" is not a data set`},
 		{"data/other.csv", "id\n7\n", 1, "add pumps.jsonl or pumps.csv to data"},
 		{"other/pumps.csv", "id\n7\n", 2, "data"},
 	} {
@@ -119,6 +154,9 @@ func TestRecordsInFiles(t *testing.T) {
 		if code != tt.code || !strings.Contains(stdout+stderr, tt.want) {
 			t.Errorf("%s %q: exit code %d, want %d and %q\n%s%s", tt.file, tt.text, code, tt.code, tt.want, stdout, stderr)
 		}
+	}
+	if code, _, stderr := runCheck(t, nowhere, map[string]string{"flow.yaml": flow}, "flow.yaml", "--data", "flow.yaml"); code != 2 || !strings.Contains(stderr, "--data flow.yaml: expected a directory") {
+		t.Errorf("--data with a file: exit code %d\n%s", code, stderr)
 	}
 	if code, _, stderr := runCheck(t, nowhere, map[string]string{"none.yaml": "map: []\n"}, "none.yaml"); code != 0 {
 		t.Errorf("a file without data sets: exit code %d\n%s", code, stderr)
