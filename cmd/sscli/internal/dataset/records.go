@@ -29,8 +29,8 @@ type Record struct {
 type Options struct {
 	Name    string // name of the source, such as sites.csv, for errors and to detect the format; may be empty
 	Format  Format
-	Types   Types // the types of CSV columns
-	Comma   rune  // separates the cells of CSV; 0 = a tab if Name ends in .tsv, else a comma
+	Types   Types // the types of CSV columns; JSON must have none
+	Comma   rune  // separates the cells of CSV; 0 = a tab if Name ends in .tsv, else a comma; JSON must have 0
 	Skipped *int  // counts rows of CSV that have nothing but separators, which are skipped; may be nil
 	Stored  bool  // the source is the value of a key: only JSON Lines are accepted, without blank lines
 }
@@ -87,12 +87,22 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 			yield(Record{}, err)
 			return
 		}
-		if o.format(start) == CSV {
+		switch {
+		case o.format(start) == CSV:
 			readCSV(in, o, yield)
-		} else {
+		case len(o.Types) > 0 && len(start) > 0:
+			yield(Record{}, o.onlyCSV("types are only for the columns of CSV", suggest.Say("jq -c '.NAME |= tostring' makes the field NAME a string")))
+		case o.Comma != 0 && len(start) > 0:
+			yield(Record{}, o.onlyCSV("a separator is only for CSV", nil))
+		default:
 			readJSON(in, o.Name, yield)
 		}
 	}
+}
+
+// onlyCSV returns the error for an option that has no effect on JSON.
+func (o Options) onlyCSV(why string, hint suggest.Hint) *Error {
+	return &Error{Name: o.Name, Line: 1, Column: 1, Err: errors.New("the records are JSON, and " + why), hint: hint}
 }
 
 // bom is the byte order mark in UTF-8.
@@ -138,12 +148,16 @@ func NoRecords(name string) error {
 	return fault.Usagef("%s has no records: expected at least one", format.Path(name))
 }
 
-// Value returns the records of a source as canonical JSON Lines, and the number of records. size is
-// the expected length of the result in bytes, to allocate it only once; size may be wrong or 0. If ctx ends,
-// Value returns its cause.
+// Value returns the records of a source as canonical JSON Lines, and the number of records. A record that has
+// a field twice is an error. size is the expected length of the result in bytes, to allocate it only once;
+// size may be wrong or 0. If ctx ends, Value returns its cause.
 func Value(ctx context.Context, source io.Reader, o Options, size int) (value []byte, n int, err error) {
 	value = slices.Grow([]byte{}, size)
+	survey := Survey{Source: o.Name}
 	for r, err := range Read(source, o) {
+		if err == nil {
+			err = survey.Add(r)
+		}
 		if err == nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -151,7 +165,6 @@ func Value(ctx context.Context, source io.Reader, o Options, size int) (value []
 			return nil, 0, err
 		}
 		value = append(append(value, r.JSON...), '\n')
-		n++
 	}
-	return value, n, nil
+	return value, survey.Records, nil
 }

@@ -29,7 +29,7 @@ func filled(t *testing.T, o emulator.Options) *emulator.Server {
 	store := emulator.Start(t, o)
 	for key, value := range map[string]string{
 		"setpoint": "21.5", "big": "1e307", "cold": "-5", "long": strings.Repeat("h", 300) + "-1", "config": `{"temp": 42, "mode": "auto", "big": 9007199254740993}`, "sites": "{\"id\": 1}\n",
-		"bad sites": "{\"id\": 1}\nnonsense\n", "deploy": "ci:17", "odd|key": "x\ny'z", "empty": "", "a/1": "", "a/2": "",
+		"bad sites": "{\"id\": 1}\nnonsense\n", "deploy": "ci:17", "odd|key": "x\ny'z", "empty": "", "twice": "{\"id\":1,\"id\":2}\n", "a/1": "", "a/2": "",
 	} {
 		if _, err := store.Set(key, value); err != nil {
 			t.Fatal(err)
@@ -83,6 +83,7 @@ func TestPlugin(t *testing.T) {
 		{"setpoint --value-matches ^3", 2, `the value does not match \^3`},
 		{"sites --dataset", 0, `^SSCLI OK`},
 		{"bad|sites --dataset", 2, `not a data set: .*2`},
+		{"twice --dataset", 2, `not a data set: line 1, column 1: the record has the field "id" twice`},
 		{"odd~key --value", 0, `^SSCLI OK - odd/key: "x\\\\ny'z"`},
 		{"--lock deploy", 0, `^SSCLI OK - lock deploy: held by "ci:17"\n`},
 		{"--lock deploy --free", 2, `held by "ci:17", expected it to be free`},

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -435,14 +434,15 @@ func (s *spec) wantsNumber() bool {
 	return s.conditions["min"] || s.conditions["max"] || s.conditions["value"]
 }
 
-// isDataset returns an error unless data flows can read a value as a data set.
+// isDataset returns an error unless a value is a data set, as dataset check decides.
 func isDataset(content []byte) error {
 	if len(content) == 0 {
 		return errors.New("it is empty")
 	}
-	for _, err := range dataset.Read(bytes.NewReader(content), dataset.Options{Stored: true}) {
-		if errors.Is(err, io.EOF) {
-			return nil
+	var survey dataset.Survey
+	for r, err := range dataset.Read(bytes.NewReader(content), dataset.Options{Stored: true}) {
+		if err == nil {
+			err = survey.Add(r)
 		}
 		if err != nil {
 			return err

@@ -98,6 +98,40 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestLoadDoesWhatDryRunSays: a load writes a key exactly if --dry-run does not call it unchanged.
+func TestLoadDoesWhatDryRunSays(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		before string
+		flags  []string
+		action string
+	}{
+		{"", nil, "create"},
+		{pumps, nil, "unchanged"},
+		{pumps, []string{"--persist"}, "replace"},
+		{"{\"id\":1}\n", nil, "replace"},
+		{"no data set", []string{"--persist"}, "replace"},
+	} {
+		store := emulator.Start(t)
+		if tt.before != "" {
+			apptest.Put(t, store, "pumps", tt.before)
+		}
+		before, _ := store.Get("pumps")
+		args := append([]string{"load", "pumps", file(t, "devices.csv", pumpsCSV), "-o", "template={{.action}}"}, tt.flags...)
+		if code, stdout, stderr := run(t, store, append(args, "--dry-run")...); code != 0 || stdout != tt.action+"\n" {
+			t.Errorf("%q %q: exit code %d, plan %q, want %q\n%s", tt.before, tt.flags, code, stdout, tt.action, stderr)
+		}
+		if now, _ := store.Get("pumps"); !now.Version.Equal(before.Version) {
+			t.Errorf("%q %q: the dry run has written", tt.before, tt.flags)
+		}
+		code, _, stderr := run(t, store, args...)
+		now, _ := store.Get("pumps")
+		if wrote := !now.Version.Equal(before.Version); code != 0 || wrote != (tt.action != "unchanged") || string(now.Value) != pumps {
+			t.Errorf("%q %q: exit code %d, wrote %v\n%s", tt.before, tt.flags, code, wrote, stderr)
+		}
+	}
+}
+
 // TestLoadRefuses: after an error in the file or in a flag, the key keeps its value.
 func TestLoadRefuses(t *testing.T) {
 	t.Parallel()
@@ -114,6 +148,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"devices.csv", pumpsCSV, "--on ID", "try: --on id"},
 		{"devices.csv", pumpsCSV, "--on serial", "try: --on with one of the fields id, name, floor"},
 		{"devices.csv", pumpsCSV, "--format xml", `--format "xml": expected json or csv`},
+		{"numbers.jsonl", `{"a":1}`, "--types a=string", "numbers.jsonl:1:1: the records are JSON, and types are only for the columns of CSV"},
+		{"numbers.txt", " [{\"a\":1}]", "--types a=string", "types are only for the columns of CSV"},
+		{"numbers.csv", `{"a":1}`, "--format json --types *=string", "types are only for the columns of CSV"},
+		{"numbers.jsonl", `{"a":1}`, "--separator ;", "the records are JSON, and a separator is only for CSV"},
 		{"devices.csv", pumpsCSV, "--separator ab", `--separator "ab": expected one character, or tab`},
 	} {
 		args := append([]string{"load", "a", file(t, tt.name, tt.text)}, strings.Fields(tt.flags)...)
