@@ -40,8 +40,8 @@ earlier record.
 
 The store cannot compare and set. load reads the key again right before it writes, and
 writes nothing if another client has changed the key (exit code 1). If the key holds these
-records already, nothing is written. After an error in the file nothing is sent, and a file
-without records is an error, unless --allow-empty is set.`,
+records already, nothing is written, unless --persist is set. After an error in the file
+nothing is sent, and a file without records is an error, unless --allow-empty is set.`,
 		Example: `  sscli dataset load device-metadata devices.csv --on deviceId
   sscli dataset load device-metadata devices.csv --types '*=string' --dry-run
   jq -c '.sites[]' export.json | sscli dataset load sites -`,
@@ -192,7 +192,7 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 	if err != nil || l.dryRun {
 		return err
 	}
-	if plan.Action == unchanged && !l.persist {
+	if plan.Action == unchanged {
 		l.app.Inform("unchanged, nothing was written")
 		return nil
 	}
@@ -215,7 +215,8 @@ const (
 	unchanged = "unchanged"
 )
 
-// plan returns what a load would do to the key. before holds the current value of the key.
+// plan returns what a load would do to the key. before holds the current value of the key. With --persist, the
+// same value is written again, because the store does not say whether a key persists.
 func (l *loader) plan(before client.GetResult, maxPacket int) format.DatasetPlan {
 	p := format.DatasetPlan{
 		Key: l.key, Action: replace, Records: l.survey.Records, Bytes: len(l.value), MaxPacket: maxPacket, More: l.survey.More,
@@ -227,7 +228,7 @@ func (l *loader) plan(before client.GetResult, maxPacket int) format.DatasetPlan
 		p.Action = create
 		return p
 	}
-	if string(before.Value) == l.value {
+	if string(before.Value) == l.value && !l.persist {
 		p.Action = unchanged
 	}
 	d, err := dataset.NewDiff(before.Value, l.survey.On)
