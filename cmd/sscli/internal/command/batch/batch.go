@@ -186,16 +186,13 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 		return nil
 	}
 	name := format.Path(file.Name())
-	again := func() io.Reader { return files.NewTextReader(io.NewSectionReader(file, 0, math.MaxInt64)) }
 	first := make([]byte, 1)
-	if n, _ := io.ReadFull(again(), first); n == 1 && first[0] == '{' && !b.flags.load {
+	if n, _ := io.ReadFull(again(file), first); n == 1 && first[0] == '{' && !b.flags.load {
 		return &fault.UsageError{Err: fmt.Errorf("%s has JSON lines, no commands", name), Hint: suggest.Run(suggest.Operand([]string{"sscli", "import"}, file.Name())...)}
 	}
-	if b.flags.load && !b.flags.KeepGoing && !b.flags.check {
-		for _, err := range lineinput.Entries(ctx, again(), b.flags.From) {
-			if err != nil {
-				return err
-			}
+	if b.flags.load && !b.flags.check {
+		if err := b.flags.CheckLines(ctx, file); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -207,7 +204,7 @@ func (b *batch) checkFile(ctx context.Context, file *os.File) error {
 		return b.app.ConfirmAll(ctx, b.flags.Name+" "+name)
 	}
 	count := 0
-	for lines := repl.NewReader(again()); ; {
+	for lines := repl.NewReader(again(file)); ; {
 		line, err := lines.Next()
 		if fault.IsA[*repl.LineError](err) {
 			continue // running the line will report the error
@@ -315,6 +312,11 @@ func (b *batch) countRest(ctx context.Context, source io.Reader, lines <-chan li
 
 // restTime is how long countRest waits for the end of a pipe.
 const restTime = 200 * time.Millisecond
+
+// again returns a reader that begins at the start of a regular file, and leaves the file's offset alone.
+func again(file *os.File) io.Reader {
+	return files.NewTextReader(io.NewSectionReader(file, 0, math.MaxInt64))
+}
 
 func isRegular(file *os.File) bool {
 	info, err := file.Stat()

@@ -3,9 +3,11 @@ package batch
 import (
 	"context"
 	"errors"
+	"os"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
 )
@@ -27,6 +29,20 @@ func (o LoadOptions) Check(a *app.App) error {
 	}
 	_, err := o.Set.Options(a.Env)
 	return err
+}
+
+// CheckLines returns the first mistake in any line of a file. It returns nil if KeepGoing is set, or if the
+// file is not a regular one, which cannot be read twice.
+func (o LoadOptions) CheckLines(ctx context.Context, file *os.File) error {
+	if o.KeepGoing || !isRegular(file) {
+		return nil
+	}
+	for _, err := range lineinput.Entries(ctx, again(file), o.From) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Load sets keys from a file of JSON lines, or from standard input ("-"), as batch --load does, but

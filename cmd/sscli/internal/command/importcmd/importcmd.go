@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -125,6 +126,11 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 		return err
 	}
 	defer end()
+	if file, ok := source.(*os.File); ok && from != "-" {
+		if err := o.CheckLines(ctx, file); err != nil {
+			return err
+		}
+	}
 	p := plan{app: a, onlyNew: onlyNew, written: make(map[bulkread.Digest]bulkread.Digest)}
 	began := time.Now()
 	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/apptest"
@@ -192,5 +193,28 @@ func TestImportMistakeAtTheEnd(t *testing.T) {
 			t.Errorf("%q: exit code %d after %d writes, want %d after %d", tt.args, code, wrote, tt.code, tt.wrote)
 		}
 		_, _ = in.Close(), null.Close()
+	}
+}
+
+// TestDryRunPlansWhatImportWrites: --dry-run names the keys that an import of a file with a mistake would write: none,
+// unless --keep-going is set.
+func TestDryRunPlansWhatImportWrites(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(`{"key":"a","value":"1"}`+"\nno JSON\n"+`{"key":"b","value":"1"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{nil, {"--keep-going"}, {"--from-line", "3"}} {
+		store := emulator.Start(t)
+		args := append([]string{"import", file, "-u", store.URL()}, flags...)
+		dryCode, stdout, dryErr := run(t, append(args, "--dry-run")...)
+		var planned []string
+		for line := range strings.Lines(stdout) {
+			planned = append(planned, strings.Split(line, "\t")[1])
+		}
+		code, _, stderr := run(t, args...)
+		if diff := cmp.Diff(planned, store.Keys(), cmpopts.EquateEmpty()); diff != "" || (code == 0) != (dryCode == 0) {
+			t.Errorf("%q: exit code %d after a dry run with %d, the store (-planned +written):\n%s%s%s", flags, code, dryCode, diff, dryErr, stderr)
+		}
 	}
 }
