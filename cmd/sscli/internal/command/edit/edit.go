@@ -55,9 +55,9 @@ not text are refused.
 
 If you change nothing, nothing is written. If the editor ends with an exit code other than
 0, or another client changes the key while you edit, nothing is written either, the exit
-code is 1, and your text stays in a file, as does a swap file of the editor. For a key that
-changed, stderr shows how your text differs from the value. An empty file is not written:
-sscli set KEY '' writes an empty value.
+code is 1, and your text stays in a file, in the form in which it would be stored. A swap
+file of the editor stays too. For a key that changed, stderr shows how your text differs
+from the value. An empty file is not written: sscli set KEY '' writes an empty value.
 
 The store cannot compare and set. edit reads the key again right before it writes, so it
 can overwrite another client's write unseen only within one round trip. With --lock NAME,
@@ -159,6 +159,7 @@ type editRun struct {
 	before client.GetResult // what the key held when it was first read
 	doc    document
 	file   string // the file for the editor, alone in its directory
+	asIs   bool   // the user chose to write a text that is not JSON
 }
 
 func (e *editRun) run(ctx context.Context) (err error) {
@@ -230,9 +231,29 @@ func (e *editRun) keepFile(err error) error {
 		err = &fault.NextError{Err: err, Hint: suggest.Try("`sscli edit KEY --lock LOCK`, with the lock that protects the key").Fill(suggest.Key, e.key)}
 	}
 	if refused, ok := errors.AsType[*fault.NotWrittenError](err); ok {
-		refused.Hint = suggest.Try("`sscli set KEY -f FILE` writes it anyway").Fill(suggest.Key, e.key).Fill(suggest.File, e.file)
+		hint := "`sscli edit KEY` again, with the text from that file, corrected"
+		if readErr == nil && e.keepValue(text) == nil {
+			hint = "`sscli set KEY -f FILE` writes it anyway"
+			if e.lock != nil { // the key may need a token
+				hint = "`sscli lock run NAME -- sscli set KEY -f FILE --fence lock` writes it anyway"
+			}
+		}
+		refused.Hint = suggest.Try(hint).Fill(suggest.Key, e.key).Fill(suggest.File, e.file)
+		if e.lock != nil {
+			refused.Hint = refused.Hint.Fill(suggest.Name, e.lock.Name())
+		}
 	}
 	return fmt.Errorf("%w; your text is in %s", err, format.Path(e.file))
+}
+
+// keepValue puts the value that edit would have stored for a text into the file. It leaves the file alone and
+// returns an error if there is no such value, because the text is not JSON.
+func (e *editRun) keepValue(text []byte) error {
+	value, bad := e.doc.value(text)
+	if bad != nil && !e.asIs {
+		return bad
+	}
+	return files.Write(e.file, value, 0o600)
 }
 
 // leftFile returns a file that the editor left beside the text, such as the swap file of an editor that was
@@ -313,6 +334,7 @@ func (e *editRun) askAbout(ctx context.Context, bad error) (again bool, err erro
 	case "e", "edit":
 		return true, nil
 	case "w", "write":
+		e.asIs = true
 		return false, nil
 	}
 	return false, refused
