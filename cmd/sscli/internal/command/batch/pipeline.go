@@ -40,7 +40,8 @@ type pipeline struct {
 	losses    int                   // number of lost replies to writes that recoverLost has handled
 	over      bool                  // no more lines are read or sent
 
-	firstWrite client.Version // the version of the first write that was applied
+	latest map[string]*pendingLine // with LoadOptions.Newer, for each key of lines without a result, the last of them
+	own    writes                  // with LoadOptions.Newer, the writes of earlier lines
 }
 
 // pipelined runs lines, several at a time. It returns the number of lines that it read but did not start.
@@ -50,6 +51,7 @@ func (b *batch) pipelined(ctx context.Context, lines <-chan lineinput.Line) (uns
 	if b.flags.Newer {
 		p.lookahead = requests
 		requests *= 2 // a GET and a SET for each line
+		p.latest = make(map[string]*pendingLine)
 	}
 	p.pipe = b.session.Pipeline(requests)
 	p.pipe.OnWait(p.flushOrEnd)
@@ -244,6 +246,7 @@ func (l *pendingLine) await() (lost bool) {
 func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 	p.echo(l.line)
 	p.app.Line = l.line.Number
+	p.countNewer(l)
 	var result format.Result
 	err := l.Err
 	if l.f != nil {
@@ -257,7 +260,6 @@ func (p *pipeline) finish(ctx context.Context, l *pendingLine) {
 		if l.Warning != "" {
 			p.app.Warn(l.Warning, "")
 		}
-		p.countNewer(l)
 		result, err = verb.Present(p.app, &l.req, 0, l.Reply, l.Err)
 	}
 	if result != nil && !p.flags.silent {

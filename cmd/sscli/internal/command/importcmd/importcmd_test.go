@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -217,4 +218,78 @@ func TestDryRunPlansWhatImportWrites(t *testing.T) {
 			t.Errorf("%q: exit code %d after a dry run with %d, the store (-planned +written):\n%s%s%s", flags, code, dryCode, diff, dryErr, stderr)
 		}
 	}
+}
+
+// TestNewerThanTheFile: import counts each value of another client that it overwrites and that is newer than its line,
+// whenever it was written, and no value that import itself wrote.
+func TestNewerThanTheFile(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		before []string // keys that another client sets before the import
+		lines  []string // the key and the value of each line
+		at     string   // another client sets theirs while import sets the first value of this key
+		theirs string
+		want   int
+	}{
+		{"before the import", []string{"c"}, []string{"a 1", "b 1", "c 1"}, "", "", 1},
+		{"during the import", nil, []string{"a 1", "b 1", "c 1"}, "b", "c", 1},
+		{"its own", nil, []string{"a 1", "b 1", "a 2", "b 2", "a 3"}, "", "", 0},
+		{"repeated", []string{"a"}, []string{"a 1", "b 1", "a 2"}, "", "", 1},
+		{"between two lines of a key", nil, []string{"a 1", "b 1", "a 2"}, "b", "a", 1},
+		{"the value of the line", nil, []string{"a 1", "b 1", "c theirs"}, "b", "c", 0},
+	} {
+		store := emulator.Start(t)
+		for _, key := range tt.before {
+			apptest.Put(t, store, key, "theirs")
+		}
+		var once sync.Once
+		store.Intercept(func(r emulator.Request) emulator.Action {
+			if r.Verb() == wire.VerbSet && r.Key() == tt.at {
+				once.Do(func() { apptest.Put(t, store, tt.theirs, "theirs") })
+			}
+			return emulator.Action{}
+		})
+		if newer, stderr := importNewer(t, store, tt.lines, "1"); newer != tt.want || strings.Contains(stderr, "newer version") != (tt.want > 0) {
+			t.Errorf("%s: %d newer values, want %d: %s", tt.name, newer, tt.want, stderr)
+		}
+	}
+}
+
+// TestNewerIsCountedOnce: of several lines with a key, only the first overwrites the value of another client.
+func TestNewerIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	for _, inflight := range []string{"1", "2", "3", "5", "64"} {
+		store := emulator.Start(t)
+		var lines []string
+		const keys = 100
+		for i := range keys {
+			key := fmt.Sprintf("key%d", i)
+			apptest.Put(t, store, key, "theirs")
+			lines = append(lines, key+" 1", key+" 2", key+" 3")
+		}
+		if newer, stderr := importNewer(t, store, lines, inflight); newer != keys {
+			t.Errorf("--inflight %s: %d newer values, want %d: %s", inflight, newer, keys, stderr)
+		}
+	}
+}
+
+// importNewer imports lines, each with a key, a value and an old version, and returns the number of newer values.
+func importNewer(t *testing.T, store *emulator.Server, lines []string, inflight string) (newer int, stderr string) {
+	t.Helper()
+	var text strings.Builder
+	for _, line := range lines {
+		key, value, _ := strings.Cut(line, " ")
+		fmt.Fprintf(&text, `{"key":%q,"value":%q,"version":{"hlc":"1:0:me"}}`+"\n", key, value)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := run(t, "import", file, "-u", store.URL(), "-o", "json", "--inflight", inflight)
+	var sum struct{ Applied, Newer int }
+	if err := json.Unmarshal([]byte(stdout), &sum); err != nil || code != 0 || sum.Applied != len(lines) {
+		t.Fatalf("exit code %d, %v: %s%s", code, err, stdout, stderr)
+	}
+	return sum.Newer, stderr
 }
