@@ -26,20 +26,20 @@ type Change struct {
 // that fit several principals.
 func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 	seen := make(map[string]bool)
-	compare := func(d Deed, who, from string, oldClient, newClient *Client) bool {
+	compare := func(d Deed, who string, from *Entry, oldClient, newClient *Client) bool {
 		a, b := oldClient.Allowed(d.Action), newClient.Allowed(d.Action)
 		if (a == nil) == (b == nil) {
 			return false
 		}
-		id := fmt.Sprintf("%q %s %q %t", who, d.Method, cmp.Or(from, d.On), a != nil)
+		id := fmt.Sprintf("%q %s %s %q %t", who, d.Method, from.Type, cmp.Or(from.Text, d.On), a != nil)
 		if !seen[id] {
 			seen[id] = true
-			changes = append(changes, Change{d, a != nil, a, b, from})
+			changes = append(changes, Change{d, a != nil, a, b, from.Text})
 		}
 		return true
 	}
 	for _, d := range deeds {
-		compare(d, d.name(), "", old.For(d.Principal), next.For(d.Principal))
+		compare(d, d.name(), &Entry{}, old.For(d.Principal), next.For(d.Principal))
 	}
 	unused := suffix(slices.Concat(old.Rules, next.Rules))
 	// Only for the principals of a rule that differs can anything differ, and only in what the rule allows.
@@ -69,7 +69,7 @@ func Compare(old, next *Policy, deeds []Deed) (changes []Change) {
 					for _, e := range r.Entries {
 						for _, m := range e.Methods.Each() {
 							ask := func(on string) bool {
-								return compare(Deed{Principal: who, Action: Action{m, on}}, alt.key()+" "+c.id, e.Text, a, b)
+								return compare(Deed{Principal: who, Action: Action{m, on}}, alt.key()+" "+c.id, e, a, b)
 							}
 							if !slices.ContainsFunc(e.examples(&who, m, other), ask) {
 								if key, found := other.lacks(e, &who, m); found {

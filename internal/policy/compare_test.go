@@ -45,6 +45,8 @@ func TestCompareNarrower(t *testing.T) {
 		{user, keys("k*"), keys("k", "k?", "k??"), "ann as client-1 Read kxxx"},
 		{user, keys("a/**"), keys("a/*"), ""},
 		{user, keys("*"), keys("[!a]*", "a*"), `ann as client-1 Read \xff`},
+		{user, "[" + connect + "], stateStoreResources: [{method: Read, keyType: String, keys: [\"a*\"]}, {method: Read, keys: [\"a*\"]}]", "[" + connect + "]",
+			"ann as client-1 Read a*\nann as client-1 Read a1"},
 		{user, topics("a/+"), topics("a/x"), "ann as client-1 Publish a/xx"},
 		{user, topics("a/#"), topics("a", "a/+", "a/+/+"), "ann as client-1 Publish a/x/x/x"},
 		{user, topics("a/#"), topics("a/+/#"), "ann as client-1 Publish a"},
