@@ -43,7 +43,7 @@ const (
 
 // Parse reads the authorizations of a file: YAML or JSON of the custom resource, of kubectl, of az and
 // the REST API, of an ARM template, or the portal's list of rules. It ignores resources of other kinds. It
-// is an error if the file has no authorization. Mistakes that leave the rest readable are in Findings.
+// is an error if the file has no authorization, such as an empty list of kubectl. Mistakes that leave the rest readable are in Findings.
 func Parse(file string, source []byte) (*Policy, error) {
 	docs, err := documents(file, source)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *reader) find(line int, severity Severity, hint, message string, args ..
 // resource reads a document, or an element of a list of resources.
 func (r *reader) resource(n *node, listed bool) {
 	if n.kind == sequence {
-		if slices.ContainsFunc(n.items, isRule) || len(n.items) == 0 {
+		if slices.ContainsFunc(n.items, isRule) || len(n.items) == 0 && !listed {
 			r.start(n, nil)
 			r.rules(n)
 			return

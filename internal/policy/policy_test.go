@@ -61,6 +61,20 @@ func TestForms(t *testing.T) {
 			t.Errorf("%q: the error is not one line: %q", text, err)
 		}
 	}
+	if p, err := policy.Parse("f", []byte("[]")); err != nil || len(p.Resources) != 1 || len(p.Findings) != 1 {
+		t.Errorf("the portal's list without rules: %v, %+v", err, p)
+	}
+}
+
+// TestEmptyList: a list of resources without an authorization is an error, and not an authorization without rules.
+func TestEmptyList(t *testing.T) {
+	for _, text := range []string{
+		"{apiVersion: v1, kind: List, items: []}", `{"value": []}`, `{"resources": []}`, "[[]]", `[{"value": []}]`, "{kind: List, items: []}\n---\nkind: Pod",
+	} {
+		if p, err := policy.Parse("f", []byte(text)); err == nil {
+			t.Errorf("%q: no error, %+v", text, p)
+		}
+	}
 }
 
 // TestCovers checks which topics and filters a rule's topic allows.
