@@ -153,7 +153,7 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 	var subjects []string
 	if l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
 		for _, certificate := range l.TLS.VerifiedChains[0] {
-			subjects = append(subjects, certificate.Subject.String())
+			subjects = append(subjects, policy.Subject(certificate.Subject))
 		}
 	}
 	who, p, grant := s.rulesFor(l.ClientID, v.Username, subjects)

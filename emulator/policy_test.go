@@ -181,6 +181,30 @@ func askLive(c *client, a policy.Action, login func(*packets.Connect)) bool {
 	return !strings.Contains(strings.Join(got, "\n"), "-ERR not authorized")
 }
 
+// TestCertificateAttributes: a certificate has the attributes of its subject, as openssl prints the subject.
+func TestCertificateAttributes(t *testing.T) {
+	t.Parallel()
+	p, err := emulator.ParsePolicy("p", []byte(`[{"principals": {"attributes": [{"room": "7"}]}, "brokerResources": [{"method": "Connect"}]}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Attributes, err = emulator.ParseAttributes("a", []byte(`{"CN = \"Fan, Inc. \\C3\\BC\"": {"room": "7"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	server, certified := clientCertificates(t)
+	s := emulator.Start(t, emulator.Options{TLS: server, Policy: p})
+	for name, want := range map[string]byte{"Fan, Inc. ü": 0, "Fan": 0x87} {
+		conn, err := tls.Dial("tcp", s.Addr().String(), certified(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if code := (&client{t: t, conn: conn, id: "a"}).hello().ReasonCode; code != want {
+			t.Errorf("%s: CONNACK %#x", name, code)
+		}
+	}
+}
+
 const onePolicy = `[{"principals": {"usernames": ["ann"]}, "brokerResources": [{"method": "Connect"}, {"method": "Publish", "topics": ["#"]},
   {"method": "Subscribe", "topics": ["#"]}], "stateStoreResources": [{"method": "ReadWrite", "keys": ["a*"]}]}]`
 

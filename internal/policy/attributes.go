@@ -1,20 +1,22 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 )
 
 // Attributes has the attributes of each user name, such as that of a service account, and of each certificate's
-// subject, by its subjectKey.
+// subject, by the text that Subject returns.
 type Attributes map[string]map[string]string
 
 const annotation = "aio-broker-auth/"
 
 // ParseAttributes reads who has which attributes. A document of the file, YAML or JSON, is a ServiceAccount with
 // annotations aio-broker-auth/NAME, a BrokerAuthentication with authorizationAttributes, or a mapping of
-// each user name or subject to its attributes. In a mapping, a name with an equals sign is taken as both.
+// each user name or subject to its attributes. In a mapping, a name that begins as a subject does,
+// with a type such as CN and an equals sign, is taken as both.
 func ParseAttributes(file string, source []byte) (Attributes, error) {
 	docs, err := documents(file, source)
 	if err != nil {
@@ -35,7 +37,11 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 			}
 		case kindName == nil || kindName.kind == mapping:
 			for _, m := range n.members {
-				if err := all.set(file, m.value, keysOf(m.name)...); err != nil {
+				keys, why := keysOf(m.name)
+				if why != "" {
+					return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", m.name, why), m.line}
+				}
+				if err := all.set(file, m.value, keys...); err != nil {
 					return err
 				}
 			}
@@ -71,7 +77,11 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 					if subject == nil {
 						return &SyntaxError{file, m.name + ": no subject", m.line}
 					}
-					if err := all.set(file, m.value.get("attributes"), subjectKey(subject.text)); err != nil {
+					key, why := parseSubject(subject.text)
+					if why != "" {
+						return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", subject.text, why), subject.line}
+					}
+					if err := all.set(file, m.value.get("attributes"), key); err != nil {
 						return err
 					}
 				}
@@ -115,32 +125,21 @@ func lineOf(n *node) int {
 	return n.line
 }
 
-// keysOf returns the keys of a name in a mapping.
-func keysOf(name string) []string {
-	if strings.Contains(name, "=") {
-		return []string{name, subjectKey(name)}
+// keysOf returns the keys of a name in a mapping. why says what is wrong with a subject.
+func keysOf(name string) (keys []string, why string) {
+	if !likeSubject(name) {
+		return []string{name}, ""
 	}
-	return []string{name}
-}
-
-// subjectKey returns the key of a certificate's subject such as "CN = a, OU = b", without regard to the order and the
-// spaces of its parts. No user name is like it, because MQTT forbids NUL.
-func subjectKey(subject string) string {
-	parts := strings.Split(subject, ",")
-	for i, p := range parts {
-		name, value, _ := strings.Cut(p, "=")
-		parts[i] = strings.ToUpper(strings.TrimSpace(name)) + "=" + strings.TrimSpace(value)
-	}
-	slices.Sort(parts)
-	return "\x00" + strings.Join(parts, ",")
+	subject, why := parseSubject(name)
+	return []string{name, subject}, why
 }
 
 // Of returns the attributes of a client: those of its user name and of the subjects of its certificate and
-// of those that issued it. The first that has an attribute wins.
+// of those that issued it, as Subject returns them. The first that has an attribute wins.
 func (a Attributes) Of(username string, subjects []string) map[string]string {
 	all := make(map[string]string)
 	for _, s := range slices.Backward(subjects) {
-		maps.Copy(all, a[subjectKey(s)])
+		maps.Copy(all, a[s])
 	}
 	if username != "" {
 		maps.Copy(all, a[username])
