@@ -164,8 +164,8 @@ func newDiff(a *app.App) *cobra.Command {
 		Long: `Show what a new authorization newly allows (+) and what it no longer allows (-): for all
 principals that the rules of either name, with the topics and keys of their rules, and
 examples for patterns and for the values of tokens. It may miss a loss that depends on
-certain values. With --trace, also for what clients were seen to do. The exit code is
-1 if something is no longer allowed.
+certain values. With --trace, also for what clients were seen to do, or to try. The exit code
+is 1 if something is no longer allowed.
 
 ` + forms,
 		Example: "  sscli policy diff authz.yaml new.yaml\n  kubectl get brokerauthorization -A -o yaml | sscli policy diff - new.yaml --trace log.json",
@@ -192,7 +192,7 @@ certain values. With --trace, also for what clients were seen to do. The exit co
 				a.Inform(note)
 			}
 			lost := false
-			for _, c := range policy.Compare(both[0], both[1], seen.deeds) {
+			for _, c := range policy.Compare(both[0], both[1], slices.Concat(seen.deeds, seen.without)) {
 				f := format.PolicyChange{Change: "allowed", User: c.Username, Client: c.ClientID, Attributes: attributePairs(c.Attributes), Method: c.Method.String(), On: c.On, From: c.From}
 				if c.Lost {
 					lost, f.Change, f.Where = true, "lost", both[0].Where(c.Old)
@@ -209,7 +209,7 @@ certain values. With --trace, also for what clients were seen to do. The exit co
 			return fault.NoIf(lost)
 		},
 	}
-	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did by `FILE`: of --trace-file, of serve -v --log-format json, or a list as policy can reads; may be repeated")
+	cmd.Flags().StringArrayVar(&traces, "trace", nil, "also compare what clients did or tried by `FILE`: of --trace-file, of serve -v --log-format json, or a list as policy can reads; may be repeated")
 	config.Own(cmd.Flags(), "trace")
 	return cmd
 }
@@ -229,6 +229,9 @@ for replies only with -vv, and never those of applications. The flags add action
 that reads or writes a key also gets what requests need: Connect, Publish for requests and
 Subscribe for replies.
 
+Requests that were refused for want of a right or a login are left out, and so are those of
+Redis clients without a login, which no rule can name; stderr says how many.
+
 --generalise turns three or more keys, or client ids, that begin alike into a pattern, and a
 client's own id in a topic into {principal.clientId}; stderr shows each.`,
 		Example: `  sscli serve -vv --log-format json -- make integration-test 2> log.json
@@ -245,7 +248,10 @@ client's own id in a topic into {principal.clientId}; stderr shows each.`,
 				return asUsage(err)
 			}
 			for _, d := range deeds {
-				seen.add(d, "")
+				seen.add(d)
+			}
+			for _, note := range seen.leftOut() {
+				a.Inform(note)
 			}
 			if len(seen.deeds) == 0 {
 				return fault.Usagef("nothing was seen: expected a trace, a log, or actions such as --read KEY")

@@ -20,6 +20,21 @@ type seen struct {
 	deeds []policy.Deed
 	known map[string]bool
 	notes []string // what the files do not say
+
+	without  []policy.Deed // of the requests below, which give no rights
+	refused  int           // requests that were refused for lack of rights or of a login, or that were ignored
+	nameless int           // requests of Redis clients without a login
+}
+
+// leftOut says which requests give no rights.
+func (s *seen) leftOut() (notes []string) {
+	if s.refused > 0 {
+		notes = append(notes, "left out: "+format.Count(s.refused, "refused or ignored request")+"; to allow more than was done, add flags such as --read KEY")
+	}
+	if s.nameless > 0 {
+		notes = append(notes, "left out: "+format.Count(s.nameless, "request")+" of Redis clients without a login, which no rule can name")
+	}
+	return notes
 }
 
 // lacking notes something that the files do not say.
@@ -43,7 +58,7 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 			return nil, fault.Usagef("%s: %w", format.Path(name), err)
 		}
 		n := 0
-		var traced policy.Principal
+		t := trace{seen: s, open: make(map[string][]*attempt)}
 		for line := range strings.Lines(string(decoded)) {
 			n++
 			trimmed := strings.TrimSpace(line)
@@ -54,20 +69,21 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 				err = s.event([]byte(trimmed))
 			case strings.Contains(trimmed, " bytes) ") && (strings.Contains(trimmed, " -> ") || strings.Contains(trimmed, " <- ")):
 				topics = true
-				s.packet(trimmed, &traced)
+				t.packet(trimmed)
 			case strings.HasPrefix(trimmed, "sscli: "):
 			default:
 				var deeds []policy.Deed
 				deeds, err = q.line(trimmed)
 				for _, d := range deeds {
 					topics = topics || d.Method == policy.Publish || d.Method == policy.Subscribe
-					s.add(d, "")
+					s.add(d)
 				}
 			}
 			if err != nil {
 				return nil, fault.Usagef("%s:%d: %w", format.Path(name), n, err)
 			}
 		}
+		t.end()
 	}
 	if logged && !topics {
 		s.lacking("a log does not name the topics that applications publish and subscribe to: add a trace (--trace-file), or a list of lines such as publish TOPIC")
@@ -75,17 +91,16 @@ func readLogs(ctx context.Context, a *app.App, names []string, q question) (*see
 	return s, nil
 }
 
-// add adds an action and, if it is a request to the store, what requests need. reply is the topic for
-// replies; "" = not known.
-func (s *seen) add(d policy.Deed, reply string) {
+// add adds an action and, if it is a request to the store, what requests need.
+func (s *seen) add(d policy.Deed) {
 	s.note(d)
 	if d.Method == policy.Read || d.Method == policy.Write {
-		s.request(d, reply)
+		s.note(request(d, "")...)
 	}
 }
 
-// request adds what each request of a client needs.
-func (s *seen) request(d policy.Deed, reply string) {
+// request returns what each request of a client needs. reply is the topic for replies; "" = not known.
+func request(d policy.Deed, reply string) (all []policy.Deed) {
 	if reply == "" {
 		reply = wire.ResponseTopic(d.ClientID)
 		d.Written = d.ClientID == ""
@@ -96,15 +111,18 @@ func (s *seen) request(d policy.Deed, reply string) {
 	}
 	for _, a := range []policy.Action{{Method: policy.Connect}, {Method: policy.Publish, On: wire.RequestTopic}, {Method: policy.Subscribe, On: reply}} {
 		d.Action = a
-		s.note(d)
+		all = append(all, d)
 	}
+	return all
 }
 
-func (s *seen) note(d policy.Deed) {
-	id := fmt.Sprintf("%q %q %q %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
-	if !s.known[id] {
-		s.known[id] = true
-		s.deeds = append(s.deeds, d)
+func (s *seen) note(deeds ...policy.Deed) {
+	for _, d := range deeds {
+		id := fmt.Sprintf("%q %q %q %d %q", d.ClientID, d.Username, attributePairs(d.Attributes), d.Method, d.On)
+		if !s.known[id] {
+			s.known[id] = true
+			s.deeds = append(s.deeds, d)
+		}
 	}
 }
 
@@ -136,26 +154,24 @@ func rights(verb, options string, i int) policy.Method {
 // event reads a line of serve -v --log-format json.
 func (s *seen) event(line []byte) error {
 	var e struct {
-		Op, Port, Client, User, Verb, Options, Topic, Key string
-		KeyB64                                            []byte `json:"key_b64"`
-		Keys                                              []json.RawMessage
+		Op, Port, Client, User, Verb, Options, Topic, Key, Outcome, Cause string
+		KeyB64                                                            []byte `json:"key_b64"`
+		Keys                                                              []json.RawMessage
 	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return fmt.Errorf("expected a line of serve -v --log-format json: %w", err)
 	}
 	d := policy.Deed{Principal: policy.Principal{ClientID: e.Client, Username: e.User}}
-	switch {
-	case e.Op == "connect" && e.Port == "":
+	if e.Op == "connect" && e.Port == "" {
 		d.Method = policy.Connect
 		s.note(d)
-		return nil
-	case e.Op != "request":
-		return nil
-	case e.Verb == "scan":
-		s.lacking("SCAN lists the keys that the client may read: the log does not name them")
 	}
+	if e.Op != "request" {
+		return nil
+	}
+	var deeds []policy.Deed
 	if e.Port == "" {
-		s.request(d, e.Topic)
+		deeds = request(d, e.Topic)
 	}
 	keys := []string{e.Key + string(e.KeyB64)}
 	for i, raw := range e.Keys {
@@ -172,106 +188,32 @@ func (s *seen) event(line []byte) error {
 	for i, key := range keys {
 		for _, m := range rights(e.Verb, e.Options, i).Each() {
 			if d.Method, d.On = m, key; key != "" {
-				s.note(d)
+				deeds = append(deeds, d)
 			}
 		}
 	}
 	if e.Verb == "keynotify" {
 		d.Action = policy.Action{Method: policy.Subscribe, On: wire.NotifyFilter(e.Client)}
-		s.note(d)
+		deeds = append(deeds, d)
+	}
+	switch {
+	case len(deeds) == 0:
+	case e.Outcome == "ignored", e.Outcome == "refused" && unauthorized(e.Cause):
+		s.refused++
+		s.without = append(s.without, deeds...)
+	case e.Port != "" && e.User == "":
+		s.nameless++
+		s.without = append(s.without, deeds...)
+	default:
+		if s.note(deeds...); e.Verb == "scan" {
+			s.lacking("SCAN lists the keys that the client may read: the log does not name them")
+		}
 	}
 	return nil
 }
 
-// packet reads a line of --trace-file.
-func (s *seen) packet(line string, who *policy.Principal) {
-	_, sent, out := strings.Cut(line, " -> ")
-	if !out {
-		return
-	}
-	kind, _, _ := strings.Cut(sent, " ")
-	_, detail, _ := strings.Cut(sent, " bytes) ")
-	detail = strings.TrimPrefix(detail, "DUP ")
-	d := policy.Deed{}
-	switch kind {
-	case "CONNECT":
-		*who = policy.Principal{ClientID: after(detail, "client id "), Username: after(detail, "user name ")}
-		d.Method = policy.Connect
-	case "SUBSCRIBE":
-		for rest := detail; strings.HasPrefix(rest, `"`); {
-			filter, more := quoted(rest)
-			s.note(policy.Deed{Principal: *who, Action: policy.Action{Method: policy.Subscribe, On: filter}})
-			_, rest, _ = strings.Cut(more, ", ")
-		}
-		return
-	case "PUBLISH":
-		words, isRequest := strings.CutPrefix(detail, "request ")
-		if !isRequest {
-			payload, isMessage := strings.CutPrefix(detail, "message ")
-			_, rest := quoted(payload)
-			if topic := after(rest, " on "); isMessage && topic != "" {
-				s.note(policy.Deed{Principal: *who, Action: policy.Action{Method: policy.Publish, On: topic}})
-			}
-			return
-		}
-		verb, rest, _ := strings.Cut(words, " ")
-		key, more := quoted(rest)
-		d.Principal = *who
-		s.request(d, after(rest, "response topic "))
-		switch verb {
-		case wire.VerbGet, wire.VerbKeyNotify:
-			d.Method = policy.Read
-		case wire.VerbSet, wire.VerbDel, wire.VerbVDel:
-			d.Method = policy.Write
-		case wire.VerbScan:
-			s.lacking("SCAN lists the keys that the client may read: the trace does not name them")
-			return
-		default:
-			s.lacking(fmt.Sprintf("the trace does not say whether %.20q reads or writes", verb))
-			return
-		}
-		if strings.HasSuffix(key, "…") || strings.HasPrefix(more, "…") {
-			s.lacking("the trace shows only the beginning of the key " + format.BriefWord(key))
-			return
-		}
-		d.On = key
-	default:
-		return
-	}
-	d.Principal = *who
-	s.note(d)
-}
-
-// after returns the quoted word after a text.
-func after(line, before string) string {
-	_, rest, found := strings.Cut(line, before)
-	if !found {
-		return ""
-	}
-	word, _ := quoted(rest)
-	return word
-}
-
-// quoted returns the word at the beginning of a text, without its quotes, and the text after it.
-func quoted(text string) (word, rest string) {
-	if !strings.HasPrefix(text, `"`) {
-		end := strings.IndexAny(text, " ,")
-		if end < 0 {
-			end = len(text)
-		}
-		return text[:end], text[end:]
-	}
-	for i := 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			word, err := format.Unquote(text[:i+1])
-			if err != nil {
-				word = text[1:i]
-			}
-			return word, text[i+1:]
-		}
-	}
-	return text, ""
+// unauthorized reports whether an error, without a leading ERR, says that the client lacks a right or a login.
+func unauthorized(text string) bool {
+	code, _, _ := strings.Cut(text, " ")
+	return text == wire.TextNotAuthorized || code == "NOAUTH" || code == "NOPERM"
 }

@@ -2,14 +2,18 @@ package policycmd
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/policy"
 	"github.com/sscli/sscli/internal/testkit/redistest"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 // TestRights: the rights that suggest finds in a log are enough for the request, and no one of them can be left out.
@@ -85,6 +89,70 @@ func TestLoggedKeys(t *testing.T) {
 	}
 	if want := []string{`Read "a"`, `Read "\xff"`, `Read "\xfe"`, `Write "\xfe"`}; !slices.Equal(got, want) {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestRefused: a client gets no right from a request that was refused for want of a right or a login.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	const (
+		log     = `{"op":"request","client":"c","user":"bob",`
+		redis   = `{"op":"request","port":"redis","client":"redis-1",`
+		connect = ` 0.1 -> CONNECT (61 bytes) client id "c", clean start true, keep alive 60s, user name "bob", password` + "\n"
+		request = ` 0.3 -> PUBLISH #2 (344 bytes) request SET k 1, correlation 01ff, __ts=1, __srcId=c, response topic "r", expires in 10s` + "\n"
+		sent    = " Connect  Publish " + wire.RequestTopic + " Subscribe r Write k"
+	)
+	for _, c := range []struct {
+		lines, want       string
+		refused, nameless int
+	}{
+		{log + `"verb":"get","key":"k","outcome":"refused","cause":"not authorized"}`, "", 1, 0},
+		{log + `"verb":"set","key":"k","outcome":"ignored","cause":"a response topic that is not the client's"}`, "", 1, 0},
+		{log + `"verb":"set","key":"k","topic":"r","outcome":"refused","cause":"the quota has been exceeded"}`, sent, 0, 0},
+		{log + `"verb":"set","key":"k","outcome":"refused","cause":"not authorized"}` + "\n" + log + `"verb":"set","key":"k","topic":"r","outcome":"ok"}`, sent, 1, 0},
+		{redis + `"verb":"get","key":"k","outcome":"refused","cause":"NOAUTH Authentication required."}`, "", 1, 0},
+		{redis + `"verb":"get","key":"k","outcome":"ok"}`, "", 0, 1},
+		{redis + `"user":"bob","verb":"get","key":"k","outcome":"ok"}`, " Read k", 0, 0},
+		{redis + `"user":"bob","verb":"flushall","outcome":"refused","cause":"NOPERM this user has no permissions to run the 'flushall' command"}`, "", 0, 0},
+		{connect + ` 0.2 <- CONNACK (22 bytes) 0x87 not authorized ("not authorized")`, "", 1, 0},
+		{connect + ` 0.2 -> SUBSCRIBE #1 (70 bytes) "r" QoS 1` + "\n" + ` 0.2 <- CONNACK (22 bytes) 0x86 bad user name or password`, "", 2, 0},
+		{connect + ` 0.2 <- CONNACK (22 bytes) 0x87 not authorized` + "\n" + connect + ` 0.2 <- CONNACK (22 bytes) 0x00 success`, " Connect ", 1, 0},
+		{connect + ` 0.2 -> SUBSCRIBE #1 (70 bytes) "r" QoS 1, "s, 0x87" QoS 1, "t" QoS 1` + "\n" + ` 0.2 <- SUBACK #1 (6 bytes) 0x01 granted QoS 1 (", 0x87"), 0x87 not authorized, 0x01 granted QoS 1`, " Connect  Subscribe r Subscribe t", 1, 0},
+		{connect + request, sent, 0, 0},
+		{connect + request + ` 0.4 <- PUBACK #2 (4 bytes) 0x00 success`, sent, 0, 0},
+		{connect + request + ` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, " Connect ", 1, 0},
+		{connect + request + ` 0.4 <- PUBACK #3 (4 bytes) 0x87 not authorized`, sent, 0, 0},
+		{connect + request + ` 0.4 <- PUBACK #2 (4 bytes) 0x97 quota exceeded`, sent, 0, 0},
+		{connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) DUP reply "-ERR not authorized\r\n", correlation 01ff, __stat=200`, " Connect ", 1, 0},
+		{connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) reply "-ERR not authorized\r\n", correlation 02, __stat=200`, sent, 0, 0},
+		{connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) reply "-ERR syntax error\r\n", correlation 01ff`, sent, 0, 0},
+		{connect + ` 0.3 -> PUBLISH #2 (30 bytes) message "x -> y" on news` + "\n" + ` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, " Connect ", 1, 0},
+		{connect + ` 0.3 <- PUBLISH #2 (30 bytes) message "0 -> PUBLISH #1 (3 bytes) message 1" on news`, " Connect ", 0, 0},
+		{` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, "", 0, 0},
+		{connect + request + connect + ` 0.4 <- PUBACK #2 (4 bytes) 0x87 not authorized`, sent, 0, 0},
+		{connect + request + connect + request + ` 0.4 <- PUBLISH #1 (169 bytes) reply "-ERR not authorized\r\n", correlation 01ff`, " Connect ", 2, 0},
+	} {
+		file := filepath.Join(t.TempDir(), "seen")
+		if err := os.WriteFile(file, []byte(c.lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := readLogs(t.Context(), &app.App{}, []string{file}, question{})
+		if err != nil {
+			t.Fatalf("%s: %v", c.lines, err)
+		}
+		got := ""
+		for _, d := range s.deeds {
+			if d.ClientID != "c" && d.ClientID != "redis-1" || d.Username != "bob" {
+				t.Errorf("%s: %+v", c.lines, d)
+			}
+			got += " " + d.Method.String() + " " + d.On
+		}
+		if got != c.want || s.refused != c.refused || s.nameless != c.nameless {
+			t.Errorf("%s:\n%q, want %q; %d refused, %d nameless", c.lines, got, c.want, s.refused, s.nameless)
+		}
+		if len(s.without) > 0 != (c.refused+c.nameless > 0) {
+			t.Errorf("%s: what was refused is not compared: %+v", c.lines, s.without)
+		}
 	}
 }
 
