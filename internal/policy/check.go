@@ -41,6 +41,8 @@ type checker struct {
 	open  map[int][]*way    // by step, the ways that have it
 	idle  map[*Rule]bool    // rules that add nothing
 	lacks []lack            // what they lack
+
+	unused string // see suffix
 }
 
 // whoever stands for the alternatives in the message of a lack.

@@ -19,7 +19,11 @@ func TestCheckWays(t *testing.T) {
 		site    = `attributes: [{site: "1"}]`
 		ann     = "usernames: [ann]"
 	)
-	as := func(id string) string { return fmt.Sprintf("{method: Connect, clientIds: [%q]}", id) }
+	const lacks = "no rule allows Subscribe on a response topic for user "
+	as := func(ids ...string) string { return "{method: Connect, clientIds: [" + quote(ids) + "]}" }
+	own := func(id string) string {
+		return `{method: Subscribe, topics: ["clients/` + id + `/#", "clients/statestore/#"]}`
+	}
 	for _, c := range []struct {
 		rules []string // of each, the principals and the resources
 		want  string   // the findings about lacks: severity, and what
@@ -27,7 +31,24 @@ func TestCheckWays(t *testing.T) {
 		{[]string{ann, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
 		{[]string{ann, "brokerResources: [" + as("{principal.attributes.room}*") + "]"}, ""},
 		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
-		{[]string{"clientIds: [c]", "brokerResources: [" + as("{principal.username}*") + "]"}, "error no rule allows Connect for client id c"},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}*") + "]"}, ""},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.attributes.device}") + "]"}, ""},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}-[0-9]") + "]"}, ""},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}-{principal.attributes.device}") + "]"}, ""},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("d-{principal.username}") + "]"}, "error no rule allows Connect for client id c-1"},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}-{principal.username}") + "]"}, "error no rule allows Connect for client id c-1"},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "], " + keys}, ""},
+		{[]string{"clientIds: [c-1]", "brokerResources: [" + as("{principal.username}") + "," + publish + "," + own("{principal.username}") + "], " + keys}, ""},
+		{[]string{site, "brokerResources: [" + as("{principal.username}-*") + "]", "clientIds: [c-1]", "brokerResources: [" + publish + "]"}, "info only rules for others, such as attributes site=1, allow Connect for client id c-1"},
+		{[]string{ann, "brokerResources: [" + connect + "," + publish + "," + own("app-1") + "], " + keys}, "info " + lacks + "ann as other clients, such as client-1"},
+		{[]string{ann, "brokerResources: [" + publish + "," + own("app-1") + "], " + keys}, "error no rule allows Connect for user ann\ninfo " + lacks + "ann as other clients, such as client-1"},
+		{[]string{ann, "brokerResources: [" + connect + "," + publish + "," + own("6170702D31") + "], " + keys}, "info " + lacks + "ann as other clients, such as client-1"},
+		{[]string{ann, "brokerResources: [" + as("ann-*") + "," + publish + "," + own("ann-app") + "], " + keys}, "info " + lacks + "ann as other clients, such as ann-1"},
+		{[]string{ann, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + own("{principal.username}") + "], " + keys}, "info " + lacks + "ann as other clients, such as ann1"},
+		{[]string{ann, "brokerResources: [" + as("app-1", "app-2") + "," + publish + "," + own("app-1") + "], " + keys}, "warning " + lacks + "ann as app-2"},
+		{[]string{ann, "brokerResources: [" + as("app-2", "app-1") + "," + publish + "," + own("app-1") + "], " + keys}, "warning " + lacks + "ann as app-2"},
+		{[]string{ann, "brokerResources: [" + as("app-2", "app-3", "app-1") + "," + publish + "," + own("app-1") + "], " + keys}, "warning " + lacks + "ann as app-2 and 1 more"},
+		{[]string{ann, "brokerResources: [" + as("app-2", "app-3") + "," + publish + "," + own("app-1") + "], " + keys}, "error " + lacks + "ann"},
 		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "], " + keys}, ""},
 		{[]string{site, "brokerResources: [" + as("{principal.username}*") + "," + publish + "," + replies + "]", ann, keys},
 			"info only rules for others, such as attributes site=1, allow Connect for user ann\ninfo only rules for others, such as attributes site=1, allow Publish on the topic of requests for user ann\n" +
@@ -46,7 +67,7 @@ func TestCheckWays(t *testing.T) {
 		}
 		var got []string
 		for _, f := range parse(t, resource(text)).Check() {
-			if strings.Contains(f.Message, " allow") {
+			if strings.Contains(f.Message, " allow") && !strings.Contains(f.Message, "response topics of") {
 				message, _, _ := strings.Cut(f.Message, ": ")
 				got = append(got, f.Severity.String()+" "+message)
 			}

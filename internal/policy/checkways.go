@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -31,7 +32,7 @@ func (c *checker) ways() {
 		}
 	}
 	c.open = make(map[int][]*way)
-	unused := suffix(c.rules)
+	c.unused = suffix(c.rules)
 	byRule := make([][]*way, len(c.rules))
 	for i, r := range c.rules {
 		store := slices.IndexFunc(r.Entries, func(e *Entry) bool { return e.Type != "" && e.never == "" })
@@ -48,7 +49,7 @@ func (c *checker) ways() {
 			if store >= 0 {
 				w.line = r.Entries[store].Line
 			}
-			w.walk(unused)
+			w.walk(c.unused)
 			byRule[i] = append(byRule[i], w)
 			for i, may := range w.may {
 				if may {
@@ -76,10 +77,17 @@ func (c *checker) ways() {
 // A way is an alternative with what its rules allow.
 type way struct {
 	alternative
-	line  int
-	rules []*Rule // all that apply to the alternative
-	who   Principal
-	may   []bool // for each of steps
+	line    int
+	rules   []*Rule  // all that apply to the alternative
+	clients []caller // those that may connect or, if none may, all
+	may     []bool   // for each of steps: whether one of the clients may
+}
+
+// A caller is a principal that fits an alternative.
+type caller struct {
+	Principal
+	listed bool   // a Connect lists its client id
+	may    []bool // for each of steps
 }
 
 // The steps of a client of the store: indices of steps.
@@ -98,24 +106,94 @@ func steps(clientID string) []Action {
 	return all
 }
 
-// walk finds what the rules allow to a principal that fits the alternative, with a client id that may connect if
-// there is one.
-func (w *way) walk(unused string) {
-	w.who = w.example(unused, w.rules...)
+// callers returns principals that fit the alternative. Their client ids are the alternative's, or those that the rules
+// distinguish.
+func (w *way) callers(unused string) []caller {
+	who := w.example(unused, w.rules...)
+	all := []caller{{Principal: who}}
+	add := func(who Principal, listed bool) {
+		same := func(c caller) bool { return c.ClientID == who.ClientID && w.id == "" }
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i].listed = all[i].listed || listed
+		} else if who.ClientID != "" {
+			all = append(all, caller{Principal: who, listed: listed})
+		}
+	}
 	for _, r := range w.rules {
 		for _, e := range r.Entries {
-			for _, pattern := range e.ClientIDs {
-				other := w.who
-				if other.ClientID = fitting(pattern, &w.who); w.id == "" && e.Methods == Connect && e.fits(&other) {
-					w.who = other
+			if w.id != "" {
+				for _, pattern := range e.ClientIDs {
+					if fits, ok := w.valuesFor(who, pattern); ok {
+						add(fits, false)
+					}
 				}
+				continue
+			}
+			other := who
+			for _, pattern := range e.ClientIDs {
+				for _, star := range []string{"*", "", "x"} {
+					other.ClientID = fitting(strings.ReplaceAll(pattern, "*", star), &who)
+					if e.Methods == Connect && (star == "*" || strings.Contains(pattern, "*")) && e.fits(&other) {
+						add(other, other.ClientID == pattern)
+					}
+				}
+			}
+			for _, id := range e.owners() {
+				other.ClientID = id
+				add(other, false)
 			}
 		}
 	}
-	client := (&Policy{Rules: w.rules}).For(w.who)
-	for _, a := range steps(w.who.ClientID) {
-		w.may = append(w.may, client.Allowed(a) != nil)
+	return all
+}
+
+// walk finds what the rules allow to principals that fit the alternative.
+func (w *way) walk(unused string) {
+	broker := &Policy{}
+	for _, r := range w.rules {
+		short := *r
+		short.Entries = slices.DeleteFunc(slices.Clone(r.Entries), func(e *Entry) bool { return e.Type != "" })
+		broker.Rules = append(broker.Rules, &short)
 	}
+	all := w.callers(unused)
+	for i, c := range all {
+		client := broker.For(c.Principal)
+		for _, a := range steps(c.ClientID) {
+			all[i].may = append(all[i].may, client.Allowed(a) != nil)
+		}
+	}
+	w.clients = slices.DeleteFunc(slices.Clone(all), func(c caller) bool { return !c.may[stepConnect] })
+	if len(w.clients) == 0 {
+		w.clients = all
+	}
+	w.may = make([]bool, len(all[0].may))
+	for _, c := range w.clients {
+		for i, may := range c.may {
+			w.may[i] = w.may[i] || may
+		}
+	}
+}
+
+// owners returns the client ids that a topic of the store names, in plain text or in hexadecimal.
+func (e *Entry) owners() (all []string) {
+	rest, notify := strings.CutPrefix(e.Text, wire.NotifyTopics)
+	if !notify {
+		var own bool
+		if rest, own = strings.CutPrefix(e.Text, "clients/"); !own || e.levels == nil {
+			return nil
+		}
+	}
+	id, _, _ := strings.Cut(rest, "/")
+	if strings.ContainsAny(id, "+#{") || id == "statestore" {
+		return nil
+	}
+	if !notify {
+		all = []string{id}
+	}
+	if plain := unhex(id); utf8.ValidString(plain) {
+		all = append(all, plain)
+	}
+	return all
 }
 
 // elsewhere returns an alternative that a client of w may fit too, and whose rules allow a step; "" = none.
@@ -124,9 +202,9 @@ func (c *checker) elsewhere(w *way, step int) string {
 		if other == w || !w.overlaps(other.alternative) {
 			continue
 		}
-		if both := other.who; w.id != "" {
-			both.ClientID = w.id
-			if (&Policy{Rules: other.rules}).For(both).Allowed(steps(w.id)[step]) == nil {
+		if w.id != "" {
+			both := way{alternative: alternative{other.user, w.id, other.set}, rules: other.rules}
+			if both.walk(c.unused); !both.may[step] {
 				continue
 			}
 		}
@@ -152,9 +230,33 @@ func (c *checker) way(w *way) {
 			c.lack(w.alternative, w.line, severity, hint, "no rule allows "+what+" for "+whoever+consequence)
 		}
 	}
+	// some reports that only some of the clients may do one of the steps.
+	some := func(hint, what, consequence string, steps ...int) {
+		var listed, others []string
+		for _, client := range w.clients {
+			switch {
+			case w.id != "" || slices.ContainsFunc(steps, func(step int) bool { return client.may[step] }):
+			case client.listed:
+				listed = append(listed, client.ClientID)
+			default:
+				others = append(others, client.ClientID)
+			}
+		}
+		if len(listed) > 0 {
+			who := " as " + listed[0]
+			if n := len(listed) - 1; n > 0 {
+				who += fmt.Sprintf(" and %d more", n)
+			}
+			c.lack(w.alternative, w.line, Warning, hint, "no rule allows "+what+" for "+whoever+who+consequence)
+		} else if len(others) > 0 {
+			c.lack(w.alternative, w.line, Info, hint, "no rule allows "+what+" for "+whoever+" as other clients, such as "+others[0]+consequence)
+		}
+	}
 	need := func(step int, severity Severity, hint, what, consequence string) {
 		if !w.may[step] {
 			lack(c.elsewhere(w, step), severity, hint, what, consequence)
+		} else if step != stepConnect {
+			some(hint, what, consequence, step)
 		}
 	}
 	need(stepConnect, Error, "brokerResources: - method: Connect", "Connect", "")
@@ -163,9 +265,11 @@ func (c *checker) way(w *way) {
 	}
 	need(stepRequest, Error, "method: Publish, topics: ["+wire.RequestTopic+"]", "Publish on the topic of requests", ": the keys cannot be used")
 	var missing, hints []string
-	own, other, id := false, "", w.who.ClientID
+	own, other, id := false, "", w.clients[0].ClientID
+	var responses []int
 	for i, f := range responseForms(id) {
 		by := ""
+		responses = append(responses, stepResponse+i)
 		if w.may[stepResponse+i] {
 			own = true
 		} else if by = c.elsewhere(w, stepResponse+i); by == "" {
@@ -174,10 +278,10 @@ func (c *checker) way(w *way) {
 		}
 		other = cmp.Or(other, by)
 	}
-	switch {
-	case !own:
-		lack(other, Error, "method: Subscribe, topics: [\"clients/{principal.clientId}/#\"]", "Subscribe on a response topic", ": the store's replies do not arrive")
-	case len(missing) > 0:
+	const hint, what, consequence = "method: Subscribe, topics: [\"clients/{principal.clientId}/#\"]", "Subscribe on a response topic", ": the store's replies do not arrive"
+	if !own {
+		lack(other, Error, hint, what, consequence)
+	} else if some(hint, what, consequence, responses...); len(missing) > 0 {
 		c.lack(w.alternative, w.line, Info, "method: Subscribe, topics: [\""+strings.Join(hints, `", "`)+"\"]", "no rule allows Subscribe on the response topics of "+strings.Join(missing, " and ")+" for "+whoever)
 	}
 	if methods&Read != 0 {

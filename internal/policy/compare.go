@@ -20,7 +20,8 @@ type Change struct {
 // Compare returns what two policies decide differently: for all principals that either names, what the
 // entries of either list, with examples for their patterns, and the given deeds.
 //
-// A principal has made-up values for the tokens of its rule, and client ids that the rules tell apart. If the
+// A principal has made-up values for the tokens of its rule, or values that fit the client id that the rule names, and
+// client ids that the rules tell apart. If the
 // other policy allows only a part of what an entry allows, an example of the rest is found, unless the search
 // exceeds searchLimit. A change may be missed if it depends on a certain value of a token, or concerns only clients
 // that fit several principals.
@@ -105,8 +106,16 @@ type example struct {
 // clients returns principals of an alternative, with the client ids that the rule distinguishes, and with ids
 // that the rule allows and another policy does not.
 func (r *Rule) clients(alt alternative, who Principal, other *Policy) []example {
+	all := []example{{who, ""}}
 	if alt.id != "" {
-		return []example{{who, ""}}
+		for _, e := range r.Entries {
+			for _, id := range e.ClientIDs {
+				if fits, ok := alt.valuesFor(who, id); ok {
+					all = append(all, example{fits, id})
+				}
+			}
+		}
+		return all
 	}
 	var connect []*glob.Pattern
 	lists := [][]*glob.Pattern{nil}
@@ -126,7 +135,6 @@ func (r *Rule) clients(alt alternative, who Principal, other *Policy) []example 
 		}
 	}
 	lists[0] = connect
-	all := []example{{who, ""}}
 	add := func(clientID, pattern string) {
 		fits := who
 		fits.ClientID = clientID

@@ -53,6 +53,8 @@ func TestCompareNarrower(t *testing.T) {
 		{user, topics("a/+/b"), topics("+/x/b", "a/y/+"), "ann as client-1 Publish a/xx/b"},
 		{user, filters("a/#"), filters("a", "a/+/#"), "ann as client-1 Subscribe a/#"},
 		{user, filters("a/+"), filters("a/#"), ""},
+		{"clientIds: [c-1]", as("{principal.username}*"), "[]", "c-1 as c-1 Connect"},
+		{"clientIds: [c-1]", as("{principal.username}-*"), as("{principal.username}"), "c as c-1 Connect"},
 		{"clientIds: [c]", keys("{principal.username}/*"), "[" + connect + "]", "user-1 as c Read user-1/1"},
 	} {
 		rules := func(resources string) *policy.Policy {

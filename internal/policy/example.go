@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -56,6 +57,65 @@ func (a alternative) example(suffix string, rules ...*Rule) Principal {
 		}
 	}
 	return who
+}
+
+// valuesFor returns a principal that fits the alternative, who, with values for which a pattern of client ids matches its
+// client id. Only tokens that the alternative does not fix get other values than who has.
+func (a alternative) valuesFor(who Principal, pattern string) (fits Principal, ok bool) {
+	parts, why := parseParts(pattern)
+	var tokens []string
+	expression := ""
+	for _, p := range parts {
+		name, attribute := strings.CutPrefix(p.token, tokenAttribute)
+		_, fixed := a.set[name]
+		switch {
+		case p.token == "":
+			expression += loose(p.text)
+		case p.token == tokenUser && a.user == "", attribute && !fixed:
+			tokens = append(tokens, p.token)
+			expression += "(.+)"
+		default:
+			value, _ := who.value(p.token)
+			expression += regexp.QuoteMeta(value)
+		}
+	}
+	re, err := regexp.Compile("(?s)^" + expression + "$")
+	if why != "" || err != nil || !parses(parts) {
+		return who, false
+	}
+	values := re.FindStringSubmatch(who.ClientID)
+	if values == nil {
+		return who, false
+	}
+	who.Attributes = maps.Clone(who.Attributes)
+	for i, token := range tokens {
+		if name, attribute := strings.CutPrefix(token, tokenAttribute); attribute {
+			who.Attributes[name] = values[i+1]
+		} else {
+			who.Username = values[i+1]
+		}
+	}
+	p := compile(parts, &who)
+	return who, p != nil && p.Match([]byte(who.ClientID))
+}
+
+// loose returns a regular expression that matches at least what a pattern matches.
+func loose(pattern string) string {
+	text := ""
+	for i := 0; i < len(pattern); i++ {
+		switch end := strings.IndexByte(pattern[i:], ']'); {
+		case pattern[i] == '*':
+			text += ".*"
+		case pattern[i] == '?', pattern[i] == '[' && end > 0:
+			text += "."
+			if pattern[i] == '[' {
+				i += end
+			}
+		default:
+			text += regexp.QuoteMeta(pattern[i : i+1])
+		}
+	}
+	return text
 }
 
 // parts returns the parts of an entry's key or topic, and of its client ids.
