@@ -94,7 +94,7 @@ repl                 internal/files internal/wait format
 signals
 process              internal/wait signals
 suggest              format
-terminal             internal/wait format signals
+terminal             internal/files internal/wait format signals
 trace                internal/files internal/mqtt internal/wire format
 config               internal/files client internal/yamltext format suggest
 certs                internal/files internal/pemfile config
@@ -132,7 +132,7 @@ command/serve        internal/httpport internal/files internal/mqtt internal/wai
 command/gateway      internal/wait internal/wire client internal/observe internal/redis format process suggest config certs fault usage app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
 command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client format jsonfield config certs fault suggest app accounts complete dataset command/ping
-command/doctor       internal/mqtt internal/wire client format trace config via fault usage app command/ping
+command/doctor       internal/files internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app
 command/contextcmd   client format suggest config fault usage app complete

@@ -11,6 +11,8 @@
 //	  - [ReadText], [DecodeText] and [NewTextReader] read text that people and other tools wrote, in
 //	    UTF-8 or UTF-16, with or without a byte order mark: lines, keys, settings, passwords, tokens,
 //	    PEM. Values in the store are bytes, so they are never read as text.
+//	  - [ReadFile], [ReadAll] and [Limit] refuse what is larger than the maximum of its kind, a regular file before
+//	    memory is taken for it.
 //	  - [Lock] and [TryLock] lock a file against other processes. The operating system releases a lock when its
 //	    file is closed, so a lock never outlives its process.
 //	  - [RetryBusy] tries again when Windows refuses to open, replace or remove a file because another

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -29,10 +28,10 @@ func NewTextReader(source io.Reader) io.Reader { return &textReader{source: sour
 // DecodeText returns what [NewReader] reads from text.
 func DecodeText(text []byte) ([]byte, error) { return io.ReadAll(NewTextReader(bytes.NewReader(text))) }
 
-// ReadText reads a file and decodes it like [Decode]. The error is a *[fs.PathError].
+// ReadText reads a file of at most [MaxText] bytes and decodes it like [Decode]. The error is a *[fs.PathError].
 func ReadText(name string) (text []byte, err error) {
 	err = RetryBusy(func() error {
-		text, err = os.ReadFile(name)
+		text, err = ReadFile(name, MaxText)
 		return err
 	})
 	if err != nil {

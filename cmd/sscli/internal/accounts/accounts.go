@@ -147,7 +147,7 @@ func (f Flags) Open(o *emulator.Options, dir string, child bool) (*Accounts, err
 // checkOwn returns an error if a file that the user has not named exists, and holds no token that an
 // Issuer has issued. A token of a cluster names its issuer, and ours do not.
 func checkOwn(name string) error {
-	text, err := os.ReadFile(name)
+	text, err := files.ReadFile(name, files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (f Flags) issuer() (*emulator.Issuer, error) {
 	if err != nil || f.Key == "" {
 		return issuer, err
 	}
-	text, err := os.ReadFile(string(f.Key))
+	text, err := files.ReadFile(string(f.Key), files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return issuer, f.writeKey(issuer)
 	}

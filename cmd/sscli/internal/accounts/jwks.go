@@ -14,11 +14,12 @@ import (
 	"io"
 	"math/big"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sscli/sscli/internal/files"
 )
 
 const (
@@ -100,7 +101,7 @@ func (c *clusterKeys) mayRead() bool {
 // readSource reads a file or a URL.
 func readSource(source string) ([]byte, error) {
 	if !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
-		return os.ReadFile(source)
+		return files.ReadFile(source, maxKeySet)
 	}
 	httpClient := http.Client{Timeout: fetchTimeout}
 	response, err := httpClient.Get(source)

@@ -20,21 +20,34 @@ import (
 // Read reads a file, or standard input if the name is "-", until its end or until ctx ends. what,
 // such as "the value", names the content in messages. If standard input is a terminal, Read first
 // prints that sscli is waiting for the content, because there is no prompt. Any other standard input can be
-// read only once: see TakeInput.
+// read only once: see TakeInput. More than [files.MaxValue] bytes are an error.
 func (a *App) Read(ctx context.Context, name, what string) (string, error) {
-	a.Signals.Arm()
-	if name = files.InputName(name); name != "-" {
-		return terminal.ReadFile(ctx, name)
+	if name = files.InputName(name); name == "-" {
+		return a.readInput(ctx, what, files.MaxValue)
 	}
+	a.Signals.Arm()
+	return terminal.ReadFile(ctx, name)
+}
+
+// ReadKeys is like Read of standard input, which has many keys with their values: at most [files.MaxKeys] bytes.
+func (a *App) ReadKeys(ctx context.Context) (string, error) {
+	return a.readInput(ctx, "the keys", files.MaxKeys)
+}
+
+func (a *App) readInput(ctx context.Context, what string, limit int64) (string, error) {
+	a.Signals.Arm()
 	if err := a.TakeInput(); err != nil {
 		return "", err
 	}
 	if a.inputIsTerminal() {
 		a.Inform("reading " + what + "; Ctrl-D ends")
 	}
-	text, err := terminal.ReadAll(ctx, a.Stdin)
+	text, err := terminal.ReadAll(ctx, a.Stdin, limit)
 	if fault.IsA[*fault.UsageError](err) {
 		a.inputTaken = false // there is none
+	}
+	if large, ok := errors.AsType[*files.SizeError](err); ok {
+		err = fault.Usagef("standard input: %w", large)
 	}
 	if err == nil || fault.IsA[*fault.UsageError](err) || ctx.Err() != nil {
 		return text, err // the *fault.UsageError means that there is no standard input

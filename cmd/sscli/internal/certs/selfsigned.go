@@ -85,7 +85,7 @@ func (s SelfSigned) Prepare(ctx context.Context) (tls.Certificate, error) {
 	if err := s.certificate("server", ca, s.Names, x509.ExtKeyUsageServerAuth); err != nil {
 		return tls.Certificate{}, err
 	}
-	return tls.LoadX509KeyPair(s.path("server.crt"), s.path("server.key"))
+	return ReadPair(s.path("server.crt"), s.path("server.key"))
 }
 
 // A signingCA is a CA's certificate, with the private key if there is one.
@@ -97,7 +97,7 @@ type signingCA struct {
 // readAuthority reads the CA, or creates one if there is none.
 func (s SelfSigned) readAuthority() (signingCA, error) {
 	crt, key := s.path("ca.crt"), s.path("ca.key")
-	text, err := os.ReadFile(crt)
+	text, err := files.ReadFile(crt, files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.newAuthority()
 	}
@@ -112,7 +112,7 @@ func (s SelfSigned) readAuthority() (signingCA, error) {
 	if !s.Now.Before(ca.cert.NotAfter) {
 		return ca, fmt.Errorf("%s expired at %s: remove the directory to make a new CA", crt, ca.cert.NotAfter.UTC().Format(time.RFC3339))
 	}
-	if text, err = os.ReadFile(key); errors.Is(err, fs.ErrNotExist) {
+	if text, err = files.ReadFile(key, files.MaxText); errors.Is(err, fs.ErrNotExist) {
 		return ca, nil
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (s SelfSigned) newAuthority() (signingCA, error) {
 // certificate creates NAME.crt and NAME.key, unless both exist and are valid.
 func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x509.ExtKeyUsage) error {
 	crt := s.path(name + ".crt")
-	text, err := os.ReadFile(crt)
+	text, err := files.ReadFile(crt, files.MaxText)
 	why := "is missing"
 	var key crypto.Signer
 	switch {
@@ -200,7 +200,7 @@ func (s SelfSigned) certificate(name string, ca signingCA, names []string, use x
 // readKey reads the key of a certificate, or returns nil if there is none.
 func (s SelfSigned) readKey(name string, cert *x509.Certificate) (crypto.Signer, error) {
 	file := s.path(name + ".key")
-	text, err := os.ReadFile(file)
+	text, err := files.ReadFile(file, files.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

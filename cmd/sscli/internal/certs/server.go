@@ -1,6 +1,23 @@
 package certs
 
-import "crypto/tls"
+import (
+	"crypto/tls"
+
+	"github.com/sscli/sscli/internal/files"
+)
+
+// ReadPair returns the certificate and the key of a server in two PEM files.
+func ReadPair(certFile, keyFile string) (tls.Certificate, error) {
+	cert, err := files.ReadFile(certFile, files.MaxText)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := files.ReadFile(keyFile, files.MaxText)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
 
 // ServerTLS returns the TLS configuration for a server with this certificate. clientCA names a PEM file
 // with CA certificates. If clientCA is not empty, clients must have a certificate from one of these

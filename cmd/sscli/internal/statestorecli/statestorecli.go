@@ -10,7 +10,6 @@ package statestorecli
 import (
 	"cmp"
 	"net"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -130,7 +129,7 @@ func set(a *app.App) *cobra.Command {
 		data := []byte(*value)
 		if *file != "" {
 			var err error
-			if data, err = os.ReadFile(*file); err != nil {
+			if data, err = files.ReadFile(*file, files.MaxValue); err != nil {
 				return &fault.UsageError{Err: err}
 			}
 		}

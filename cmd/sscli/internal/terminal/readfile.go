@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/internal/files"
 )
 
 // Open opens a file for reading. If ctx ends first, while a FIFO has no writer, the error is the cause of
@@ -25,8 +27,8 @@ func Open(ctx context.Context, name string) (*os.File, error) {
 	}, func() bool { return release(name) })
 }
 
-// ReadFile reads a file to its end. If ctx ends first, for example while nobody writes to a FIFO, the
-// error is the cause of ctx.
+// ReadFile reads a file of at most [files.MaxValue] bytes to its end. If ctx ends first, for example while nobody
+// writes to a FIFO, the error is the cause of ctx.
 func ReadFile(ctx context.Context, name string) (string, error) {
 	var opened atomic.Pointer[os.File]
 	return interruptible(ctx, func() (string, error) {
@@ -39,7 +41,7 @@ func ReadFile(ctx context.Context, name string) (string, error) {
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx) // stop, below, may have run already; then nothing would end the read
 		}
-		return readAll(f)
+		return readAll(f, files.MaxValue)
 	}, func() bool {
 		if opened.Load() == nil && !release(name) {
 			return false
@@ -49,23 +51,22 @@ func ReadFile(ctx context.Context, name string) (string, error) {
 	})
 }
 
-// readAll reads r to its end. A large input takes no memory beside the result if its size is known, and otherwise
-// takes it twice.
-func readAll(r io.Reader) (string, error) {
-	if f, ok := r.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > 0 {
-			var text strings.Builder
-			text.Grow(int(min(info.Size(), math.MaxInt/2)))
-			_, err := io.Copy(&text, f)
-			return text.String(), err
-		}
+// readAll reads at most limit bytes of r, to its end. A large input takes no memory beside the result if its size is
+// known, and otherwise takes it twice.
+func readAll(r io.Reader, limit int64) (string, error) {
+	in := files.Limit(r, limit)
+	if known := files.Size(r); known > 0 && known <= limit {
+		var text strings.Builder
+		text.Grow(int(min(known, math.MaxInt/2)))
+		_, err := io.Copy(&text, in)
+		return text.String(), err
 	}
 	const size = 1 << 20
 	var parts []string
 	for {
 		var part strings.Builder
 		part.Grow(size)
-		_, err := io.CopyN(&part, r, size)
+		_, err := io.CopyN(&part, in, size)
 		parts = append(parts, part.String())
 		switch {
 		case err == io.EOF:

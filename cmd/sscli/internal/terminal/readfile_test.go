@@ -1,12 +1,15 @@
 package terminal
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/sscli/sscli/internal/files"
 )
 
 // TestReadAll: a large input arrives whole, from a file, from the rest of a file and from a pipe. It takes memory
@@ -37,7 +40,7 @@ func TestReadAll(t *testing.T) {
 	if _, err := f.Seek(18, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadAll(t.Context(), f); err != nil || got != want[18:] {
+	if got, err := ReadAll(t.Context(), f, files.MaxValue); err != nil || got != want[18:] {
 		t.Errorf("of the rest of a file, %d bytes, %v, want %d", len(got), err, len(want)-18)
 	}
 	r, w, err := os.Pipe()
@@ -50,10 +53,32 @@ func TestReadAll(t *testing.T) {
 		_ = w.Close()
 	}()
 	before = taken()
-	if got, err := ReadAll(t.Context(), r); err != nil || got != want {
+	if got, err := ReadAll(t.Context(), r, files.MaxValue); err != nil || got != want {
 		t.Errorf("of a pipe, %d bytes, %v, want %d", len(got), err, len(want))
 	}
 	if took := taken() - before; took > uint64(len(want))*5/2 {
 		t.Errorf("%d bytes were allocated to read %d of a pipe", took, len(want))
+	}
+}
+
+// TestReadFileTooLarge: a file that is larger than a value can be is refused before memory is taken for it.
+func TestReadFileTooLarge(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "large")
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(f.Truncate(files.MaxValue+1), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = ReadFile(t.Context(), name)
+	runtime.ReadMemStats(&after)
+	if _, ok := errors.AsType[*files.SizeError](err); !ok {
+		t.Error(err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
+		t.Errorf("%d bytes were allocated", took)
 	}
 }

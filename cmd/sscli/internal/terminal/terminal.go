@@ -136,10 +136,10 @@ func ReadSecretLine(r io.Reader) ([]byte, error) {
 	}
 }
 
-// ReadAll reads r to its end. If ctx ends first, the error is the cause of ctx, and the read
+// ReadAll reads at most limit bytes of r, to its end. If ctx ends first, the error is the cause of ctx, and the read
 // continues in another goroutine until r or the process ends.
-func ReadAll(ctx context.Context, r io.Reader) (string, error) {
-	return interruptible(ctx, func() (string, error) { return readAll(r) }, func() bool { return false })
+func ReadAll(ctx context.Context, r io.Reader, limit int64) (string, error) {
+	return interruptible(ctx, func() (string, error) { return readAll(r, limit) }, func() bool { return false })
 }
 
 // interruptible runs read in a goroutine and waits until read returns or ctx ends. When ctx ends,

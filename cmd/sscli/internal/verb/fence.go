@@ -106,7 +106,7 @@ func currentFence(env Env) (wire.Version, error) {
 	}
 	var text []byte
 	err := files.RetryBusy(func() (err error) {
-		text, err = os.ReadFile(path)
+		text, err = files.ReadFile(path, files.MaxText)
 		return err
 	})
 	token := strings.TrimSuffix(string(text), "\n")
@@ -220,7 +220,7 @@ func ParseFence(env Env, text string) (wire.Version, error) {
 		if current, _ := env(EnvFenceFile); name == current {
 			return currentFence(env)
 		}
-		content, err := os.ReadFile(name)
+		content, err := files.ReadFile(name, files.MaxText)
 		if err != nil {
 			return wire.Version{}, &fault.UsageError{Err: fmt.Errorf("--fence: %w", err)}
 		}

@@ -179,7 +179,7 @@ func (p *plan) open(ctx context.Context) error {
 	read := func(ctx context.Context) (text string, err error) {
 		if p.stdin == nil {
 			p.app.Streaming = true
-			text, err = p.app.Read(ctx, "-", "the keys")
+			text, err = p.app.ReadKeys(ctx)
 			p.stdin = &text
 		}
 		return *p.stdin, err

@@ -66,7 +66,7 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 	case (f.cert == "") != (f.key == ""):
 		return nil, "", nil, fault.Usagef("--tls-cert and --tls-key must be used together")
 	case f.cert != "":
-		loaded, err := tls.LoadX509KeyPair(string(f.cert), string(f.key))
+		loaded, err := certs.ReadPair(string(f.cert), string(f.key))
 		if err == nil {
 			pair, err = certs.ServerTLS(loaded, "")
 		}

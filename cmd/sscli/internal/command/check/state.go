@@ -47,7 +47,7 @@ func readHistory(name string) (h history, err error) {
 	case info.Size() > maxState:
 		return h, fmt.Errorf("%s: larger than 64 MiB: not a file of --state", name)
 	}
-	text, err := os.ReadFile(name)
+	text, err := files.ReadFile(name, maxState)
 	if err != nil {
 		return h, err
 	}

@@ -121,7 +121,7 @@ type differ struct {
 
 func (d *differ) withSource(ctx context.Context, name string, o sources.Options) (err error) {
 	d.fromStore = true
-	o.Stdin = func(ctx context.Context) (string, error) { return d.app.Read(ctx, "-", "the keys") }
+	o.Stdin = d.app.ReadKeys
 	d.set, err = sources.Open(ctx, []string{name}, o)
 	if usage, ok := errors.AsType[*fault.UsageError](err); ok && errors.Is(err, fs.ErrNotExist) {
 		if all, _, loadErr := config.Load(d.app.Flags, d.app.Env); loadErr == nil && slices.Contains(all.Names(), name) || strings.Contains(name, "://") {

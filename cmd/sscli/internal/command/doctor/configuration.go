@@ -3,12 +3,12 @@ package doctor
 import (
 	"bytes"
 	"context"
-	"os"
 	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // configuration shows the settings and their sources. It warns if the server is not verified, or if
@@ -26,7 +26,7 @@ func (c *checkup) configuration(context.Context) error {
 		check.Facts = append(check.Facts, format.Fact{Name: e.Flag, Value: e.Value, Source: e.Source})
 	}
 	if c.o.TokenFile != "" {
-		if token, err := os.ReadFile(c.o.TokenFile); err == nil { // the connect check reports the error
+		if token, err := files.ReadFile(c.o.TokenFile, files.MaxText); err == nil { // the connect check reports the error
 			if _, expires := client.TokenTimes(bytes.TrimSpace(token)); !expires.IsZero() {
 				check.Facts = append(check.Facts, format.Fact{Name: "token expires", Value: expires.UTC().Format(time.RFC3339)})
 			}

@@ -288,7 +288,7 @@ func (e *editRun) edit(ctx context.Context) ([]byte, error) {
 		if code != 0 {
 			return nil, &fault.NotWrittenError{Why: fmt.Sprintf("the editor %s ended with exit code %d, nothing was written", name, code)}
 		}
-		text, err := os.ReadFile(e.file)
+		text, err := files.ReadFile(e.file, files.MaxValue)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, &fault.NotWrittenError{Why: fmt.Sprintf("the editor %s removed the file, nothing was written", name)}
 		}

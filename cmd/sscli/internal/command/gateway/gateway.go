@@ -139,7 +139,7 @@ func (f flags) tls() (*tls.Config, error) {
 	case f.cert == "":
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(string(f.cert), string(f.key))
+	pair, err := certs.ReadPair(string(f.cert), string(f.key))
 	if err != nil {
 		return nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
 	}

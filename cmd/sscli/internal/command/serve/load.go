@@ -16,8 +16,7 @@ func (f *serveFlags) seeds(ctx context.Context, a *app.App) (iter.Seq2[emulator.
 	if len(f.load) == 0 {
 		return nil, nil
 	}
-	stdin := func(ctx context.Context) (string, error) { return a.Read(ctx, "-", "the keys") }
-	set, err := sources.Open(ctx, f.load, sources.Options{Stdin: stdin})
+	set, err := sources.Open(ctx, f.load, sources.Options{Stdin: a.ReadKeys})
 	if usage, ok := err.(*fault.UsageError); ok {
 		usage.Err = fmt.Errorf("--load: %w", usage.Err)
 	}

@@ -238,7 +238,7 @@ func (f serveFlags) certificates(ctx context.Context, o *emulator.Options) error
 			return fault.Usagef("--self-signed: %w", err)
 		}
 	case f.cert != "":
-		if pair, err = tls.LoadX509KeyPair(string(f.cert), string(f.key)); err != nil {
+		if pair, err = certs.ReadPair(string(f.cert), string(f.key)); err != nil {
 			return fault.Usagef("--listen-cert, --listen-key: %w", err)
 		}
 	case f.clientCA != "":
