@@ -8,6 +8,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // ReadKey returns the records of a key from its file in dir, and the path of the file. A file that is named
@@ -43,7 +44,7 @@ func ReadKey(dir, key string) (rows iter.Seq2[Record, error], name string, err e
 			return
 		}
 		defer file.Close()
-		Read(file, o)(yield)
+		Read(files.Limit(file, files.MaxValue), o)(yield)
 	}, o.Name, nil
 }
 

@@ -65,7 +65,8 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Read returns an iterator over the records of a source. It ends with the first error, which wraps an
-// *[Error] about the content or is the error of the reader.
+// *[Error] about the content or is the error of the reader. A *[files.SizeError] of the reader is a usage
+// error.
 func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 	return func(give func(Record, error) bool) {
 		yield := func(r Record, err error) bool {
@@ -74,6 +75,8 @@ func Read(source io.Reader, o Options) iter.Seq2[Record, error] {
 			}
 			if wrong, ok := errors.AsType[*Error](err); ok {
 				err = &fault.UsageError{Err: wrong, Hint: wrong.hint}
+			} else if fault.IsA[*files.SizeError](err) {
+				err = &fault.UsageError{Err: err}
 			}
 			return give(r, err)
 		}
@@ -148,13 +151,24 @@ func NoRecords(name string) error {
 	return fault.Usagef("%s has no records: expected at least one", format.Path(name))
 }
 
+// CheckSize returns the error for the records of a source if they are larger than a value can be: size bytes as
+// JSON Lines.
+func CheckSize(name string, size int) error {
+	if size > files.MaxValue {
+		return fault.Usagef("%s: its records are %w", format.Path(name), &files.SizeError{Max: files.MaxValue})
+	}
+	return nil
+}
+
 // Value returns the records of a source as canonical JSON Lines, and the number of records. A record that has
-// a field twice is an error. size is the expected length of the result in bytes, to allocate it only once;
-// size may be wrong or 0. If ctx ends, Value returns its cause.
-func Value(ctx context.Context, source io.Reader, o Options, size int) (value []byte, n int, err error) {
-	value = slices.Grow([]byte{}, size)
+// a field twice is an error, as is a source of more than [files.MaxValue] bytes. If ctx ends, Value returns
+// its cause.
+func Value(ctx context.Context, source io.Reader, o Options) (value []byte, n int, err error) {
+	if size := files.Size(source); size <= files.MaxValue {
+		value = slices.Grow([]byte{}, int(size))
+	}
 	survey := Survey{Source: o.Name}
-	for r, err := range Read(source, o) {
+	for r, err := range Read(files.Limit(source, files.MaxValue), o) {
 		if err == nil {
 			err = survey.Add(r)
 		}
@@ -162,6 +176,9 @@ func Value(ctx context.Context, source io.Reader, o Options, size int) (value []
 			err = context.Cause(ctx)
 		}
 		if err != nil {
+			return nil, 0, err
+		}
+		if err := CheckSize(o.Name, len(value)+len(r.JSON)); err != nil {
 			return nil, 0, err
 		}
 		value = append(append(value, r.JSON...), '\n')

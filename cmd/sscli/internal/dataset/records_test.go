@@ -165,7 +165,7 @@ func TestParseTypesErrors(t *testing.T) {
 func TestReaderError(t *testing.T) {
 	for _, o := range []Options{{}, {Stored: true}, {Format: CSV}} {
 		source := io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(io.ErrClosedPipe))
-		if _, _, err := Value(t.Context(), source, o, 0); !errors.Is(err, io.ErrClosedPipe) {
+		if _, _, err := Value(t.Context(), source, o); !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
@@ -185,15 +185,15 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text []byte, format string) {
-		value, n, err := Value(t.Context(), bytes.NewReader(text), Options{Format: Format(format)}, 0)
+		value, n, err := Value(t.Context(), bytes.NewReader(text), Options{Format: Format(format)})
 		if err != nil {
 			return
 		}
-		again, m, err := Value(t.Context(), bytes.NewReader(value), Options{Stored: true}, len(value))
+		again, m, err := Value(t.Context(), bytes.NewReader(value), Options{Stored: true})
 		if err != nil || n != m || !bytes.Equal(again, value) {
 			t.Errorf("%q is read as %q, and that as %q, %v", text, value, again, err)
 		}
-		if again, m, err = Value(t.Context(), iotest.OneByteReader(bytes.NewReader(value)), Options{Format: JSON}, 0); err != nil || n != m || !bytes.Equal(again, value) {
+		if again, m, err = Value(t.Context(), iotest.OneByteReader(bytes.NewReader(value)), Options{Format: JSON}); err != nil || n != m || !bytes.Equal(again, value) {
 			t.Errorf("%q: stored as %q, read as JSON %q, %v", text, value, again, err)
 		}
 	})
@@ -212,7 +212,7 @@ func FuzzCSV(f *testing.F) {
 		if strings {
 			o.Types["*"] = String
 		}
-		value, _, err := Value(t.Context(), bytes.NewReader(text), o, 0)
+		value, _, err := Value(t.Context(), bytes.NewReader(text), o)
 		if err != nil {
 			return
 		}
@@ -221,7 +221,7 @@ func FuzzCSV(f *testing.F) {
 				break
 			}
 			other := bytes.ReplaceAll(text, []byte("\n"), []byte(end))
-			if got, _, err := Value(t.Context(), bytes.NewReader(other), o, 0); err != nil || !bytes.Equal(got, value) {
+			if got, _, err := Value(t.Context(), bytes.NewReader(other), o); err != nil || !bytes.Equal(got, value) {
 				t.Errorf("%q has the records %q, and with %q %q, %v", text, value, end, got, err)
 			}
 		}
@@ -236,7 +236,7 @@ func FuzzCSV(f *testing.F) {
 		if err := WriteCSV(&out, columns, of(value, Options{Stored: true})); err != nil {
 			t.Fatal(err)
 		}
-		again, _, err := Value(t.Context(), iotest.OneByteReader(bytes.NewReader(out.Bytes())), o, 0)
+		again, _, err := Value(t.Context(), iotest.OneByteReader(bytes.NewReader(out.Bytes())), o)
 		if err != nil || !bytes.Equal(value, again) {
 			t.Errorf("%q has the records %q, written as %q, read as %q, %v", text, value, out.Bytes(), again, err)
 		}

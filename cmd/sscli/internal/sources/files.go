@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/dataset"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // A file is a key whose value comes from a file, or from the text of a manifest.
@@ -28,7 +29,8 @@ type file struct {
 	comma   rune // of a CSV file; 0 = by its name
 	o       Options
 	options client.SetOptions
-	where   string // where the key is defined, for errors
+	where   string          // where the key is defined, for errors
+	digest  bulkread.Digest // of the value, as the first pass found it
 }
 
 // newFile returns the file for a key. name is the path of the file that holds the value.
@@ -52,18 +54,22 @@ func keyOf(path string) string {
 	return key
 }
 
-// fileList returns a source for a list of files. If values is false, the source opens plain files but
-// does not read them.
+// fileList returns a source for a list of files. Its first pass reads every file. Later passes read a file only if
+// its value must be loaded, and expect the same value.
 func fileList(all []file, o Options) source {
+	for i := range all {
+		all[i].o = o
+	}
 	return func(ctx context.Context, values bool) iter.Seq2[Entry, error] {
 		return func(yield func(Entry, error) bool) {
-			for _, f := range all {
-				value, err := []byte(nil), context.Cause(ctx)
-				f.o = o
-				if err == nil {
-					value, err = f.content(ctx, values)
+			for i := range all {
+				f, err := &all[i], context.Cause(ctx)
+				if err == nil && !values {
+					var value []byte
+					value, err = f.content(ctx, true)
+					f.digest = bulkread.DigestOf(value)
 				}
-				load := func([]byte) ([]byte, error) { return value, nil }
+				load := func(guess []byte) ([]byte, error) { return f.load(ctx, guess) }
 				e := Entry{Key: f.key, Found: true, Options: f.options, Load: load}
 				if !yield(e, err) || err != nil {
 					return
@@ -73,16 +79,27 @@ func fileList(all []file, o Options) source {
 	}
 }
 
-// content returns the value of the key, and checks that the store would accept it. If values is
-// false, content opens a plain file without reading it, and returns nil.
-func (f file) content(ctx context.Context, values bool) (value []byte, err error) {
+// load implements [Entry.Load].
+func (f *file) load(ctx context.Context, guess []byte) ([]byte, error) {
+	if bulkread.DigestOf(guess) == f.digest {
+		return guess, nil
+	}
+	value, err := f.content(ctx, false)
+	if err == nil && bulkread.DigestOf(value) != f.digest {
+		value, err = nil, inSource(f.name, changed())
+	}
+	return value, err
+}
+
+// content returns the value of the key, and checks that the store would accept it. first is true in the first pass.
+func (f *file) content(ctx context.Context, first bool) (value []byte, err error) {
 	switch {
 	case f.name == "":
 		value = []byte(f.text)
 	case f.dataset:
-		value, err = f.records(ctx, !values)
+		value, err = f.records(ctx, first)
 	default:
-		value, err = f.bytes(values)
+		value, err = f.bytes()
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -98,27 +115,19 @@ func (f file) content(ctx context.Context, values bool) (value []byte, err error
 	return value, err
 }
 
-// bytes returns the bytes of the file. If values is false, it opens the file and returns nil.
-func (f file) bytes(values bool) ([]byte, error) {
+// bytes returns the bytes of the file.
+func (f *file) bytes() ([]byte, error) {
 	in, err := f.openRegular()
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	if !values {
-		return nil, nil
-	}
-	var out bytes.Buffer
-	if info, err := in.Stat(); err == nil {
-		out.Grow(int(min(info.Size(), maxHint)) + bytes.MinRead)
-	}
-	_, err = out.ReadFrom(in)
-	return out.Bytes(), err
+	return files.ReadAll(in, files.MaxValue)
 }
 
 // openRegular is like open, but the file must be a regular one: a directory could not be read, and opening a pipe
 // would wait for its writer.
-func (f file) openRegular() (*os.File, error) {
+func (f *file) openRegular() (*os.File, error) {
 	if info, err := os.Stat(f.name); err == nil && !info.Mode().IsRegular() {
 		return nil, fault.Usagef("%s: expected a regular file", format.Path(f.name))
 	}
@@ -127,7 +136,7 @@ func (f file) openRegular() (*os.File, error) {
 
 // open opens the file. Unless links are followed, a file that is not in root is an error, whatever a link
 // leads to at this time.
-func (f file) open() (*os.File, error) {
+func (f *file) open() (*os.File, error) {
 	if f.root == "" || f.o.Follow {
 		return os.Open(f.name)
 	}
@@ -147,18 +156,14 @@ func (f file) open() (*os.File, error) {
 }
 
 // records reads a data set, and returns it as JSON Lines. first is true in the first pass.
-func (f file) records(ctx context.Context, first bool) ([]byte, error) {
+func (f *file) records(ctx context.Context, first bool) ([]byte, error) {
 	in, err := f.openRegular()
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	size := 0
-	if info, err := in.Stat(); err == nil {
-		size = int(min(info.Size(), maxHint))
-	}
 	skipped := 0
-	value, n, err := dataset.Value(ctx, in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped}, size)
+	value, n, err := dataset.Value(ctx, in, dataset.Options{Name: f.name, Comma: f.comma, Skipped: &skipped})
 	bad, ok := errors.AsType[*dataset.Error](err)
 	switch {
 	case ok && bad.Separator != "":
@@ -173,13 +178,10 @@ func (f file) records(ctx context.Context, first bool) ([]byte, error) {
 
 // separatorHint returns the hint for a data set with other separators: the entry of a manifest, and the
 // command that writes only this key.
-func separatorHint(f file, separator string) suggest.Hint {
+func separatorHint(f *file, separator string) suggest.Hint {
 	return append(suggest.Say("separator: "+format.Quote(separator)+" beside dataset: in a manifest"),
 		suggest.Run("sscli", "dataset", "load", f.key, f.name, "--separator", separator)...)
 }
-
-// maxHint limits the memory, in bytes, that is allocated for a file before it is read.
-const maxHint = 1 << 30
 
 // directory returns a source for the files below a directory. A file's key is o.Prefix, followed by the
 // file's path below root as keyOf converts it. Files and directories whose names begin with a dot are
@@ -215,7 +217,7 @@ func directory(root string, o Options) (source, error) {
 			case !info.IsDir() && !info.Mode().IsRegular() && !isHidden(info): // opening a pipe would wait for its writer
 				return fmt.Errorf("%s: expected a regular file or a directory", format.Path(path))
 			case e.Type()&os.ModeSymlink != 0:
-				in, err := file{name: path, root: root, o: o}.open()
+				in, err := (&file{name: path, root: root, o: o}).open()
 				if err != nil {
 					return err
 				}

@@ -13,7 +13,7 @@ func TestInterrupted(t *testing.T) {
 	stop := errors.New("interrupted")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(stop)
-	value, err := file{key: "many", name: "many.csv", dataset: true}.content(ctx, true)
+	value, err := (&file{key: "many", name: "many.csv", dataset: true}).content(ctx, true)
 	if value != nil || err != stop {
 		t.Errorf("%d bytes, %v; want none and the cause of the context", len(value), err)
 	}

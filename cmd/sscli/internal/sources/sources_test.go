@@ -18,6 +18,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 	"github.com/sscli/sscli/internal/testkit/systext"
 )
 
@@ -195,6 +196,72 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestFilesChange: a file that is not as the first pass found it is an error, unless its value need not be read again.
+func TestFilesChange(t *testing.T) {
+	write := func(name, text string) func() error {
+		return func() error { return os.WriteFile(name, []byte(text), 0o600) }
+	}
+	dir := filepath.FromSlash("dir/")
+	for _, tt := range []struct {
+		name   string
+		change func() error
+		want   string
+	}{
+		{"unchanged", func() error { return nil }, ""},
+		{"emptied", write("dir/plain", ""), dir + "plain: changed while it was read"},
+		{"written", write("dir/plain", "2"), dir + "plain: changed while it was read"},
+		{"a record less", write("dir/set.csv", "id\nA\n"), dir + "set.csv: changed while it was read"},
+		{"without records", write("dir/set.csv", "id\n"), dir + "set.csv has no records: expected at least one"},
+		{"the same records", write("dir/set.csv", "\"id\"\r\nA\r\nB\r\n"), ""},
+		{"gone", func() error { return os.Remove("dir/plain") }, "open dir/plain: no such file or directory"},
+		{"of a manifest", write("dir/logo", "x"), dir + "logo: changed while it was read"},
+	} {
+		tree(t, map[string]string{"dir/plain": "1", "dir/set.csv": "id\nA\nB\n", "site.yaml": "keys: [{key: m, value: 1}, {key: logo, file: dir/logo}]", "dir/logo": "L"})
+		want := map[string]string{"logo": "L", "plain": "1", "set": "{\"id\":\"A\"}\n{\"id\":\"B\"}\n", "m": "1"}
+		set, err := Open(t.Context(), []string{"dir", "site.yaml"}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.change(); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for e, err := range set.Entries(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value, err := e.Load([]byte(want[e.Key])); err != nil || string(value) != want[e.Key] {
+				t.Errorf("%s: %s with the right guess: %q, %v", tt.name, e.Key, value, err)
+			}
+			switch value, err := e.Load(nil); {
+			case err != nil && !fault.IsA[*fault.UsageError](err):
+				t.Errorf("%s: %s: %T %v", tt.name, e.Key, err, err)
+			case err != nil:
+				got += systext.Unix(err.Error())
+			case string(value) != want[e.Key]:
+				t.Errorf("%s: %s: %q, want %q", tt.name, e.Key, value, want[e.Key])
+			}
+		}
+		if filepath.ToSlash(got) != filepath.ToSlash(tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestFilesTooLarge: a file that is larger than a value can be is an error of the first pass.
+func TestFilesTooLarge(t *testing.T) {
+	for _, name := range []string{"plain", "set.csv", "set.jsonl"} {
+		tree(t, map[string]string{"dir/" + name: ""})
+		if err := os.Truncate(filepath.Join("dir", name), files.MaxValue+1); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), []string{"dir"}, Options{})
+		if !fault.IsA[*fault.UsageError](err) || !fault.IsA[*files.SizeError](err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestLinks reads a directory like a ConfigMap mounted by Kubernetes, and one with a symbolic link loop.
 func TestLinks(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -278,24 +345,18 @@ func TestManifestErrors(t *testing.T) {
 	}
 }
 
-// TestManifestFiles: a file that cannot be read is an error before the first value is yielded.
+// TestManifestFiles: a file that cannot be read is an error of the first pass.
 func TestManifestFiles(t *testing.T) {
 	for _, kind := range []string{"file", "dataset"} {
 		tree(t, map[string]string{
 			"sub/x": "", "keys.yaml": "keys:\n- key: first\n  value: 1\n- key: second\n  " + kind + ": sub\n",
+			"proc.yaml": "keys:\n- key: first\n  value: 1\n- key: second\n  " + kind + ": /proc/self/mem\n",
 		})
-		s, err := open(t.Context(), "keys.yaml", Options{})
-		for _, values := range []bool{false, true} {
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got error
-			for _, err := range s(t.Context(), values) {
-				got = err
-			}
-			if got == nil || got.Error() != "sub: expected a regular file" {
-				t.Errorf("%s: %v", kind, got)
-			}
+		if _, err := Open(t.Context(), []string{"keys.yaml"}, Options{}); err == nil || err.Error() != "sub: expected a regular file" {
+			t.Errorf("%s: %v", kind, err)
+		}
+		if _, err := Open(t.Context(), []string{"proc.yaml"}, Options{Follow: true}); !fault.IsA[*fault.UsageError](err) && runtime.GOOS == "linux" { // it can be opened, but its first page cannot be read
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
 }

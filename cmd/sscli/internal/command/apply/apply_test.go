@@ -2,7 +2,9 @@ package apply_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -21,6 +23,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/export"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/systext"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -255,34 +258,54 @@ func TestPruneByNothing(t *testing.T) {
 	}
 }
 
-// TestSourceGone: if a source is removed after the first write, the exit code says that apply wrote some keys. If it is
-// removed before the first write, apply sends nothing.
-func TestSourceGone(t *testing.T) {
+// TestSourceChanges: if a source is removed or changed after the first write, the exit code says that apply wrote some
+// keys, and the key keeps its value. If that happens before the first write, apply sends nothing.
+func TestSourceChanges(t *testing.T) {
 	t.Parallel()
-	for _, dryRun := range []string{"--dry-run=false", "--dry-run"} {
-		dir := t.TempDir()
-		var last string
-		for i := range 3000 { // more than the number of requests in flight
-			last = filepath.Join(dir, fmt.Sprintf("key%04d", i))
-			if err := os.WriteFile(last, []byte("1"), 0o600); err != nil {
+	dir := t.TempDir()
+	for i := range 3000 { // more than the number of requests in flight
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("key%04d", i)), []byte("1"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name, text string // of the last file
+		change     func(name string) error
+		want       string
+	}{
+		{"last", "1", os.Remove, "no such file"},
+		{"last", "1", func(name string) error { return os.Truncate(name, 0) }, "changed while it was read"},
+		{"last.csv", "id\n1\n2\n", func(name string) error { return os.Truncate(name, int64(len("id\n1\n"))) }, "changed while it was read"},
+	} {
+		for _, dryRun := range []string{"--dry-run=false", "--dry-run"} {
+			last := filepath.Join(dir, tt.name)
+			if err := os.WriteFile(last, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}
-		store := emulator.Start(t)
-		var once sync.Once
-		store.Intercept(func(r emulator.Request) emulator.Action {
-			if r.Verb() == wire.VerbSet || dryRun == "--dry-run" {
-				once.Do(func() { _ = os.Remove(last) })
+			store := emulator.Start(t)
+			apptest.Put(t, store, "last", "theirs")
+			var once sync.Once
+			store.Intercept(func(r emulator.Request) emulator.Action {
+				if r.Verb() == wire.VerbSet || dryRun == "--dry-run" {
+					once.Do(func() {
+						if err := tt.change(last); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return emulator.Action{}
+			})
+			code, _, stderr := run(t, store, "apply", dir, dryRun)
+			want := 14
+			if dryRun == "--dry-run" {
+				want = 2
 			}
-			return emulator.Action{}
-		})
-		code, _, stderr := run(t, store, "apply", dir, dryRun)
-		want := 14
-		if dryRun == "--dry-run" {
-			want = 2
-		}
-		if written := len(store.Keys()); code != want || !strings.Contains(stderr, "no such file") && !strings.Contains(stderr, "cannot find") || (written > 0) != (want == 14) {
-			t.Errorf("%s: exit code %d after %d writes: %s", dryRun, code, written, stderr)
+			if written := len(store.Keys()) - 1; code != want || !strings.Contains(systext.Unix(stderr), tt.want) || (written > 0) != (want == 14) || apptest.Contents(store)["last"] != "theirs" {
+				t.Errorf("%s %s: exit code %d after %d writes: %s", tt.name, dryRun, code, written, stderr)
+			}
+			if err := os.Remove(last); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
 		}
 	}
 }

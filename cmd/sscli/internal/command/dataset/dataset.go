@@ -21,6 +21,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 // New returns the command `sscli dataset` with its subcommands.
@@ -90,15 +91,16 @@ func (f *pathFlag) String() string { return f.path.String() }
 // Type implements [pflag.Value].
 func (f *pathFlag) Type() string { return "string" }
 
-// open opens a file, or standard input ("-"). size is the number of bytes, or 0 if the size is unknown.
+// open opens a file, or standard input ("-"). size is the number of bytes, or 0 if the size is unknown or more than
+// a value can have.
 func open(ctx context.Context, a *app.App, name string) (source io.ReadCloser, size int, err error) {
 	if info, err := os.Stat(name); name != "-" && (err != nil || info.Mode().IsRegular()) {
 		file, err := os.Open(name)
 		if err != nil {
 			return nil, 0, &fault.UsageError{Err: err}
 		}
-		if info, err = file.Stat(); err == nil {
-			size = int(info.Size())
+		if known := files.Size(file); known <= files.MaxValue {
+			size = int(known)
 		}
 		a.Signals.Arm()
 		return file, size, nil

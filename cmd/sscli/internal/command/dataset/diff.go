@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/jsonfield"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 func newDiff(a *app.App) *cobra.Command {
@@ -67,7 +68,7 @@ func diff(ctx context.Context, a *app.App, key, file string, on dataset.Path, f 
 	if err != nil {
 		return notDataset(key, err)
 	}
-	counts, err := compare(d, on, dataset.Read(source, o), func(c dataset.Change) error {
+	counts, err := compare(d, on, dataset.Read(files.Limit(source, files.MaxValue), o), func(c dataset.Change) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

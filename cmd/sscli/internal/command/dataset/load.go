@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/files"
 )
 
 func newLoad(a *app.App) *cobra.Command {
@@ -126,9 +128,9 @@ func (l *loader) readFile(ctx context.Context) error {
 	l.survey.Source = o.Name
 	var value strings.Builder
 	value.Grow(size)
-	for r, err := range dataset.Read(source, o) {
+	for r, err := range dataset.Read(files.Limit(source, files.MaxValue), o) {
 		if err == nil {
-			err = l.survey.Add(r)
+			err = cmp.Or(l.survey.Add(r), dataset.CheckSize(l.file, value.Len()+len(r.JSON)))
 		}
 		if err != nil {
 			return err
