@@ -9,8 +9,8 @@ import (
 	"runtime"
 )
 
-// Write replaces the content of a file and keeps its permissions. A new file gets mode, less the
-// umask. Write follows a symbolic link, even if its target does not exist yet, and writes to a device or
+// Write replaces the content of a file and keeps its permissions and, as far as the process may, its owner and
+// group. A new file gets mode, less the umask. Write follows a symbolic link, even if its target does not exist yet, and writes to a device or
 // a pipe instead of replacing it. The error wraps a *[fs.PathError] about name.
 func Write(name string, data []byte, mode fs.FileMode) error {
 	f, err := Create(name, mode)
