@@ -22,7 +22,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -59,6 +61,7 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 	if err := check(text); err != nil {
 		return nil, err
 	}
+	text = accepted(text)
 	for in := yaml.NewDecoder(&reader{ctx, bytes.NewReader(text)}); ; {
 		var document Node
 		switch err := in.Decode(&document); {
@@ -67,7 +70,12 @@ func Parse(ctx context.Context, text []byte) (roots []*Node, err error) {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case err != nil:
-			return nil, reworded(text, err)
+			_, why := split(err)
+			e := &Error{Line: lineOf(ctx, text, err), Why: why}
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, e
 		}
 		root := resolve(document.Content[0])
 		c := checker{sizes: make(map[*Node]int), room: maxGrowth*len(text) + 1<<20}
@@ -168,7 +176,72 @@ func mustEscape(r rune) bool {
 const bom = '\ufeff'
 
 // lineAfter returns the number of the line at the end of text.
-func lineAfter(text []byte) int { return 1 + bytes.Count(text, []byte("\n")) }
+func lineAfter(text []byte) int {
+	count := func(end string) int { return bytes.Count(text, []byte(end)) }
+	return 1 + count("\n") + count("\r") - count("\r\n")
+}
+
+// accepted returns text with the directive %YAML 1.1, the only one that the library accepts, in place of %YAML 1.2.
+// Directives are before the first document, and after a line that ends a document.
+func accepted(text []byte) []byte {
+	if !bytes.Contains(text, []byte("%YAML")) {
+		return text
+	}
+	version := regexp.MustCompile(`^\x{feff}?%YAML[ \t]+1\.2([ \t\r\n]|$)`)
+	other := regexp.MustCompile(`^\x{feff}?(%|[ \t\r\n]*(#|$))`) // another directive, a comment, or nothing
+	end := regexp.MustCompile(`^\.\.\.([ \t\r\n]|$)`)
+	text = bytes.Clone(text)
+	between, start := true, 0
+	for _, next := range lineEnds(text) {
+		line := text[start:next]
+		if between && version.Match(line) {
+			line[bytes.IndexByte(line, '.')+1] = '1'
+		} else if !between || !other.Match(line) {
+			between = end.Match(line)
+		}
+		start = next
+	}
+	return text
+}
+
+// lineEnds returns where the lines of text end: after their line ends.
+func lineEnds(text []byte) (ends []int) {
+	for i, c := range text {
+		if i == len(text)-1 || c == '\n' || c == '\r' && text[i+1] != '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	return ends
+}
+
+// lineOf returns the number of the line with which an error of the library about text begins: the text up to its end
+// has the error, and the text before it has not. The library names the line before the one in which the list or the
+// mapping begins; if it begins in the first line, the line before the mistake.
+func lineOf(ctx context.Context, text []byte, err error) int {
+	more := ""
+	if strings.Contains(err.Error(), "',' or") {
+		// The library has this error at the end of each text that ends in brackets. More text than it reads ahead
+		// tells a mistake from the end.
+		more = strings.Repeat("\n, x", 1<<10)
+	}
+	ends := lineEnds(text)
+	i := sort.Search(len(ends), func(i int) bool { return hasError(ctx, text[:ends[i]], more, err) })
+	if i == len(ends) { // these brackets are never closed
+		i, _ = split(err)
+	}
+	return max(1, min(i+1, len(ends)))
+}
+
+// hasError reports whether the library has the error err in text, before it has read all of more.
+func hasError(ctx context.Context, text []byte, more string, err error) bool {
+	rest := strings.NewReader(more)
+	for in := yaml.NewDecoder(&reader{ctx, io.MultiReader(bytes.NewReader(text), rest)}); ; {
+		var document Node
+		if got := in.Decode(&document); got != nil {
+			return got.Error() == err.Error() && (more == "" || rest.Len() > 0)
+		}
+	}
+}
 
 // A reader ends with the error of ctx.
 type reader struct {
@@ -183,22 +256,18 @@ func (r *reader) Read(p []byte) (int, error) {
 	return r.source.Read(p)
 }
 
-// reworded converts an error of the library about text. It leaves out quoted text of the document.
-func reworded(text []byte, err error) *Error {
-	e := &Error{Line: 1, Why: strings.TrimPrefix(err.Error(), "yaml: ")} // the library omits line 1
-	if number, rest, ok := strings.Cut(strings.TrimPrefix(e.Why, "line "), ": "); ok {
-		if line, err := strconv.Atoi(number); err == nil {
-			e.Line, e.Why = line, rest
+// split returns the line of an error of the library, or 0 if it has none, and its text without the line and without
+// quoted text of the document.
+func split(err error) (line int, why string) {
+	why = strings.TrimPrefix(err.Error(), "yaml: ")
+	if number, rest, ok := strings.Cut(strings.TrimPrefix(why, "line "), ": "); ok {
+		if n, err := strconv.Atoi(number); err == nil {
+			line, why = n, rest
 		}
 	}
-	e.Why, _, _ = strings.Cut(e.Why, "\n")
-	why, quoted, _ := strings.Cut(e.Why, " '")
-	if e.Why = why; why == "unknown anchor" {
-		name, _, _ := strings.Cut(quoted, "'")
-		before, _, _ := bytes.Cut(text, []byte("*"+name))
-		e.Line = lineAfter(before)
-	}
-	return e
+	why, _, _ = strings.Cut(why, "\n")
+	why, _, _ = strings.Cut(why, " '")
+	return line, why
 }
 
 // maxGrowth is the maximum size of a document with all aliases written out, in sizes of its text.

@@ -71,6 +71,80 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestLines: an error names the line of the mistake, wherever the list or the mapping around it begins, and in which
+// way lines end.
+func TestLines(t *testing.T) {
+	for _, tt := range []struct {
+		text string // the line with the mistake ends in "# here"
+		want string
+	}{
+		{"a: 1\nb: \"x\" y # here\nc: 1\n", "did not find expected key"},
+		{"- a\n- b\nc: 1 # here\nd: 1\n", "did not find expected '-' indicator"},
+		{"a: 1\n- b # here\nc: 1\n", "did not find expected key"},
+		{"a:\n  b:\n    - c: 1\n      d: 2\n     e: 3 # here\nf: 1\n", "did not find expected '-' indicator"},
+		{"a:\n  - b: 1\n    c: 2\n     d: 3 # here\n", "mapping values are not allowed"},
+		{"a:\nb: 1\nc: [1,\n 2,\n \"3\" \"4\", # here\n 5]\nd: 1\n", "did not find expected ',' or ']'"},
+		{"a: {b: 1,\n c: \"2\"\n \"d\": 3, # here\n e: 4}\nf: 1\n", "did not find expected ',' or '}'"},
+		{"a: 1\nb: [{c: [1, 2},\n 3]\n", "did not find expected ',' or ']'"},
+		{"a: 1\nb: [1, # here\n2\n\n", "did not find expected ',' or ']'"},
+		{"a: 1\nb: [1,\n ] ] # here\nc: 3\n", "did not find expected"},
+		{"a: 1\nb # here\nc: 1\n", "could not find expected ':'"},
+		{"a: \"x\n  y\\q\" # here\nb: 1\n", "found unknown escape character"},
+		{"a: 1\nb: *nobody # here\nc: 1\n", "unknown anchor"},
+		{"# *nobody\na: '*nobody'\nb: *nobody # here\nc: 1\n", "unknown anchor"},
+		{"a: 1\nb: @x # here\n", "found character that cannot start any token"},
+		{"%YAML 1.1\n%YAML 1.1 # here\n---\na: 1\n", "found duplicate %YAML directive"},
+		{"# x\n%YAML 1.3 # here\n---\na: 1\n", "found incompatible YAML document"},
+		{"a: 1\n...\n}b # here\n", "did not find expected <document start>"},
+		{"a: 1\n---\nb: 1\n---\nc: 1\nd # here\n", "could not find expected ':'"},
+	} {
+		line := lineAfter([]byte(tt.text[:max(0, strings.Index(tt.text, "# here"))]))
+		if !strings.Contains(tt.text, "# here") {
+			line = 2
+		}
+		before := 0
+		for _, above := range []string{"", "# a comment\n", "#\n\n\n\n", strings.Repeat("# long\n", 500)} {
+			before = strings.Count(above, "\n")
+			for _, end := range []string{"\n", "\r\n", "\r"} {
+				text := strings.ReplaceAll(above+tt.text, "\n", end)
+				_, err := Parse(t.Context(), []byte(text))
+				wrong, ok := errors.AsType[*Error](err)
+				if !ok || wrong.Line != line+before || !strings.HasPrefix(tt.want, wrong.Why) && !strings.HasPrefix(wrong.Why, tt.want) {
+					t.Errorf("%q below %d lines, lines end in %q: %v, want line %d: %s", tt.text, before, end, err, line+before, tt.want)
+				}
+			}
+		}
+	}
+}
+
+// TestVersion: a document may say that it is YAML 1.2. What looks like that within a value is text.
+func TestVersion(t *testing.T) {
+	for text, want := range map[string]string{
+		"%YAML 1.2\n---\na: 1\n":                        `{a:"1"}`,
+		"\ufeff%YAML 1.2\n---\na: 1\n":                  `{a:"1"}`,
+		"# x\n\n%YAML\t1.2 # y\r\n--- \r\na: 1\r\n":     `{a:"1"}`,
+		"%YAML 1.1\n---\na: 1\n...\n%YAML 1.2\n---\nb:": `{a:"1"} {b:(!!null)}`,
+		"%TAG ! !x\n%YAML 1.2\n---\na: 1":               `{a:"1"}`,
+		"--- \"\n%YAML 1.2\n\"":                         `" %YAML 1.2 "`,
+		"a: |\n  ...\n  %YAML 1.2\n":                    `{a:"...\n%YAML 1.2\n"}`,
+		"%YAML 1.20\n---\na: 1\n":                       "line 1: found incompatible YAML document",
+		"%YAML 2.0\n---\na: 1\n":                        "line 1: found incompatible YAML document",
+	} {
+		roots, err := Parse(t.Context(), []byte(text))
+		var parts []string
+		for _, root := range roots {
+			parts = append(parts, show(root))
+		}
+		got := strings.Join(parts, " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+}
+
 // TestParseCanceled: the parser stops when its context ends.
 func TestParseCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
