@@ -23,7 +23,7 @@
 //   - Entries returns each key once. If several sources, or lines of a file, have the same key, the
 //     last one wins.
 //
-// The entries are not a snapshot: files may change between Open and Entries.
+// Files may change between Open and Entries. Then Load returns the value that Open found, or an error.
 package sources
 
 import (
@@ -48,8 +48,8 @@ type Entry struct {
 	Found   bool              // false = the key was missing from the exported store
 	Options client.SetOptions // TTL and Persist, from a manifest
 
-	// Load returns the value. If guess equals the value, Load may return guess instead of parsing a
-	// line of the source again. The error is a *fault.UsageError.
+	// Load returns the value. If guess equals the value, Load may return guess instead of reading a file or
+	// parsing a line again. The error is a *fault.UsageError, or the cause of the context of Entries.
 	Load func(guess []byte) ([]byte, error)
 }
 

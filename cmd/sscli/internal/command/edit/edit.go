@@ -220,7 +220,7 @@ func (e *editRun) removeFile() error {
 // keepFile adds the name of the file to err. If the text in the file is unchanged, empty or gone, keepFile
 // removes the file instead, unless the editor left another file, from which it can recover the text.
 func (e *editRun) keepFile(err error) error {
-	text, readErr := os.ReadFile(e.file)
+	text, readErr := files.ReadFile(e.file, files.MaxValue)
 	if readErr == nil && (bytes.Equal(text, e.doc.text) || len(text) == 0) || errors.Is(readErr, fs.ErrNotExist) {
 		if left := e.leftFile(); left != "" {
 			return fmt.Errorf("%w; the editor left %s", err, format.Path(left))
