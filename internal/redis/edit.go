@@ -170,6 +170,9 @@ func runIncrByFloat(c *conn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
+	if err := c.look(digitsWork(len(old.Entry.Value)) + digitsWork(len(args[2]))); err != nil {
+		return err
+	}
 	n, ok := new(big.Float).SetPrec(mantissaBits), true
 	if old.Yes {
 		n, ok = parseFloat(old.Entry.Value)
@@ -180,6 +183,9 @@ func runIncrByFloat(c *conn, args [][]byte) error {
 	}
 	if n.IsInf() || by.IsInf() || n.Add(n, by).IsInf() || n.MantExp(nil) > maxExponent {
 		return &Error{Text: "increment would produce NaN or Infinity"}
+	}
+	if err := c.look(digitsWork(max(0, n.MantExp(nil)) / 3)); err != nil { // 3 bits are about a digit
+		return err
 	}
 	value := formatFloat(n)
 	err = c.edit(old, value, EncodingText, "incrbyfloat")

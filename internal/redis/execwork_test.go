@@ -2,6 +2,8 @@ package redis
 
 import (
 	"context"
+	"math/big"
+	"strings"
 	"testing"
 )
 
@@ -83,6 +85,49 @@ func TestWorkBeforeLimits(t *testing.T) {
 		}
 		if want := "-" + errManyWritten.Error() + "\r\n"; string(c.w) != want {
 			t.Errorf("%s: %q, want %q", words[0], c.w, want)
+		}
+	}
+}
+
+// TestFloatWork: INCRBYFLOAT counts the digits of its numbers, and calculates none that Redis does not show.
+func TestFloatWork(t *testing.T) {
+	b := &countedBackend{value: []byte("0")}
+	_, c, _ := unserved(t, Options{Backend: b})
+	c.executing = true
+	digits := strings.Repeat("7", 4900)
+	for _, test := range []struct {
+		value, by string
+		looked    int
+	}{
+		{"1.25", "12345678901234567890.5", 0},
+		{"0", "1e-4930", 0},
+		{"0", "1e4900", 1000},
+		{digits, "1", 2000},
+		{"1", digits, 2000},
+	} {
+		b.value, c.looked = []byte(test.value), 0
+		if err := runIncrByFloat(c, [][]byte{nil, []byte("k"), []byte(test.by)}); err != nil || c.looked < test.looked || c.looked > 2*test.looked {
+			t.Errorf("%.10s + %.10s: looked at %d keys, want %d or more; %v", test.value, test.by, c.looked, test.looked, err)
+		}
+		c.w = c.w[:0]
+		c.looked = maxLooked
+		if err := runIncrByFloat(c, [][]byte{nil, []byte("k"), []byte(test.by)}); err != nil != (test.looked > 0) {
+			t.Errorf("%.10s + %.10s at the limit: %v", test.value, test.by, err)
+		}
+	}
+	f, _ := parseFloat([]byte("-1e-4930"))
+	if n := allocated(func() {
+		for range 100 {
+			formatFloat(f)
+		}
+	}); n > 10_000 {
+		t.Errorf("formatting -1e-4930 allocates %d bytes", n/100)
+	}
+	for exp := -70; exp < -50; exp++ {
+		f := new(big.Float).SetPrec(mantissaBits).SetMantExp(big.NewFloat(0.99), exp)
+		want := strings.TrimSuffix(strings.TrimRight(f.Text('f', 17), "0"), ".")
+		if got := string(formatFloat(f)); got != want {
+			t.Errorf("%v: %s, want %s", f, got, want)
 		}
 	}
 }

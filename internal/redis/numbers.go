@@ -64,9 +64,18 @@ func parseFloat(text []byte) (*big.Float, bool) {
 	return f, true
 }
 
+// digitsWork returns the work of parsing or formatting a number of n digits, in keys as in look.
+func digitsWork(n int) int {
+	n = min(n, maxFloatText)
+	return n * n >> 14
+}
+
 // formatFloat formats a number as INCRBYFLOAT does: at most 17 digits after the point, without
 // trailing zeros.
 func formatFloat(f *big.Float) []byte {
+	if f.MantExp(nil) <= -58 { // less than half of the last digit: Text would calculate thousands of digits
+		return []byte("0")
+	}
 	text := strings.TrimSuffix(strings.TrimRight(f.Text('f', 17), "0"), ".")
 	if text == "-0" {
 		text = "0"
