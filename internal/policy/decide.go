@@ -126,6 +126,8 @@ func (p *Policy) nearest(d *Decision, who *Principal, a Action) {
 			case named && does && e.Methods == Connect:
 			case named && does && e.never != "":
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s matches nothing: %s", e.Text, e.never))
+			case named && does && valuesOf(e.key, who) > maxValues:
+				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client's names are longer than %d bytes", e.Text, maxValues))
 			case named && does && !bound:
 				consider(anyone+1+common(e.Text, a.On), r, e, fmt.Sprintf("%s: the client has no such value", e.Text))
 			case named && does:

@@ -337,9 +337,26 @@ func parses(parts []part) bool {
 	return ok
 }
 
+// maxValues is the maximum length of the values that replace the tokens of a pattern, in bytes, because other clients
+// wait while it is compiled and matched.
+const maxValues = 1024
+
+// valuesOf returns the length of the values that replace tokens, in bytes.
+func valuesOf(parts []part, who *Principal) (n int) {
+	for _, p := range parts {
+		if value, ok := who.value(p.token); ok && p.token != "" {
+			n += len(value)
+		}
+	}
+	return n
+}
+
 // compile returns the pattern for a principal, with the values of tokens taken literally, or nil if
-// the principal lacks a value.
+// the principal lacks a value, or has longer ones than maxValues.
 func compile(parts []part, who *Principal) *glob.Pattern {
+	if valuesOf(parts, who) > maxValues {
+		return nil
+	}
 	var text strings.Builder
 	for _, p := range parts {
 		if p.token == "" {

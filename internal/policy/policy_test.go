@@ -113,6 +113,24 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+// TestLongValues: a pattern whose tokens stand for more than 1024 bytes matches nothing, because a client chooses how long
+// its id is.
+func TestLongValues(t *testing.T) {
+	p := parse(t, resource("      - {principals: {usernames: [u]}, stateStoreResources: [{method: Read, keyType: Pattern, keys: [\"{principal.clientId}/*/{principal.clientId}\"]}], brokerResources: [{method: Connect, clientIds: [\"*\"]}]}\n"))
+	for _, n := range []int{512, 513, 65_535} {
+		id := strings.Repeat("ä*", n/3) + strings.Repeat("i", n%3)
+		who := policy.Principal{ClientID: id, Username: "u"}
+		d := p.Decide(who, policy.Action{Method: policy.Read, On: id + "/k/" + id})
+		long := n > 512
+		if d.Allowed == long || strings.Contains(d.Lacks, "longer than 1024 bytes") != long || len(d.Assumes) > 0 {
+			t.Errorf("an id of %d bytes: %+v", len(id), d)
+		}
+		if c := p.For(who); (c.Allowed(policy.Action{Method: policy.Read, On: id + "/k/" + id}) == nil) != long || c.Allowed(policy.Action{Method: policy.Connect}) == nil {
+			t.Errorf("an id of %d bytes: the client and the decision differ", len(id))
+		}
+	}
+}
+
 // TestActionCheck checks which topics and filters a client can use.
 func TestActionCheck(t *testing.T) {
 	for _, c := range []struct {
