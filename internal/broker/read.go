@@ -202,8 +202,8 @@ func (c *Client) readTimedOut() bool {
 // false if the connection is ending.
 func (c *Client) handlePackets(p []byte, n int) (handled int, answered, ok bool) {
 	b := c.b
-	work := n
-	if n >= muchWork {
+	work := len(p) // what was read before belongs to the first packet
+	if len(p) > n || n >= muchWork {
 		if body, _, err := splitPacket(p); err == nil && body == nil {
 			work = 0 // the first packet is incomplete, so there is nothing to handle yet
 		}

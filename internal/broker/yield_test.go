@@ -59,3 +59,22 @@ func TestReadOutOfLine(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHandleInLine: a large packet is handled in line, however few of its bytes came last.
+func TestHandleInLine(t *testing.T) {
+	t.Parallel()
+	for _, last := range []int{1, 100, 40_000} {
+		inLine := make(chan bool, 1)
+		b := New(Options{Topic: "t", Handle: func(c *Client, _ *Publish) byte {
+			inLine <- c.b.inLine
+			return Success
+		}})
+		defer b.Close()
+		c := writingClient(t, b)
+		publish := append([]byte{typePublish << 4, 0xc3, 0xb8, 0x02, 0, 1, 't'}, make([]byte, 40_000)...)
+		c.handlePackets(publish, last)
+		if !<-inLine {
+			t.Errorf("the packet whose last %d bytes came is handled out of line", last)
+		}
+	}
+}
