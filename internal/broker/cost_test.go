@@ -181,7 +181,7 @@ func TestFields(t *testing.T) {
 		"delivery.msg": ofMessage, "delivery.ids": "identifierList.cost; TestCosts", "delivery.group": elsewhere,
 		"message.topic": ofMessage, "message.props": ofMessage, "message.payload": ofMessage, "message.value": ofMessage + "; it may hold the packet of at most 4/3 of its size", "message.end": "a constant", "message.kept": elsewhere,
 		"will.msg": ofMessage, "identifierList.ids": "identifierList.cost; TestCosts",
-		"route.topic": ofRoute, "route.targets": ofRoute, "route.groups": ofRoute, "target.session": elsewhere, "target.ids": ofRoute,
+		"route.topic": ofRoute, "route.targets": ofRoute, "route.groups": ofRoute, "target.session": elsewhere, "target.ids": ofRoute, "target.own": ofRoute,
 		"Timer.do": ofTimer,
 
 		"connectPacket.props": login, "connectPacket.clientID": login, "connectPacket.willProps": login, "connectPacket.willTopic": login, "connectPacket.willBody": login,

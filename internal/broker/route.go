@@ -12,7 +12,6 @@ type route struct {
 	generation uint64 // Broker.generation when it was made
 	targets    []target
 	groups     []*group
-	noLocal    bool // a subscription excludes messages of its own client
 }
 
 // A target is a session with all its subscriptions to a topic. The session gets one copy of a
@@ -22,6 +21,7 @@ type target struct {
 	qos         byte
 	asPublished bool
 	ids         *identifierList
+	own         *target // for the session's own messages: without its No Local subscriptions, and without session if there are no others; nil = the same
 }
 
 // Limits of Broker.routes. When there are maxRoutes routes, or they exceed maxRouteBytes or a 16th
@@ -35,9 +35,18 @@ const (
 func (r *route) cost() int {
 	n := int(unsafe.Sizeof(*r)) + len(r.topic) + cap(r.targets)*int(unsafe.Sizeof(target{})) + 8*cap(r.groups)
 	for i := range r.targets {
-		if l := r.targets[i].ids; l != nil && len(l.ids) > 1 {
-			n += l.cost()
-		}
+		n += r.targets[i].cost()
+	}
+	return n
+}
+
+// cost returns the estimated memory of what a target refers to, in bytes.
+func (t *target) cost() (n int) {
+	if t.ids != nil && len(t.ids.ids) > 1 {
+		n = t.ids.cost()
+	}
+	if t.own != nil {
+		n += int(unsafe.Sizeof(*t)) + t.own.cost()
 	}
 	return n
 }
@@ -59,7 +68,7 @@ func (b *Broker) route(topic []byte) *route {
 		b.routeBytes -= r.cost()
 	}
 	*r = route{topic: r.topic, generation: b.generation}
-	b.findTargets(r, nil)
+	b.findTargets(r)
 	b.routeBytes += r.cost()
 	return r
 }
@@ -70,9 +79,8 @@ func (b *Broker) IsLong(topic []byte) bool {
 	return (r == nil || r.generation != b.generation) && b.tree.isLongMatch(string(topic))
 }
 
-// findTargets finds the recipients of a route's topic. It leaves out the No Local subscriptions of
-// the session origin, which may be nil.
-func (b *Broker) findTargets(r *route, origin *session) {
+// findTargets finds the recipients of a route's topic.
+func (b *Broker) findTargets(r *route) {
 	// A session subscribes to a filter at most once, so the sessions of the first node all differ.
 	var places map[*session]int // see add
 	b.tree.match(r.topic, func(n *node) {
@@ -84,10 +92,6 @@ func (b *Broker) findTargets(r *route, origin *session) {
 		}
 		r.targets = slices.Grow(r.targets, len(n.subs))
 		for _, sub := range n.subs {
-			if sub.noLocal && sub.session == origin { // [MQTT-3.8.3-3]
-				continue
-			}
-			r.noLocal = r.noLocal || sub.noLocal
 			r.add(sub, places)
 		}
 		for _, g := range n.groups {
@@ -95,9 +99,11 @@ func (b *Broker) findTargets(r *route, origin *session) {
 		}
 	})
 	for i := range r.targets {
-		if t := &r.targets[i]; t.ids != nil && len(t.ids.ids) > 1 {
-			slices.Sort(t.ids.ids)
-			t.ids.ids = slices.Clip(slices.Compact(t.ids.ids))
+		for t := &r.targets[i]; t != nil; t = t.own {
+			if t.ids != nil && len(t.ids.ids) > 1 {
+				slices.Sort(t.ids.ids)
+				t.ids.ids = slices.Clip(slices.Compact(t.ids.ids))
+			}
 		}
 	}
 }
@@ -120,9 +126,25 @@ func (r *route) add(sub *subscription, places map[*session]int) {
 		if places != nil {
 			places[sub.session] = i
 		}
-		r.targets = append(r.targets, target{session: sub.session})
+		r.targets = append(r.targets, target{})
 	}
 	t := &r.targets[i]
+	if sub.noLocal && t.own == nil { // [MQTT-3.8.3-3]
+		own := *t
+		if own.ids != nil && len(own.ids.ids) > 1 {
+			own.ids = &identifierList{ids: slices.Clone(own.ids.ids)}
+		}
+		t.own = &own
+	}
+	t.add(sub)
+	if t.own != nil && !sub.noLocal {
+		t.own.add(sub)
+	}
+}
+
+// add adds a subscription of the target's session.
+func (t *target) add(sub *subscription) {
+	t.session = sub.session
 	t.qos = max(t.qos, sub.qos)
 	t.asPublished = t.asPublished || sub.asPublished
 	switch {
@@ -178,10 +200,6 @@ const (
 // fanOut sends a message to all subscribers of its topic. origin is the session of
 // the publisher, or nil. If steps is set, fanOut unlocks the broker after each step.
 func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum Delivered) {
-	if r.noLocal && origin != nil {
-		r = &route{topic: m.topic}
-		b.findTargets(r, origin)
-	}
 	targets, groups := r.targets, r.groups // route may change r during the delivery
 	step := min(maxStepTargets, 1+maxStepBytes/m.cost())
 	var locked time.Time
@@ -192,6 +210,11 @@ func (b *Broker) fanOut(m *message, r *route, origin *session, steps bool) (sum 
 		}
 		if steps && i >= step && b.sessions[t.session.id] != t.session {
 			continue // the session was removed while the broker was unlocked
+		}
+		if t.own != nil && t.session == origin {
+			if t = t.own; t.session == nil {
+				continue
+			}
 		}
 		sum.count(t.session.deliver(&delivery{
 			msg: m, ids: t.ids, qos: min(m.qos, t.qos), retain: m.retain && t.asPublished, // [MQTT-3.3.1-12], [MQTT-3.3.1-13]

@@ -138,14 +138,14 @@ func (b *Broker) Later(step func() (more bool)) {
 }
 
 // later queues a long job, which runs on another goroutine after the jobs that were queued before
-// it. The job runs with the lock held and calls yield between its steps.
+// it. The job runs in line, with the lock held, and calls yield between its steps.
 func (b *Broker) later(job func()) {
 	b.jobs = append(b.jobs, job)
 	if len(b.jobs) > 1 {
 		return
 	}
 	b.running.Go(func() {
-		b.Lock()
+		b.lockFor(muchWork)
 		defer b.Unlock()
 		for len(b.jobs) > 0 {
 			b.jobs[0]()

@@ -46,10 +46,11 @@ func (s *session) publishWill() {
 // publishUnawaited sends a message whose publisher gets no reply. A message to many clients is sent
 // in steps on another goroutine. origin is the publisher's session, or nil.
 func (b *Broker) publishUnawaited(m *message, origin *session) {
-	r := b.route([]byte(m.topic))
-	if !r.isLong() && len(r.targets)*m.cost() <= maxStepBytes {
-		b.fanOut(m, r, origin, false)
-		return
+	if topic := []byte(m.topic); !b.IsLong(topic) {
+		if r := b.route(topic); !r.isLong() && len(r.targets)*m.cost() <= maxStepBytes {
+			b.fanOut(m, r, origin, false)
+			return
+		}
 	}
 	b.chargeUnawaited(m.cost())
 	b.later(func() {
