@@ -70,6 +70,7 @@ type conn struct {
 	queuedArgs  int
 	messages    int                 // estimated number of messages of the running EXEC, MSET or MSETNX; 0 = few
 	looked      int                 // number of keys that the running transaction has examined, see look
+	sent        int                 // steps of sending the messages of the running command or transaction
 	written     int                 // bytes of the values that the running transaction has written
 	watched     map[string]struct{} // keys of WATCH; guarded by the Local's lock
 	dirty       atomic.Bool         // a watched key has changed; set with the Local locked
@@ -418,7 +419,13 @@ func (c *conn) execute(cmd *command, args [][]byte) {
 			return // the connection ended, for example with its login, while it waited for the lock
 		}
 	}
+	if !c.executing {
+		c.sent = 0
+	}
 	err := c.look(cmd.looksAt(args))
+	if err == nil {
+		err = c.mayAnnounce(cmd, args)
+	}
 	if err == nil {
 		err = cmd.run(c, args)
 	}

@@ -89,6 +89,22 @@ func TestWorkBeforeLimits(t *testing.T) {
 	}
 }
 
+// TestWatchersOnce: only the first change of a key looks at the connections that watch it.
+func TestWatchersOnce(t *testing.T) {
+	s, c, _ := unserved(t, Options{Backend: &countedBackend{}})
+	c.watch("k")
+	c.watch("j")
+	s.Changed(Change{Key: []byte("k"), Kind: Stored})
+	if !c.dirty.Load() || len(s.watched.M["k"]) > 0 || len(s.watched.M["j"]) != 1 {
+		t.Errorf("dirty %v, %d connections watch k, %d watch j", c.dirty.Load(), len(s.watched.M["k"]), len(s.watched.M["j"]))
+	}
+	c.unwatch()
+	c.watch("k")
+	if len(s.watched.M) != 1 || c.dirty.Load() || c.nameBytes != len("k")+watchedCost {
+		t.Errorf("%d keys are watched, dirty %v, %d bytes", len(s.watched.M), c.dirty.Load(), c.nameBytes)
+	}
+}
+
 // TestFloatWork: INCRBYFLOAT counts the digits of its numbers, and calculates none that Redis does not show.
 func TestFloatWork(t *testing.T) {
 	b := &countedBackend{value: []byte("0")}

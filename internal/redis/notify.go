@@ -149,6 +149,7 @@ func (s *Server) Changed(ch Change) {
 		for c := range s.watched.M[string(ch.Key)] {
 			c.dirty.Store(true)
 		}
+		s.watched.Delete(string(ch.Key)) // so that other changes of the key take less time
 	}
 	from := s.active // nil if the backend is remote
 	if ch.New {

@@ -88,6 +88,9 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 	if m != nil {
 		s.message = m
 	}
+	if from != nil {
+		from.sent += n * sendingSteps(len(m))
+	}
 	if cap(s.message) > maxSpare {
 		s.message = nil
 	}

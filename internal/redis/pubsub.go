@@ -377,6 +377,9 @@ func runPublish(c *conn, args [][]byte) error {
 	if _, _, events := cutChannel(args[1]); events && !c.mayAll() {
 		return errForgedEvent
 	}
+	if err := c.maySend(0); err != nil {
+		return err
+	}
 	c.lockForMessage(args[1])
 	n := c.s.publish(c, args[1], args[2], nil)
 	c.s.mu.Unlock()
@@ -384,6 +387,9 @@ func runPublish(c *conn, args [][]byte) error {
 }
 
 func runSPublish(c *conn, args [][]byte) error {
+	if err := c.maySend(0); err != nil {
+		return err
+	}
 	c.lockForMessage(args[1])
 	n := c.s.publishTo(c, c.s.rosters[ofShards].subscribers.M[string(args[1])], "smessage", args[1], args[2], nil)
 	c.s.mu.Unlock()

@@ -332,6 +332,15 @@ func runFlush(c *conn, args [][]byte) error {
 	if err := c.look(local.Stats().Keys); err != nil {
 		return err
 	}
+	if c.executing {
+		all := func(yield func([]byte) bool) {
+			for i := 0; i < local.Stats().Keys && yield(local.KeyAt(i)); i++ {
+			}
+		}
+		if err := c.maySend(c.s.eventSteps("del", all)); err != nil {
+			return err
+		}
+	}
 	for i := 0; i < local.Stats().Keys; i++ {
 		c.letOthersIn()
 		if i >= local.Stats().Keys {
