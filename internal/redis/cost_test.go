@@ -44,7 +44,7 @@ func TestCosts(t *testing.T) {
 			client, server := net.Pipe()
 			c := newConn(s, server)
 			s.conns[c] = struct{}{}
-			c.in.buf, c.out.pending = make([]byte, freeInput), make([]byte, freeOutput)
+			c.in.buf, c.out.pending.last = make([]byte, freeInput), make([]byte, freeOutput)
 			s.opts.Reserve(connectionCost)
 			_ = client
 		}},
@@ -70,7 +70,11 @@ func TestCosts(t *testing.T) {
 		}},
 		{"message that follows an incomplete reply", 20, func(_ *Server, c *conn, i int) {
 			c.out.partial = true
-			c.send(make([]byte, 1<<20))
+			c.send(make([]byte, 1<<20), nil)
+		}},
+		{"large message that follows an incomplete reply", 10, func(_ *Server, c *conn, i int) {
+			c.out.partial = true
+			c.send(make([]byte, 1<<20), make([]byte, 1<<20))
 		}},
 		{"request of many arguments, half of which are here", 1, func(_ *Server, c *conn, _ int) {
 			const args = 500_000
@@ -178,7 +182,7 @@ func TestFields(t *testing.T) {
 		"conn.input": fixed, "conn.subs": names, "conn.lastCommand": "a row of the table",
 
 		"charge.reserve": caller,
-		"output.pending": outputs, "output.spare": outputs, "output.held": outputs, "output.charged": fixed,
+		"output.pending": outputs, "output.spare": outputs, "output.held": outputs, "sequence.parts": outputs, "sequence.last": outputs, "output.charged": fixed,
 		"requestReader.buf": input, "requestReader.spans": input, "requestReader.args": input,
 		"queued.cmd": "a row of the table", "queued.args": "queueCost; TestCosts",
 		"pipeline.tasks": "task.cost; TestCosts", "pipeline.latest": "task.cost; TestCosts",
@@ -193,7 +197,7 @@ func TestFields(t *testing.T) {
 		"Server.opts": caller, "Server.log": caller, "Server.local": caller, "Server.table": caller, "Server.ctx": caller, "Server.cancel": caller, "Server.runID": caller,
 		"Server.active": caller, "Server.watched": names, "Server.hub": "roster.cost; TestCosts", "Server.conns": fixed, "Server.listeners": caller,
 		"Server.cursors": "at most maxCursors and maxCursorBytes", "Server.gate": "package admission", "Server.logins": "package admission",
-	}, reflect.TypeFor[conn](), reflect.TypeFor[charge](), reflect.TypeFor[output](), reflect.TypeFor[requestReader](), reflect.TypeFor[queued](), reflect.TypeFor[pipeline](),
+	}, reflect.TypeFor[conn](), reflect.TypeFor[charge](), reflect.TypeFor[output](), reflect.TypeFor[sequence](), reflect.TypeFor[requestReader](), reflect.TypeFor[queued](), reflect.TypeFor[pipeline](),
 		reflect.TypeFor[task](), reflect.TypeFor[subscribed](), reflect.TypeFor[subscription](), reflect.TypeFor[roster](), reflect.TypeFor[pattern](), reflect.TypeFor[hub](),
 		reflect.TypeFor[cursors](), reflect.TypeFor[Server]())
 }

@@ -14,16 +14,59 @@ import (
 type output struct {
 	mu      sync.Mutex
 	wake    sync.Cond
-	pending []byte
+	pending sequence
 	spare   []byte      // an empty buffer that will become pending
 	partial bool        // the last reply in pending is incomplete, or a transaction subscribed
-	held    []byte      // messages that must follow the incomplete reply
+	held    sequence    // messages that must follow the incomplete reply
 	writing bool        // a goroutine is writing
 	writer  bool        // writeMessages is running
 	closed  atomic.Bool // set with mu locked
 	sending int         // capacity of the buffer that is being written
 	waiting int         // size of the replies that wait for earlier replies of a pipeline
 	charged charge      // for the buffers, sending and waiting
+}
+
+// A sequence is bytes in parts. Outputs share the large payload of a message, because other clients wait while it is copied.
+type sequence struct {
+	parts  [][]byte // not empty, and not changed any more
+	size   int      // bytes in parts
+	memory int      // memory of parts
+	last   []byte   // follows parts
+}
+
+func (q *sequence) len() int { return q.size + len(q.last) }
+
+func (q *sequence) cap() int { return q.memory + cap(q.last) }
+
+// add adds a message. If large is not empty, it is the payload that follows, which is not copied, and then comes "\r\n".
+func (q *sequence) add(message, large []byte) {
+	q.last = append(q.last, message...)
+	if len(large) > 0 {
+		q.share(large)
+		q.last = []byte("\r\n")
+	}
+}
+
+// share adds a part without copying it.
+func (q *sequence) share(part []byte) {
+	if len(q.last) > 0 {
+		last := q.last
+		q.last = nil
+		q.share(last)
+	}
+	q.parts = append(q.parts, part)
+	q.size += len(part)
+	q.memory += cap(part)
+}
+
+// next removes the first of the parts.
+func (q *sequence) next() []byte {
+	part := q.parts[0]
+	q.parts[0] = nil // for the garbage collector
+	q.parts = q.parts[1:]
+	q.size -= len(part)
+	q.memory -= cap(part)
+	return part
 }
 
 func newOutput(reserve func(n int) bool) *output {
@@ -65,17 +108,20 @@ func (c *conn) commit() {
 	defer o.mu.Unlock()
 	c.partial = c.sentHead != nil
 	o.partial = c.partial
-	if !o.partial && len(o.held) > 0 {
-		c.w = append(c.w, o.held...)
-		o.held = nil
-	}
 	if o.closed.Load() {
 		c.w = nil
-	} else if len(o.pending) == 0 {
-		o.pending, c.w = c.w, o.pending[:0]
+	} else if len(o.pending.last) == 0 {
+		o.pending.last, c.w = c.w, o.pending.last[:0]
 	} else {
-		o.pending = append(o.pending, c.w...)
+		o.pending.last = append(o.pending.last, c.w...)
 		c.w = idle(c.w[:0])
+	}
+	if held := o.held; !o.partial && held.len() > 0 {
+		o.held = sequence{}
+		for _, part := range held.parts {
+			o.pending.share(part)
+		}
+		o.pending.last = append(o.pending.last, held.last...)
 	}
 	c.mark = 0
 	if !o.charge() {
@@ -93,7 +139,7 @@ func (c *conn) holdMessages() {
 
 // charge updates o.charged. It returns false if the memory for clients is exhausted. o.mu is held.
 func (o *output) charge() bool {
-	return o.charged.set(max(0, cap(o.pending)+cap(o.spare)+cap(o.held)+o.sending+o.waiting-freeOutput))
+	return o.charged.set(max(0, o.pending.cap()+cap(o.spare)+o.held.cap()+o.sending+o.waiting-freeOutput))
 }
 
 // affords reports whether the memory for clients has room for a reply of n bytes. If not, it drops the
@@ -201,7 +247,7 @@ func (c *conn) sendLarge() bool {
 func (o *output) length() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.pending)
+	return o.pending.len()
 }
 
 // flush writes all pending bytes, including bytes added while it writes. If another goroutine is
@@ -212,7 +258,7 @@ func (c *conn) flush() bool {
 	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.writing && len(o.pending) >= fullOutput && !o.closed.Load() {
+	for o.writing && o.pending.len() >= fullOutput && !o.closed.Load() {
 		o.wake.Wait()
 	}
 	if !o.writing {
@@ -236,9 +282,15 @@ func (c *conn) finish() {
 func (c *conn) writePending() {
 	o := c.out
 	o.writing = true
-	for len(o.pending) > 0 && !o.closed.Load() {
-		p := o.pending
-		o.pending, o.spare, o.sending = o.spare[:0], nil, cap(p)
+	for o.pending.len() > 0 && !o.closed.Load() {
+		shared := len(o.pending.parts) > 0
+		p := o.pending.last
+		if shared {
+			p = o.pending.next()
+		} else {
+			o.pending.last, o.spare = o.spare[:0], nil
+		}
+		o.sending = cap(p)
 		o.mu.Unlock()
 		err := c.write(p)
 		o.mu.Lock()
@@ -246,13 +298,13 @@ func (c *conn) writePending() {
 		if err != nil {
 			o.end()
 		}
-		if cap(p) <= maxBusySpare && !o.closed.Load() {
+		if !shared && cap(p) <= maxBusySpare && !o.closed.Load() {
 			o.spare = p[:0]
 		}
 		o.charge()
 	}
 	o.spare = idle(o.spare)
-	o.pending = idle(o.pending)
+	o.pending = sequence{last: idle(o.pending.last)}
 	o.charge()
 	o.writing = false
 	o.wake.Broadcast()
@@ -329,7 +381,7 @@ func (c *conn) writeMessages() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.closed.Load() {
-		if len(o.pending) > 0 && !o.writing {
+		if o.pending.len() > 0 && !o.writing {
 			c.writePending()
 			continue
 		}
@@ -340,7 +392,7 @@ func (c *conn) writeMessages() {
 // end marks the output as closed and frees its buffers. o.mu is held.
 func (o *output) end() {
 	o.closed.Store(true)
-	o.pending, o.spare, o.held = nil, nil, nil
+	o.pending, o.spare, o.held = sequence{}, nil, sequence{}
 	o.charge()
 	o.wake.Broadcast()
 }
@@ -354,22 +406,23 @@ func (c *conn) close() {
 	_ = c.nc.Close() // an error does not matter: nothing more is sent
 }
 
-// send queues a message that does not come from a command of this connection. It does not block.
-func (c *conn) send(message []byte) {
+// send queues a message that does not come from a command of this connection. It does not block. large is the payload of
+// the message, if it is large, or nil; the output keeps it.
+func (c *conn) send(message, large []byte) {
 	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed.Load():
-	case len(o.pending)+len(o.held)+len(message) > maxPending:
+	case o.pending.len()+o.held.len()+len(message)+len(large) > maxPending:
 		c.drop("closing a subscriber that reads too slowly")
 	case o.partial:
-		o.held = append(o.held, message...)
+		o.held.add(message, large)
 	default:
-		if cap(o.pending) == 0 {
-			o.pending = largeSpare()
+		if cap(o.pending.last) == 0 && large == nil {
+			o.pending.last = largeSpare()
 		}
-		o.pending = append(o.pending, message...)
+		o.pending.add(message, large)
 		o.wake.Broadcast()
 	}
 	if !o.charge() {

@@ -55,18 +55,24 @@ func (s *Server) dropSubscribers(pattern string) {
 }
 
 // deliver appends the channel and the payload to s.message, and sends the message to the subscribers. If key
-// is not nil, only clients that may read the key get the message. deliver returns the number of messages
-// sent. s.mu is held.
+// is not nil, only clients that may read the key get the message. A payload of LargeValue bytes or more, which must stay
+// valid, is not copied, except for from. deliver returns the number of messages sent. s.mu is held.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	channel, payload = channel[:min(len(channel), maxPending)], payload[:min(len(payload), maxPending)] // more is too much for every subscriber
-	var m []byte
+	var m, large []byte
+	var end string // after large
 	for _, c := range subs {
 		if c.out.closed.Load() || key != nil && !c.mayRead(key) {
 			continue
 		}
 		n++
 		if m == nil {
-			m = appendBulk(appendBulk(s.message, channel), payload)
+			m = appendBulk(s.message, channel)
+			if len(payload) >= LargeValue {
+				m, large, end = appendNumber(m, '$', int64(len(payload))), payload, "\r\n"
+			} else {
+				m = appendBulk(m, payload)
+			}
 		}
 		m[0] = '*'
 		if c.pushes.Load() {
@@ -74,15 +80,15 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		}
 		switch {
 		case c != from:
-			c.send(m)
-		case len(c.w)+len(c.later)+len(m) > maxPending:
+			c.send(m, large)
+		case len(c.w)+len(c.later)+len(m)+len(large) > maxPending:
 			c.out.mu.Lock()
 			c.drop("closing a subscriber because one of its commands sends it too many messages")
 			c.out.mu.Unlock()
 		case c.muted || c.large != nil:
-			c.later = append(c.later, m...)
+			c.later = append(append(append(c.later, m...), large...), end...)
 		default:
-			c.w = append(c.w, m...)
+			c.w = append(append(append(c.w, m...), large...), end...)
 		}
 	}
 	if m != nil {

@@ -371,13 +371,21 @@ func (c *conn) lockForClients() {
 	}
 }
 
+// prepareMessage makes the payload of a PUBLISH valid for as long as subscribers have not read it.
+func (c *conn) prepareMessage(args [][]byte) error {
+	if err := c.maySend(0); err != nil || c.executing { // queued arguments stay valid
+		return err
+	}
+	return c.keepValues(args[2:])
+}
+
 var errForgedEvent = &Error{Code: "NOPERM", Text: "this user has no permissions to publish events of keys"}
 
 func runPublish(c *conn, args [][]byte) error {
 	if _, _, events := cutChannel(args[1]); events && !c.mayAll() {
 		return errForgedEvent
 	}
-	if err := c.maySend(0); err != nil {
+	if err := c.prepareMessage(args); err != nil {
 		return err
 	}
 	c.lockForMessage(args[1])
@@ -387,7 +395,7 @@ func runPublish(c *conn, args [][]byte) error {
 }
 
 func runSPublish(c *conn, args [][]byte) error {
-	if err := c.maySend(0); err != nil {
+	if err := c.prepareMessage(args); err != nil {
 		return err
 	}
 	c.lockForMessage(args[1])
