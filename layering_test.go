@@ -129,7 +129,7 @@ command/edit         internal/files internal/wire client format repl process sug
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
 command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/glob internal/redis emulator format signals process suggest trace config certs fault usage app verb accounts sources command/ping
-command/gateway      internal/wait internal/wire client internal/observe internal/redis format process suggest config certs fault usage app accounts
+command/gateway      internal/wait internal/wire client internal/admission internal/observe internal/redis format process suggest config certs fault usage app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
 command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client format jsonfield config certs fault suggest app accounts complete dataset command/ping
 command/doctor       internal/files internal/mqtt internal/wire client format trace config via fault usage app command/ping

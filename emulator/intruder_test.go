@@ -11,6 +11,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,6 +112,41 @@ func TestRedisLoginAsAnother(t *testing.T) {
 		got, err := bufio.NewReader(conn).ReadString('\n')
 		if err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("AUTH admin with the certificate of %q: got %q, %v, want %s", name, got, err, want)
+		}
+	}
+}
+
+// TestLongHandshake: no port reads a chain of certificates that is far longer than a real one, because its memory cannot be
+// freed while the connection lasts.
+func TestLongHandshake(t *testing.T) {
+	t.Parallel()
+	server, certified := clientCertificates(t)
+	s := emulator.Start(t, emulator.Options{TLS: server, Redis: "127.0.0.1:0", WebSocket: "127.0.0.1:0"})
+	web, err := url.Parse(s.WebSocketURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, at := range map[string]struct{ address, request string }{
+		"MQTT":      {s.Addr().String(), "\x10\x0e\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01c"},
+		"Redis":     {redistest.Address(s.RedisURL()), "PING\r\n"},
+		"WebSocket": {web.Host, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"},
+	} {
+		for n, good := range map[int]bool{4: true, 200: false} {
+			config := certified("client")
+			chain := &config.Certificates[0]
+			for range n {
+				chain.Certificate = append(chain.Certificate, chain.Certificate[0])
+			}
+			conn, err := tls.Dial("tcp", at.address, config)
+			if err == nil {
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(time.Minute))
+				_, _ = conn.Write([]byte(at.request)) // Read returns the error
+				_, err = conn.Read(make([]byte, 1))
+			}
+			if (err == nil) != good {
+				t.Errorf("%s: %d more certificates: %v", port, n, err)
+			}
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/redis"
 	"github.com/sscli/sscli/internal/store"
@@ -432,7 +433,7 @@ func (a *Attached) ServeRedis(o RedisOptions) (url string, err error) {
 		return "", fmt.Errorf("listen on %s: %w", o.Listen, err)
 	}
 	if o.TLS != nil {
-		ln = tls.NewListener(ln, o.TLS)
+		ln = admission.ListenTLS(ln, o.TLS)
 	}
 	opts := redis.Options{Notify: o.Notify, Login: namedLogin(o.CheckLogin), Log: o.Log}
 	port, err := newRedisPort(attachedLock{a}, a.engine, a.journal, a.opts.Now, opts, o.Observe)

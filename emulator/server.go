@@ -251,7 +251,7 @@ func (s *Server) listenOn(address string, ln net.Listener) (net.Listener, error)
 		}
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case s.opts.TLS != nil:
-		return tls.NewListener(ln, s.opts.TLS), nil
+		return admission.ListenTLS(ln, s.opts.TLS), nil
 	default:
 		return ln, nil
 	}

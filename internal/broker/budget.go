@@ -167,7 +167,7 @@ func (c *Client) chargeReads(size int) bool {
 	defer c.b.Unlock()
 	if c.session == nil {
 		c.reserved = extra
-		if !c.ticket.Reserve(2 * extra) { // handleConnect makes a copy
+		if !c.ticket.Reserve(2*extra + c.certificates) { // handleConnect makes a copy
 			c.protocolError(&Error{QuotaExceeded, "the broker's memory for clients without a login is exhausted"})
 			return false
 		}
@@ -188,7 +188,7 @@ func (c *Client) chargeReads(size int) bool {
 func (c *Client) fixedCost() int {
 	cost := connectionOverhead + c.ofOwner
 	if c.tls != nil {
-		cost += tlsOverhead
+		cost += tlsOverhead + c.certificates
 	}
 	if c.ws != nil {
 		cost += webSocketOverhead

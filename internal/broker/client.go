@@ -82,6 +82,8 @@ type Client struct {
 	reserved int // the read buffer beyond firstBuffer, before there is a session; reserved with ticket
 	aliased  int // the topics in aliases and topics
 
+	certificates int // memory of the client's certificates, in bytes
+
 	publish Publish // the message that is being handled
 }
 

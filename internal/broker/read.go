@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/socket"
 )
 
@@ -102,6 +104,15 @@ func (c *Client) readPackets() error {
 		from = c.fast
 	}
 	buf := make([]byte, firstBuffer)
+	if c.tls != nil {
+		if err := admission.Handshake(context.Background(), c.tls); err != nil {
+			return err
+		}
+		c.certificates = admission.CertificateMemory(c.tls)
+		if c.reserved = c.certificates; !c.chargeReads(len(buf)) {
+			return nil
+		}
+	}
 	filled := 0      // number of bytes in buf that were read but not handled
 	answered := true // something was sent since the last read, or is about to be
 	for {

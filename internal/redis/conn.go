@@ -30,6 +30,7 @@ type conn struct {
 	running int        // index of the running request in parsed
 	out     *output    // used by all goroutines
 
+	certificates  int       // estimated memory of the client's certificates, in bytes
 	certified     string    // user that the connection itself authenticates, for example by a certificate; empty = none
 	onlyUser      string    // the only user that may log in, from the certificate; empty = any
 	authenticated bool      // logged in, or no login is needed; other goroutines read it with Server.mu held

@@ -11,19 +11,22 @@ import (
 	"github.com/sscli/sscli/internal/admission"
 )
 
+// handshake completes the TLS handshake, if there is one. If it fails, the first read returns the error.
+func handshake(nc net.Conn) {
+	const handshakeTimeout = 10 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	_ = admission.Handshake(ctx, nc)
+}
+
 // CommonName completes the TLS handshake, and returns the common name in the client's verified
 // certificate, or "" if there is none. Use it in Options.Identify and Options.Certified.
 func CommonName(nc net.Conn) string {
-	const handshakeTimeout = 10 * time.Second
 	conn, ok := nc.(*tls.Conn)
 	if !ok {
 		return ""
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
-	defer cancel()
-	if conn.HandshakeContext(ctx) != nil {
-		return "" // the first read returns the error
-	}
+	handshake(nc)
 	if chain := verifiedChain(conn); len(chain) > 0 {
 		return chain[0].Subject.CommonName
 	}
@@ -53,6 +56,8 @@ var (
 
 // identify sets the user that the connection itself authenticates, if any.
 func (c *conn) identify() {
+	handshake(c.nc)
+	c.certificates = admission.CertificateMemory(c.nc)
 	if c.s.opts.Identify != nil {
 		c.certified = c.s.opts.Identify(c.nc)
 	}

@@ -60,7 +60,7 @@ func (ch *charge) set(n int) bool {
 // requests, subscriptions and watched keys, and for Caller.Memory. It returns false if the budget has too few bytes left.
 // Clients that have not logged in share a separate budget.
 func (c *conn) chargeInput(buffer int) bool {
-	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queueCost()+c.pipeline.memory+c.found+c.nameBytes+int(c.kept.Load())+len(c.name)+len(c.library[0])+len(c.library[1])-freeInput)
+	n := max(0, buffer+spanCost*cap(c.in.spans)+argCost*(cap(c.in.args)+cap(c.parsed))+c.queueCost()+c.pipeline.memory+c.found+c.nameBytes+c.certificates+int(c.kept.Load())+len(c.name)+len(c.library[0])+len(c.library[1])-freeInput)
 	if !c.authenticated {
 		return c.ticket.Reserve(n)
 	}

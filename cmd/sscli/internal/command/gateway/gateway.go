@@ -29,6 +29,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/observe"
 	"github.com/sscli/sscli/internal/redis"
 )
@@ -183,7 +184,7 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 	}
 	if tlsConfig != nil {
 		ready.URL = "rediss://" + address
-		ln = tls.NewListener(ln, tlsConfig)
+		ln = admission.ListenTLS(ln, tlsConfig)
 	}
 	ready.Paste = []string{"redis-cli -u " + ready.URL}
 	return a.WithSession(ctx, func(s *client.Session, co client.Options) (err error) {

@@ -1,0 +1,198 @@
+package admission_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"io"
+	"math/big"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/internal/admission"
+	"github.com/sscli/sscli/internal/testkit/memtest"
+)
+
+// certificate returns a certificate that the given change makes large.
+func certificate(t *testing.T, key ed25519.PrivateKey, change func(*x509.Certificate)) []byte {
+	t.Helper()
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "c"}, NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	if change != nil {
+		change(c)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+// A server accepts connections and completes their handshakes.
+type server struct {
+	ln   net.Listener
+	ends chan end
+}
+
+type end struct {
+	conn net.Conn
+	err  error
+}
+
+func newServer(t *testing.T, config *tls.Config) server {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server{admission.ListenTLS(ln, config), make(chan end)}
+	t.Cleanup(func() { s.ln.Close() })
+	go func() {
+		for {
+			nc, err := s.ln.Accept()
+			if err != nil {
+				return
+			}
+			s.ends <- end{nc, admission.Handshake(context.Background(), nc)}
+		}
+	}()
+	return s
+}
+
+// dial returns both ends of a new connection, and the error of the server's handshake.
+func (s server) dial(t *testing.T, chain tls.Certificate) (client, server net.Conn, err error) {
+	t.Helper()
+	c, err := tls.Dial("tcp", s.ln.Addr().String(), &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &chain, nil }})
+	if err == nil {
+		client = c
+		t.Cleanup(func() { c.Close() })
+	}
+	e := <-s.ends
+	t.Cleanup(func() { e.conn.Close() })
+	return client, e.conn, e.err
+}
+
+func newKey(t *testing.T) ed25519.PrivateKey {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// TestHandshake: a client may send 32 KiB until its handshake is complete, and any number of bytes after it.
+func TestHandshake(t *testing.T) {
+	key := newKey(t)
+	leaf := certificate(t, key, nil)
+	s := newServer(t, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}}, ClientAuth: tls.RequireAnyClientCert})
+	for size, good := range map[int]bool{0: true, 16 << 10: true, 31 << 10: false, 200 << 10: false} {
+		chain := tls.Certificate{Certificate: [][]byte{leaf}, PrivateKey: key}
+		for have := 0; have < size; have += len(leaf) {
+			chain.Certificate = append(chain.Certificate, leaf)
+		}
+		client, server, err := s.dial(t, chain)
+		if (err == nil) != good {
+			t.Errorf("%d bytes of certificates: %v", size, err)
+		}
+		if err != nil {
+			continue
+		}
+		const n = 1 << 20
+		go client.Write(make([]byte, n))
+		if _, err := io.ReadFull(server, make([]byte, n)); err != nil {
+			t.Errorf("after the handshake: %v", err)
+		}
+	}
+}
+
+// TestCertificateMemory: no certificate takes much more memory than it is estimated to.
+func TestCertificateMemory(t *testing.T) {
+	key := newKey(t)
+	s := newServer(t, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate(t, key, nil)}, PrivateKey: key}}, ClientAuth: tls.RequireAnyClientCert})
+	for what, test := range map[string]struct {
+		number int // of certificates
+		change func(c *x509.Certificate)
+	}{
+		"a small certificate":     {1, nil},
+		"many small certificates": {100, nil},
+		"a certificate of names":  {1, func(c *x509.Certificate) { c.DNSNames = make([]string, 9000); fill(c.DNSNames, "a") }},
+		"a certificate of email":  {1, func(c *x509.Certificate) { c.EmailAddresses = make([]string, 9000); fill(c.EmailAddresses, "a") }},
+		"a certificate of addresses": {1, func(c *x509.Certificate) {
+			for i := range 4500 {
+				c.IPAddresses = append(c.IPAddresses, net.IPv4(1, 2, byte(i>>8), byte(i)))
+			}
+		}},
+		"a certificate of policies": {1, func(c *x509.Certificate) {
+			for i := range 2500 {
+				oid, err := x509.OIDFromInts([]uint64{1, 2, uint64(i)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Policies = append(c.Policies, oid)
+			}
+		}},
+		"a certificate with a long subject": {1, func(c *x509.Certificate) {
+			for range 1200 {
+				c.Subject.ExtraNames = append(c.Subject.ExtraNames, pkix.AttributeTypeAndValue{Type: asn1.ObjectIdentifier{2, 5, 4, 3}, Value: "a"})
+			}
+		}},
+		"a certificate of extensions": {1, func(c *x509.Certificate) {
+			for i := range 2000 {
+				c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, i}, Value: []byte{5, 0}})
+			}
+		}},
+		"a certificate of uses": {1, func(c *x509.Certificate) {
+			for i := range 4000 {
+				c.UnknownExtKeyUsage = append(c.UnknownExtKeyUsage, asn1.ObjectIdentifier{1, 2, i})
+			}
+		}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			const clients = 10
+			var chains []tls.Certificate
+			sent := 0
+			for range clients {
+				chain := tls.Certificate{PrivateKey: key}
+				for range test.number {
+					der := certificate(t, key, test.change)
+					sent += len(der)
+					chain.Certificate = append(chain.Certificate, der)
+				}
+				chains = append(chains, chain)
+			}
+			var conns []net.Conn
+			cost, memory := 0, -memtest.Heap()
+			for _, chain := range chains {
+				client, server, err := s.dial(t, chain)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cost += admission.CertificateMemory(server)
+				conns = append(conns, client, server)
+			}
+			memory += memtest.Heap()
+			const besides = 24 << 10 // both ends of a TLS connection
+			t.Logf("%d bytes sent, estimate %d, memory %d", sent/clients, cost/clients, memory/clients)
+			if memory > cost*5/4+clients*besides {
+				t.Errorf("the estimate is %d bytes, %d are in use", cost/clients, memory/clients)
+			}
+			runtime.KeepAlive(conns)
+		})
+	}
+}
+
+func fill(list []string, text string) {
+	for i := range list {
+		list[i] = text
+	}
+}
