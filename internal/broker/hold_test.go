@@ -85,6 +85,74 @@ func TestLongPackets(t *testing.T) {
 	}
 }
 
+// TestExpiredLater: a full session is not searched for expired messages in one step, and they make room all the same.
+func TestExpiredLater(t *testing.T) {
+	b := New(Options{})
+	defer b.Close()
+	b.Lock()
+	defer b.Unlock()
+	soon, never := b.Now().Add(time.Second), time.Time{}
+	fill := func(expires ...time.Time) *session {
+		s := b.newSession("s", "")
+		s.expiry = neverExpires
+		for i := range b.opts.Queue {
+			s.enqueue(delivery{msg: &message{topic: "t", qos: 1, expires: expires[min(i, len(expires)-1)]}, qos: 1})
+		}
+		return s
+	}
+	oldest, others := fill(soon), fill(never, soon)
+	b.timers.forward += time.Second
+	publish := func(s *session) outcome { return s.deliver(&delivery{msg: &message{topic: "t", qos: 1}, qos: 1}) }
+	if o := publish(oldest); o != delivered || oldest.pending.len() != b.opts.Queue || len(b.jobs) > 0 {
+		t.Errorf("if the oldest message has expired: %v, %d messages, %d jobs", o, oldest.pending.len(), len(b.jobs))
+	}
+	if o := publish(others); o != noRoom || others.pending.len() != b.opts.Queue || len(b.jobs) != 1 {
+		t.Errorf("if others have expired: %v, %d messages, %d jobs", o, others.pending.len(), len(b.jobs))
+	}
+	if publish(others); len(b.jobs) != 1 {
+		t.Errorf("%d jobs for one session", len(b.jobs))
+	}
+	for len(b.jobs) > 0 {
+		b.yield()
+	}
+	if o := publish(others); o != delivered || others.pending.len() != 2 {
+		t.Errorf("after the job: %v, %d messages", o, others.pending.len())
+	}
+}
+
+// TestTransientLater: messages that end with a connection are not searched for in one step if there are many, and a client
+// that comes back gets none of them.
+func TestTransientLater(t *testing.T) {
+	b := New(Options{})
+	defer b.Close()
+	b.Lock()
+	defer b.Unlock()
+	for _, comesBack := range []bool{true, false} {
+		c := writingClient(t, b)
+		s := c.session
+		s.expiry = neverExpires
+		for i := range 100_000 {
+			s.enqueue(delivery{msg: &message{topic: "t", qos: 1}, qos: 1, transient: i%2 == 0})
+		}
+		c.leaveSession()
+		if s.pending.len() != 100_000 || len(b.jobs) != 1 {
+			t.Errorf("%d messages are left at once, %d jobs", s.pending.len(), len(b.jobs))
+		}
+		if comesBack {
+			s.resume()
+		}
+		for !comesBack && len(b.jobs) > 0 {
+			b.yield()
+		}
+		if s.pending.len() != 50_000 {
+			t.Errorf("comes back %v: %d messages", comesBack, s.pending.len())
+		}
+		for len(b.jobs) > 0 {
+			b.yield()
+		}
+	}
+}
+
 // TestEndedSession: the broker stays locked while a session ends, because it may end in the middle of a Send or Publish,
 // and its caller may have locked Line itself. This also holds if the session's messages take long to pass on.
 func TestEndedSession(t *testing.T) {

@@ -22,8 +22,10 @@ type session struct {
 	received shrinkmap.Map[uint16, struct{}] // packet identifiers of QoS 2 messages that wait for PUBREL
 	inflight inflight
 	pending  queue
-	held     int // estimated memory of the messages and identifiers in inflight and pending, in bytes
-	places   int // memory of inflight and pending themselves, in bytes
+	pruning  bool // later, expired messages are removed from pending
+	left     bool // messages that end with the connection are still in pending
+	held     int  // estimated memory of the messages and identifiers in inflight and pending, in bytes
+	places   int  // memory of inflight and pending themselves, in bytes
 
 	will        *will
 	willTimer   *Timer        // while the client is away
@@ -61,8 +63,17 @@ func (b *Broker) disown(s *session) {
 // [MQTT-3.1.3-9], because the new CONNECT replaces it.
 func (s *session) resume() {
 	s.stopTimers()
+	s.dropTransient()
 	s.b.comeBack(s)
 	s.inflight.again = s.inflight.lo
+}
+
+// dropTransient removes the messages that end with the connection from pending, once after the connection has ended.
+func (s *session) dropTransient() {
+	if s.left {
+		s.left = false
+		s.prune(func(d *delivery) bool { return !d.transient })
+	}
 }
 
 func (s *session) stopTimers() {
@@ -91,7 +102,11 @@ func (c *Client) leaveSession() {
 		b.removeSession(s)
 		return
 	}
-	s.prune(func(d *delivery) bool { return !d.transient })
+	if s.left = true; s.pending.len() > maxExamined {
+		b.later(s.dropTransient)
+	} else {
+		s.dropTransient()
+	}
 	for place := s.inflight.lo; place < s.inflight.hi; place++ {
 		if place < s.inflight.lo {
 			continue // finish has removed it
@@ -261,8 +276,8 @@ func (s *session) keep(d *delivery) outcome {
 		return s.pending.len()+s.inflight.count >= o.Queue || s.held >= o.QueueBytes ||
 			!s.b.affords(deliverySize+d.ids.cost()+d.msg.cost())
 	}
-	if now := s.b.Now(); full() && s.pending.mayHaveExpired(now) {
-		s.prune(func(d *delivery) bool { return !d.msg.expired(now) })
+	if full() {
+		s.removeExpired(full)
 	}
 	if full() {
 		s.b.log.Warn("the session is full", "client", s.id)
@@ -270,6 +285,36 @@ func (s *session) keep(d *delivery) outcome {
 	}
 	s.enqueue(*d)
 	return delivered
+}
+
+// maxExamined is the number of messages of one session that may be examined in one step. One takes some 70 ns.
+const maxExamined = 512
+
+// removeExpired removes expired messages from pending. If there are many messages, it first removes only the oldest ones,
+// while full returns true, and the rest later.
+func (s *session) removeExpired(full func() bool) {
+	now := s.b.Now()
+	if s.pruning || !s.pending.mayHaveExpired(now) {
+		return
+	}
+	prune := func() {
+		now := s.b.Now()
+		s.prune(func(d *delivery) bool { return !d.msg.expired(now) })
+	}
+	if s.pending.len() <= maxExamined {
+		prune()
+		return
+	}
+	for i := 0; i < maxExamined && full() && s.pending.first().msg.expired(now); i++ {
+		s.dequeue()
+	}
+	if full() {
+		s.pruning = true
+		s.b.later(func() {
+			s.pruning = false
+			prune()
+		})
+	}
 }
 
 // send sends a message with QoS 1 or 2. It keeps the message only if the session outlives the
