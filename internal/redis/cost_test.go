@@ -74,7 +74,7 @@ func TestCosts(t *testing.T) {
 		}},
 		{"large message that follows an incomplete reply", 10, func(_ *Server, c *conn, i int) {
 			c.out.partial = true
-			c.send(make([]byte, 1<<20), make([]byte, 1<<20))
+			c.send(make([]byte, 1<<20), [][]byte{make([]byte, 1<<20)})
 		}},
 		{"request of many arguments, half of which are here", 1, func(_ *Server, c *conn, _ int) {
 			const args = 500_000

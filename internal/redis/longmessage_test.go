@@ -27,51 +27,51 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesShared: a large message is not copied for each subscriber, because other clients wait meanwhile. It
-// comes in its order.
-func TestLargeMessagesShared(t *testing.T) {
+// TestLongMessagesShared: the long parts of a message are not copied for each subscriber, because other clients wait
+// meanwhile. Messages come in their order.
+func TestLongMessagesShared(t *testing.T) {
 	s, c, _ := unserved(t, Options{})
-	const bytesOfMessage = 4 << 20
-	payload := bytes.Repeat([]byte("m"), bytesOfMessage)
+	long, large := bytes.Repeat([]byte("c"), longValue), bytes.Repeat([]byte("m"), 4<<20)
+	publishes := [][2][]byte{{[]byte("ch"), []byte("small")}, {[]byte("ch"), large}, {long, []byte("small")}, {long, long}, {[]byte("ch"), []byte("small")}}
 	var subscribers []*conn
 	for i := range 30 {
 		sub := newConn(s, c.nc)
 		sub.pushes.Store(i%2 == 1)
 		s.subscribe(sub, ofChannels, []byte("ch"))
-		s.subscribe(sub, ofPatterns, fmt.Appendf(nil, "c*%s", strings.Repeat("*", i)))
+		s.subscribe(sub, ofPatterns, []byte(strings.Repeat("*", 1+i)))
 		sub.out.mu.Lock()
 		sub.out.pending, sub.out.partial = sequence{}, i%3 == 2
 		sub.out.mu.Unlock()
 		subscribers = append(subscribers, sub)
 	}
-	publish := func(payload []byte) {
-		if err := runPublish(c, [][]byte{nil, []byte("ch"), payload}); err != nil {
-			t.Fatal(err)
+	bulk := func(b []byte) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(b), b) }
+	for _, p := range publishes {
+		args := [][]byte{nil, bytes.Clone(p[0]), bytes.Clone(p[1])}
+		if n := allocated(func() {
+			if err := runPublish(c, args); err != nil {
+				t.Fatal(err)
+			}
+		}); n > 2*(len(p[0])+len(p[1]))+1<<20 {
+			t.Errorf("%d bytes allocated for a message of %d bytes to %d subscribers", n, len(p[0])+len(p[1]), 2*len(subscribers))
 		}
 	}
-	publish([]byte("small"))
-	if n := allocated(func() { publish(payload) }); n > 2*bytesOfMessage {
-		t.Errorf("%d bytes allocated for a message of %d bytes to %d subscribers", n, bytesOfMessage, 2*len(subscribers))
-	}
-	publish([]byte("small"))
 	for i, sub := range subscribers {
+		var got, want []byte
 		if i%3 == 2 {
 			sub.w, sub.sentHead = append(sub.w, "reply"...), nil
 			sub.commit()
+			want = append(want, "reply"...)
 		}
-		var got, want []byte
 		for len(sub.out.pending.parts) > 0 {
 			got = append(got, sub.out.pending.next()...)
 		}
 		got = append(got, sub.out.pending.last...)
-		if i%3 == 2 {
-			want = append(want, "reply"...)
-		}
-		for _, payload := range []string{"small", string(payload), "small"} {
-			kind := "*>"[i%2]
-			want = fmt.Appendf(want, "%c3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$%d\r\n%s\r\n", kind, len(payload), payload)
-			pattern := "c*" + strings.Repeat("*", i)
-			want = fmt.Appendf(want, "%c4\r\n$8\r\npmessage\r\n$%d\r\n%s\r\n$2\r\nch\r\n$%d\r\n%s\r\n", kind, len(pattern), pattern, len(payload), payload)
+		for _, p := range publishes {
+			kind, message := "*>"[i%2], bulk(p[0])+bulk(p[1])
+			if string(p[0]) == "ch" {
+				want = fmt.Appendf(want, "%c3\r\n$7\r\nmessage\r\n%s", kind, message)
+			}
+			want = fmt.Appendf(want, "%c4\r\n$8\r\npmessage\r\n%s%s", kind, bulk([]byte(strings.Repeat("*", 1+i))), message)
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("subscriber %d: %d bytes, want %d: %.200q", i, len(got), len(want), got)
@@ -80,5 +80,30 @@ func TestLargeMessagesShared(t *testing.T) {
 			t.Errorf("subscriber %d: %d bytes in %d bytes are left", i, sub.out.pending.size, sub.out.pending.memory)
 		}
 		sub.close()
+	}
+}
+
+// TestLongKeyEvents: events of a long key are not changed by later events.
+func TestLongKeyEvents(t *testing.T) {
+	s, c, _ := unserved(t, Options{Notify: "KEA"})
+	for i := range 20 {
+		s.subscribe(c, ofPatterns, []byte(strings.Repeat("*", 1+i)))
+	}
+	c.out.pending = sequence{}
+	want := 0
+	for _, letter := range []string{"a", "b"} {
+		key := []byte(strings.Repeat(letter, 60_000))
+		s.event(nil, classString, "set", key)
+		clear(key) // the caller reuses it
+		want += 2 * 20 * len(key)
+	}
+	var got []byte
+	for len(c.out.pending.parts) > 0 {
+		got = append(got, c.out.pending.next()...)
+	}
+	got = append(got, c.out.pending.last...)
+	half := bytes.IndexByte(got, 'b') // of "b", the first letter of the second key
+	if a, b := bytes.Count(got, []byte("a")), bytes.Count(got, []byte("bb")); half < 0 || a < want/2 || 2*b < want/2-200 {
+		t.Errorf("%d bytes: %d of the first key, %d of the second, want %d", len(got), a, 2*b, want/2)
 	}
 }

@@ -132,9 +132,16 @@ func (s *Server) event(from *conn, kind class, name string, key []byte) {
 	if len(s.rosters[ofChannels].subscribers.M) == 0 && len(s.rosters[ofPatterns].subscribers.M) == 0 {
 		return
 	}
+	long := len(key) >= longValue
+	if long { // subscribers keep the channel and the key
+		key, s.channel = bytes.Clone(key), nil
+	}
 	if flags&classKeyspace != 0 {
 		s.channel = append(append(s.channel[:0], keyspacePrefix...), key...)
 		s.publish(from, s.channel, []byte(name), key)
+		if long {
+			s.channel = nil
+		}
 	}
 	if flags&classKeyevent != 0 {
 		s.channel = append(append(s.channel[:0], keyeventPrefix...), name...)

@@ -26,7 +26,7 @@ type output struct {
 	charged charge      // for the buffers, sending and waiting
 }
 
-// A sequence is bytes in parts. Outputs share the large payload of a message, because other clients wait while it is copied.
+// A sequence is bytes in parts. Outputs share the long parts of a message, because other clients wait while they are copied.
 type sequence struct {
 	parts  [][]byte // not empty, and not changed any more
 	size   int      // bytes in parts
@@ -38,12 +38,15 @@ func (q *sequence) len() int { return q.size + len(q.last) }
 
 func (q *sequence) cap() int { return q.memory + cap(q.last) }
 
-// add adds a message. If large is not empty, it is the payload that follows, which is not copied, and then comes "\r\n".
-func (q *sequence) add(message, large []byte) {
+// add adds a message, which it copies, except for the long parts of its rest.
+func (q *sequence) add(message []byte, rest [][]byte) {
 	q.last = append(q.last, message...)
-	if len(large) > 0 {
-		q.share(large)
-		q.last = []byte("\r\n")
+	for _, part := range rest {
+		if len(part) >= longValue {
+			q.share(part)
+		} else {
+			q.last = append(q.last, part...)
+		}
 	}
 }
 
@@ -406,23 +409,23 @@ func (c *conn) close() {
 	_ = c.nc.Close() // an error does not matter: nothing more is sent
 }
 
-// send queues a message that does not come from a command of this connection. It does not block. large is the payload of
-// the message, if it is large, or nil; the output keeps it.
-func (c *conn) send(message, large []byte) {
+// send queues a message that does not come from a command of this connection. It does not block. The
+// output keeps the long parts of the message's rest, which may be nil.
+func (c *conn) send(message []byte, rest [][]byte) {
 	o := c.out
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
 	case o.closed.Load():
-	case o.pending.len()+o.held.len()+len(message)+len(large) > maxPending:
+	case o.pending.len()+o.held.len()+len(message)+sizeOf(rest) > maxPending:
 		c.drop("closing a subscriber that reads too slowly")
 	case o.partial:
-		o.held.add(message, large)
+		o.held.add(message, rest)
 	default:
-		if cap(o.pending.last) == 0 && large == nil {
+		if cap(o.pending.last) == 0 && rest == nil {
 			o.pending.last = largeSpare()
 		}
-		o.pending.add(message, large)
+		o.pending.add(message, rest)
 		o.wake.Broadcast()
 	}
 	if !o.charge() {

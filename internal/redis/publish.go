@@ -55,24 +55,24 @@ func (s *Server) dropSubscribers(pattern string) {
 }
 
 // deliver appends the channel and the payload to s.message, and sends the message to the subscribers. If key
-// is not nil, only clients that may read the key get the message. A payload of LargeValue bytes or more, which must stay
-// valid, is not copied, except for from. deliver returns the number of messages sent. s.mu is held.
+// is not nil, only clients that may read the key get the message. A channel or payload of longValue bytes or more must stay
+// valid, because deliver does not copy it for many subscribers. deliver returns the number of messages sent. s.mu is held.
 func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte) (n int) {
 	channel, payload = channel[:min(len(channel), maxPending)], payload[:min(len(payload), maxPending)] // more is too much for every subscriber
-	var m, large []byte
-	var end string // after large
+	var m []byte
+	var rest [][]byte // what follows m
 	for _, c := range subs {
 		if c.out.closed.Load() || key != nil && !c.mayRead(key) {
 			continue
 		}
 		n++
-		if m == nil {
-			m = appendBulk(s.message, channel)
-			if len(payload) >= LargeValue {
-				m, large, end = appendNumber(m, '$', int64(len(payload))), payload, "\r\n"
-			} else {
-				m = appendBulk(m, payload)
-			}
+		switch {
+		case m != nil:
+		case s.mustShare(subs, max(len(channel), len(payload))):
+			m = appendNumber(s.message, '$', int64(len(channel)))
+			rest = [][]byte{channel, appendNumber([]byte("\r\n"), '$', int64(len(payload))), payload, []byte("\r\n")}
+		default:
+			m = appendBulk(appendBulk(s.message, channel), payload)
 		}
 		m[0] = '*'
 		if c.pushes.Load() {
@@ -80,15 +80,15 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		}
 		switch {
 		case c != from:
-			c.send(m, large)
-		case len(c.w)+len(c.later)+len(m)+len(large) > maxPending:
+			c.send(m, rest)
+		case len(c.w)+len(c.later)+len(m)+sizeOf(rest) > maxPending:
 			c.out.mu.Lock()
 			c.drop("closing a subscriber because one of its commands sends it too many messages")
 			c.out.mu.Unlock()
 		case c.muted || c.large != nil:
-			c.later = append(append(append(c.later, m...), large...), end...)
+			c.later = append(append(c.later, m...), bytes.Join(rest, nil)...)
 		default:
-			c.w = append(append(append(c.w, m...), large...), end...)
+			c.w = append(append(c.w, m...), bytes.Join(rest, nil)...)
 		}
 	}
 	if m != nil {
@@ -101,4 +101,11 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		s.message = nil
 	}
 	return n
+}
+
+// mustShare reports whether subscribers share the parts of a message whose longest has n bytes: a copy for each of them, or
+// for those of many patterns, would take long. s.mu is held.
+func (s *Server) mustShare(subs []*conn, n int) bool {
+	const many = 16
+	return n >= LargeValue || n >= longValue && len(subs)+s.rosters[ofPatterns].listeners > many
 }

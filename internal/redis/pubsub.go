@@ -371,12 +371,18 @@ func (c *conn) lockForClients() {
 	}
 }
 
-// prepareMessage makes the payload of a PUBLISH valid for as long as subscribers have not read it.
+// prepareMessage makes the long arguments of a PUBLISH valid for as long as subscribers have not read them.
 func (c *conn) prepareMessage(args [][]byte) error {
 	if err := c.maySend(0); err != nil || c.executing { // queued arguments stay valid
 		return err
 	}
-	return c.keepValues(args[2:])
+	for i, arg := range args {
+		if len(arg) >= longValue && len(arg) < LargeValue {
+			c.unlock()
+			args[i] = bytes.Clone(arg)
+		}
+	}
+	return c.keepValues(args)
 }
 
 var errForgedEvent = &Error{Code: "NOPERM", Text: "this user has no permissions to publish events of keys"}
