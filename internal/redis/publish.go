@@ -95,7 +95,7 @@ func (s *Server) deliver(from *conn, subs []*conn, channel, payload, key []byte)
 		s.message = m
 	}
 	if from != nil {
-		from.sent += n * sendingSteps(len(m))
+		from.sent += n * (sendingSteps(len(m)) + 100*len(rest))
 	}
 	if cap(s.message) > maxSpare {
 		s.message = nil

@@ -72,7 +72,7 @@ const maxSending = 64 << 20
 var errManyMessages = &Error{Text: "the messages of one step to all subscribers would be too much work"}
 
 // sendingSteps returns the number of steps of sending a message of the given size to one subscriber.
-func sendingSteps(size int) int { return 80 + size/2 }
+func sendingSteps(size int) int { return 120 + size/2 }
 
 // maySend returns an error if the running command would send too many messages, with those that its transaction has
 // already sent. steps is how many steps these take in addition.
