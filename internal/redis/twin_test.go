@@ -660,6 +660,7 @@ func nearTimes(a, b []byte) bool {
 		if min(x, y) < 9000 || max(x-y, y-x) > slack && min(x, y) < lastTime {
 			return false
 		}
+		bs[i] = as[i]
 	}
 	if !ordered { // KEYS in a transaction
 		cmp := func(x, y []byte) int { return bytes.Compare(x, y) }
