@@ -52,7 +52,7 @@ func TestBytesSurvive(t *testing.T) {
 	const seed = 1
 	r := rand.New(rand.NewPCG(seed, 0))
 	arguments, first, second, third := emulator.Start(t), emulator.Start(t), emulator.Start(t), emulator.Start(t)
-	u := seat{server: first, width: 150, height: 40}.start(t)
+	u := seat{server: first, width: 150, height: 40, env: []string{"SSCLI_TIMEOUT=1m"}}.start(t)
 	u.ready()
 	want := make(map[string]string)
 	got := make(map[string]string)
@@ -86,6 +86,9 @@ func TestBytesSurvive(t *testing.T) {
 			t.Fatalf("%q: %v in %s", key, err, out)
 		}
 		k, v := result.bytes()
+		if k == "" {
+			t.Fatalf("%q: %s", key, out)
+		}
 		got[k] = v
 		load.WriteString(strings.ReplaceAll(out, "\n", "") + "\n")
 	}
