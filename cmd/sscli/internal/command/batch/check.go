@@ -23,7 +23,9 @@ func (b *batch) check(ctx context.Context, source io.Reader) (first error) {
 	}
 	count, mistakes := 0, 0
 	for line, ok := lineinput.Next(ctx, lines); ok; line, ok = lineinput.Next(ctx, lines) {
-		b.app.Line = line.Number
+		if b.app.Line = line.Number; ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		t, err := b.parse(line)
 		if err == nil && t.run != nil {
 			err = t.run(ctx)

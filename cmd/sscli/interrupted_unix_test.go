@@ -1,0 +1,61 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sscli/sscli/emulator"
+)
+
+// TestInterruptedInput: a signal ends each command that reads standard input, once, even in the middle of a line.
+func TestInterruptedInput(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"-", "batch -", "batch - --inflight 4", "batch - --keep-going", "batch --check -", "batch --load -", "batch --load --check -",
+		"import -", "import - --dry-run", "import - --keep-going", "apply -", "diff -", "set k -", "get --keys-from -", "watch --keys-from -",
+		"dataset load k -", "dataset diff k -", "check -f -", "policy check -", "policy suggest -", "lock trace build --from -",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, self, strings.Fields(line)...)
+			cmd.Args[0] = "sscli"
+			cmd.Env = append(os.Environ(), "SSCLI_URL="+emulator.Start(t).URL(), "GORACE=atexit_sleep_ms=0")
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := stdin.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil { // more than a pipe holds: it reads
+				t.Fatalf("%v: %s", err, &stderr)
+			}
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait()
+			if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
+				t.Errorf("it ended with %v", cmd.ProcessState)
+			}
+			if n := strings.Count(stderr.String(), "interrupted by SIGTERM"); n != 1 {
+				t.Errorf("it says %d times that it was interrupted: %.300s", n, stderr.String())
+			}
+		})
+	}
+}
