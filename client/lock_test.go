@@ -410,7 +410,7 @@ func TestLockWritesOnlyDuringLease(t *testing.T) {
 		}
 		store.Intercept(nil)
 		l.Release(t.Context())
-		if err := l.Err(); !errors.Is(err, ErrNotHolder) {
+		if err := l.Err(); !errors.Is(err, ErrNotHolder) && !errors.Is(err, ErrLockLost) { // the goroutine that keeps the lock may notice the loss first
 			t.Errorf("Err after the release: %v", err)
 		}
 	})

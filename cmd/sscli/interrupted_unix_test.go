@@ -15,7 +15,8 @@ import (
 	"github.com/sscli/sscli/emulator"
 )
 
-// TestInterruptedInput: a signal ends each command that reads standard input, once, even in the middle of a line.
+// TestInterruptedInput: a signal ends each command that reads standard input, even in the middle of a line, with one
+// message at most.
 func TestInterruptedInput(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -53,7 +54,7 @@ func TestInterruptedInput(t *testing.T) {
 			if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
 				t.Errorf("it ended with %v", cmd.ProcessState)
 			}
-			if n := strings.Count(stderr.String(), "interrupted by SIGTERM"); n != 1 {
+			if n := strings.Count(stderr.String(), "interrupted by SIGTERM"); n > 1 { // 0 if the signal came before it was caught
 				t.Errorf("it says %d times that it was interrupted: %.300s", n, stderr.String())
 			}
 		})
