@@ -396,6 +396,7 @@ func TestLockWritesOnlyDuringLease(t *testing.T) {
 			t.Errorf("%s was sent", r.Verb())
 			return emulator.Action{}
 		})
+		synctest.Wait() // until the goroutine that keeps the lock waits for its clock
 		sleep(time.Minute)
 		_, set := l.Set(t.Context(), "k", []byte("v"), SetOptions{})
 		_, del := l.Del(t.Context(), "k")
