@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"crypto/tls"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"slices"
@@ -150,10 +151,10 @@ func (s *Server) member(c *broker.Client) *member {
 
 // authorizeLogin decides whether a client that has logged in may connect. It runs without the broker's lock.
 func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdict {
-	var subjects []string
+	var subjects []pkix.Name
 	if l.TLS != nil && len(l.TLS.VerifiedChains) > 0 {
 		for _, certificate := range l.TLS.VerifiedChains[0] {
-			subjects = append(subjects, policy.Subject(certificate.Subject))
+			subjects = append(subjects, certificate.Subject)
 		}
 	}
 	who, p, grant := s.rulesFor(l.ClientID, v.Username, subjects)
@@ -180,7 +181,7 @@ func (s *Server) authorizeLogin(l *broker.Login, v broker.Verdict) broker.Verdic
 
 // rulesFor finds the rules for a client that logs in, without the broker's lock: to compile their patterns may take
 // long. p is nil if no rules apply.
-func (s *Server) rulesFor(clientID, username string, subjects []string) (who policy.Principal, p *Policy, grant *policy.Client) {
+func (s *Server) rulesFor(clientID, username string, subjects []pkix.Name) (who policy.Principal, p *Policy, grant *policy.Client) {
 	s.broker.Lock()
 	p = s.policy
 	s.broker.Unlock()
@@ -192,8 +193,12 @@ func (s *Server) rulesFor(clientID, username string, subjects []string) (who pol
 }
 
 // principal describes a client. subjects are the subjects of its verified certificate and of the certificate's issuers.
-func principal(p *Policy, clientID, username string, subjects []string) policy.Principal {
-	return policy.Principal{ClientID: clientID, Username: username, Attributes: p.Attributes.Of(username, subjects)}
+func principal(p *Policy, clientID, username string, subjects []pkix.Name) policy.Principal {
+	var texts []string
+	for _, name := range subjects {
+		texts = append(texts, policy.Subject(name))
+	}
+	return policy.Principal{ClientID: clientID, Username: username, Attributes: p.Attributes.Of(username, texts)}
 }
 
 // redisLoggedIn finds the rules for a Redis client.

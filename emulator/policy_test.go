@@ -265,7 +265,7 @@ func TestRedisCertificateAttributes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Attributes, err = emulator.ParseAttributes("a", []byte(`{"CN=smart-fan": {role: fan}}`)); err != nil {
+	if p.Attributes, err = emulator.ParseAttributes("a", []byte(`{"CN = smart-fan": {role: fan}}`)); err != nil {
 		t.Fatal(err)
 	}
 	server, certified := clientCertificates(t)

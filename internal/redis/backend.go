@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"crypto/x509/pkix"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,7 +84,7 @@ type Caller struct {
 	ID   string // identifies the connection, such as redis-7; rules and events use it as the client id
 	User string // login name; empty = the client has not logged in
 
-	Subjects []string // of the connection's verified certificate, and of the certificate's issuers
+	Subjects []pkix.Name // of the connection's verified certificate, and of the certificate's issuers
 
 	// What the Backend keeps for the client, and its memory in bytes, which the server charges to the client. A login
 	// resets both. Options.LoggedIn and a Local, while it is locked, may change them.

@@ -79,7 +79,7 @@ func (c *conn) setUser(user string, authenticated bool) {
 	c.kept.Store(0)
 	who := Caller{ID: c.who.ID, User: user, Memory: &c.kept}
 	for _, certificate := range verifiedChain(c.nc) {
-		who.Subjects = append(who.Subjects, certificate.Subject.String())
+		who.Subjects = append(who.Subjects, certificate.Subject)
 	}
 	if authenticated && c.s.opts.LoggedIn != nil {
 		c.unlock()
