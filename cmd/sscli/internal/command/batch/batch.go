@@ -8,7 +8,7 @@
 // Results are printed in the order of the lines. Only one request for a key is in flight at a time. The
 // first error ends the batch, unless --keep-going is set; a "no" (exit code 1) is not an error. After a
 // lost connection, each line is reported as applied, refused or unknown. Memory does not grow with the
-// input, except that an import remembers each of its writes, with a few bytes.
+// input, except that an import remembers a hash of each of its writes.
 package batch
 
 import (

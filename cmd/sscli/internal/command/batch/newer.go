@@ -3,8 +3,6 @@ package batch
 import (
 	"context"
 	"hash/maphash"
-	"math"
-	"slices"
 
 	"github.com/sscli/sscli/client"
 )
@@ -46,42 +44,34 @@ func (p *pipeline) countNewer(l *pendingLine) {
 	p.own.add(key, r.Version)
 }
 
-// writes is a set of writes, each with 8 bytes: 32 bits for the milliseconds between the first write and
-// this one, and 32 bits of a hash of its key and version. The set is sorted, which costs little if each
-// write is later than most of the others.
+// writes is a set of writes. It holds only a hash of each one's key and version.
 type writes struct {
-	sorted []uint64
-	first  int64 // the wall clock of the first write
+	hashes map[uint64]struct{}
 	seed   maphash.Seed
 }
 
 // add adds the write that gave a key its version.
 func (w *writes) add(key string, v client.Version) {
-	if len(w.sorted) == 0 {
-		w.first, _, _ = v.Parts()
-		w.seed = maphash.MakeSeed()
+	if w.hashes == nil {
+		w.hashes, w.seed = make(map[uint64]struct{}), maphash.MakeSeed()
 	}
-	element := w.element(key, v)
-	if i, found := slices.BinarySearch(w.sorted, element); !found {
-		w.sorted = slices.Insert(w.sorted, i, element)
-	}
+	w.hashes[w.hash(key, v)] = struct{}{}
 }
 
 // has reports whether the write that gave a key its version is in the set.
 func (w *writes) has(key string, v client.Version) (found bool) {
-	if len(w.sorted) > 0 {
-		_, found = slices.BinarySearch(w.sorted, w.element(key, v))
+	if w.hashes != nil {
+		_, found = w.hashes[w.hash(key, v)]
 	}
 	return found
 }
 
-func (w *writes) element(key string, v client.Version) uint64 {
+func (w *writes) hash(key string, v client.Version) uint64 {
 	type write struct {
 		key     string
 		wall    int64
 		counter uint64
 	}
 	wall, counter, _ := v.Parts()
-	since := min(max(wall-w.first, 0), math.MaxUint32)
-	return uint64(since)<<32 | maphash.Comparable(w.seed, write{key, wall, counter})>>32
+	return maphash.Comparable(w.seed, write{key, wall, counter})
 }

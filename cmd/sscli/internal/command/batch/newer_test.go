@@ -23,8 +23,8 @@ func TestOwnWrites(t *testing.T) {
 		for _, i := range append([]int{500}, rnd.Perm(1000)...) {
 			w.add(fmt.Sprint("key", i), version(first+int64(i/3), uint64(i%3)))
 		}
-		if len(w.sorted) != 1000 {
-			t.Errorf("round %d: %d writes, want 1000", round, len(w.sorted))
+		if len(w.hashes) != 1000 {
+			t.Errorf("round %d: %d writes, want 1000", round, len(w.hashes))
 		}
 	}
 	for i := range 1000 {
@@ -33,7 +33,7 @@ func TestOwnWrites(t *testing.T) {
 			t.Errorf("the write of %s is missing", key)
 		}
 		if w.has(key, version(wall+1, counter)) || w.has(key, version(wall, counter+1)) || w.has("other", version(wall, counter)) {
-			t.Errorf("the set has a write that is not that of %s", key)
+			t.Errorf("the set has another write than that of %s", key)
 		}
 	}
 }
