@@ -265,8 +265,8 @@ func TestLockWaitSurvivesLostAnswers(t *testing.T) {
 	}
 }
 
-// TestLockWaitTellsOfOthersOnly: an attempt whose reply is lost does not make OnWait tell of a holder, because the
-// lock is free or, perhaps, already ours.
+// TestLockWaitTellsOfOthersOnly: OnWait is not called for an attempt whose reply is lost, because the lock is free or,
+// perhaps, already ours.
 func TestLockWaitTellsOfOthersOnly(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]emulator.Action{"free": {Drop: true}, "ours": {DropReply: true}} {
@@ -282,7 +282,7 @@ func TestLockWaitTellsOfOthersOnly(t *testing.T) {
 	}
 }
 
-// TestLockWaitWithoutNotifications: what OnWait and a *LockBusyError tell of the holder is true even if
+// TestLockWaitWithoutNotifications: what OnWait and a *LockBusyError say about the holder is true even if
 // notifications are lost: a refused attempt shows that the key has changed.
 func TestLockWaitWithoutNotifications(t *testing.T) {
 	t.Parallel()

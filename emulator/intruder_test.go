@@ -337,8 +337,8 @@ func TestGuessedPasswords(t *testing.T) {
 	}
 }
 
-// TestNoGuess: a login without a name and a password guesses nothing. However many are refused, as those of a health
-// check, neither they nor the logins of other clients of their address wait.
+// TestNoGuess: a login without a name and a password, such as that of a health check, is no attempt to guess one. However
+// many are refused, no login from their address is delayed.
 func TestNoGuess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -54,7 +54,7 @@ func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 		switch {
 		case l.Username != "" || len(l.Password) > 0:
 			err = s.logins.Check(l.Client.Remote(), matches)
-		case !matches(): // guesses nothing, such as a health check
+		case !matches(): // no attempt to guess a password
 			err = admission.ErrRefused
 		}
 	}

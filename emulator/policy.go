@@ -127,7 +127,7 @@ type member struct {
 
 const maxReply = 256
 
-// apply sets the rules for a client. They are those of a policy.
+// apply sets the rules for a client, which a policy grants.
 func (m *member) apply(p *Policy, grant *policy.Client) {
 	m.of, m.grant, m.reply = p, grant, ""
 	m.requests = grant.Allowed(policy.Action{Method: policy.Publish, On: wire.RequestTopic}) != nil

@@ -28,7 +28,7 @@ func CopyAccess(from, to string) error {
 	}
 	err = os.Chmod(to, info.Mode().Perm()) // after the change of the group, so that no other group may read it meanwhile
 	if given && errors.Is(err, fs.ErrPermission) {
-		err = nil // a process may be allowed to give files away, but not to change those of others
+		err = nil // a process may have the right to change owners, but not the mode of files of others
 	}
 	return err
 }

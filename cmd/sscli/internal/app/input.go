@@ -60,8 +60,8 @@ func (a *App) inputIsTerminal() bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// TakeInput notes that something takes standard input to its end. It returns a usage error if something has taken it
-// before, because what is left is not an empty value. A terminal can be taken again.
+// TakeInput records that standard input is read to its end. It returns a usage error if it was read before: its end must
+// not count as an empty value. A terminal can be read again.
 func (a *App) TakeInput() error {
 	if a.inputTaken && !a.inputIsTerminal() {
 		return fault.Usagef("standard input was read to its end already, and cannot be read again: use a file")

@@ -60,8 +60,8 @@ func BesideURL() []string {
 	return append(otherPorts(), "SSCLI_HOST", "SSCLI_PORT", "SSCLI_TLS", "SSCLI_TLS_SERVER_NAME", "SSCLI_EMBEDDED", "SSCLI_VIA", "SSCLI_PROXY")
 }
 
-// otherPorts returns the variables with the URLs of a server's ports beside that of SSCLI_URL. REDIS_URL is not
-// one of them, because it may be a Redis server of the application.
+// otherPorts returns the variables with the URLs of a server's other ports. REDIS_URL is not one of them, because
+// it may name a Redis server of the application.
 func otherPorts() []string { return []string{"SSCLI_WS_URL", "SSCLI_CONTROL_URL"} }
 
 // ExportURL returns the lines that set SSCLI_URL in the user's shell: see [Export]. They first unset what

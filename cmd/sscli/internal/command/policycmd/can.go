@@ -229,8 +229,8 @@ for replies only with -vv, and never those of applications. The flags add action
 that reads or writes a key also gets what requests need: Connect, Publish for requests and
 Subscribe for replies.
 
-Requests that were refused for want of a right or a login are left out, and so are those of
-Redis clients without a login, which no rule can name; stderr says how many.
+Requests that were refused because the client lacked a right or a login are left out, as
+are those of Redis clients without a login, which no rule can name; stderr says how many.
 
 --generalise turns three or more keys, or client ids, that begin alike into a pattern, and a
 client's own id in a topic into {principal.clientId}; stderr shows each.`,

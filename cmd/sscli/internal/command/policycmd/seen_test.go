@@ -92,7 +92,7 @@ func TestLoggedKeys(t *testing.T) {
 	}
 }
 
-// TestRefused: a client gets no right from a request that was refused for want of a right or a login.
+// TestRefused: a client gets no right from a request that was refused because it lacked one, or a login.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	const (

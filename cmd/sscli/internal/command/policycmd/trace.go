@@ -99,8 +99,8 @@ func cutPacket(packet string) (kind, id string) {
 	return kind, id
 }
 
-// refusals are the reason codes for want of a right or of a login: bad user name or password, not authorized, bad
-// authentication method.
+// refusals are the reason codes for clients that lack a right or a login: bad user name or password, not authorized,
+// bad authentication method.
 var refusals = []string{"0x86", "0x87", "0x8C"}
 
 // reasons returns the reason codes of an acknowledgement.
