@@ -12,6 +12,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 func TestAsOtherType(t *testing.T) {
@@ -300,9 +301,7 @@ func TestPipelineDrain(t *testing.T) {
 // TestRetryFor: what was not sent waits for a broker that is not there yet.
 func TestRetryFor(t *testing.T) {
 	t.Parallel()
-	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	address := ln.Addr().String()
-	ln.Close()
+	address := freeport.Address(t)
 	failures := make(chan struct{}, 1000)
 	o := client.Options{Address: address, RetryFor: time.Hour, Timeout: time.Minute, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -344,11 +343,7 @@ func TestRetryFor(t *testing.T) {
 	for range 2 * len(calls) {
 		<-failures
 	}
-	store, err := emulator.New(emulator.Options{Listen: address})
-	if err != nil {
-		t.Skip("the port was taken: ", err)
-	}
-	defer store.Close()
+	store := emulator.Start(t, emulator.Options{Listen: address})
 	for range calls {
 		if err := <-done; err != nil {
 			t.Error(err)
@@ -361,7 +356,7 @@ func TestRetryFor(t *testing.T) {
 	o.RetryFor = 0
 	s := must(client.New(o))(t)
 	store.Close()
-	_, err = s.Get(t.Context(), "k")
+	_, err := s.Get(t.Context(), "k")
 	as[*client.DialError](t, err)
 	o.RetryFor = -1
 	_, err = client.New(o)

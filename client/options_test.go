@@ -17,6 +17,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -195,9 +196,7 @@ func TestDialTimeout(t *testing.T) {
 
 func TestDialUnreachable(t *testing.T) {
 	t.Parallel()
-	ln := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	address := ln.Addr().String()
-	ln.Close()
+	address := freeport.Address(t)
 	_, err := client.Dial(t.Context(), client.Options{Address: address})
 	if e := as[*mqtt.DialError](t, err); e.Stage != mqtt.StageTCP {
 		t.Error(err)

@@ -14,6 +14,7 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -277,8 +278,8 @@ func TestReconnectRefused(t *testing.T) {
 // TestReconnectLater: an unreachable broker is tried again with each request.
 func TestReconnectLater(t *testing.T) {
 	t.Parallel()
-	store := must(emulator.New(emulator.Options{}))(t)
-	address := store.Addr().String()
+	address := freeport.Address(t)
+	store := must(emulator.New(emulator.Options{Listen: address}))(t)
 	s := dial(t, store, client.Options{})
 	if err := store.Close(); err != nil {
 		t.Fatal(err)

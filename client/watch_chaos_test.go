@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/testkit/testpeer"
 	"github.com/sscli/sscli/internal/wire"
 )
@@ -234,11 +235,11 @@ func TestWatchLosesNothingSilently(t *testing.T) {
 
 func TestWatchLosesNothingSilentlyWhenTheStoreRestartsEmpty(t *testing.T) {
 	t.Parallel()
-	server, err := emulator.New(emulator.Options{})
+	addr := freeport.Address(t)
+	server, err := emulator.New(emulator.Options{Listen: addr})
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := server.Addr().String()
 	t.Cleanup(func() { server.Close() })
 	chaos(t, addr, 100, 0, func() {
 		if err := server.Close(); err != nil {

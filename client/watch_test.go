@@ -17,6 +17,7 @@ import (
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/mqtt"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 	"github.com/sscli/sscli/internal/wire"
 )
 
@@ -341,12 +342,12 @@ func TestWatchAfterABreakSaysWhatIsProven(t *testing.T) {
 
 func TestWatchOfAStoreThatRestartsEmpty(t *testing.T) {
 	t.Parallel()
-	old, err := emulator.New(emulator.Options{})
+	addr := freeport.Address(t)
+	old, err := emulator.New(emulator.Options{Listen: addr})
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, old, "SET", "k", "1")
-	addr := old.Addr().String()
 	w := startWatch(t, watchSession(t, Options{Address: addr}), WatchOptions{}, "k")
 	if err := old.Close(); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 func TestWebSocketAddresses(t *testing.T) {
@@ -36,15 +37,11 @@ func TestWebSocketAddresses(t *testing.T) {
 	}
 
 	taken := s.WebSocketAddr().String()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	if _, err := emulator.New(emulator.Options{Listen: free.Addr().String(), WebSocket: taken}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), taken) {
+	free := freeport.Address(t)
+	if _, err := emulator.New(emulator.Options{Listen: free, WebSocket: taken}); !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), taken) {
 		t.Errorf("%v", err)
 	}
-	emulator.Start(t, emulator.Options{Listen: free.Addr().String()}) // the listener was closed
+	emulator.Start(t, emulator.Options{Listen: free}) // the listener was closed
 }
 
 func TestWebSocketRefusals(t *testing.T) {

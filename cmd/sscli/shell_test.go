@@ -14,6 +14,7 @@ import (
 
 	"github.com/sscli/sscli/cmd/sscli/internal/command/shell"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 // TestShellLeaves: the shell ends at Ctrl-D on an empty line, and at the words for it. Ctrl-D within a line does not
@@ -533,7 +534,7 @@ func TestShellDumbTerminal(t *testing.T) {
 
 func TestShellReconnects(t *testing.T) {
 	t.Parallel()
-	addr := freeAddr(t)
+	addr := freeport.Address(t)
 	u := seat{env: []string{"SSCLI_URL=mqtt://" + addr}, prompt: addr + " (not connected)> "}.start(t)
 	u.ready()
 	u.seesWithin("connection refused")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 func keep(t *testing.T, s *emulator.Server, pairs ...string) {
@@ -151,7 +152,7 @@ func TestTopResizes(t *testing.T) {
 // TestTopBrokerRestarts: a broker goes away and comes back with another value.
 func TestTopBrokerRestarts(t *testing.T) {
 	t.Parallel()
-	addr := freeAddr(t)
+	addr := freeport.Address(t)
 	server := listen(t, addr)
 	keep(t, server, "k", "old")
 	u := looksAt(t, server, 80, 10, "k", "k*")

@@ -11,7 +11,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -21,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 // A Broker is a Mosquitto process.
@@ -45,10 +46,7 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	b := &Broker{}
 	var chosen []net.Listener
 	for _, listener := range listeners {
-		ln, err := freePort()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := freeport.Listen(t)
 		chosen = append(chosen, ln)
 		config += fmt.Sprintf("listener %d 127.0.0.1\n%s\n", ln.Addr().(*net.TCPAddr).Port, listener)
 		b.Addresses = append(b.Addresses, ln.Addr().String())
@@ -63,17 +61,6 @@ func Start(t testing.TB, global string, listeners ...string) *Broker {
 	b.run(t)
 	t.Cleanup(b.end)
 	return b
-}
-
-// freePort listens on a port below the system's ephemeral ports, so that no outgoing connection
-// can take the port after ln is closed and before Mosquitto listens.
-func freePort() (ln net.Listener, err error) {
-	for range 100 {
-		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
-			return ln, nil
-		}
-	}
-	return nil, err
 }
 
 // Restart stops the broker and runs it again on the same ports.

@@ -31,7 +31,7 @@ func TestPasswordRotates(t *testing.T) {
 	}
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.Bind(fs)
-	if err := fs.Parse([]string{"-u", store.URL(), "--username", "ann", "--password-file", file}); err != nil {
+	if err := fs.Parse([]string{"-u", store.URL(), "--username", "ann", "--password-file", file, "-t", "1m"}); err != nil {
 		t.Fatal(err)
 	}
 	a := &App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: func(string) (string, bool) { return "", false }}

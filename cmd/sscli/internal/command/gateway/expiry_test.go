@@ -55,18 +55,21 @@ func TestExpired(t *testing.T) {
 // TestLateAnswer: the notification arrives before the reply that says whose write it was.
 func TestLateAnswer(t *testing.T) {
 	store := emulator.Start(t)
-	f := start(t, store.Addr().String(), 3*time.Second, "KA")
+	f := start(t, store.Addr().String(), timeout, "KA")
 	c, sub := f.connect(t), f.connect(t)
 	sub.subscribe("SUBSCRIBE", "__keyspace@0__:k")
 	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DelayReply: 100 * time.Millisecond} })
 	c.do("+OK", "SET", "k", "v", "PX", "60000")
 	sub.messages("k", "set", "expire")
 
+	f = start(t, store.Addr().String(), 3*time.Second, "KA")
+	lost, sub := f.connect(t), f.connect(t)
+	sub.subscribe("SUBSCRIBE", "__keyspace@0__:k")
 	store.Intercept(func(r emulator.Request) emulator.Action { return emulator.Action{DropReply: true} })
-	c.send("SET", "k", "v", "PX", "60000")
+	lost.send("SET", "k", "v", "PX", "60000")
 	sub.messages("k", "set") // the notification is not held back forever
 	store.Intercept(nil)
-	c.want(`-UNKNOWN SET "k" got no answer within 3s; it may have been applied`)
+	lost.want(`-UNKNOWN SET "k" got no answer within 3s; it may have been applied`)
 	c.do(":1", "DEL", "k")
 	sub.messages("k", "del")
 }

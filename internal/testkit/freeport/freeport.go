@@ -1,0 +1,33 @@
+// Package freeport finds TCP ports for servers that start, or start again, at an address that is already known.
+//
+// The ports are below those that systems give to outgoing connections, which otherwise could take a
+// port while nobody listens on it.
+package freeport
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// Listen listens on a free port of 127.0.0.1, so that nobody else finds it until the listener is closed.
+func Listen(t testing.TB) (ln net.Listener) {
+	t.Helper()
+	var err error
+	for range 100 {
+		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
+			return ln
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+// Address returns an address, such as 127.0.0.1:20123, that nobody listens on.
+func Address(t testing.TB) string {
+	t.Helper()
+	ln := Listen(t)
+	defer ln.Close()
+	return ln.Addr().String()
+}
