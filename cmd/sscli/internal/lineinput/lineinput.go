@@ -197,7 +197,7 @@ func Lines(ctx context.Context, source io.Reader, first int) iter.Seq[Line] {
 		// Reading a regular file does not block, so it needs no goroutine.
 		file, _ := source.(*os.File) // Stat of nil returns an error
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-			for line := range all(source, o) {
+			for line := range all(untilReader{ctx, source}, o) {
 				if !yield(line.until(ctx)) {
 					return
 				}
@@ -209,6 +209,19 @@ func Lines(ctx context.Context, source io.Reader, first int) iter.Seq[Line] {
 		for line, ok := Next(ctx, lines); ok && yield(line); line, ok = Next(ctx, lines) {
 		}
 	}
+}
+
+// An untilReader reads until its context ends. Read then returns the cause.
+type untilReader struct {
+	ctx    context.Context
+	source io.Reader
+}
+
+func (r untilReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.source.Read(p)
 }
 
 // ParseEntry parses a JSON line, and checks that its key and value can be sent. The error is a

@@ -95,4 +95,7 @@ func TestInterrupt(t *testing.T) {
 	if got, err := entries(ctx, file, 1); len(got) > 0 || !errors.Is(err, why) {
 		t.Errorf("a file: %q, %v", got, err)
 	}
+	if read, err := file.Seek(0, io.SeekCurrent); read != 0 || err != nil {
+		t.Errorf("%d bytes of a file were read after the end, %v", read, err) // the first line may have terabytes
+	}
 }
