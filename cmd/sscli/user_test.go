@@ -216,4 +216,3 @@ func listen(t *testing.T, addr string) *emulator.Server {
 	}
 	return s
 }
-
