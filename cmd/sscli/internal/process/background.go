@@ -17,7 +17,7 @@ const (
 	outputDelay = time.Second
 )
 
-// BackgroundOptions configure a [Background] command.
+// BackgroundOptions configure a [Background] command. Stdout and Stderr are as in an [exec.Cmd].
 type BackgroundOptions struct {
 	Args   []string // the name of the command, then its arguments
 	Env    []string // NAME=VALUE; nil = sscli's environment
@@ -47,8 +47,7 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 		return nil, err
 	}
 	b := &Background{done: make(chan struct{})}
-	output, err := b.begin(path, o)
-	if err != nil {
+	if err := b.startGuard(path, o.Args, nil, o.Stdout, o.Stderr); err != nil {
 		return nil, &StartError{name, CodeSetup, err}
 	}
 	far := at(time.Now().Add(noDeadline))
@@ -65,36 +64,8 @@ func StartBackground(o BackgroundOptions) (*Background, error) {
 	go func() {
 		defer close(b.done)
 		b.watch(name)
-		output.finish()
 	}()
 	return b, nil
-}
-
-// begin starts the guard with the standard streams for the command. output copies the command's output to
-// o.Stdout and o.Stderr.
-func (b *Background) begin(path string, o BackgroundOptions) (output *pipes, err error) {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
-	}
-	defer null.Close()
-	output = &pipes{}
-	defer func() {
-		if err != nil {
-			output.finish()
-		}
-	}()
-	stdout, err := output.open(o.Stdout)
-	if err != nil {
-		return nil, err
-	}
-	defer stdout.Close()
-	stderr, err := output.open(o.Stderr)
-	if err != nil {
-		return nil, err
-	}
-	defer stderr.Close()
-	return output, b.startGuard(path, o.Args, null, stdout, stderr)
 }
 
 // watch waits until the command has ended, and then closes the guard. If the guard dies first, watch kills
@@ -143,33 +114,4 @@ func (b *Background) Stop() {
 	hung := time.AfterFunc(backgroundGrace+killTimeout+time.Second, func() { _ = b.guard.Process.Kill() })
 	defer hung.Stop()
 	<-b.done
-}
-
-// pipes copy a command's output to writers.
-type pipes struct {
-	readers []*os.File
-	copying sync.WaitGroup
-}
-
-// open returns a pipe for the command to write to, and copies its data to w.
-func (p *pipes) open(w io.Writer) (*os.File, error) {
-	from, to, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	p.readers = append(p.readers, from)
-	p.copying.Go(func() { _, _ = io.Copy(w, from) }) // ends when all writers have closed the pipe
-	return to, nil
-}
-
-// finish waits until the output is copied, but at most for outputDelay. On Windows, pipes have no
-// deadlines. None are needed there, because the guard ends all processes that the command left behind.
-func (p *pipes) finish() {
-	for _, r := range p.readers {
-		_ = r.SetReadDeadline(time.Now().Add(outputDelay))
-	}
-	p.copying.Wait()
-	for _, r := range p.readers {
-		_ = r.Close()
-	}
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -98,6 +100,37 @@ func TestBackgroundGuardKilled(t *testing.T) {
 	}
 	if _, err := b.Wait(); !errors.Is(err, ErrGuardDied) {
 		t.Errorf("%v, want %v", err, ErrGuardDied)
+	}
+	l.end(t)
+}
+
+// TestBackgroundDaemonStays: a daemon that the command left behind, with the command's output open, delays Wait by
+// outputDelay, and stays. No output of the command is lost.
+func TestBackgroundDaemonStays(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("no setsid")
+	}
+	t.Parallel()
+	l := newLife(t)
+	there := filepath.Join(t.TempDir(), "there")
+	if err := syscall.Mkfifo(there, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	b, err := StartBackground(BackgroundOptions{Args: []string{"sh", "-c", `exec 9>` + l.path + `; setsid sh -c 'echo $$ >&9; echo >` + there +
+		`; exec sleep 1000' & read -r _ <` + there + `; echo out; echo err >&2`}, Stdout: &stdout, Stderr: &stderr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(l.line(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, err := b.Wait(); code != 0 || err != nil || stdout.String() != "out\n" || stderr.String() != "err\n" {
+		t.Errorf("%d, %v, %q, %q", code, err, &stdout, &stderr)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon: %v", err)
 	}
 	l.end(t)
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -190,8 +191,8 @@ type guardLink struct {
 const sendTimeout = time.Second
 
 // startGuard starts a guard for the program at path. The guard and its command have the given
-// standard streams.
-func (l *guardLink) startGuard(path string, args []string, stdin, stdout, stderr *os.File) error {
+// standard streams, as in an [exec.Cmd].
+func (l *guardLink) startGuard(path string, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	self, err := executable()
 	if err != nil {
 		return err
@@ -204,7 +205,7 @@ func (l *guardLink) startGuard(path string, args []string, stdin, stdout, stderr
 	if err != nil {
 		return errors.Join(err, orders.Close(), to.Close())
 	}
-	l.guard = &exec.Cmd{Path: self, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	l.guard = &exec.Cmd{Path: self, Stdin: stdin, Stdout: stdout, Stderr: stderr, WaitDelay: outputDelay}
 	copies, err := passPipes(l.guard, orders, events)
 	if err == nil {
 		l.guard.Args = append(append(l.guard.Args, path), args...)
