@@ -5,8 +5,6 @@ package process
 import (
 	"os"
 	"os/signal"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"syscall"
@@ -16,23 +14,6 @@ import (
 
 // invalidArgument is the error for a command that was not started, if the system gave no reason.
 const invalidArgument = unix.EINVAL
-
-// GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
-// Otherwise GuardMain returns false immediately. Call it first in main. The first two arguments of a
-// guard are the descriptors of the pipes from and to sscli.
-func GuardMain() bool {
-	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
-		return false
-	}
-	from, to := pipe(os.Args[1]), pipe(os.Args[2])
-	if from == nil || to == nil {
-		return false
-	}
-	// Linux kills the command (dieWithParent) when the thread that started it ends.
-	runtime.LockOSThread()
-	newGuard(os.Args[3], os.Args[4:], to).run(from)
-	return true
-}
 
 // pipe returns the pipe whose descriptor sscli passed in the argument word, and keeps the command from
 // inheriting the descriptor. It returns nil if the argument is not the descriptor of a pipe.

@@ -3,7 +3,6 @@ package process
 import (
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -21,21 +20,6 @@ const codeClosed = 143
 // closeGrace is the time between Ctrl-Break and the kill when the console is closing. Windows ends
 // sscli five seconds after the console begins to close, and sscli must release the lock first.
 const closeGrace = 2 * time.Second
-
-// GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
-// Otherwise GuardMain returns false immediately. Call it first in main. The first two arguments of a
-// guard are the handles of the pipes from and to sscli.
-func GuardMain() bool {
-	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
-		return false
-	}
-	from, to := pipe(os.Args[1]), pipe(os.Args[2])
-	if from == nil || to == nil {
-		return false
-	}
-	newGuard(os.Args[3], os.Args[4:], to).run(from)
-	return true
-}
 
 // pipe returns the pipe whose handle sscli passed in the argument word, and keeps the command from
 // inheriting the handle. It returns nil if the argument is not the handle of a pipe.

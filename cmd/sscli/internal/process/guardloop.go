@@ -4,9 +4,27 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 )
+
+// GuardMain runs the guard until it is done and returns true, if this process was started as a guard.
+// Otherwise GuardMain returns false immediately. Call it first in main. The first two arguments of a
+// guard are the descriptors, or on Windows the handles, of the pipes from and to sscli.
+func GuardMain() bool {
+	if filepath.Base(os.Args[0]) != guardName || len(os.Args) < 5 {
+		return false
+	}
+	from, to := pipe(os.Args[1]), pipe(os.Args[2])
+	if from == nil || to == nil {
+		return false
+	}
+	// Linux kills the command (dieWithParent) when the thread that started it ends.
+	runtime.LockOSThread()
+	newGuard(os.Args[3], os.Args[4:], to).run(from)
+	return true
+}
 
 // A guard is a process between sscli and a command. It starts the command, sends it signals, and
 // ends it at its deadline, or immediately when sscli dies. Only the goroutine that calls run uses
