@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,25 +29,14 @@ func Open(ctx context.Context, name string) (*os.File, error) {
 // ReadFile reads a file of at most [files.MaxValue] bytes to its end. If ctx ends first, for example while nobody
 // writes to a FIFO, the error is the cause of ctx.
 func ReadFile(ctx context.Context, name string) (string, error) {
-	var opened atomic.Pointer[os.File]
+	f, err := Open(ctx, name)
+	if err != nil {
+		return "", err
+	}
 	return interruptible(ctx, func() (string, error) {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		opened.Store(f)
-		if ctx.Err() != nil {
-			return "", context.Cause(ctx) // stop, below, may have run already; then nothing would end the read
-		}
+		defer f.Close() // in this goroutine: on Windows, Close waits until a read has ended
 		return readAll(f, files.MaxValue)
-	}, func() bool {
-		if opened.Load() == nil && !release(name) {
-			return false
-		}
-		f := opened.Load()
-		return f == nil || f.SetReadDeadline(time.Now()) == nil
-	})
+	}, func() bool { return f.SetReadDeadline(time.Now()) == nil })
 }
 
 // readAll reads at most limit bytes of r, to its end. A large input takes no memory beside the result if its size is
