@@ -72,7 +72,7 @@ internal/socket
 internal/mqtt        internal/idtable internal/socket
 internal/wait
 internal/wire
-internal/pemfile
+internal/pemfile     internal/files
 client               internal/files internal/idtable internal/mqtt internal/wait internal/wire internal/pemfile
 internal/admission
 internal/httpport    internal/admission

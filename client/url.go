@@ -1,10 +1,8 @@
 package client
 
 import (
-	"bytes"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -155,7 +153,7 @@ func FromEnv() (Options, error) {
 		}
 	}
 	if file := os.Getenv("AIO_MQTT_PASSWORD_FILE"); file != "" {
-		o.ReadPassword = files.Again(func() ([]byte, error) { return readSecret(file) }, file)
+		o.ReadPassword = files.Again(func() ([]byte, error) { return files.ReadSecret(file) }, file)
 	}
 	switch {
 	case o.TokenFile != "" && (o.Username != "" || o.ReadPassword != nil):
@@ -172,13 +170,9 @@ func FromEnv() (Options, error) {
 // tlsFromEnv reads the files of the AIO_TLS_ variables.
 func tlsFromEnv(c *tls.Config) error {
 	if file := os.Getenv("AIO_TLS_CA_FILE"); file != "" {
-		text, err := files.ReadText(file)
-		if err != nil {
+		var err error
+		if c.RootCAs, err = pemfile.ReadPool(file); err != nil {
 			return fmt.Errorf("AIO_TLS_CA_FILE: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("AIO_TLS_CA_FILE: %s holds no certificate in PEM", file)
 		}
 	}
 	certFile, keyFile := os.Getenv("AIO_TLS_CERT_FILE"), os.Getenv("AIO_TLS_KEY_FILE")
@@ -208,11 +202,9 @@ func certificateFromEnv(certFile, keyFile, passwordFile string) (cert tls.Certif
 	if text, err = files.ReadText(keyFile); err != nil {
 		return cert, fmt.Errorf("AIO_TLS_KEY_FILE: %w", err)
 	}
-	var password []byte
-	if passwordFile != "" {
-		if password, err = readSecret(passwordFile); err != nil {
-			return cert, fmt.Errorf("AIO_TLS_KEY_PASSWORD_FILE: %w", err)
-		}
+	password, err := files.ReadSecret(passwordFile)
+	if err != nil {
+		return cert, fmt.Errorf("AIO_TLS_KEY_PASSWORD_FILE: %w", err)
 	}
 	key, err := pemfile.ReadKey(text, password)
 	switch {
@@ -223,10 +215,4 @@ func certificateFromEnv(certFile, keyFile, passwordFile string) (cert tls.Certif
 	}
 	cert.PrivateKey = key
 	return cert, nil
-}
-
-// readSecret reads a file without a final newline.
-func readSecret(file string) ([]byte, error) {
-	text, err := files.ReadText(file)
-	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")), err
 }

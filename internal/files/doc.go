@@ -8,7 +8,7 @@
 //	  - [Follow] returns the file at the end of symbolic links, as Write does.
 //	  - [OpenPrivate] opens files that only their owner may use: on Unix by mode bits, on Windows by an
 //	    access control list.
-//	  - [ReadText], [DecodeText] and [NewTextReader] read text that people and other tools wrote, in
+//	  - [ReadText], [ReadSecret], [DecodeText] and [NewTextReader] read text that people and other tools wrote, in
 //	    UTF-8 or UTF-16, with or without a byte order mark: lines, keys, settings, passwords, tokens,
 //	    PEM. Values in the store are bytes, so they are never read as text.
 //	  - [ReadFile], [ReadAll] and [Limit] refuse what is larger than the maximum of its kind, a regular file before

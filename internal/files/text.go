@@ -43,6 +43,15 @@ func ReadText(name string) (text []byte, err error) {
 	return text, nil
 }
 
+// ReadSecret is [ReadText] without a final newline. It returns nil if name is empty.
+func ReadSecret(name string) ([]byte, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := ReadText(name)
+	return bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r")), err
+}
+
 type textReader struct {
 	source io.Reader
 	text   io.Reader // source without its mark, UTF-16 converted; nil before the first read

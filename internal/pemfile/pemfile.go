@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"github.com/youmark/pkcs8"
+
+	"github.com/sscli/sscli/internal/files"
 )
 
 // ReadCertificates reads a chain: a certificate, followed by its intermediate certificates.
@@ -35,6 +37,19 @@ func ReadCertificates(text []byte) (tls.Certificate, error) {
 		return cert, errors.New("no certificate in PEM")
 	}
 	return cert, nil
+}
+
+// ReadPool reads the CA certificates in a PEM file.
+func ReadPool(name string) (*x509.CertPool, error) {
+	pem, err := files.ReadText(name)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
+	}
+	return pool, nil
 }
 
 // Errors of ReadKey.

@@ -4,7 +4,7 @@
 //
 //	config, err := certs.TLSConfig(settings)
 //
-// A server reads its files with pemfile.ReadKey and [ReadPool], or lets [SelfSigned] create them:
+// A server reads its files with [ReadPair] and [ServerTLS], or lets [SelfSigned] create them:
 //
 //	s := certs.SelfSigned{Dir: "certs", Names: certs.ServerNames(":8883"), Now: time.Now()}
 //	cert, err := s.Prepare(ctx)

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 
 	"github.com/sscli/sscli/internal/files"
+	"github.com/sscli/sscli/internal/pemfile"
 )
 
 // ReadPair returns the certificate and the key of a server in two PEM files.
@@ -27,7 +28,7 @@ func ServerTLS(pair tls.Certificate, clientCA string) (*tls.Config, error) {
 	if clientCA == "" {
 		return c, nil
 	}
-	pool, err := ReadPool(clientCA)
+	pool, err := pemfile.ReadPool(clientCA)
 	if err != nil {
 		return nil, err
 	}

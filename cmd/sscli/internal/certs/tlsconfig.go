@@ -1,7 +1,6 @@
 package certs
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
@@ -31,7 +30,7 @@ func TLSConfig(s config.Settings) (c *tls.Config, err error) {
 	}
 	c = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cmp.Or(s.ServerName, host), InsecureSkipVerify: s.Insecure}
 	if s.CAFile != "" {
-		if c.RootCAs, err = ReadPool(s.CAFile); err != nil {
+		if c.RootCAs, err = pemfile.ReadPool(s.CAFile); err != nil {
 			return nil, &config.Error{Source: s.Sources["ca-file"], Why: err.Error()}
 		}
 	}
@@ -78,32 +77,13 @@ func clientCertificate(s config.Settings) (tls.Certificate, error) {
 	return cert, nil
 }
 
-// ReadPool reads the CA certificates in a PEM file.
-func ReadPool(name string) (*x509.CertPool, error) {
-	pem, err := files.ReadText(name)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", name)
-	}
-	return pool, nil
-}
-
-// ReadSecret returns the content of a file without a final newline. It returns nil if file, the
-// name of the file, is empty. flag is the setting that names the file, for errors. The error is a
-// *config.Error.
+// ReadSecret is [files.ReadSecret]. flag is the setting that names the file. The error is a *config.Error.
 func ReadSecret(s config.Settings, flag, file string) ([]byte, error) {
-	if file == "" {
-		return nil, nil
-	}
-	data, err := files.ReadText(file)
+	secret, err := files.ReadSecret(file)
 	if err != nil {
 		return nil, &config.Error{Source: s.Sources[flag], Why: err.Error()}
 	}
-	data = bytes.TrimSuffix(data, []byte("\n"))
-	return bytes.TrimSuffix(data, []byte("\r")), nil
+	return secret, nil
 }
 
 // SecretReader returns a function that is like ReadSecret, and may be called for each connection: see [files.Again].
