@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,31 @@ func TestNoCopyAfterTheEnd(t *testing.T) {
 		synctest.Wait()
 		if _, found := store.Get("k"); found {
 			t.Error("the write was applied")
+		}
+	})
+}
+
+// TestCopiesAtTheSameTime: with the race detector, a copy that is sent because no store had the request, and one that is
+// sent because no answer came, do not disturb each other.
+func TestCopiesAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	locked(t, emulator.Options{}, func(t *testing.T, store *virtualStore, s *Session) {
+		store.Intercept(on(wire.VerbSet, 1, emulator.Action{Drop: true}))
+		r, err := s.send(t.Context(), Set("k", []byte("v"), SetOptions{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var copies sync.WaitGroup
+		for range 2 {
+			copies.Go(func() {
+				if err := r.sendCopy(t.Context(), s.current()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		copies.Wait()
+		if _, err := r.wait(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

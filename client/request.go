@@ -202,6 +202,9 @@ func (r *request) add(conn *mqtt.Conn) {
 	r.copies = 1
 	r.expires, r.conn = r.sent.Add(r.expiry), conn
 	r.id = r.s.outstanding.Add(r)
+	// Copies are sent by several goroutines, which only read.
+	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
+	copy(r.correlation[8:], r.s.nonce[:])
 	if r.onAck == nil {
 		r.onAck = r.handleAck
 	}
@@ -229,8 +232,6 @@ func (r *request) setMessage(m *mqtt.Message) {
 	if s.o.HighPriority {
 		user = append(user, mqtt.Property{Name: wire.PropHighPriority})
 	}
-	binary.LittleEndian.PutUint64(r.correlation[:], r.id)
-	copy(r.correlation[8:], s.nonce[:])
 	payload, long, at := appendRequest(m.Payload[:0], c.words())
 	*m = mqtt.Message{
 		Topic:         wire.RequestTopic,
