@@ -1,6 +1,7 @@
 package repl
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -69,8 +70,7 @@ func OpenHistory(path string) (*History, error) {
 	return h, nil
 }
 
-// locked opens the history file and calls do. If the system has file locks, locked locks the file
-// against other shells during the call.
+// locked opens the history file, locks it against other shells, and calls do.
 func (h *History) locked(do func(*os.File) error) (err error) {
 	f, err := files.OpenPrivate(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -82,7 +82,7 @@ func (h *History) locked(do func(*os.File) error) (err error) {
 			return err
 		}
 	}
-	if err := lockFile(f); err != nil {
+	if err := files.WaitLock(context.Background(), f); err != nil {
 		return err
 	}
 	return do(f)

@@ -22,20 +22,24 @@ func Lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := WaitLock(ctx, f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// Closing the file releases the lock. The file is not removed, because another process may be waiting
+	// for the lock.
+	return func() { f.Close() }, nil
+}
+
+// WaitLock is like [TryLock], but waits for other processes until ctx ends.
+func WaitLock(ctx context.Context, f *os.File) error {
 	for {
-		err := TryLock(f)
-		if err == nil {
-			// Closing the file releases the lock. The file is not removed, because another
-			// process may be waiting for the lock.
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, ErrLocked) {
-			return nil, errors.Join(err, f.Close())
+		if err := TryLock(f); !errors.Is(err, ErrLocked) {
+			return err
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
+			return context.Cause(ctx)
 		}
 	}
 }
