@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/sscli/sscli/internal/wait"
 )
@@ -40,16 +39,7 @@ func (t *Terminal) suspend() {
 	if err := t.restore(); err != nil {
 		return
 	}
-	resumed := make(chan os.Signal, 1)
-	signal.Notify(resumed, syscall.SIGCONT)
-	defer signal.Stop(resumed)
-	patience := wait.ForContinue()
-	if err := syscall.Kill(0, syscall.SIGTSTP); err == nil {
-		select {
-		case <-resumed:
-		case <-time.After(patience):
-		}
-	}
+	wait.Stopped(syscall.SIGTSTP)
 	_ = t.raw() // after an error, keys arrive line by line
 	t.screen.write([]byte(pasteOn))
 }

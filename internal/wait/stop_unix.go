@@ -3,10 +3,27 @@
 package wait
 
 import (
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// Stopped stops the process group with sig, such as SIGTTIN, as the terminal does for Ctrl-Z, and returns when the process
+// is continued, or after the time of [ForContinue].
+func Stopped(sig syscall.Signal) {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	patience := ForContinue()
+	_ = unix.Kill(0, sig) // a process may signal its own group
+	select {
+	case <-continued:
+	case <-time.After(patience):
+	}
+}
 
 // ForContinue returns how long a process that has sent its process group a stop signal, such as SIGTTIN, should wait to
 // be continued. The kernel discards the signal if the group is orphaned, so that no shell could continue it: the wait is

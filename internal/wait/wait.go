@@ -1,4 +1,4 @@
-// Package wait waits for a time to pass, or for a context to end, and knows how long a stop signal may take.
+// Package wait waits for a time to pass, for a context to end, or for a stopped process to be continued.
 package wait
 
 import (

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,17 +52,7 @@ func WatchJob(c chan<- Job) (end func()) {
 // Stop stops the process group, as the terminal does for Ctrl-Z, and returns when the process is
 // continued. In an orphaned process group, which no shell could continue, the kernel discards the
 // stop signal, and Stop returns after the time of [wait.ForContinue].
-func Stop() {
-	continued := make(chan os.Signal, 1)
-	signal.Notify(continued, unix.SIGCONT)
-	defer signal.Stop(continued)
-	patience := wait.ForContinue()
-	_ = unix.Kill(0, unix.SIGTTIN) // not SIGTSTP, which the process may catch
-	select {
-	case <-continued:
-	case <-time.After(patience):
-	}
-}
+func Stop() { wait.Stopped(unix.SIGTTIN) } // not SIGTSTP, which the process may catch
 
 // UntilClosed returns a context that ends, with the cause [ErrClosed], when the reader of f, such as
 // the other end of a pipe, is gone. It ends even while nothing is written to f.
