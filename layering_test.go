@@ -103,7 +103,7 @@ fault                internal/mqtt internal/wire client internal/neterr format s
 help                 format config fault
 usage                internal/files format repl suggest config fault
 app                  internal/files internal/mqtt internal/wait internal/wire client internal/observe internal/policy emulator format signals suggest terminal trace config certs via fault
-accounts             internal/files internal/pemfile internal/policy emulator format suggest config fault app
+accounts             internal/files internal/pemfile internal/policy emulator format suggest config certs fault app
 complete             client format config usage app
 bulkread             internal/mqtt internal/wait internal/wire client suggest fault app
 jsonfield            format
@@ -128,10 +128,10 @@ command/lock         internal/files internal/wire client format signals process 
 command/edit         internal/files internal/wire client format repl process suggest terminal config fault usage app complete jsonfield verb command/lock
 command/watch        client format signals process suggest terminal config fault usage app complete jsonfield
 command/explain      internal/wire client format suggest config fault app complete verb
-command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/disk internal/glob internal/redis emulator format signals process suggest trace config certs fault usage app verb accounts sources command/ping
-command/gateway      internal/wait internal/wire client internal/admission internal/observe internal/redis format process suggest config certs fault usage app accounts
+command/serve        internal/httpport internal/files internal/mqtt internal/wait internal/wire client internal/admission internal/disk internal/glob internal/redis emulator format signals process suggest trace config certs fault usage app verb accounts sources command/ping
+command/gateway      internal/wait internal/wire client internal/admission internal/observe internal/redis format process suggest config fault usage app accounts
 command/top          internal/wait internal/wire client format signals suggest terminal trace config fault app complete bulkread
-command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client format jsonfield config certs fault suggest app accounts complete dataset command/ping
+command/check        internal/httpport internal/files internal/glob internal/wait internal/yamltext client internal/admission format jsonfield config fault suggest app accounts complete dataset command/ping
 command/doctor       internal/files internal/mqtt internal/wire client format trace config via fault usage app command/ping
 command/bench        internal/wait internal/wire client format config fault usage app
 command/hlc          internal/wire format fault usage app

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"log/slog"
 	"net"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -297,11 +296,7 @@ func localURL(scheme string, ln net.Listener, secure bool, path string) string {
 	if secure {
 		scheme += "s"
 	}
-	host := ln.Addr().String()
-	if a, ok := ln.Addr().(*net.TCPAddr); ok && a.IP.IsUnspecified() {
-		host = net.JoinHostPort("127.0.0.1", strconv.Itoa(a.Port))
-	}
-	return scheme + "://" + host + path
+	return admission.URL(scheme, ln.Addr()) + path
 }
 
 // Close tells the clients that the server is shutting down, stops listening, waits until all

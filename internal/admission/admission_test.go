@@ -3,6 +3,7 @@ package admission_test
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,4 +101,19 @@ func TestThrottle(t *testing.T) {
 			t.Errorf("a minute without failures is not forgotten: %s, %v", time.Since(begin), err)
 		}
 	})
+}
+
+// TestURL: an address that stands for all of a machine's is no address to connect to.
+func TestURL(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]string{
+		"127.0.0.1:80": "http://127.0.0.1:80",
+		"[::1]:80":     "http://[::1]:80",
+		"[::]:80":      "http://127.0.0.1:80",
+		"0.0.0.0:80":   "http://127.0.0.1:80",
+	} {
+		if got := admission.URL("http", net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at))); got != want {
+			t.Errorf("%s: got %s, want %s", at, got, want)
+		}
+	}
 }

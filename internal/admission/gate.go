@@ -1,9 +1,11 @@
 // Package admission limits the resources that clients can use before they log in. A [Gate] limits
-// connections and memory, and a [Throttle] limits login attempts.
+// connections and memory, and a [Throttle] limits login attempts. [URL] returns
+// where clients find a server.
 package admission
 
 import (
 	"cmp"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -134,4 +136,13 @@ func Network(from string) netip.Prefix {
 	}
 	network, _ := ip.Prefix(bits) // cannot fail: bits is valid for ip
 	return network
+}
+
+// URL returns the URL of a listener's address for clients on this machine.
+func URL(scheme string, at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if ip, bad := netip.ParseAddr(host); err == nil && bad == nil && ip.IsUnspecified() {
+		return scheme + "://" + net.JoinHostPort("127.0.0.1", port)
+	}
+	return scheme + "://" + at.String()
 }

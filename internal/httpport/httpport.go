@@ -62,15 +62,6 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// URL returns the URL of a listener's address for clients on this machine.
-func URL(scheme string, at net.Addr) string {
-	host, port, err := net.SplitHostPort(at.String())
-	if ip, bad := netip.ParseAddr(host); err == nil && bad == nil && ip.IsUnspecified() {
-		return scheme + "://" + net.JoinHostPort("127.0.0.1", port)
-	}
-	return scheme + "://" + at.String()
-}
-
 // BasicAuth requires a login by HTTP basic authentication, which check judges. Wrong logins are slowed down as by
 // an [admission.Throttle]. A request without a login is refused at once.
 func BasicAuth(next http.Handler, check func(name string, password []byte) bool) http.Handler {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -57,21 +56,6 @@ func TestWho(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		_ = server.Close()
-	}
-}
-
-// TestURL: an address that stands for all of a machine's is no address to connect to.
-func TestURL(t *testing.T) {
-	t.Parallel()
-	for at, want := range map[string]string{
-		"127.0.0.1:80": "http://127.0.0.1:80",
-		"[::1]:80":     "http://[::1]:80",
-		"[::]:80":      "http://127.0.0.1:80",
-		"0.0.0.0:80":   "http://127.0.0.1:80",
-	} {
-		if got := httpport.URL("http", net.TCPAddrFromAddrPort(netip.MustParseAddrPort(at))); got != want {
-			t.Errorf("%s: got %s, want %s", at, got, want)
-		}
 	}
 }
 

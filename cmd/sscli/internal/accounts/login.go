@@ -94,10 +94,8 @@ func (f Login) CheckListeners(login bool, listen, ws config.Text) error {
 		if loopback || err != nil || login || f.None { // opening the listener will report an address that is not HOST:PORT
 			continue
 		}
-		return &fault.UsageError{
-			Err:  fmt.Errorf("%s %s: anybody who reaches that address could use the store", l.flag, l.address),
-			Hint: suggest.Try("`--users FILE`, or `--no-login` to let anybody in"),
-		}
+		return Exposed(l.flag, string(l.address), "anybody who reaches that address could use the store",
+			"`--users FILE`, or `--no-login` to let anybody in")
 	}
 	return nil
 }

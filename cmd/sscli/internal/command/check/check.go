@@ -228,7 +228,7 @@ func (f flags) together(a *app.App, specs []*spec) error {
 	switch {
 	case l.listen != "" && (f.state != "" || f.out != "" || a.Form != ""):
 		return fault.Usagef("--listen together with --state, --outfile, or -o nagios or prometheus: Prometheus reads the metrics from the port")
-	case l.listen == "" && (l.cert != "" || l.key != "" || l.users != "" || l.insecure):
+	case l.listen == "" && (l.port.Cert != "" || l.port.Key != "" || l.users != "" || l.insecure):
 		return fault.Usagef("--tls-cert, --tls-key, --users and --no-login are for --listen")
 	case f.out != "" && a.Form != prometheus:
 		return fault.Usagef("--outfile without -o prometheus")

@@ -15,25 +15,26 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/format"
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/httpport"
 	"github.com/sscli/sscli/internal/wait"
 )
 
 // listenFlags are the flags of the Prometheus target.
 type listenFlags struct {
-	listen, cert, key, users config.Text
-	insecure                 bool
+	listen, users config.Text
+	port          accounts.Port
+	insecure      bool
 }
 
 func (f *listenFlags) bind(fs *pflag.FlagSet) {
 	fs.Var(&f.listen, "listen", "stay connected, and serve the checks to Prometheus on `HOST:PORT`, at /metrics")
-	fs.Var(&f.cert, "tls-cert", "with --listen: PEM `FILE` with the server's certificate and its intermediate certificates")
-	fs.Var(&f.key, "tls-key", "with --listen: PEM `FILE` with the key of --tls-cert")
+	fs.Var(&f.port.Cert, "tls-cert", "with --listen: PEM `FILE` with the server's certificate and its intermediate certificates")
+	fs.Var(&f.port.Key, "tls-key", "with --listen: PEM `FILE` with the key of --tls-cert")
 	fs.Var(&f.users, "users", "with --listen: `FILE` of the users who may read: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
 	fs.BoolVar(&f.insecure, "no-login", false, "with --listen: let anybody read on an address that is not loopback")
 }
@@ -45,10 +46,8 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 		return nil, "", nil, fault.Usagef("--listen: %w", err)
 	}
 	if !loopback && f.users == "" && !f.insecure {
-		return nil, "", nil, &fault.UsageError{
-			Err:  fmt.Errorf("--listen %s: anybody who reaches that address could read the names of keys and locks", f.listen),
-			Hint: suggest.Try("`--users FILE`, or `--no-login` to let anybody read"),
-		}
+		return nil, "", nil, accounts.Exposed("--listen", string(f.listen), "anybody who reaches that address could read the names of keys and locks",
+			"`--users FILE`, or `--no-login` to let anybody read")
 	}
 	switch {
 	case f.users != "":
@@ -60,28 +59,18 @@ func (f listenFlags) open(handler http.Handler) (ln net.Listener, url string, se
 	case loopback:
 		handler = httpport.SameHost(handler)
 	}
-	scheme := "http"
-	var pair *tls.Config
-	switch {
-	case (f.cert == "") != (f.key == ""):
-		return nil, "", nil, fault.Usagef("--tls-cert and --tls-key must be used together")
-	case f.cert != "":
-		loaded, err := certs.ReadPair(string(f.cert), string(f.key))
-		if err == nil {
-			pair, err = certs.ServerTLS(loaded, "")
-		}
-		if err != nil {
-			return nil, "", nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
-		}
-		scheme = "https"
+	tlsConfig, err := f.port.TLS()
+	if err != nil {
+		return nil, "", nil, err
 	}
 	if ln, err = net.Listen("tcp", string(f.listen)); err != nil {
 		return nil, "", nil, &fault.UsageError{Err: fmt.Errorf("--listen %s: %w", f.listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
-	url = httpport.URL(scheme, ln.Addr()) + "/metrics"
+	url = admission.URL("http", ln.Addr()) + "/metrics"
 	server, ln = httpport.Server(ln, handler)
-	if pair != nil {
-		ln = tls.NewListener(ln, pair)
+	if tlsConfig != nil {
+		url = admission.URL("https", ln.Addr()) + "/metrics"
+		ln = tls.NewListener(ln, tlsConfig)
 	}
 	return ln, url, server, nil
 }

@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,7 +21,6 @@ import (
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
-	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/process"
@@ -35,12 +33,12 @@ import (
 )
 
 type flags struct {
-	listen, users       config.Text
-	cert, key, clientCA config.Text
-	watch               []string
-	notify              string
-	insecure            bool
-	log                 app.LogFlags
+	listen, users config.Text
+	port          accounts.Port
+	watch         []string
+	notify        string
+	insecure      bool
+	log           app.LogFlags
 }
 
 // New returns the command `sscli gateway`.
@@ -87,9 +85,9 @@ loopback requires --users, --tls-client-ca or --redis-insecure.`,
 	fs.StringArrayVar(&f.watch, "watch", nil, "report the changes of `KEY` to patterns and __keyevent@0__ channels too; may be repeated")
 	fs.StringVar(&f.notify, "notify-keyspace-events", "", "`FLAGS` of the notifications to clients, such as KEA (default: none)")
 	fs.Var(&f.users, "users", "`FILE` of the users who may connect: lines of NAME:PASSWORD, the password plain or a bcrypt hash")
-	fs.Var(&f.cert, "tls-cert", "PEM `FILE` with the server's certificate and its intermediate certificates; enables TLS")
-	fs.Var(&f.key, "tls-key", "PEM `FILE` with the key of --tls-cert")
-	fs.Var(&f.clientCA, "tls-client-ca", "PEM `FILE` with the CA of client certificates; requires clients to have one")
+	fs.Var(&f.port.Cert, "tls-cert", "PEM `FILE` with the server's certificate and its intermediate certificates; enables TLS")
+	fs.Var(&f.port.Key, "tls-key", "PEM `FILE` with the key of --tls-cert")
+	fs.Var(&f.port.ClientCA, "tls-client-ca", "PEM `FILE` with the CA of client certificates; requires clients to have one")
 	fs.BoolVar(&f.insecure, "redis-insecure", false, "allow clients without a login on an address that is not loopback")
 	f.log.Bind(fs)
 	return cmd
@@ -115,40 +113,18 @@ func (f flags) prepare(command bool) (listen string, o redis.Options, tlsConfig 
 			return user, time.Time{}, users.Check(user, password)
 		}
 	}
-	if tlsConfig, err = f.tls(); err != nil {
+	if tlsConfig, err = f.port.TLS(); err != nil {
 		return listen, o, nil, err
 	}
-	if f.clientCA != "" {
+	if f.port.ClientCA != "" {
 		o.Identify = redis.CommonName
 	}
 	loopback, err := config.IsLoopback(listen)
-	if err == nil && !loopback && o.Login == nil && f.clientCA == "" && !f.insecure {
-		return listen, o, nil, &fault.UsageError{
-			Err:  fmt.Errorf("--listen %s: anybody who can reach this address could read and write the store", listen),
-			Hint: suggest.Try("`--users FILE`, or `--redis-insecure` to allow it"),
-		}
+	if err == nil && !loopback && o.Login == nil && f.port.ClientCA == "" && !f.insecure {
+		return listen, o, nil, accounts.Exposed("--listen", listen, "anybody who can reach this address could read and write the store",
+			"`--users FILE`, or `--redis-insecure` to allow it")
 	}
 	return listen, o, tlsConfig, nil // net.Listen will report an invalid address
-}
-
-func (f flags) tls() (*tls.Config, error) {
-	switch {
-	case (f.cert == "") != (f.key == ""):
-		return nil, fault.Usagef("--tls-cert and --tls-key must be used together")
-	case f.cert == "" && f.clientCA != "":
-		return nil, fault.Usagef("--tls-client-ca requires --tls-cert and --tls-key")
-	case f.cert == "":
-		return nil, nil
-	}
-	pair, err := certs.ReadPair(string(f.cert), string(f.key))
-	if err != nil {
-		return nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
-	}
-	c, err := certs.ServerTLS(pair, string(f.clientCA))
-	if err != nil {
-		return nil, fault.Usagef("--tls-client-ca: %w", err)
-	}
-	return c, nil
 }
 
 func run(ctx context.Context, a *app.App, f flags, command []string) (err error) {
@@ -174,16 +150,12 @@ func run(ctx context.Context, a *app.App, f flags, command []string) (err error)
 		return &fault.UsageError{Err: fmt.Errorf("listen on %s: %w", listen, err), Hint: suggest.Try("another `--listen`, such as 127.0.0.1:0 for any free port")}
 	}
 	defer ln.Close()
-	address := ln.Addr().String()
-	if tcp, ok := ln.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port))
-	}
-	ready := format.Serving{Op: "gateway", URL: "redis://" + address}
+	ready := format.Serving{Op: "gateway", URL: admission.URL("redis", ln.Addr())}
 	if !a.Settings.Embedded {
 		ready.Store = a.Settings.URL()
 	}
 	if tlsConfig != nil {
-		ready.URL = "rediss://" + address
+		ready.URL = admission.URL("rediss", ln.Addr())
 		ln = admission.ListenTLS(ln, tlsConfig)
 	}
 	ready.Paste = []string{"redis-cli -u " + ready.URL}

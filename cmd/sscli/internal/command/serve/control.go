@@ -12,10 +12,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/accounts"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/emulator"
+	"github.com/sscli/sscli/internal/admission"
 	"github.com/sscli/sscli/internal/glob"
 	"github.com/sscli/sscli/internal/httpport"
 )
@@ -146,16 +147,14 @@ func startControl(server *emulator.Server, address string, anybody bool) (url st
 	case loopback:
 		handler = httpport.SameHost(handler)
 	case !anybody:
-		return "", nil, &fault.UsageError{
-			Err:  fmt.Errorf("--control %s: anybody who reaches that address could steer the store", address),
-			Hint: suggest.Try("`--control 127.0.0.1:1884`, or `--no-login` to let anybody in"),
-		}
+		return "", nil, accounts.Exposed("--control", address, "anybody who reaches that address could steer the store",
+			"`--control 127.0.0.1:1884`, or `--no-login` to let anybody in")
 	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return "", nil, fault.Usagef("--control: %w", err)
 	}
-	url = httpport.URL("http", ln.Addr())
+	url = admission.URL("http", ln.Addr())
 	web, ln := httpport.Server(ln, handler)
 	server.Intercept(func(r emulator.Request) emulator.Action {
 		action, _ := c.take(false, r.Verb(), r.Key(), r.ClientID)

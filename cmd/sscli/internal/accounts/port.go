@@ -1,0 +1,41 @@
+package accounts
+
+import (
+	"crypto/tls"
+	"fmt"
+
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
+	"github.com/sscli/sscli/cmd/sscli/internal/fault"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
+)
+
+// Port holds the values of the flags --tls-cert, --tls-key and --tls-client-ca: PEM files for TLS on a port.
+type Port struct{ Cert, Key, ClientCA config.Text }
+
+// TLS returns the TLS configuration of the port, or nil for plain TCP.
+func (p Port) TLS() (*tls.Config, error) {
+	switch {
+	case (p.Cert == "") != (p.Key == ""):
+		return nil, fault.Usagef("--tls-cert and --tls-key must be used together")
+	case p.Cert == "" && p.ClientCA != "":
+		return nil, fault.Usagef("--tls-client-ca requires --tls-cert and --tls-key")
+	case p.Cert == "":
+		return nil, nil
+	}
+	pair, err := certs.ReadPair(string(p.Cert), string(p.Key))
+	if err != nil {
+		return nil, fault.Usagef("--tls-cert, --tls-key: %w", err)
+	}
+	c, err := certs.ServerTLS(pair, string(p.ClientCA))
+	if err != nil {
+		return nil, fault.Usagef("--tls-client-ca: %w", err)
+	}
+	return c, nil
+}
+
+// Exposed returns the usage error for an address that other machines reach and that requires no login. what says
+// what anybody could do there, and hint how to prevent or allow it.
+func Exposed(flag, address, what, hint string) error {
+	return &fault.UsageError{Err: fmt.Errorf("%s %s: %s", flag, address, what), Hint: suggest.Try(hint)}
+}
