@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // Attributes has the attributes of each user name, such as that of a service account, and of each certificate's
@@ -23,65 +25,50 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 		return nil, err
 	}
 	all := make(Attributes)
-	var add func(n *node) error
-	add = func(n *node) error {
-		kindName := n.get("kind")
+	var add func(n *yamltext.Node) error
+	add = func(n *yamltext.Node) error {
+		kindName := get(n, "kind")
 		switch {
-		case n.kind != mapping:
-			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}, or a ServiceAccount", n.line}
-		case n.get("items") != nil && n.get("items").kind == sequence:
-			for _, item := range n.get("items").items {
+		case nodeKind(n) != mapping:
+			return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}, or a ServiceAccount", n.Line}
+		case nodeKind(get(n, "items")) == sequence:
+			for _, item := range elements(get(n, "items")) {
 				if err := add(item); err != nil {
 					return err
 				}
 			}
-		case kindName == nil || kindName.kind == mapping:
-			for _, m := range n.members {
-				keys, why := keysOf(m.name)
+		case kindName == nil || nodeKind(kindName) == mapping:
+			for key, value := range yamltext.Members(n) {
+				keys, why := keysOf(key.Value)
 				if why != "" {
-					return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", m.name, why), m.line}
+					return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", key.Value, why), key.Line}
 				}
-				if err := all.set(file, m.value, keys...); err != nil {
+				if err := all.set(file, value, false, keys...); err != nil {
 					return err
 				}
 			}
-		case kindName.text == "ServiceAccount":
-			name, namespace := n.get("metadata", "name"), n.get("metadata", "namespace")
+		case kindName.Value == "ServiceAccount":
+			name, namespace := get(n, "metadata", "name"), "default"
 			if name == nil {
-				return &SyntaxError{file, "a ServiceAccount without a name", n.line}
+				return &SyntaxError{file, "a ServiceAccount without a name", n.Line}
 			}
-			if namespace == nil {
-				namespace = &node{text: "default"}
+			if at := get(n, "metadata", "namespace"); at != nil {
+				namespace = at.Value
 			}
-			own := &node{kind: mapping}
-			if notes := n.get("metadata", "annotations"); notes != nil {
-				for _, m := range notes.members {
-					if strings.HasPrefix(m.name, annotation) {
-						own.members = append(own.members, m)
-					}
-				}
-			}
-			return all.set(file, own, "system:serviceaccount:"+namespace.text+":"+name.text)
-		case kindName.text == "BrokerAuthentication":
-			methods := n.get("spec", "authenticationMethods")
-			if methods == nil {
-				return nil
-			}
-			for _, method := range methods.items {
-				table := method.get("x509Settings", "authorizationAttributes")
-				if table == nil {
-					continue
-				}
-				for _, m := range table.members {
-					subject := m.value.get("subject")
+			return all.set(file, get(n, "metadata", "annotations"), true, "system:serviceaccount:"+namespace+":"+name.Value)
+		case kindName.Value == "BrokerAuthentication":
+			methods, _ := yamltext.Items(get(n, "spec", "authenticationMethods"))
+			for _, method := range methods {
+				for name, value := range yamltext.Members(get(method, "x509Settings", "authorizationAttributes")) {
+					subject := get(value, "subject")
 					if subject == nil {
-						return &SyntaxError{file, m.name + ": no subject", m.line}
+						return &SyntaxError{file, name.Value + ": no subject", name.Line}
 					}
-					key, why := parseSubject(subject.text)
+					key, why := parseSubject(subject.Value)
 					if why != "" {
-						return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", subject.text, why), subject.line}
+						return &SyntaxError{file, fmt.Sprintf("subject %.64q: %s", subject.Value, why), subject.Line}
 					}
-					if err := all.set(file, m.value.get("attributes"), key); err != nil {
+					if err := all.set(file, get(value, "attributes"), false, key); err != nil {
 						return err
 					}
 				}
@@ -97,17 +84,23 @@ func ParseAttributes(file string, source []byte) (Attributes, error) {
 	return all, nil
 }
 
-// set adds the attributes that n lists to those of each key of a.
-func (a Attributes) set(file string, n *node, keys ...string) error {
-	if n == nil || n.kind != mapping {
-		return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", max(1, lineOf(n))}
+// set adds the attributes that n lists to those of each key of a. The annotations of a ServiceAccount, which may
+// be missing, are attributes only if they have the prefix.
+func (a Attributes) set(file string, n *yamltext.Node, annotations bool, keys ...string) error {
+	if !annotations && nodeKind(n) != mapping {
+		return &SyntaxError{file, "expected SUBJECT: {NAME: VALUE}", lineOf(n)}
 	}
 	own := make(map[string]string)
-	for _, m := range n.members {
-		if m.value.kind != text && m.value.kind != literal {
-			return &SyntaxError{file, "attribute " + m.name + ": expected text", m.line}
+	for key, value := range yamltext.Members(n) {
+		name, prefixed := strings.CutPrefix(key.Value, annotation)
+		if annotations && !prefixed {
+			continue
 		}
-		own[strings.TrimPrefix(m.name, annotation)] = m.value.text
+		attribute, ok := yamltext.Scalar(value)
+		if !ok {
+			return &SyntaxError{file, "attribute " + key.Value + ": expected text", key.Line}
+		}
+		own[name] = attribute
 	}
 	for _, key := range keys {
 		if a[key] == nil {
@@ -118,11 +111,11 @@ func (a Attributes) set(file string, n *node, keys ...string) error {
 	return nil
 }
 
-func lineOf(n *node) int {
+func lineOf(n *yamltext.Node) int {
 	if n == nil {
 		return 1
 	}
-	return n.line
+	return n.Line
 }
 
 // keysOf returns the keys of a name in a mapping. why says what is wrong with a subject.

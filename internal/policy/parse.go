@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sscli/sscli/internal/yamltext"
 )
 
 // A Severity says how bad a finding is.
@@ -84,226 +86,227 @@ func (r *reader) find(line int, severity Severity, hint, message string, args ..
 }
 
 // resource reads a document, or an element of a list of resources.
-func (r *reader) resource(n *node, listed bool) {
-	if n.kind == sequence {
-		if slices.ContainsFunc(n.items, isRule) || len(n.items) == 0 && !listed {
+func (r *reader) resource(n *yamltext.Node, listed bool) {
+	if items, ok := yamltext.Items(n); ok {
+		if slices.ContainsFunc(items, isRule) || len(items) == 0 && !listed {
 			r.start(n, nil)
 			r.rules(n)
 			return
 		}
-		for _, item := range n.items {
+		for _, item := range items {
 			r.resource(item, true)
 		}
 		return
 	}
-	name, version, kindName := n.get("metadata", "name"), n.get("apiVersion"), n.get("kind")
+	name, version, kindName := get(n, "metadata", "name"), get(n, "apiVersion"), get(n, "kind")
 	if name == nil {
-		name = n.get("name")
+		name = get(n, "name")
 	}
-	var policies *node
+	var policies *yamltext.Node
 	switch {
-	case n.get("items") != nil:
-		r.resource(n.get("items"), true)
-	case n.get("value") != nil && n.get("value").kind == sequence:
-		r.resource(n.get("value"), true)
-	case n.get("resources") != nil && n.get("resources").kind != text:
-		for _, item := range n.get("resources").all() {
-			if t := item.get("type"); t != nil && strings.HasSuffix(strings.ToLower(t.text), "/authorizations") {
+	case get(n, "items") != nil:
+		r.resource(get(n, "items"), true)
+	case get(n, "value") != nil && nodeKind(get(n, "value")) == sequence:
+		r.resource(get(n, "value"), true)
+	case get(n, "resources") != nil && nodeKind(get(n, "resources")) != text:
+		for _, item := range elements(get(n, "resources")) {
+			if t := get(item, "type"); t != nil && strings.HasSuffix(strings.ToLower(t.Value), "/authorizations") {
 				r.resource(item, true)
 			}
 		}
-	case kindName != nil && kindName.text != kindOf && n.get("spec", "authorizationPolicies") == nil:
+	case kindName != nil && kindName.Value != kindOf && get(n, "spec", "authorizationPolicies") == nil:
 		// another resource of the file
-	case n.get("spec") != nil:
+	case get(n, "spec") != nil:
 		switch {
 		case kindName == nil:
-			r.find(n.line, Error, "kind: "+kindOf, "no kind: kubectl does not accept the resource")
-		case kindName.text != kindOf:
-			r.find(kindName.line, Error, "kind: "+kindOf, "kind %q with authorizationPolicies", kindName.text)
+			r.find(n.Line, Error, "kind: "+kindOf, "no kind: kubectl does not accept the resource")
+		case kindName.Value != kindOf:
+			r.find(kindName.Line, Error, "kind: "+kindOf, "kind %q with authorizationPolicies", kindName.Value)
 		}
 		if version == nil {
-			r.find(n.line, Error, "apiVersion: "+group+"v1", "no apiVersion: kubectl does not accept the resource")
-		} else if !strings.HasPrefix(version.text, group) {
-			r.find(version.line, Error, "apiVersion: "+group+"v1", "apiVersion %q: not the group of the MQTT broker of Azure IoT Operations", version.text)
+			r.find(n.Line, Error, "apiVersion: "+group+"v1", "no apiVersion: kubectl does not accept the resource")
+		} else if !strings.HasPrefix(version.Value, group) {
+			r.find(version.Line, Error, "apiVersion: "+group+"v1", "apiVersion %q: not the group of the MQTT broker of Azure IoT Operations", version.Value)
 		}
-		policies = r.fields(n.get("spec"), "spec", "authorizationPolicies")
-	case n.get("properties") != nil:
-		policies = r.fields(n.get("properties"), "properties", "authorizationPolicies", "provisioningState", "healthState")
-	case n.get("authorizationPolicies") != nil:
-		policies = n.get("authorizationPolicies")
-	case n.get("rules") != nil:
+		policies = r.fields(get(n, "spec"), "spec", "authorizationPolicies")
+	case get(n, "properties") != nil:
+		policies = r.fields(get(n, "properties"), "properties", "authorizationPolicies", "provisioningState", "healthState")
+	case get(n, "authorizationPolicies") != nil:
+		policies = get(n, "authorizationPolicies")
+	case get(n, "rules") != nil:
 		policies = n
 	case kindName != nil:
-		r.find(n.line, Error, "spec: with authorizationPolicies: and rules:", "no spec")
+		r.find(n.Line, Error, "spec: with authorizationPolicies: and rules:", "no spec")
 		r.start(n, name)
 	case listed:
-		r.find(n.line, Error, "", "%s", form)
+		r.find(n.Line, Error, "", "%s", form)
 	}
 	if policies == nil {
-		if kindName != nil && kindName.text == kindOf && n.get("spec") != nil {
+		if kindName != nil && kindName.Value == kindOf && get(n, "spec") != nil {
 			r.start(n, name)
-			r.find(n.get("spec").line, Error, "authorizationPolicies: with rules:", "no authorizationPolicies: every client is denied everything")
+			r.find(get(n, "spec").Line, Error, "authorizationPolicies: with rules:", "no authorizationPolicies: every client is denied everything")
 		}
 		return
 	}
 	r.start(n, name)
 	rules := r.fields(policies, "authorizationPolicies", "rules", "cache", "enableCache")
-	if cache := policies.get("cache"); cache != nil && cache.text != "Enabled" && cache.text != "Disabled" {
-		r.find(cache.line, Error, "cache: Enabled", "cache %q: expected Enabled or Disabled", cache.text)
+	if cache := get(policies, "cache"); cache != nil && cache.Value != "Enabled" && cache.Value != "Disabled" {
+		r.find(cache.Line, Error, "cache: Enabled", "cache %q: expected Enabled or Disabled", cache.Value)
 	}
-	if old := policies.get("enableCache"); old != nil {
-		r.find(old.line, Warning, "cache: Enabled", "enableCache is the name of an old preview: the broker ignores it")
+	if old := get(policies, "enableCache"); old != nil {
+		r.find(old.Line, Warning, "cache: Enabled", "enableCache is the name of an old preview: the broker ignores it")
 	}
 	if rules == nil {
-		r.find(policies.line, Error, "", "no rules: every client is denied everything")
+		r.find(policies.Line, Error, "", "no rules: every client is denied everything")
 		return
 	}
 	r.rules(rules)
 }
 
-func isRule(n *node) bool {
-	return n.get("principals") != nil || n.get("brokerResources") != nil || n.get("stateStoreResources") != nil
+func isRule(n *yamltext.Node) bool {
+	return get(n, "principals") != nil || get(n, "brokerResources") != nil || get(n, "stateStoreResources") != nil
 }
 
-func (r *reader) start(n *node, name *node) {
-	res := Resource{File: r.file, Line: n.line}
+func (r *reader) start(n, name *yamltext.Node) {
+	res := Resource{File: r.file, Line: n.Line}
 	if name != nil {
-		res.Name = name.text
+		res.Name = name.Value
 	}
 	r.policy.Resources = append(r.policy.Resources, res)
 }
 
-// all returns the elements of a list, or the values of a mapping.
-func (n *node) all() []*node {
-	if n.kind != mapping {
-		return n.items
-	}
-	all := make([]*node, len(n.members))
-	for i, m := range n.members {
-		all[i] = m.value
+// elements returns the elements of a list, or the values of a mapping.
+func elements(n *yamltext.Node) []*yamltext.Node {
+	all, _ := yamltext.Items(n)
+	for _, value := range yamltext.Members(n) {
+		all = append(all, value)
 	}
 	return all
 }
 
 // fields reports members with other names than the expected ones, and returns the value of the first.
-func (r *reader) fields(n *node, what string, expected ...string) *node {
-	if n.kind != mapping {
-		r.find(n.line, Error, "", "%s: expected fields such as %s:, found %s", what, expected[0], n.what())
+func (r *reader) fields(n *yamltext.Node, what string, expected ...string) *yamltext.Node {
+	if nodeKind(n) != mapping {
+		r.find(n.Line, Error, "", "%s: expected fields such as %s:, found %s", what, expected[0], found(n))
 		return nil
 	}
-	for _, m := range n.members {
-		if slices.Contains(expected, m.name) {
+	for key := range yamltext.Members(n) {
+		name := key.Value
+		if slices.Contains(expected, name) {
 			continue
 		}
 		hint := "expected " + strings.Join(expected, ", ")
 		for _, e := range expected {
-			if strings.EqualFold(e, m.name) || strings.EqualFold(strings.TrimSuffix(e, "s"), m.name) || strings.EqualFold(strings.TrimSuffix(m.name, "s"), e) {
+			if strings.EqualFold(e, name) || strings.EqualFold(strings.TrimSuffix(e, "s"), name) || strings.EqualFold(strings.TrimSuffix(name, "s"), e) {
 				hint = "write " + e
 			}
 		}
-		if m.name == "listenerRef" {
+		if name == "listenerRef" {
 			hint = "set authorizationRef in the ports of the BrokerListener"
 		}
-		r.find(m.line, Error, hint, "unknown field %s in %s: the broker ignores it, or refuses the resource", m.name, what)
+		r.find(key.Line, Error, hint, "unknown field %s in %s: the broker ignores it, or refuses the resource", name, what)
 	}
-	return n.get(expected[0])
+	return get(n, expected[0])
 }
 
-func (n *node) what() string {
-	return []string{"nothing", fmt.Sprintf("the text %.40q", n.text), n.text, "fields", "a list"}[n.kind]
+// found describes a value for a message.
+func found(n *yamltext.Node) string {
+	return []string{"nothing", fmt.Sprintf("the text %.40q", n.Value), n.Value, "fields", "a list"}[nodeKind(n)]
 }
 
 // list calls do for each element of the list n, which may be nil.
-func (r *reader) list(n *node, what string, do func(i int, n *node)) {
+func (r *reader) list(n *yamltext.Node, what string, do func(i int, n *yamltext.Node)) {
+	items, ok := yamltext.Items(n)
 	switch {
 	case n == nil:
-	case n.kind != sequence:
-		r.find(n.line, Error, "begin each element with a hyphen, or write ["+n.text+"]", "%s: expected a list, found %s", what, n.what())
+	case !ok:
+		r.find(n.Line, Error, "begin each element with a hyphen, or write ["+n.Value+"]", "%s: expected a list, found %s", what, found(n))
 	default:
-		for i, item := range n.items {
+		for i, item := range items {
 			do(i, item)
 		}
 	}
 }
 
 // texts returns the elements of a list of strings.
-func (r *reader) texts(n *node, what string) (all []string, lines []int) {
-	r.list(n, what, func(_ int, n *node) {
+func (r *reader) texts(n *yamltext.Node, what string) (all []string, lines []int) {
+	r.list(n, what, func(_ int, n *yamltext.Node) {
 		if s, ok := r.text(n, what); ok {
-			all, lines = append(all, s), append(lines, n.line)
+			all, lines = append(all, s), append(lines, n.Line)
 		}
 	})
 	return all, lines
 }
 
-func (r *reader) text(n *node, what string) (s string, ok bool) {
+func (r *reader) text(n *yamltext.Node, what string) (s string, ok bool) {
 	switch {
-	case n.kind == literal:
-		r.find(n.line, Error, fmt.Sprintf("write %q", n.text), "%s: %s is not text without quotes", what, n.text)
-	case n.kind != text:
-		r.find(n.line, Error, "", "%s: expected text, found %s", what, n.what())
+	case nodeKind(n) == literal:
+		r.find(n.Line, Error, fmt.Sprintf("write %q", n.Value), "%s: %s is not text without quotes", what, n.Value)
+	case nodeKind(n) != text:
+		r.find(n.Line, Error, "", "%s: expected text, found %s", what, found(n))
 		return "", false
-	case n.text == "":
-		r.find(n.line, Error, "", "%s: an empty text, which matches nothing", what)
+	case n.Value == "":
+		r.find(n.Line, Error, "", "%s: an empty text, which matches nothing", what)
 	}
-	return n.text, true
+	return n.Value, true
 }
 
-func (r *reader) rules(n *node) {
-	if n.kind != sequence {
-		r.find(n.line, Error, "", "rules: expected a list, found %s", n.what())
+func (r *reader) rules(n *yamltext.Node) {
+	items, ok := yamltext.Items(n)
+	if !ok {
+		r.find(n.Line, Error, "", "rules: expected a list, found %s", found(n))
 		return
 	}
-	if len(n.items) == 0 {
-		r.find(n.line, Error, "", "no rules: every client is denied everything")
+	if len(items) == 0 {
+		r.find(n.Line, Error, "", "no rules: every client is denied everything")
 	}
-	for i, item := range n.items {
+	for i, item := range items {
 		name := fmt.Sprintf("rules[%d]", i)
-		rule := &Rule{Resource: len(r.policy.Resources) - 1, Line: item.line, Name: name}
+		rule := &Rule{Resource: len(r.policy.Resources) - 1, Line: item.Line, Name: name}
 		r.policy.Rules = append(r.policy.Rules, rule)
 		who := r.fields(item, name, "principals", "brokerResources", "stateStoreResources")
 		if who != nil {
 			r.fields(who, "principals", "usernames", "clientIds", "attributes")
-			rule.Usernames, _ = r.texts(who.get("usernames"), "usernames")
-			rule.ClientIDs, _ = r.texts(who.get("clientIds"), "clientIds")
-			r.list(who.get("attributes"), "attributes", func(_ int, n *node) { r.attributes(rule, n) })
+			rule.Usernames, _ = r.texts(get(who, "usernames"), "usernames")
+			rule.ClientIDs, _ = r.texts(get(who, "clientIds"), "clientIds")
+			r.list(get(who, "attributes"), "attributes", func(_ int, n *yamltext.Node) { r.attributes(rule, n) })
 		}
-		r.list(item.get("brokerResources"), "brokerResources", func(i int, n *node) {
+		r.list(get(item, "brokerResources"), "brokerResources", func(i int, n *yamltext.Node) {
 			r.broker(rule, fmt.Sprintf("brokerResources[%d]", i), n)
 		})
-		r.list(item.get("stateStoreResources"), "stateStoreResources", func(i int, n *node) {
+		r.list(get(item, "stateStoreResources"), "stateStoreResources", func(i int, n *yamltext.Node) {
 			r.store(rule, fmt.Sprintf("stateStoreResources[%d]", i), n)
 		})
 	}
 }
 
-func (r *reader) attributes(rule *Rule, n *node) {
-	if n.kind != mapping {
-		r.find(n.line, Error, "write - NAME: VALUE", "attributes: expected NAME: VALUE, found %s", n.what())
+func (r *reader) attributes(rule *Rule, n *yamltext.Node) {
+	if nodeKind(n) != mapping {
+		r.find(n.Line, Error, "write - NAME: VALUE", "attributes: expected NAME: VALUE, found %s", found(n))
 		return
 	}
 	set := make(map[string]string)
-	for _, m := range n.members {
-		if s, ok := r.text(m.value, "attribute "+m.name); ok {
-			set[m.name] = s
+	for key, value := range yamltext.Members(n) {
+		if s, ok := r.text(value, "attribute "+key.Value); ok {
+			set[key.Value] = s
 		}
 	}
 	if len(set) == 0 {
-		r.find(n.line, Warning, "", "attributes: an empty set, which is for nobody (assumed)")
+		r.find(n.Line, Warning, "", "attributes: an empty set, which is for nobody (assumed)")
 	}
 	rule.Attributes = append(rule.Attributes, set)
 }
 
 // method returns the method of an entry, which must be one of the given ones.
-func (r *reader) method(n *node, path, expected string, allowed ...Method) (m Method) {
-	at := n.get("method")
+func (r *reader) method(n *yamltext.Node, path, expected string, allowed ...Method) (m Method) {
+	at := get(n, "method")
 	if at == nil {
-		r.find(n.line, Error, "method: "+expected, "%s has no method", path)
+		r.find(n.Line, Error, "method: "+expected, "%s has no method", path)
 		return 0
 	}
-	m, ok := ParseMethod(at.text)
+	m, ok := ParseMethod(at.Value)
 	if !ok || !slices.Contains(allowed, m) {
-		r.find(at.line, Error, "", "method %.40q in %s: expected %s", at.text, path, expected)
+		r.find(at.Line, Error, "", "method %.40q in %s: expected %s", at.Value, path, expected)
 		return 0
 	}
 	r.spelling(at, m.String())
@@ -311,21 +314,21 @@ func (r *reader) method(n *node, path, expected string, allowed ...Method) (m Me
 }
 
 // spelling reports a name that differs from the API's only in case.
-func (r *reader) spelling(n *node, want string) {
+func (r *reader) spelling(n *yamltext.Node, want string) {
 	if misspelt(n, want) {
-		r.find(n.line, Warning, "write "+want, "%q: the API knows %s; taken as that (assumed)", n.text, want)
+		r.find(n.Line, Warning, "write "+want, "%q: the API knows %s; taken as that (assumed)", n.Value, want)
 	}
 }
 
-func misspelt(n *node, want string) bool { return n != nil && n.text != want }
+func misspelt(n *yamltext.Node, want string) bool { return n != nil && n.Value != want }
 
-func (r *reader) broker(rule *Rule, path string, n *node) {
+func (r *reader) broker(rule *Rule, path string, n *yamltext.Node) {
 	r.fields(n, path, "method", "topics", "clientIds")
-	if n.kind != mapping {
+	if nodeKind(n) != mapping {
 		return
 	}
 	method := r.method(n, path, methodHint, Connect, Publish, Subscribe)
-	ids, idLines := r.texts(n.get("clientIds"), "clientIds")
+	ids, idLines := r.texts(get(n, "clientIds"), "clientIds")
 	for i, id := range ids {
 		if parts, why := parseParts(id); why != "" {
 			r.find(idLines[i], Error, "", "client id %q: %s", id, why)
@@ -334,9 +337,9 @@ func (r *reader) broker(rule *Rule, path string, n *node) {
 		}
 	}
 	parsed := newIDs(ids)
-	topics, lines := r.texts(n.get("topics"), "topics")
+	topics, lines := r.texts(get(n, "topics"), "topics")
 	add := func(line int, topic string) *Entry {
-		e := &Entry{Rule: rule, Line: line, Path: path, Methods: method, ClientIDs: ids, ids: parsed, Text: topic, misspelt: misspelt(n.get("method"), method.String())}
+		e := &Entry{Rule: rule, Line: line, Path: path, Methods: method, ClientIDs: ids, ids: parsed, Text: topic, misspelt: misspelt(get(n, "method"), method.String())}
 		rule.Entries = append(rule.Entries, e)
 		return e
 	}
@@ -346,12 +349,12 @@ func (r *reader) broker(rule *Rule, path string, n *node) {
 		if len(topics) > 0 {
 			r.find(lines[0], Warning, "remove the topics, or use Publish or Subscribe", "Connect has topics: they have no meaning")
 		}
-		add(n.line, "")
-	case len(topics) == 0 && (n.get("topics") == nil || n.get("topics").kind == sequence):
-		r.find(n.line, Error, "add topics:", "%s without topics allows nothing", method)
+		add(n.Line, "")
+	case len(topics) == 0 && (get(n, "topics") == nil || nodeKind(get(n, "topics")) == sequence):
+		r.find(n.Line, Error, "add topics:", "%s without topics allows nothing", method)
 	default:
 		if len(ids) > 0 {
-			r.find(n.get("clientIds").line, Warning, "principals.clientIds, or clientIds with Connect", "clientIds with %s: only Connect is documented; taken as a further condition (assumed)", method)
+			r.find(get(n, "clientIds").Line, Warning, "principals.clientIds, or clientIds with Connect", "clientIds with %s: only Connect is documented; taken as a further condition (assumed)", method)
 		}
 		for i, topic := range topics {
 			e := add(lines[i], topic)
@@ -382,32 +385,32 @@ func topicHint(topic string) string {
 	return "such as " + before + tokenStart + token + end + after
 }
 
-func (r *reader) store(rule *Rule, path string, n *node) {
+func (r *reader) store(rule *Rule, path string, n *yamltext.Node) {
 	r.fields(n, path, "method", "keyType", "keys")
-	if n.kind != mapping {
+	if nodeKind(n) != mapping {
 		return
 	}
 	method := r.method(n, path, "Read, Write or ReadWrite", Read, Write, Read|Write)
 	keyType := Pattern
-	if at := n.get("keyType"); at != nil {
+	if at := get(n, "keyType"); at != nil {
 		types := []KeyType{Pattern, String, Binary}
-		i := slices.IndexFunc(types, func(t KeyType) bool { return strings.EqualFold(string(t), at.text) })
+		i := slices.IndexFunc(types, func(t KeyType) bool { return strings.EqualFold(string(t), at.Value) })
 		if i < 0 {
-			r.find(at.line, Error, "", "keyType %.40q: expected Pattern, String or Binary", at.text)
+			r.find(at.Line, Error, "", "keyType %.40q: expected Pattern, String or Binary", at.Value)
 			return
 		}
 		keyType = types[i]
 		r.spelling(at, string(keyType))
 	}
-	keys, lines := r.texts(n.get("keys"), "keys")
-	if len(keys) == 0 && (n.get("keys") == nil || n.get("keys").kind == sequence) {
-		r.find(n.line, Error, "add keys:", "%s has no keys: it allows nothing", path)
+	keys, lines := r.texts(get(n, "keys"), "keys")
+	if len(keys) == 0 && (get(n, "keys") == nil || nodeKind(get(n, "keys")) == sequence) {
+		r.find(n.Line, Error, "add keys:", "%s has no keys: it allows nothing", path)
 	}
 	if method == 0 {
 		return
 	}
 	for i, key := range keys {
-		e := &Entry{Rule: rule, Line: lines[i], Path: path, Methods: method, Type: keyType, Text: key, misspelt: misspelt(n.get("method"), method.String()) || misspelt(n.get("keyType"), string(keyType))}
+		e := &Entry{Rule: rule, Line: lines[i], Path: path, Methods: method, Type: keyType, Text: key, misspelt: misspelt(get(n, "method"), method.String()) || misspelt(get(n, "keyType"), string(keyType))}
 		rule.Entries = append(rule.Entries, e)
 		e.setKey()
 		switch {

@@ -10,25 +10,11 @@ import (
 	"github.com/sscli/sscli/internal/yamltext"
 )
 
-// A node is a value in a YAML or JSON document.
-type node struct {
-	line    int
-	kind    kind
-	text    string // of a scalar
-	members []member
-	items   []*node
-}
-
-type member struct {
-	name  string
-	line  int
-	value *node
-}
-
+// A kind is the kind of a value in a YAML or JSON document.
 type kind int
 
 const (
-	null    kind = iota // also a missing value
+	null    kind = iota // also a missing value, or a scalar with a tag other than !!str
 	text                // a string
 	literal             // a number or a boolean
 	mapping
@@ -46,9 +32,8 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e
 // maxFile is the maximum size of a file, in bytes.
 const maxFile = 4 << 20
 
-// documents parses the YAML or JSON documents of a file. Nothing else in this package knows the YAML
-// library.
-func documents(name string, source []byte) (docs []*node, err error) {
+// documents parses the YAML or JSON documents of a file.
+func documents(name string, source []byte) (roots []*yamltext.Node, err error) {
 	wrong := func(line int, message string) error { return &SyntaxError{name, message, line} }
 	switch {
 	case len(source) > maxFile:
@@ -56,56 +41,38 @@ func documents(name string, source []byte) (docs []*node, err error) {
 	case json.Valid(source): // JSON may be indented with tabs, but YAML may not
 		source = bytes.ReplaceAll(source, []byte("\t"), []byte(" "))
 	}
-	roots, err := yamltext.Parse(context.Background(), source)
+	roots, err = yamltext.Parse(context.Background(), source)
 	if e, ok := errors.AsType[*yamltext.Error](err); ok {
 		line := e.Line
 		e.Line = 0
 		return nil, wrong(line, "not YAML: "+e.Error())
 	}
-	for _, root := range roots {
-		docs = append(docs, convert(root))
-	}
-	return docs, err
+	return roots, err
 }
 
-func convert(from *yamltext.Node) *node {
-	n := &node{line: from.Line}
-	if items, ok := yamltext.Items(from); ok {
-		n.kind = sequence
-		for _, item := range items {
-			n.items = append(n.items, convert(item))
-		}
-		return n
+// nodeKind returns the kind of n, which may be nil.
+func nodeKind(n *yamltext.Node) kind {
+	if _, ok := yamltext.Items(n); ok {
+		return sequence
 	}
-	if yamltext.IsMapping(from) {
-		n.kind = mapping
-		for key, value := range yamltext.Members(from) {
-			n.members = append(n.members, member{key.Value, key.Line, convert(value)})
-		}
-		return n
+	_, scalar := yamltext.Scalar(n)
+	switch {
+	case n != nil && yamltext.IsMapping(n):
+		return mapping
+	case scalar && yamltext.IsString(n):
+		return text
+	case scalar:
+		return literal
 	}
-	if value, ok := yamltext.Scalar(from); ok {
-		n.kind, n.text = literal, value
-		if yamltext.IsString(from) {
-			n.kind = text
-		}
-	}
-	return n
+	return null
 }
 
-// get returns the value of a member, or nil if there is none or if it is null.
-func (n *node) get(path ...string) *node {
+// get returns the value at a path of keys, or nil if there is none or if it is null.
+func get(n *yamltext.Node, path ...string) *yamltext.Node {
 	for _, name := range path {
-		if n == nil {
+		if n = yamltext.Member(n, name); nodeKind(n) == null {
 			return nil
 		}
-		var found *node
-		for _, m := range n.members {
-			if m.name == name && m.value.kind != null {
-				found = m.value
-			}
-		}
-		n = found
 	}
 	return n
 }

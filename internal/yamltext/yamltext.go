@@ -340,7 +340,7 @@ func mergeable(n *Node) bool {
 }
 
 // Members returns an iterator over the keys of a mapping and their values, with those that its merge
-// keys (<<) add. Another node has no members.
+// keys (<<) add. Another node, or nil, has no members.
 func Members(n *Node) iter.Seq2[*Node, *Node] {
 	return func(yield func(key, value *Node) bool) {
 		seen := make(map[string]bool)
@@ -357,8 +357,8 @@ func Members(n *Node) iter.Seq2[*Node, *Node] {
 // visit calls f for the members of a mapping, the ones of merged mappings last.
 func visit(n *Node, f func(key, value *Node) bool) bool {
 	var merged []*Node
-	for i, c := 0, n.Content; i < len(c) && n.Kind == yaml.MappingNode; i += 2 {
-		switch key, value := resolve(c[i]), resolve(c[i+1]); {
+	for i := 0; n != nil && n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		switch key, value := resolve(n.Content[i]), resolve(n.Content[i+1]); {
 		case isMerge(key) && value.Kind == yaml.SequenceNode:
 			merged = append(merged, value.Content...)
 		case isMerge(key):
