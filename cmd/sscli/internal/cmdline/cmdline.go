@@ -38,7 +38,7 @@ func Run(ctx context.Context, a *app.App, args []string) error {
 	root := newRoot(a)
 	w := scanArgs(root.PersistentFlags(), args)
 	addCommands(a, root, w.command())
-	if err := checkHelp(a, root, w); err != nil {
+	if err := checkHelp(root, w); err != nil {
 		a.GuessOutput(w.args)
 		return err
 	}
@@ -48,7 +48,7 @@ func Run(ctx context.Context, a *app.App, args []string) error {
 // RunRoot runs a command line with root, another tree of commands. RunRoot calls [Prepare] for root, so
 // the caller must not.
 func RunRoot(ctx context.Context, a *app.App, root *cobra.Command, args []string) error {
-	Prepare(a, root)
+	Prepare(root)
 	return execute(ctx, a, root, scanArgs(root.PersistentFlags(), args))
 }
 
@@ -62,7 +62,7 @@ func execute(ctx context.Context, a *app.App, root *cobra.Command, w words) erro
 	cmd, err := root.ExecuteContextC(ctx)
 	err = cmp.Or(err, text.err)
 	if u, ok := errors.AsType[*fault.UsageError](err); ok {
-		adviseFlag(a, cmd, w.args, u)
+		adviseFlag(cmd, w.args, u)
 		if _, advised := fault.Advice(err); !advised {
 			u.Hint = suggest.Run(strings.Fields(cmd.CommandPath() + " --help")...)
 		}
@@ -143,13 +143,13 @@ fencing tokens.`,
 	// Cobra checks Args before the settings are resolved, so an unknown command is reported first.
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return unknownCommand(a, root, args)
+			return unknownCommand(root, args)
 		}
 		return nil
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); len(args) > 0 && (cmd == root || cmd.HasSubCommands()) {
-			return unknownCommand(a, cmd, usage.Unprotect(args)) // probably the cause of the flag error
+			return unknownCommand(cmd, usage.Unprotect(args)) // probably the cause of the flag error
 		}
 		return flagUsage(cmd, err)
 	})
@@ -174,21 +174,21 @@ func addCommands(a *app.App, root *cobra.Command, name string) {
 		root.AddCommand(a.Topics()...)
 	}
 	help.Install(root, a.Stdout)
-	addHelpCommand(a, root)
-	Prepare(a, root)
+	addHelpCommand(root)
+	Prepare(root)
 }
 
 // Prepare prepares a command and its subcommands to run. It strips the marks that package usage put
 // on their operands. A command that only groups others returns a usage error if no subcommand
 // follows.
-func Prepare(a *app.App, cmd *cobra.Command) {
+func Prepare(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
-		Prepare(a, below)
+		Prepare(below)
 	}
 	if cmd.HasSubCommands() && !cmd.Runnable() {
 		cmd.Args = func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return unknownCommand(a, cmd, args)
+				return unknownCommand(cmd, args)
 			}
 			return fault.Usagef("missing command: expected %s", format.List(available(cmd), "or"))
 		}
@@ -228,7 +228,7 @@ func newCommand(a *app.App, name string) *cobra.Command {
 // batch. The command must exist.
 func NewCommand(a *app.App, name string) *cobra.Command {
 	cmd := newCommand(a, name)
-	Prepare(a, cmd)
+	Prepare(cmd)
 	return cmd
 }
 

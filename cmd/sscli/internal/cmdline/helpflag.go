@@ -17,7 +17,7 @@ import (
 // `v=$(sscli -h HOST get a)` would put the help into v and exit with 0. A word after -h is taken
 // for a host unless it names a command. checkHelp also returns an error for help about an unknown
 // command, where cobra would show the parent's help.
-func checkHelp(a *app.App, root *cobra.Command, w words) error {
+func checkHelp(root *cobra.Command, w words) error {
 	if w.completes || !w.help {
 		return nil
 	}
@@ -40,7 +40,7 @@ func checkHelp(a *app.App, root *cobra.Command, w words) error {
 	cmd.InheritedFlags() // adds the inherited flags to cmd.Flags
 	if w := readWords(cmd.Flags(), rest); w.first < len(w.args) {
 		names := slices.DeleteFunc(w.args[w.first:], func(word string) bool { return strings.HasPrefix(word, "-") })
-		return unknownCommand(a, cmd, usage.Unprotect(names))
+		return unknownCommand(cmd, usage.Unprotect(names))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func isCommand(cmd *cobra.Command, word string) bool {
 
 // addHelpCommand adds cobra's help command, changed so that it returns errors like other commands
 // and works even if the settings are invalid.
-func addHelpCommand(a *app.App, root *cobra.Command) {
+func addHelpCommand(root *cobra.Command) {
 	root.SetHelpCommandGroupID(app.GroupMore)
 	root.InitDefaultHelpCmd()
 	commands := root.Commands()
@@ -74,13 +74,9 @@ func addHelpCommand(a *app.App, root *cobra.Command) {
 		if len(rest) == 0 {
 			return about.Help()
 		}
-		if about == root {
-			isShown := shown(a)
-			topic := func(path string) bool { return isShown(strings.TrimPrefix(path, "help ")) }
-			if meant := suggest.Command("help", rest, topic); meant.Hint != nil {
-				return &fault.UsageError{Err: fmt.Errorf("unknown command %.64q", rest[0]), Hint: meant.Hint}
-			}
+		if meant := suggest.Command("help TOPIC", rest); about == root && meant.Hint != nil {
+			return &fault.UsageError{Err: fmt.Errorf("unknown command %.64q", rest[0]), Hint: meant.Hint}
 		}
-		return unknownCommand(a, about, rest)
+		return unknownCommand(about, rest)
 	}
 }

@@ -9,9 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
-	"github.com/sscli/sscli/cmd/sscli/internal/help"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/format"
@@ -19,12 +17,11 @@ import (
 
 // unknownCommand returns the usage error for words that do not name a command below cmd. It suggests
 // what the user may have meant.
-func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
-	exists := shown(a)
+func unknownCommand(cmd *cobra.Command, words []string) error {
 	// The path of a command in a batch does not begin with sscli.
 	under := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "sscli"), " ")
 	path := strings.TrimSpace("sscli " + under)
-	meant := suggest.Command(under, words, exists)
+	meant := suggest.Command(under, words)
 	if !cmd.HasSubCommands() {
 		return &fault.UsageError{Err: fmt.Errorf("%.64q after %s, which has no commands of its own", words[0], under), Hint: suggest.Run(strings.Fields(path + " --help")...)}
 	}
@@ -38,7 +35,7 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 		if near := suggest.Near(words[0], available(cmd)); len(near) > 0 {
 			hint = suggest.Run(strings.Fields(path + " " + near[0] + " --help")...)
 		} else {
-			hint = suggest.Other(under, words, exists).Hint
+			hint = suggest.Other(under, words).Hint
 		}
 	}
 	switch {
@@ -51,23 +48,6 @@ func unknownCommand(a *app.App, cmd *cobra.Command, words []string) error {
 		hint = suggest.Run(strings.Fields(path + " --help")...)
 	}
 	return &fault.UsageError{Err: err, Hint: hint}
-}
-
-// Meaning returns what a user may have meant by words that do not name a command. under is the path of
-// the command before these words. Meaning suggests only commands in the command table.
-func Meaning(a *app.App, under string, words []string) suggest.Meaning {
-	return suggest.Command(under, words, shown(a))
-}
-
-// shown returns a function that reports whether help lists the command with a given path. A path that
-// begins with "help " is a help topic.
-func shown(a *app.App) func(path string) bool {
-	whole := NewRoot(a)
-	return func(path string) bool {
-		name, topic := strings.CutPrefix(path, "help ")
-		cmd, rest, err := whole.Find(strings.Fields(name))
-		return err == nil && len(rest) == 0 && cmd != whole && help.IsShown(cmd) && (!topic || cmd.IsAdditionalHelpTopicCommand())
-	}
 }
 
 // available returns the names of a command's subcommands that help shows.
@@ -114,7 +94,7 @@ type unknownFlagError struct {
 
 // adviseFlag replaces the hint about an unknown flag if a user of another tool would mean a different
 // command of sscli by that flag. args holds the words of the command line.
-func adviseFlag(a *app.App, cmd *cobra.Command, args []string, problem *fault.UsageError) {
+func adviseFlag(cmd *cobra.Command, args []string, problem *fault.UsageError) {
 	unknown, ok := problem.Err.(*unknownFlagError)
 	if !ok {
 		return
@@ -127,7 +107,7 @@ func adviseFlag(a *app.App, cmd *cobra.Command, args []string, problem *fault.Us
 	if i < 0 || i+len(path) > len(words) {
 		return
 	}
-	meant := suggest.FlagMeaning(strings.Join(path, " "), unknown.flag, words[i+len(path):], shown(a))
+	meant := suggest.FlagMeaning(strings.Join(path, " "), unknown.flag, words[i+len(path):])
 	if meant.Hint != nil {
 		problem.Hint = meant.Hint
 	}

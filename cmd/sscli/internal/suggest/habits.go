@@ -16,62 +16,39 @@ func (m Meaning) isKnown() bool { return m.Hint != nil || m.Why != "" }
 
 // Command returns what users of other tools mean by words, or the zero Meaning if it does not know the
 // words. words must not be empty. under is the path of the command after which the user typed the
-// words, such as "lock", or "" for sscli itself. exists reports whether sscli has a command with
-// this path. The hint contains keys, names and patterns from the words, but no values.
-func Command(under string, words []string, exists func(path string) bool) Meaning {
+// words, such as "lock", or "" for sscli itself, or "help TOPIC" for operands of help. The hint contains
+// keys, names and patterns from the words, but no values.
+func Command(under string, words []string) Meaning {
 	word := strings.ToLower(words[0])
 	if len(words) > 1 {
-		if m := Command(strings.TrimSpace(under+" "+word), words[1:], exists); m.isKnown() {
+		if m := Command(strings.TrimSpace(under+" "+word), words[1:]); m.isKnown() {
 			return m
 		}
 	}
-	return meaning(under, word, words[1:], exists)
+	return lookUp(habits(), under, word, words[1:])
 }
 
 // Other is like [Command], for words whose first word is an operand, not a possible name of a command.
-func Other(under string, words []string, exists func(path string) bool) Meaning {
-	return meaning(under, anyWord, words, exists)
+func Other(under string, words []string) Meaning {
+	return lookUp(habits(), under, anyWord, words)
 }
 
 // anyWord marks a row for [Other]: it applies to every word.
 const anyWord = "*"
 
-// meaning returns the Meaning of a word from the table of habits.
-func meaning(under, word string, operands []string, exists func(path string) bool) Meaning {
-	return lookUp(habits(), under, word, operands, exists)
-}
-
-// lookUp returns the Meaning of a word from a table. It skips rows that yield neither a hint nor a
-// reason.
-func lookUp(table []habit, under, word string, operands []string, exists func(path string) bool) Meaning {
+// lookUp returns the Meaning of a word from a table.
+func lookUp(table []habit, under, word string, operands []string) Meaning {
 	for _, h := range table {
 		if h.under != under || !slices.Contains(strings.Fields(h.typed), word) {
 			continue
 		}
 		m := Meaning{Why: h.why}
-		for means := range strings.SplitSeq(h.means, " | ") {
-			if hint := Try(means); hint != nil && exists(hint.path()) {
-				m.Hint = hint.fillOperands(word, operands)
-				break
-			}
+		if h.means != "" {
+			m.Hint = Try(h.means).fillOperands(word, operands)
 		}
-		if m.isKnown() {
-			return m
-		}
+		return m
 	}
 	return Meaning{}
-}
-
-// path returns the path of the first command of sscli in a hint: the names before flags and places.
-func (h Hint) path() string {
-	var names []string
-	for _, w := range h[0][0].Argv[1:] {
-		if w.Place != "" || w.Text[0] == '-' {
-			break
-		}
-		names = append(names, w.Text)
-	}
-	return strings.Join(names, " ")
 }
 
 // fillOperands returns the hint with the operands of the words that the user typed. Of redis-cli's words,
@@ -102,7 +79,7 @@ func (h Hint) fillOperands(word string, operands []string) Hint {
 type habit struct {
 	under string // the path of the parent command; empty = the root
 	typed string // the words of other tools, separated by spaces
-	means string // hints as [Try] parses them, separated by |; the first whose command exists applies
+	means string // a hint as [Try] parses it; empty = none
 	why   string // why the state store cannot do what the words mean; empty = it can
 }
 
@@ -132,8 +109,8 @@ func habits() []habit {
 		{"", "setex psetex", "`sscli set KEY VALUE --ttl DURATION`", ""},
 		{"", "remove unset unlink erase drop destroy purge", "`sscli del KEY...`", ""},
 		{"", "cad delex delif", "`sscli vdel KEY VALUE`", ""},
-		{"", "edit vi vim nano modify change", "`sscli edit KEY` | `sscli set KEY VALUE`", ""},
-		{"", "explain describe inspect", "`sscli explain KEY` | `sscli get KEY`", ""},
+		{"", "edit vi vim nano modify change", "`sscli edit KEY`", ""},
+		{"", "explain describe inspect", "`sscli explain KEY`", ""},
 		{"", "subscribe psubscribe sub listen notify notifications tail follow stream observe monitor events log logs poll", "`sscli watch KEY...`", ""},
 		{"", "wait", "`sscli watch KEY --until set`", ""},
 		{"", "publish pub", "`sscli set KEY VALUE`", "the state store has keys and no channels"},
@@ -154,13 +131,13 @@ func habits() []habit {
 			"xadd xread xrange xlen json.get json.set", "", onlyBytes + ", there are no hashes, lists, sets or streams"},
 
 		// Copies of the store
-		{"", "export backup dump snapshot bgsave", "`sscli export` | `sscli get KEY... -o json`", ""},
-		{"", "import restore load", "`sscli import FILE` | `sscli batch --load FILE`", ""},
-		{"snapshot", "save", "`sscli export` | `sscli get KEY... -o json`", ""},
-		{"snapshot", "restore", "`sscli import FILE` | `sscli batch --load FILE`", ""},
+		{"", "export backup dump snapshot bgsave", "`sscli export`", ""},
+		{"", "import restore load", "`sscli import FILE`", ""},
+		{"snapshot", "save", "`sscli export`", ""},
+		{"snapshot", "restore", "`sscli import FILE`", ""},
 
 		// Locks
-		{"", "locks", "`sscli lock list` | `sscli lock status NAME`", ""},
+		{"", "locks", "`sscli lock list`", ""},
 		{"", "acquire take", "`sscli lock acquire NAME`", ""},
 		{"", "release unlock", "`sscli lock release NAME`", ""},
 		{"", "renew extend refresh keepalive keep-alive", "`sscli lock renew NAME`", ""},
@@ -171,9 +148,9 @@ func habits() []habit {
 		{"lease", "grant", "`sscli set --help`", ""},
 		{"lease", "revoke", "`sscli lock release NAME`", ""},
 		{"lease", "keep-alive", "`sscli lock renew NAME`", ""},
-		{"lease", "list", "`sscli lock list` | `sscli lock status NAME`", ""},
+		{"lease", "list", "`sscli lock list`", ""},
 		{"lease", "timetolive", "`sscli lock status NAME`", "the protocol cannot tell a key's expiry"},
-		{"", "session sessions", "`sscli lock list` | `sscli lock status NAME`", ""},
+		{"", "session sessions", "`sscli lock list`", ""},
 		{"lock", "ls", "`sscli lock list`", ""},
 		{"lock", "show get info who owner holder check inspect describe state test", "`sscli lock status NAME`", ""},
 		{"lock", "take obtain grab create new set add lock nx", "`sscli lock acquire NAME`", ""},
@@ -184,10 +161,10 @@ func habits() []habit {
 		{"lock", "exec with do guard start wrap", "`sscli lock run NAME -- CMD...`", ""},
 		{"lock", "keep wait maintain", "`sscli lock hold NAME`", ""},
 		{"lock", anyWord, "`sscli lock run NAME -- CMD...`, or `sscli lock hold NAME`", ""},
-		{"lock", "trace watch log logs history events monitor follow", "`sscli lock trace NAME` | `sscli watch NAME`", ""},
+		{"lock", "trace watch log logs history events monitor follow", "`sscli lock trace NAME`", ""},
 
 		// Help
-		{"help", "locks locking lease leases mutex fencing fence token tokens", "`sscli help lock`", ""},
+		{"help TOPIC", "locks locking lease leases mutex fencing fence token tokens", "`sscli help lock`", ""},
 
 		// The connection and the broker
 		{"", "auth login logout signin acl user users role roles connect credentials password", connection, ""},
@@ -237,8 +214,8 @@ func habits() []habit {
 		{"kv", "put set", "`sscli set KEY VALUE`", ""},
 		{"kv", "delete del rm", "`sscli del KEY...`", ""},
 		{"kv", "list ls keys", "`sscli scan [PATTERN]`", ""},
-		{"kv", "export", "`sscli export` | `sscli get KEY... -o json`", ""},
-		{"kv", "import", "`sscli import FILE` | `sscli batch --load FILE`", ""},
+		{"kv", "export", "`sscli export`", ""},
+		{"kv", "import", "`sscli import FILE`", ""},
 	}
 }
 
@@ -273,9 +250,8 @@ func Flag(name string, has func(flag string) bool) Hint {
 }
 
 // FlagMeaning returns what a user may have meant by a flag that the command does not have. command is
-// the path of the command. flag has no dashes. operands fill the places of the hint. exists is
-// as in [Command].
-func FlagMeaning(command, flag string, operands []string, exists func(path string) bool) Meaning {
+// the path of the command. flag has no dashes. operands fill the places of the hint.
+func FlagMeaning(command, flag string, operands []string) Meaning {
 	const steal = "`sscli lock break NAME` shows the holder and asks"
 	return lookUp([]habit{
 		{"get", "prefix recurse from-key", "`sscli scan PREFIX* --long`", ""},
@@ -302,5 +278,5 @@ func FlagMeaning(command, flag string, operands []string, exists func(path strin
 		{"lock release", "force f", steal, ""},
 		{"lock run", "force f", steal, ""},
 		{"set", "if-not-exists if-absent create", "`sscli set KEY VALUE --nx`", ""},
-	}, command, flag, operands, exists)
+	}, command, flag, operands)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/directive"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/lineinput"
+	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -114,7 +115,7 @@ func (b *batch) unknown(name string, words []repl.Word) error {
 			return fault.Usagef("%s cannot run in a batch; these can: %s", name, b.names())
 		}
 	}
-	meant := cmdline.Meaning(b.app, "", repl.Texts(words))
+	meant := suggest.Command("", repl.Texts(words))
 	why := ": " + meant.Why
 	if meant.Why == "" {
 		why = "; a batch can run " + b.names()
