@@ -116,7 +116,7 @@ age is wrong by the difference between the local clock and the store's clock.`,
 // list prints the locks that the operands name or match. Without operands, it prints all keys that the
 // store lists. Without --observe, it prints while it reads.
 func list(ctx context.Context, a *app.App, s *client.Session, operands []string, observe time.Duration) error {
-	l := lister{app: a, all: len(operands) == 0, named: make(map[string]bool), operands: operands}
+	l := lister{app: a, table: a.NewTable(1000), all: len(operands) == 0, named: make(map[string]bool), operands: operands}
 	if l.all {
 		l.operands = []string{"*"}
 	}
@@ -138,7 +138,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 	case none:
 		a.Inform("no key matches " + format.Brief(strings.Join(operands, " ")))
 	}
-	return cmp.Or(err, l.flush(), a.Flush(), l.refused, fault.NoIf(l.free))
+	return cmp.Or(err, l.table.Flush(), l.refused, fault.NoIf(l.free))
 }
 
 func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[") }
@@ -146,6 +146,7 @@ func isPattern(operand string) bool { return strings.ContainsAny(operand, "*?[")
 // A lister is the state of a `lock list`.
 type lister struct {
 	app      *app.App
+	table    *app.Table
 	operands []string
 	all      bool            // there were no operands
 	named    map[string]bool // the operands that are names
@@ -154,12 +155,7 @@ type lister struct {
 	found   bool // there is a lock to print
 	free    bool // a named lock is free
 	refused error
-	rows    []format.Row // the first rows, which are measured to align the columns; nil once they were printed
-	aligned bool
 }
-
-// measured is how many rows are measured before the first is printed.
-const measured = 1000
 
 // names is a [bulkread.Keys] of the names that the operands name or match, each once.
 func (l *lister) names(ctx context.Context, s *bulkread.Store, add func(bulkread.Entry) error) error {
@@ -213,25 +209,7 @@ func (l *lister) print(r reading) error {
 	}
 	l.found, r.status.List = true, true
 	r.status.Maybe = r.status.Held && !l.named[r.status.Name] && r.status.Renewals.Seen == 0
-	if l.aligned {
-		return l.app.Queue(r.status)
-	}
-	if l.rows = append(l.rows, r.status); len(l.rows) == measured {
-		return l.flush()
-	}
-	return nil
-}
-
-// flush prints the first rows, aligned. Later rows are printed as they come.
-func (l *lister) flush() error {
-	l.app.Out.Measure(l.rows...)
-	for _, row := range l.rows {
-		if err := l.app.Queue(row); err != nil {
-			return err
-		}
-	}
-	l.rows, l.aligned = nil, true
-	return nil
+	return l.table.Add(r.status)
 }
 
 // observe reads the locks, watches them for the time d, and prints them.

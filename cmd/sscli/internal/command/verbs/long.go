@@ -39,15 +39,23 @@ func wireVersion(k format.LongKey) client.Version {
 // After an error for one key, it still prints the other keys.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
 	store := bulkread.NewStore(a, s, a.Settings.Timeout)
-	l := listing{app: a, long: f.long}
+	table := a.NewTable(bulkread.Window)
+	add := func(k format.LongKey) error {
+		if f.long {
+			return table.Add(k)
+		}
+		return table.Add(format.Key{Key: k.Key})
+	}
 	compare, _ := sortOrder(f.sort)
-	var found []format.LongKey
-	err := store.Each(ctx, bulkread.Scan(f.pattern), l.flushAligned, func(e bulkread.Entry) error {
+	var found []format.LongKey // the keys to sort
+	n := 0                     // how many keys are printed
+	var refused error          // the error of the first key that could not be read
+	err := store.Each(ctx, bulkread.Scan(f.pattern), a.Flush, func(e bulkread.Entry) error {
 		if e.Err != nil {
-			if err := l.flush(); err != nil {
+			if err := table.Flush(); err != nil {
 				return err
 			}
-			a.Refuse(&l.refused, e.Err)
+			a.Refuse(&refused, e.Err)
 			return nil
 		}
 		if !e.Found {
@@ -58,16 +66,13 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 			found = append(found, k)
 			return nil
 		}
-		if err := l.add(k); err != nil {
-			return err
+		if n++; n == f.limit {
+			return cmp.Or(add(k), errLimit)
 		}
-		if l.n == f.limit {
-			return errLimit
-		}
-		return nil
+		return add(k)
 	})
 	if err != nil && err != errLimit {
-		return errors.Join(l.flush(), err)
+		return errors.Join(table.Flush(), err)
 	}
 	if compare != nil {
 		slices.SortFunc(found, func(a, b format.LongKey) int { return cmp.Compare(a.Key, b.Key) })
@@ -76,64 +81,22 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 		if f.limit > 0 {
 			found = found[:min(f.limit, len(found))]
 		}
-		l.group, l.n = found, len(found)
+		n = len(found)
+		table = a.NewTable(n)
+		for _, k := range found {
+			if err := add(k); err != nil {
+				return err
+			}
+		}
 	}
-	if err := l.flush(); err != nil {
+	if err := table.Flush(); err != nil {
 		return err
 	}
-	if l.n == 0 && l.refused == nil {
+	if n == 0 && refused == nil {
 		f.informNone(a)
 	}
-	return l.refused
+	return refused
 }
 
 // errLimit ends values after --limit keys.
 var errLimit = errors.New("the limit is reached")
-
-// A listing prints keys. In the human form, the first group of keys sets the widths of the columns.
-type listing struct {
-	app      *app.App
-	long     bool
-	n        int
-	measured bool             // the widths of the columns are set
-	group    []format.LongKey // keys that are not printed yet
-	refused  error            // the error of the first key that could not be read
-}
-
-// add adds a key to the group, and prints the group if it is full.
-func (l *listing) add(k format.LongKey) error {
-	l.n++
-	if l.group = append(l.group, k); len(l.group) == bulkread.Window {
-		return l.flush()
-	}
-	return nil
-}
-
-// flushAligned prints the group, except in the human form before the widths of the columns are set.
-func (l *listing) flushAligned() error {
-	if l.app.Output == "human" && !l.measured {
-		return nil
-	}
-	return l.flush()
-}
-
-func (l *listing) flush() error {
-	rows := make([]format.Row, len(l.group))
-	for i, k := range l.group {
-		rows[i] = k
-		if !l.long {
-			rows[i] = format.Key{Key: k.Key}
-		}
-	}
-	if !l.measured && len(rows) > 0 {
-		l.measured = true
-		l.app.Out.Measure(rows...)
-	}
-	for _, row := range rows {
-		if err := l.app.Queue(row); err != nil {
-			return err
-		}
-	}
-	l.group = l.group[:0]
-	return l.app.Flush()
-}
