@@ -1,12 +1,14 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/certs"
@@ -97,6 +99,9 @@ func (a *App) Session(ctx context.Context, o client.Options, f func(*client.Sess
 	return f(s)
 }
 
+// Timeout returns the time limit of a request: --timeout or the default. It is o.Timeout of WithBroker.
+func (a *App) Timeout() time.Duration { return cmp.Or(a.Settings.Timeout, client.DefaultTimeout) }
+
 // broker returns the options for WithBroker, and a function to call after their last use.
 func (a *App) broker() (o client.Options, end func() error, err error) {
 	if a.Shell != nil {
@@ -113,12 +118,9 @@ func (a *App) broker() (o client.Options, end func() error, err error) {
 		ResponseTopic: s.ResponseTopic,
 		HighPriority:  s.HighPriority,
 		NoPipelining:  s.NoPipelining,
-		Timeout:       s.Timeout,
+		Timeout:       a.Timeout(),
 
 		MetricCategory: s.MetricCategory,
-	}
-	if o.Timeout == 0 {
-		o.Timeout = client.DefaultTimeout
 	}
 	if s.ClientIDPrefix != "" {
 		o.ClientID = s.ClientIDPrefix + "-" + strings.ToLower(rand.Text()[:16])

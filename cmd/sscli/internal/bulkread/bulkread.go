@@ -1,7 +1,7 @@
 // Package bulkread reads many keys with their values. The keys come from SCAN, page by page,
 // or from the caller. Up to [Window] GETs are in flight at a time.
 //
-//	s := bulkread.NewStore(a, session, o.Timeout)
+//	s := bulkread.NewStore(a, session)
 //	err := s.Each(ctx, bulkread.Scan("thermostat/*"), a.Flush, func(e bulkread.Entry) error { … })
 //
 // Promises:
@@ -126,10 +126,10 @@ type Store struct {
 }
 
 // NewStore returns a Store that reads over s and reports outages on standard error. RetryFor is
-// --retry-for or, without that flag, timeout.
-func NewStore(a *app.App, s *client.Session, timeout time.Duration) *Store {
+// --retry-for or, without that flag, --timeout.
+func NewStore(a *app.App, s *client.Session) *Store {
 	return &Store{
-		Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, timeout), oneCore: !a.Settings.Embedded,
+		Session: s, RetryFor: cmp.Or(a.Settings.RetryFor, a.Timeout()), oneCore: !a.Settings.Embedded,
 		outage: app.Outage{Notify: a.Notify},
 	}
 }

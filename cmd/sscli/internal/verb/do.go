@@ -59,7 +59,7 @@ func attempt(ctx context.Context, a *app.App, o client.Options, req Request, rea
 		if !alone {
 			reached()
 		}
-		return doOver(ctx, limited, a, s, req, o.Timeout)
+		return doOver(ctx, limited, a, s, req)
 	})
 	if err != nil && !ready && len(req.Commands) == 1 {
 		return fault.Describe(req.Commands[0], err)
@@ -68,36 +68,36 @@ func attempt(ctx context.Context, a *app.App, o client.Options, req Request, rea
 }
 
 // DoOver carries out a request over a session and prints its results. Each exchange has the
-// session's timeout. timeout limits the reading back of writes whose replies were lost and, without
+// session's timeout. --timeout limits the reading back of writes whose replies were lost and, without
 // --retry-for, the repetition of GETs whose replies were lost.
-func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
-	return doOver(ctx, ctx, a, s, req, timeout)
+func DoOver(ctx context.Context, a *app.App, s *client.Session, req Request) error {
+	return doOver(ctx, ctx, a, s, req)
 }
 
 // doOver is like DoOver. The context limited bounds sending the commands and waiting for their replies,
 // but neither reading back nor req.Run.
-func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
+func doOver(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	switch {
 	case req.Run != nil:
 		return req.Run(ctx, a, s) // with a timeout for each exchange
 	case len(req.Commands) != 1:
-		return doMany(ctx, limited, a, s, req, timeout)
+		return doMany(ctx, limited, a, s, req)
 	}
 	var answer Answer
 	answer.Reply, answer.Err = send(limited, a, s, req)
 	answer.Err = bulkread.Unanswered(ctx, s, req.Commands[0], answer.Err)
-	recoverLost(ctx, a, s, timeout, &answer)
+	recoverLost(ctx, a, s, &answer)
 	return finish(a, req, 0, &answer)
 }
 
 // recoverLost prints a note for each lost reply, and then calls Recover.
-func recoverLost(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, answers ...*Answer) {
+func recoverLost(ctx context.Context, a *app.App, s *client.Session, answers ...*Answer) {
 	for _, answer := range answers {
 		if lost := answer.Lost(); lost != nil && ctx.Err() == nil {
 			a.Note(lost.Error() + "; reading back")
 		}
 	}
-	Recover(ctx, s, answers, timeout)
+	Recover(ctx, s, answers, a.Timeout())
 }
 
 // manyInFlight is the number of requests of one command that may be in flight.
@@ -107,7 +107,7 @@ const manyInFlight = 64
 // commands. The first error determines the exit code. If the reply to a write is lost, doMany waits for all
 // other replies, and then recovers all writes whose replies were lost, within one timeout. It sends a
 // GET again if the reply to the GET was lost.
-func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request, timeout time.Duration) error {
+func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Request) error {
 	type sent struct {
 		command client.Command
 		f       *client.InFlight
@@ -120,7 +120,7 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 	limited, stop := context.WithCancelCause(limited)
 	defer stop(nil)
 	unanswered := 0 // the last commands that got no answer in time; a whole window of them stops the sending
-	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s, timeout)
+	p, reads := s.Pipeline(manyInFlight), bulkread.NewStore(a, s)
 	a.Out.Measure(req.Rows...)
 	// The queue limits how far the sender is ahead of the printer.
 	queue := make(chan sent, manyInFlight)
@@ -165,7 +165,7 @@ func doMany(ctx, limited context.Context, a *app.App, s *client.Session, req Req
 				for answers = append(answers, answer); i+len(answers) < len(req.Commands); {
 					answers = append(answers, next())
 				}
-				recoverLost(ctx, a, s, timeout, answers...)
+				recoverLost(ctx, a, s, answers...)
 			}
 		}
 		if len(answers) > 0 {

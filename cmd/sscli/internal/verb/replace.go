@@ -13,9 +13,9 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// ReadKey reads a key. It fails if there is no reply within timeout.
-func ReadKey(ctx context.Context, s *client.Session, key string, timeout time.Duration) (client.GetResult, error) {
-	limited, cancel := context.WithTimeout(ctx, timeout)
+// ReadKey reads a key. It fails if there is no reply within --timeout.
+func ReadKey(ctx context.Context, a *app.App, s *client.Session, key string) (client.GetResult, error) {
+	limited, cancel := context.WithTimeout(ctx, a.Timeout())
 	defer cancel()
 	r, err := s.Get(limited, key)
 	if err != nil {
@@ -48,7 +48,6 @@ func StateOf(r client.GetResult) State {
 type Replacement struct {
 	App     *app.App
 	Session *client.Session
-	Timeout time.Duration // for each request
 	Key     string
 	Before  State
 	Force   bool // --force-fence
@@ -65,7 +64,7 @@ type Replacement struct {
 // Set sets the key to a value and prints the result. If the key changed, Set writes nothing and
 // returns the error of w.Changed. The caller must leave o.Condition empty.
 func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions) error {
-	now, err := ReadKey(ctx, w.Session, w.Key, w.Timeout)
+	now, err := ReadKey(ctx, w.App, w.Session, w.Key)
 	if err != nil {
 		return err
 	}
@@ -92,13 +91,13 @@ func (w Replacement) Set(ctx context.Context, value string, o client.SetOptions)
 		if reply.(client.SetResult).Applied {
 			return result(c, reply)
 		}
-		now, err := ReadKey(ctx, w.Session, w.Key, w.Timeout)
+		now, err := ReadKey(ctx, w.App, w.Session, w.Key)
 		if err == nil {
 			err = w.Changed(now)
 		}
 		return nil, false, err
 	}
-	return DoOver(ctx, w.App, w.Session, req, w.Timeout)
+	return DoOver(ctx, w.App, w.Session, req)
 }
 
 // NotWritten returns the error for a key that changed and was therefore not written. now is the

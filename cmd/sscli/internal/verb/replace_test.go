@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
+	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/emulator"
 )
 
@@ -18,6 +20,7 @@ func TestChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	a := &app.App{Settings: config.Settings{Timeout: time.Minute}}
 	set := func(key, value string) {
 		if _, err := s.Set(t.Context(), key, []byte(value), client.SetOptions{}); err != nil {
 			t.Fatal(err)
@@ -36,12 +39,12 @@ func TestChanged(t *testing.T) {
 			}
 		},
 	} {
-		before, err := ReadKey(t.Context(), s, key, time.Minute)
+		before, err := ReadKey(t.Context(), a, s, key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		change()
-		w := Replacement{Session: s, Timeout: time.Minute, Key: key, Before: StateOf(before)}
+		w := Replacement{App: a, Session: s, Key: key, Before: StateOf(before)}
 		w.Changed = func(now client.GetResult) error { return NotWritten(key, now, "meanwhile") }
 		err = w.Set(t.Context(), "mine", client.SetOptions{})
 		if err == nil || !strings.HasPrefix(err.Error(), key+" ") || !strings.HasSuffix(err.Error(), " meanwhile, nothing was written") {

@@ -3,7 +3,6 @@ package verb
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
@@ -17,7 +16,6 @@ import (
 type Writes struct {
 	app     *app.App
 	session *client.Session
-	timeout time.Duration // for reading back the keys of writes whose replies were lost
 	pipe    *client.Pipeline
 	pending []*write // the writes whose outcome was not passed on
 	bytes   int      // the size of their values
@@ -35,8 +33,8 @@ type write struct {
 }
 
 // NewWrites returns a Writes for a session.
-func NewWrites(a *app.App, s *client.Session, timeout time.Duration) *Writes {
-	return &Writes{app: a, session: s, timeout: timeout, pipe: s.Pipeline(bulkread.Window)}
+func NewWrites(a *app.App, s *client.Session) *Writes {
+	return &Writes{app: a, session: s, pipe: s.Pipeline(bulkread.Window)}
 }
 
 // Add queues a write, and calls done with its outcome when all earlier outcomes were passed on. An
@@ -116,5 +114,5 @@ func (w *Writes) recoverLost(ctx context.Context) {
 		item.wait()
 		answers = append(answers, &item.answer)
 	}
-	Recover(ctx, w.session, answers, w.timeout)
+	Recover(ctx, w.session, answers, w.app.Timeout())
 }

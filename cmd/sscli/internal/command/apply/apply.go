@@ -6,7 +6,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -122,8 +121,8 @@ func (f *flags) run(ctx context.Context, a *app.App, names []string) error {
 			return err
 		}
 	}
-	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		p.session, p.timeout = s, cmp.Or(o.Timeout, client.DefaultTimeout)
+	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+		p.session = s
 		if every == 0 {
 			r := p.newRound(false)
 			return r.run(ctx)
@@ -165,7 +164,6 @@ type plan struct {
 	flags   *flags
 	names   []string // the SOURCE operands
 	session *client.Session
-	timeout time.Duration
 
 	held map[string]bool // the sources that held keys once
 

@@ -122,7 +122,7 @@ func (k *keeper) watch(ctx context.Context) (*client.Watch, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, k.timeout)
+	limited, cancel := context.WithTimeout(ctx, k.app.Timeout())
 	defer cancel()
 	return k.session.Watch(limited, keys, client.WatchOptions{})
 }

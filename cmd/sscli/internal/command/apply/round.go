@@ -64,8 +64,8 @@ func (r *round) run(ctx context.Context) (err error) {
 		return err
 	}
 	r.options = options.WriteOptions
-	r.writes = verb.NewWrites(r.app, r.session, r.timeout)
-	store := bulkread.NewStore(r.app, r.session, r.timeout)
+	r.writes = verb.NewWrites(r.app, r.session)
+	store := bulkread.NewStore(r.app, r.session)
 	if r.flags.prune != "" {
 		if err := r.findStale(ctx, store); err != nil {
 			return err
@@ -259,7 +259,7 @@ func (r *round) lookAgain(ctx context.Context, it *item) (now client.GetResult, 
 	if err := r.app.Flush(); err != nil {
 		return now, err
 	}
-	now, err = verb.ReadKey(ctx, r.session, it.key, r.timeout)
+	now, err = verb.ReadKey(ctx, r.app, r.session, it.key)
 	switch {
 	case err != nil:
 		return now, err

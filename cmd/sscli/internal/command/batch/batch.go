@@ -163,8 +163,8 @@ func (b *batch) runFrom(ctx context.Context, from string) (err error) {
 	if f.check {
 		return b.check(ctx, source)
 	}
-	err = a.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		b.session, b.timeout = s, o.Timeout
+	err = a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+		b.session = s
 		defer app.CollectLess()()
 		if !a.Settings.Embedded {
 			defer app.OneCore()()
@@ -242,9 +242,8 @@ type batch struct {
 	verbs   map[string]*lineVerb // by name and alias
 	set     client.SetOptions    // with --load, the options for every line
 	session *client.Session
-	timeout time.Duration // of each request
-	in      verb.Source   // reads values from files and standard input
-	stderr  io.Writer     // standard error, or a writer that prints above the progress line
+	in      verb.Source // reads values from files and standard input
+	stderr  io.Writer   // standard error, or a writer that prints above the progress line
 	summary summary
 
 	ran       bool  // run was called
@@ -389,5 +388,5 @@ func (b *batch) do(ctx context.Context, t task) error {
 	if t.run != nil {
 		return t.run(ctx)
 	}
-	return verb.DoOver(ctx, b.app, b.session, t.req, b.timeout)
+	return verb.DoOver(ctx, b.app, b.session, t.req)
 }

@@ -96,7 +96,7 @@ func (b *batch) parseWords(words []repl.Word) (t task, err error) {
 	case lower == "ping" && b.flags.check:
 		t.run = cmdline.RunLine(ping.Check(), operands)
 	case lower == "ping":
-		t.run = cmdline.RunLine(ping.Over(b.app, b.session, b.timeout), operands)
+		t.run = cmdline.RunLine(ping.Over(b.app, b.session), operands)
 	case directive.Is(name) && b.flags.check:
 		return t, directive.Check(b.app, words, b.checkWords)
 	case directive.Is(name):

@@ -232,7 +232,7 @@ func (p *pipeline) recoverLost(ctx context.Context, lines []*pendingLine) {
 		}
 		answers = append(answers, &l.Answer)
 	}
-	verb.Recover(ctx, p.session, answers, p.timeout)
+	verb.Recover(ctx, p.session, answers, p.app.Timeout())
 }
 
 // await waits for the reply, and reports whether the line is a write whose reply was lost.

@@ -79,7 +79,7 @@ func run(ctx context.Context, a *app.App, listen string, args []string) (err err
 	if err != nil {
 		return fault.Usagef("--listen %s: %w", format.Escape(listen), err)
 	}
-	fwd := &forwarder{outage: app.Outage{Notify: a.Notify}, dial: o.Dial, listener: l, timeout: cmp.Or(s.Timeout, client.DefaultTimeout)}
+	fwd := &forwarder{outage: app.Outage{Notify: a.Notify}, dial: o.Dial, listener: l, timeout: a.Timeout()}
 	defer func() { err = errors.Join(err, fwd.close()) }()
 	limited, cancel := context.WithTimeout(ctx, fwd.timeout)
 	defer cancel()

@@ -61,8 +61,8 @@ without a broker: KEY itself holds what the store would hold, and KEY with .json
 			if len(c.uses) == 0 {
 				return c.run(cmd.Context(), nil)
 			}
-			return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
-				return c.run(cmd.Context(), c.fromStore(s, o))
+			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
+				return c.run(cmd.Context(), c.fromStore(s))
 			})
 		},
 	}
@@ -273,13 +273,13 @@ func (c *checker) report(key string, w wantedField, all *dataset.Survey) {
 	}
 }
 
-func (c *checker) fromStore(s *client.Session, o client.Options) source {
+func (c *checker) fromStore(s *client.Session) source {
 	return func(ctx context.Context, key string) (iter.Seq2[dataset.Record, error], string, error) {
 		hint := suggest.Try("`sscli dataset load KEY FILE`").Fill(suggest.Key, key).String()
 		if err := client.Get(key).Check(); err != nil {
 			return nil, err.Error(), nil
 		}
-		r, err := verb.ReadKey(ctx, s, key, o.Timeout)
+		r, err := verb.ReadKey(ctx, c.app, s, key)
 		if err != nil || !r.Found {
 			return nil, hint, err
 		}

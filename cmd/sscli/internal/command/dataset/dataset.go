@@ -117,9 +117,9 @@ func read(ctx context.Context, a *app.App, key string) (value []byte, found bool
 	if err := client.Get(key).Check(); err != nil {
 		return nil, false, &fault.UsageError{Err: err}
 	}
-	err = a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+	err = a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		a.RememberKey(key)
-		r, err := verb.ReadKey(ctx, s, key, o.Timeout)
+		r, err := verb.ReadKey(ctx, a, s, key)
 		value, found = r.Value, r.Found
 		return err
 	})

@@ -111,7 +111,7 @@ func (l *loader) run(ctx context.Context) error {
 	defer app.SaveMemory(len(l.value))()
 	app.FreeMemory(len(l.value))
 	l.app.RememberKey(l.key)
-	return l.app.WithSession(ctx, func(s *client.Session, o client.Options) error { return l.store(ctx, s, o) })
+	return l.app.WithSession(ctx, func(s *client.Session, _ client.Options) error { return l.store(ctx, s) })
 }
 
 // readFile reads the records of the file into value and survey.
@@ -168,8 +168,8 @@ func (l *loader) readFile(ctx context.Context) error {
 
 // store compares the records with the value of the key and prints the plan. It then writes the key,
 // unless --dry-run is set or the write would change nothing.
-func (l *loader) store(ctx context.Context, s *client.Session, o client.Options) error {
-	before, err := verb.ReadKey(ctx, s, l.key, o.Timeout)
+func (l *loader) store(ctx context.Context, s *client.Session) error {
+	before, err := verb.ReadKey(ctx, l.app, s, l.key)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (l *loader) store(ctx context.Context, s *client.Session, o client.Options)
 		return nil
 	}
 	w := verb.Replacement{
-		App: l.app, Session: s, Timeout: o.Timeout, Key: l.key, Before: state, Force: l.fence.Force,
+		App: l.app, Session: s, Key: l.key, Before: state, Force: l.fence.Force,
 		Fence: func() (client.WriteOptions, error) { return l.fence.Options(l.app.Env) },
 		Changed: func(now client.GetResult) error {
 			refused := verb.NotWritten(l.key, now, "while it was compared")

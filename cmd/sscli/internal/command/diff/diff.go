@@ -131,8 +131,8 @@ func (d *differ) withSource(ctx context.Context, name string, o sources.Options)
 	if err != nil {
 		return err
 	}
-	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
-		return d.run(ctx, bulkread.NewStore(d.app, s, o.Timeout), Keys(d.set))
+	return d.app.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+		return d.run(ctx, bulkread.NewStore(d.app, s), Keys(d.set))
 	})
 }
 
@@ -153,11 +153,12 @@ func Keys(set *sources.Set) bulkread.Keys {
 }
 
 func (d *differ) withStore(ctx context.Context, other *app.App, name string) error {
-	return d.app.WithSession(ctx, func(s *client.Session, o client.Options) error {
+	return d.app.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		var inner error
-		err := other.WithSession(ctx, func(otherSession *client.Session, otherOptions client.Options) error {
-			old := bulkread.NewStore(d.app, s, o.Timeout)
-			now := bulkread.NewStore(d.app, otherSession, otherOptions.Timeout)
+		err := other.WithSession(ctx, func(otherSession *client.Session, _ client.Options) error {
+			old := bulkread.NewStore(d.app, s)
+			now := bulkread.NewStore(d.app, otherSession)
+			now.RetryFor = cmp.Or(d.app.Settings.RetryFor, other.Timeout())
 			now.Context = name
 			inner = d.run(ctx, now, d.storeEntries(old))
 			return nil

@@ -132,10 +132,10 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 		return err
 	}
 	a.RememberKey(key)
-	return a.WithSession(ctx, func(s *client.Session, o client.Options) (err error) {
-		e := editRun{app: a, session: s, options: o, key: key, command: command, source: source}
+	return a.WithSession(ctx, func(s *client.Session, _ client.Options) (err error) {
+		e := editRun{app: a, session: s, key: key, command: command, source: source}
 		if lockName != "" {
-			l, release, err := lock.Hold(ctx, a, s, o, lockName)
+			l, release, err := lock.Hold(ctx, a, s, lockName)
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,6 @@ func run(ctx context.Context, a *app.App, key, lockName string) error {
 type editRun struct {
 	app     *app.App
 	session *client.Session
-	options client.Options
 	key     string
 	command []string
 	source  string       // the variable that names the editor; empty = the default editor
@@ -163,7 +162,7 @@ type editRun struct {
 }
 
 func (e *editRun) run(ctx context.Context) (err error) {
-	if e.before, err = verb.ReadKey(ctx, e.session, e.key, e.options.Timeout); err != nil {
+	if e.before, err = verb.ReadKey(ctx, e.app, e.session, e.key); err != nil {
 		return err
 	}
 	var ok bool
@@ -342,7 +341,7 @@ func (e *editRun) askAbout(ctx context.Context, bad error) (again bool, err erro
 
 func (e *editRun) store(ctx context.Context, value []byte) error {
 	w := verb.Replacement{
-		App: e.app, Session: e.session, Timeout: e.options.Timeout, Key: e.key, Before: verb.StateOf(e.before),
+		App: e.app, Session: e.session, Key: e.key, Before: verb.StateOf(e.before),
 		Changed: func(now client.GetResult) error { return e.conflict(now, value) },
 	}
 	if e.lock != nil {

@@ -134,10 +134,10 @@ func run(ctx context.Context, a *app.App, operands []string, exact bool, file st
 			return err
 		}
 	}
-	return a.WithSession(ctx, func(s *client.Session, o client.Options) error {
+	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		defer app.CollectLess()()
 		defer a.Progress(e.toFile, e.progress)()
-		return e.run(ctx, bulkread.NewStore(a, s, o.Timeout), keys)
+		return e.run(ctx, bulkread.NewStore(a, s), keys)
 	})
 }
 

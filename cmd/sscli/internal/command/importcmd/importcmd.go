@@ -133,7 +133,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 	}
 	p := plan{app: a, onlyNew: onlyNew, written: make(map[bulkread.Digest]bulkread.Digest)}
 	began := time.Now()
-	return a.WithSession(ctx, func(s *client.Session, options client.Options) error {
+	return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
 		lines := func(ctx context.Context, _ *bulkread.Store, add func(bulkread.Entry) error) error {
 			for e, err := range lineinput.Entries(ctx, source, o.From) {
 				if err != nil && (!o.KeepGoing || ctx.Err() != nil) {
@@ -148,7 +148,7 @@ func dryRunFile(ctx context.Context, a *app.App, from string, o batch.LoadOption
 			return nil
 		}
 		p.session = s
-		store := bulkread.NewStore(a, s, options.Timeout)
+		store := bulkread.NewStore(a, s)
 		if err := store.Each(ctx, lines, a.Flush, p.add); err != nil {
 			return err
 		}

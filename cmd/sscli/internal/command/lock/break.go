@@ -38,15 +38,15 @@ terminal, --yes is required.`,
 			if err := client.Get(args[0]).Check(); err != nil {
 				return &fault.UsageError{Err: err}
 			}
-			return a.WithSession(cmd.Context(), func(s *client.Session, o client.Options) error {
-				return breakLock(cmd.Context(), a, s, args[0], o.Timeout)
+			return a.WithSession(cmd.Context(), func(s *client.Session, _ client.Options) error {
+				return breakLock(cmd.Context(), a, s, args[0])
 			})
 		},
 	}
 }
 
-func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, timeout time.Duration) error {
-	held, err := verb.ReadKey(ctx, s, name, timeout)
+func breakLock(ctx context.Context, a *app.App, s *client.Session, name string) error {
+	held, err := verb.ReadKey(ctx, a, s, name)
 	if err != nil {
 		return statusError(name, err)
 	}
@@ -74,10 +74,10 @@ func breakLock(ctx context.Context, a *app.App, s *client.Session, name string, 
 			return format.Lock{Op: "break", Name: name, Holder: string(held.Value)}, true, nil
 		},
 	}
-	err = verb.DoOver(ctx, a, s, req, timeout)
+	err = verb.DoOver(ctx, a, s, req)
 	if fault.IsStoreError(wire.ErrorFenceRequired)(err) {
 		req.Force = true // somebody wrote the lock with a token
-		err = verb.DoOver(ctx, a, s, req, timeout)
+		err = verb.DoOver(ctx, a, s, req)
 	}
 	return err
 }

@@ -43,8 +43,8 @@ The printed token stays valid while the lock is held.`,
 			if err := a.Confirm(ctx, "lock hold "+format.Brief(f.name)); err != nil {
 				return err
 			}
-			return a.WithSession(ctx, func(s *client.Session, so client.Options) error {
-				return f.lockError(a, f.hold(ctx, a, s, so, o))
+			return a.WithSession(ctx, func(s *client.Session, _ client.Options) error {
+				return f.lockError(a, f.hold(ctx, a, s, o))
 			})
 		},
 	}
@@ -98,7 +98,7 @@ func (f *lockFlags) acquire(ctx context.Context, a *app.App, s *client.Session, 
 // Hold acquires a lock for another command of sscli, and renews it until release is called. While
 // another client holds the lock, Hold waits and prints who holds it. It returns the same errors
 // as `lock hold`.
-func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, name string) (l *client.Lock, release func() error, err error) {
+func Hold(ctx context.Context, a *app.App, s *client.Session, name string) (l *client.Lock, release func() error, err error) {
 	f := lockFlags{name: name, conflict: fault.CodeNo}
 	o, err := f.newHolder(a)
 	if err != nil {
@@ -107,10 +107,10 @@ func Hold(ctx context.Context, a *app.App, s *client.Session, so client.Options,
 	if l, err = f.acquire(ctx, a, s, o, func(error) {}); err != nil {
 		return nil, nil, f.lockError(a, err)
 	}
-	return l, func() error { return f.lockError(a, releaseLock(a, s, l, so.Timeout)) }, nil
+	return l, func() error { return f.lockError(a, releaseLock(a, s, l)) }, nil
 }
 
-func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so client.Options, o client.LockOptions) (err error) {
+func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, o client.LockOptions) (err error) {
 	r := newReporter(a, "the lock counts as lost")
 	l, err := f.acquire(ctx, a, s, o, r.trouble)
 	if err != nil {
@@ -121,7 +121,7 @@ func (f *lockFlags) hold(ctx context.Context, a *app.App, s *client.Session, so 
 		if lost { // print the error before the release, which takes time
 			err = &fault.ExitError{Code: a.Fault(err), Err: err}
 		}
-		released := releaseLock(a, s, l, so.Timeout)
+		released := releaseLock(a, s, l)
 		switch {
 		case released != nil && err == nil:
 			err = released
@@ -203,7 +203,8 @@ func termIn(l *client.Lock) time.Duration {
 // releaseLock releases a lock, even after a signal, and prints a warning if it cannot. It returns nil
 // if the lock was released, or if it was lost and the release confirms that. If the lock is or may be
 // lost, and there is no connection, releaseLock does not wait for one.
-func releaseLock(a *app.App, s *client.Session, l *client.Lock, timeout time.Duration) error {
+func releaseLock(a *app.App, s *client.Session, l *client.Lock) error {
+	timeout := a.Timeout()
 	cause := context.Cause(l.Context())
 	lost := errors.Is(cause, client.ErrLockLost)
 	late := l.Lease().TermIn() <= 0 // the lock may already be lost

@@ -205,7 +205,7 @@ func (r *lockRun) run(ctx context.Context, s *client.Session, so client.Options)
 	for len(r.prints) > 0 {
 		(<-r.prints)()
 	}
-	released := releaseLock(r.app, s, r.lock, so.Timeout)
+	released := releaseLock(r.app, s, r.lock)
 	lost := context.Cause(r.lock.Context()) // read it after the release, which may show that the lock was lost
 	if !errors.Is(lost, client.ErrLockLost) {
 		lost = nil // the release ended the context

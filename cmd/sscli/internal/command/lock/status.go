@@ -125,7 +125,7 @@ func list(ctx context.Context, a *app.App, s *client.Session, operands []string,
 			l.named[operand] = true
 		}
 	}
-	store := bulkread.NewStore(a, s, a.Settings.Timeout)
+	store := bulkread.NewStore(a, s)
 	var err error
 	if observe == 0 {
 		err = store.Each(ctx, l.names, a.Flush, l.read)
@@ -263,7 +263,7 @@ func (r *reading) set(name string, got client.GetResult) {
 func readLocks(ctx context.Context, a *app.App, s *client.Session, names []string) []reading {
 	readings := make([]reading, len(names))
 	requests := make([]*client.InFlight, len(names))
-	p, store := s.Pipeline(bulkread.Window), bulkread.NewStore(a, s, a.Settings.Timeout)
+	p, store := s.Pipeline(bulkread.Window), bulkread.NewStore(a, s)
 	sent := make([]time.Time, len(names))
 	for i, name := range names {
 		sent[i] = time.Now()

@@ -36,7 +36,7 @@ func New(a *app.App) *cobra.Command {
 				limited, cancel := context.WithTimeout(ctx, o.Timeout)
 				defer cancel()
 				return a.Connect(limited, o, func(s *client.Session) error {
-					return f.run(ctx, a, s, o.Timeout, reached)
+					return f.run(ctx, a, s, reached)
 				})
 			})
 		})
@@ -50,10 +50,10 @@ func New(a *app.App) *cobra.Command {
 	})
 }
 
-// Over returns the command `ping` for an existing session. timeout applies to each request.
-func Over(a *app.App, s *client.Session, timeout time.Duration) *cobra.Command {
+// Over returns the command `ping` for an existing session.
+func Over(a *app.App, s *client.Session) *cobra.Command {
 	return pingCommand(func(ctx context.Context, f flags) error {
-		return a.Reach(ctx, f.wait, func(reached func()) error { return f.run(ctx, a, s, timeout, reached) })
+		return a.Reach(ctx, f.wait, func(reached func()) error { return f.run(ctx, a, s, reached) })
 	})
 }
 
@@ -108,11 +108,11 @@ none.`,
 }
 
 // run measures and prints round trips, then prints their summary. With --wait, it first checks that the
-// store answers. It calls reached before the measurement. timeout applies to each request. If requests
-// failed, run returns the last of their errors.
-func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout time.Duration, reached func()) error {
+// store answers. It calls reached before the measurement. If requests failed, run returns the last of
+// their errors.
+func (f flags) run(ctx context.Context, a *app.App, s *client.Session, reached func()) error {
 	if f.wait > 0 {
-		if _, err := RoundTrip(ctx, s, timeout); err != nil {
+		if _, err := RoundTrip(ctx, s, a.Timeout()); err != nil {
 			return fmt.Errorf("ping: %w", err)
 		}
 	}
@@ -125,7 +125,7 @@ func (f flags) run(ctx context.Context, a *app.App, s *client.Session, timeout t
 			break
 		}
 		sent++
-		rtt, err := RoundTrip(ctx, s, timeout)
+		rtt, err := RoundTrip(ctx, s, a.Timeout())
 		result := format.Ping{Seq: sent, Key: Key, RTT: rtt}
 		switch {
 		case err == nil:

@@ -66,9 +66,7 @@ func (c *connection) Broker(a *app.App) (client.Options, func() error, error) {
 	c.tap.line.Store(&printPacket)
 	o := c.options
 	o.ClientID = "" // a second connection with the shell's client id would end the first
-	if a.Settings.Timeout > 0 {
-		o.Timeout = a.Settings.Timeout
-	}
+	o.Timeout = a.Timeout()
 	return o, func() error {
 		c.tap.line.Store(nil)
 		return end()

@@ -38,7 +38,7 @@ func wireVersion(k format.LongKey) client.Version {
 // values prints the keys for --long, --sort age and --sort size, which need the values of the keys.
 // After an error for one key, it still prints the other keys.
 func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) error {
-	store := bulkread.NewStore(a, s, a.Settings.Timeout)
+	store := bulkread.NewStore(a, s)
 	table := a.NewTable(bulkread.Window)
 	add := func(k format.LongKey) error {
 		if f.long {

@@ -30,8 +30,7 @@ type matcher struct {
 func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error {
 	m.app = a
 	defer app.CollectMore()()
-	timeout := cmp.Or(a.Settings.Timeout, client.DefaultTimeout)
-	store := bulkread.NewStore(a, s, timeout)
+	store := bulkread.NewStore(a, s)
 	keys, err := verb.Look(ctx, store, m.pattern, nil, func(err error) { a.Refuse(&m.refused, err) })
 	first, last := keys.Range()
 	switch n := keys.Len(); {
@@ -58,7 +57,7 @@ func (m *matcher) run(ctx context.Context, a *app.App, s *client.Session) error 
 		return err
 	}
 	a.Signals.Arm()
-	writes := verb.NewWrites(a, s, timeout)
+	writes := verb.NewWrites(a, s)
 	flush := func() error {
 		writes.Flush()
 		return a.Flush()

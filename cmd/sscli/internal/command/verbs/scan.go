@@ -107,7 +107,7 @@ func (f scanFlags) names(ctx context.Context, a *app.App, s *client.Session) err
 		return a.Flush()
 	}
 	var unsorted []string
-	for page, err := range bulkread.NewStore(a, s, a.Settings.Timeout).Pages(ctx, f.pattern) {
+	for page, err := range bulkread.NewStore(a, s).Pages(ctx, f.pattern) {
 		if err != nil {
 			return err
 		}
