@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/sscli/sscli/internal/wait"
 )
 
 // backOff returns the pause before an attempt. Attempt 0 has no pause. Later pauses start at 100 ms
@@ -25,21 +27,18 @@ func retry[T any](ctx context.Context, s *Session, f func() (T, error)) (T, erro
 	for failures := 1; ; failures++ {
 		result, err := f()
 		left := time.Until(until)
-		if !isA[*DialError](err) || left <= 0 || s.isFinal(err) || s.ctx.Err() != nil || !s.pause(ctx, min(backOff(failures), left)) {
+		if !isA[*DialError](err) || left <= 0 || s.isFinal(err) || s.ctx.Err() != nil || s.sleep(ctx, min(backOff(failures), left)) != nil {
 			return result, err
 		}
 	}
 }
 
-// pause returns true after d, or false as soon as ctx ends or the session is closed.
-func (s *Session) pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-	case <-s.ctx.Done():
+// sleep waits for d. It returns an error if ctx ends or the session is closed first.
+func (s *Session) sleep(ctx context.Context, d time.Duration) error {
+	ctx, stop := s.whileOpen(ctx)
+	defer stop()
+	if !wait.For(ctx, d) {
+		return context.Cause(ctx)
 	}
-	return false
+	return nil
 }

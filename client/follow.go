@@ -2,7 +2,6 @@ package client
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -86,8 +85,8 @@ func (f *follower) read(ctx context.Context) (GetResult, error) {
 		if err == nil || f.s.isFinal(err) {
 			return now, err
 		}
-		if !f.s.pause(ctx, backOff(failures)) {
-			return GetResult{}, cmp.Or(context.Cause(ctx), ErrClosed)
+		if err := f.s.sleep(ctx, backOff(failures)); err != nil {
+			return GetResult{}, err
 		}
 	}
 }

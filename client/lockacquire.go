@@ -10,8 +10,6 @@ import (
 	"math"
 	mathrand "math/rand/v2"
 	"time"
-
-	"github.com/sscli/sscli/internal/wait"
 )
 
 // lockPoll is the longest time between two attempts to acquire a lock. Waiting for a
@@ -131,21 +129,10 @@ func (a *acquisition) watch(ctx context.Context) error {
 			return err
 		}
 		a.reportTrouble(err)
-		if err := a.sleep(ctx, min(backOff(failures), a.left())); err != nil {
+		if err := a.s.sleep(ctx, min(backOff(failures), a.left())); err != nil {
 			return err
 		}
 	}
-}
-
-// sleep waits for d. It returns an error if ctx ends or the session is closed first.
-func (a *acquisition) sleep(ctx context.Context, d time.Duration) error {
-	open, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(a.s.ctx, func() { cancel(ErrClosed) })()
-	if !wait.For(open, d) {
-		return context.Cause(open)
-	}
-	return nil
 }
 
 // keepsTrying reports whether to try again after err.
@@ -423,7 +410,7 @@ func (a *acquisition) rest(ctx context.Context) error {
 	limited, cancel := limitTo(ctx, a.left())
 	defer cancel()
 	a.closeWatch(limited)
-	if err := a.sleep(ctx, mathrand.N(max(most, 1))); err != nil {
+	if err := a.s.sleep(ctx, mathrand.N(max(most, 1))); err != nil {
 		return err
 	}
 	a.lost, a.rested = min(a.lost, 5), true // few clients are awake

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/sscli/sscli/internal/wait"
 )
 
 // unconfirmed tracks the lock requests whose outcome is unknown: the store may have applied
@@ -55,13 +53,8 @@ func (u *unconfirmed) startExpiry(now time.Time) {
 // awaitExpiry waits until all requests have expired, so that the store can apply none of them. It returns an
 // error if ctx ends or the session is closed first.
 func (s *Session) awaitExpiry(ctx context.Context, u unconfirmed) error {
-	ctx, stop := s.whileOpen(ctx)
-	defer stop()
 	u.startExpiry(time.Now())
-	if !wait.For(ctx, time.Until(u.until)) {
-		return context.Cause(ctx)
-	}
-	return nil
+	return s.sleep(ctx, time.Until(u.until))
 }
 
 // undo releases a lock that may have been acquired. If an earlier request may still be applied,

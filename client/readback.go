@@ -57,8 +57,8 @@ func (s *Session) ReadBack(ctx context.Context, lost *LostAnswerError) (ReadBack
 	if lost.Command.effect == effectUnknown {
 		return ReadBackResult{}, nil
 	}
-	if err := lost.expired(ctx); err != nil {
-		return ReadBackResult{}, err
+	if !wait.For(ctx, time.Until(lost.Expires)) {
+		return ReadBackResult{}, context.Cause(ctx)
 	}
 	now, err := s.getAgain(ctx, lost.Command.Key())
 	if err != nil {
@@ -89,14 +89,6 @@ func (s *Session) getAgain(ctx context.Context, key string) (r GetResult, err er
 		limited = ctx
 	}
 	return r, err
-}
-
-// expired waits until the request has expired.
-func (e *LostAnswerError) expired(ctx context.Context) error {
-	if !wait.For(ctx, time.Until(e.Expires)) {
-		return context.Cause(ctx)
-	}
-	return nil
 }
 
 // compare returns the outcome of a write, given the key's current state. sent is the write's

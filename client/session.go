@@ -268,9 +268,8 @@ func (s *Session) connect(ctx context.Context, early *earlyRequest) (*mqtt.Conn,
 	case conn != nil && (conn.Err() == nil || s.isHopeless(conn.Err())):
 		return conn, conn.Err()
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.ctx, func() { cancel(mqtt.ErrClosed) })()
+	ctx, stop := s.whileOpen(ctx)
+	defer stop()
 	conn, secret, err := s.dial(ctx, filters, early)
 	if wantsConnectAlone(err) && !s.o.NoPipelining && !s.awaitConnack && ctx.Err() == nil {
 		s.awaitConnack = true
