@@ -10,7 +10,7 @@ import (
 type Apply struct {
 	Key     string    `json:"key"`
 	Action  string    `json:"action"`        // "created", "changed", "unchanged", "deleted" or "conflict"; with --dry-run "create", "change", "unchanged" or "delete"
-	Version Version   `json:"version"`       // the key's current version; nil = the key is missing, or its version is not known
+	Version Version   `json:"version"`       // the key's current version; zero = the key is missing, or its version is not known
 	Time    time.Time `json:"time,omitzero"` // when apply handled the key, with --every; zero = not shown
 }
 

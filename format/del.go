@@ -66,7 +66,7 @@ func (d Del) cells(s *style) []cell {
 	}
 	n, reason := d.answer()
 	row := []cell{{text: Word(d.Key), paint: s.key}, {text: outcome(reason)}, {text: integer(n), paint: s.faint}}
-	if !none(d.Version) {
+	if !d.Version.IsZero() {
 		row = append(row, cell{text: versionText(d.Version, ""), paint: s.faint, keep: true})
 	}
 	return row

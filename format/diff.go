@@ -8,8 +8,8 @@ type Difference struct {
 	Key        string        `json:"key"`
 	Old        []byte        `json:"old,omitzero"`     // nil = the key is missing on the old side
 	New        []byte        `json:"new,omitzero"`     // nil = the key is missing on the new side
-	OldVersion Version       `json:"old_version"`      // nil = the key is missing, or its version is not known
-	NewVersion Version       `json:"version"`          // nil = the key is missing, or its version is not known
+	OldVersion Version       `json:"old_version"`      // zero = the key is missing, or its version is not known
+	NewVersion Version       `json:"version"`          // zero = the key is missing, or its version is not known
 	Fields     []FieldChange `json:"fields,omitempty"` // the changed fields if both values are JSON; otherwise empty
 }
 

@@ -6,18 +6,18 @@ import "strings"
 type Explanation struct {
 	Key     string
 	Found   bool
-	Version Version // of the key; nil = missing, or not sent by the store
+	Version Version // of the key; zero = missing, or not sent by the store
 
 	Lock      string // empty = no lock was named
 	Held      bool
 	Holder    string
 	LockToken Version
 
-	Token  Version // the write's token; nil = none
+	Token  Version // the write's token; zero = none
 	ToKey  string  // Token compared with Version: older, equal or newer; empty = not compared
 	ToLock string  // Token compared with LockToken; has the same values as ToKey
 
-	AtLeast Version // the key's oldest possible token, if every write carries the lock's newest token; nil = unknown
+	AtLeast Version // the key's oldest possible token, if every write carries the lock's newest token; zero = unknown
 
 	Asked   bool   // Verdict is the store's reply to a probe
 	Verdict string // passes, refused or unknown
@@ -62,7 +62,7 @@ func (e Explanation) human(w *writer) {
 	switch {
 	case !e.Found:
 		line("key", key+" is missing")
-	case none(e.Version):
+	case e.Version.IsZero():
 		line("key", key+" exists, its version is unknown")
 	default:
 		line("key", key+" was written at "+issued(e.Version))
@@ -71,12 +71,12 @@ func (e Explanation) human(w *writer) {
 	case e.Lock == "":
 	case !e.Held:
 		line("lock", lock+" is free")
-	case none(e.LockToken):
+	case e.LockToken.IsZero():
 		line("lock", lock+" is held by "+Brief(e.Holder)+", its token is unknown")
 	default:
 		line("lock", lock+" is held by "+Brief(e.Holder)+" with the token "+issued(e.LockToken))
 	}
-	if none(e.Token) {
+	if e.Token.IsZero() {
 		line("token", "none")
 	} else {
 		line("token", issued(e.Token))
@@ -86,7 +86,7 @@ func (e Explanation) human(w *writer) {
 	}
 	if e.Found {
 		fence := "the key's token cannot be read"
-		if !none(e.AtLeast) {
+		if !e.AtLeast.IsZero() {
 			fence += "; if every write carries the newest token of the lock, at least " + versionText(e.AtLeast, "")
 		}
 		line("fence", fence)

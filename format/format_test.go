@@ -20,26 +20,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sscli/sscli/internal/observe"
+	"github.com/sscli/sscli/internal/wire"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// version is a Version with the fewest methods.
-type version struct {
-	wall    int64
-	counter uint64
-	node    string
+// version returns a version whose text has no padding.
+func version(wall int64, counter uint64, node string) Version {
+	v, err := wire.ParseVersion(fmt.Sprintf("%d:%d:%s", wall, counter, node))
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
-func (v version) String() string  { return fmt.Sprintf("%d:%d:%s", v.wall, v.counter, v.node) }
-func (v version) Time() time.Time { return time.UnixMilli(v.wall).UTC() }
-func (v version) IsZero() bool    { return v == version{} }
-
-func (v version) Parts() (wall int64, counter uint64, node string) {
-	return v.wall, v.counter, v.node
-}
-
-func stored() Version { return version{1696374425000, 1, "StateStore"} }
+func stored() Version { return version(1696374425000, 1, "StateStore") }
 
 // now is 3m12s after stored.
 func now() time.Time { return time.UnixMilli(1696374425000).Add(3*time.Minute + 12*time.Second) }
@@ -64,7 +59,7 @@ func render(t testing.TB, o Options, results ...Result) string {
 func samples() map[string][]Result {
 	const rtt = 1840 * time.Microsecond
 	const hostile = "\x1b[2J\u202e\u200b\xff\"\\\n<&>"
-	evil := version{1696374425000, 7, "node\x1b]0;\u2028"}
+	evil := version(1696374425000, 7, "node\x1b]0;\u2028")
 	return map[string][]Result{
 		"scan": {
 			Key{Key: "setpoint"},
@@ -73,8 +68,8 @@ func samples() map[string][]Result {
 		"scan_long": {
 			NewLongKey("setpoint", []byte("21.5"), stored()),
 			NewLongKey(hostile, []byte(hostile), evil),
-			NewLongKey("long", []byte(strings.Repeat("é", 40)), version{}),
-			NewLongKey("bytes", bytes.Repeat([]byte{0, 0xff}, 600), nil),
+			NewLongKey("long", []byte(strings.Repeat("é", 40)), Version{}),
+			NewLongKey("bytes", bytes.Repeat([]byte{0, 0xff}, 600), Version{}),
 		},
 		"export": {
 			ExportSummary{Keys: 1, Bytes: 1, Elapsed: time.Second},
@@ -101,7 +96,7 @@ func samples() map[string][]Result {
 		"diff": {
 			Difference{Change: "added", Key: "a", New: []byte("1"), NewVersion: stored()},
 			Difference{Change: "removed", Key: hostile, Old: []byte{}, OldVersion: evil},
-			Difference{Change: "changed", Key: "b", Old: []byte(hostile), New: []byte("2"), OldVersion: version{}, NewVersion: stored()},
+			Difference{Change: "changed", Key: "b", Old: []byte(hostile), New: []byte("2"), OldVersion: Version{}, NewVersion: stored()},
 			Difference{Change: "changed", Key: "cfg", Old: []byte(`{"a":1}`), New: []byte(`{"b":[1.0, "\u001b\u2028é<"]}`), Fields: []FieldChange{
 				{Path: ".a", Old: "1"}, {Path: ".[\"\u001b\u2028\"]", New: `[1.0, "\u001b\u2028é<"]`}, {Path: ".x", Old: "null", New: `{"y": 1e3}`},
 			}},
@@ -152,9 +147,9 @@ func samples() map[string][]Result {
 			Get{Key: "setpoint", Found: true, Value: []byte("21.5"), Version: stored(), RTT: rtt},
 			Get{Key: "setpoint"},
 			Get{Key: "empty", Found: true, Version: stored(), RTT: rtt},
-			Get{Key: "unknown", Found: true, Value: []byte("x"), Version: version{}},
+			Get{Key: "unknown", Found: true, Value: []byte("x"), Version: Version{}},
 			Get{Key: hostile, Found: true, Value: []byte(hostile), Version: evil, Many: true},
-			Get{Key: "later", Found: true, Value: []byte("ça va"), Version: version{1696374620000, 0, "n"}, Many: true},
+			Get{Key: "later", Found: true, Value: []byte("ça va"), Version: version(1696374620000, 0, "n"), Many: true},
 		},
 		"event": {
 			Event{Op: "initial", Key: "setpoint", HasValue: true, Value: []byte("21.5"), Version: stored(), Time: now()},
@@ -245,18 +240,18 @@ func samples() map[string][]Result {
 			Del{Op: "del", Key: "\xfe", Deleted: true, Many: true},
 		},
 		"reply": {
-			Reply{Words: words("GET", "a"), Value: Value{Kind: Blob, Text: []byte("21.5")}, Version: stored(), RTT: rtt},
-			Reply{Words: words("SET", "a", "\xff"), Value: Value{Kind: SimpleString, Text: []byte("OK")}},
-			Reply{Words: words("DEL", "a"), Value: Value{Kind: Integer, Int: -1}},
-			Reply{Words: words("GET", "b"), Value: Value{Kind: Null}},
-			Reply{Words: words("FOO"), Value: Value{Kind: SimpleError, Text: []byte("ERR unknown command")}},
-			Reply{Words: words("GET", "c"), Value: Value{Kind: Blob, Text: []byte(hostile)}},
-			Reply{Words: words("X"), Value: Value{Text: []byte("%raw\r\n")}},
-			Reply{Words: words("SCAN", "0"), Value: Value{Kind: Array}},
-			Reply{Words: words("SCAN", "0"), Version: stored(), Value: Value{Kind: Array, Items: []Value{
-				{Kind: Array, Items: []Value{{Kind: Blob, Text: []byte("k1")}, {Kind: Blob, Text: []byte("\xff")}, {Kind: Array}}},
-				{Kind: Integer, Int: 7},
-				{Kind: Array, Items: []Value{{Kind: Null}}},
+			Reply{Words: words("GET", "a"), Value: wire.Value{Kind: wire.Blob, Text: []byte("21.5")}, Version: stored(), RTT: rtt},
+			Reply{Words: words("SET", "a", "\xff"), Value: wire.Value{Kind: wire.SimpleString, Text: []byte("OK")}},
+			Reply{Words: words("DEL", "a"), Value: wire.Value{Kind: wire.Integer, Int: -1}},
+			Reply{Words: words("GET", "b"), Value: wire.Value{Kind: wire.Null}},
+			Reply{Words: words("FOO"), Value: wire.Value{Kind: wire.SimpleError, Text: []byte("ERR unknown command")}},
+			Reply{Words: words("GET", "c"), Value: wire.Value{Kind: wire.Blob, Text: []byte(hostile)}},
+			Reply{Words: words("X"), Value: wire.Value{Text: []byte("%raw\r\n")}},
+			Reply{Words: words("SCAN", "0"), Value: wire.Value{Kind: wire.Array}},
+			Reply{Words: words("SCAN", "0"), Version: stored(), Value: wire.Value{Kind: wire.Array, Items: []wire.Value{
+				{Kind: wire.Array, Items: []wire.Value{{Kind: wire.Blob, Text: []byte("k1")}, {Kind: wire.Blob, Text: []byte("\xff")}, {Kind: wire.Array}}},
+				{Kind: wire.Integer, Int: 7},
+				{Kind: wire.Array, Items: []wire.Value{{Kind: wire.Null}}},
 			}}},
 		},
 		"lock": {
@@ -269,7 +264,7 @@ func samples() map[string][]Result {
 		"lock-status": {
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: -90 * time.Second},
-			LockStatus{Name: "build", Held: true, Holder: "", Token: version{}},
+			LockStatus{Name: "build", Held: true, Holder: "", Token: Version{}},
 			LockStatus{Name: "build"},
 			LockStatus{Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Renewals: Renewals{Observed: 10 * time.Second, Seen: 3, Every: 3210 * time.Millisecond}},
 			LockStatus{Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: time.Minute, Renewals: Renewals{Observed: 500 * time.Millisecond}},
@@ -277,7 +272,7 @@ func samples() map[string][]Result {
 		},
 		"lock-list": {
 			LockStatus{List: true, Name: "build", Held: true, Holder: "job-7", Token: stored(), Age: 3250 * time.Millisecond},
-			LockStatus{List: true, Name: "deploy-1", Held: true, Holder: "j", Token: version{}},
+			LockStatus{List: true, Name: "deploy-1", Held: true, Holder: "j", Token: Version{}},
 			LockStatus{List: true, Name: "free"},
 			LockStatus{List: true, Maybe: true, Name: "config", Held: true, Holder: "on", Token: stored(), Age: time.Minute},
 			LockStatus{List: true, Name: "build", Held: true, Holder: hostile, Token: evil, Age: time.Millisecond, Seen: true, Renewals: Renewals{Observed: 10 * time.Second, Seen: 3, Every: 3210 * time.Millisecond}},
@@ -317,7 +312,7 @@ func samples() map[string][]Result {
 		"explain": {
 			Explanation{Key: "state", Verdict: "passes", Rule: "unfenced", Why: "a missing key has no fence"},
 			Explanation{Key: "state", Token: stored(), Verdict: "refused", Rule: "fencing_ahead", AssumesClock: true, Why: "it is ahead"},
-			Explanation{Key: hostile, Found: true, Version: version{}, Verdict: "unknown", Why: "so\x1b it is", Hint: "sscli explain " + Word(hostile)},
+			Explanation{Key: hostile, Found: true, Version: Version{}, Verdict: "unknown", Why: "so\x1b it is", Hint: "sscli explain " + Word(hostile)},
 			Explanation{Key: "state", Found: true, Version: stored(), Lock: "door", Token: evil, ToKey: "newer", Verdict: "passes", Rule: "fencing_newer", Why: "it is newer"},
 			Explanation{Key: "state", Found: true, Version: stored(), Token: stored(), Asked: true, Verdict: "refused", Rule: "fencing_lower", Why: "it is lower"},
 			Explanation{Key: "state", Found: true, Version: stored(), Lock: hostile, Held: true, Holder: hostile, Token: stored(), ToKey: "equal", Verdict: "unknown", Why: "why"},
@@ -334,12 +329,12 @@ func samples() map[string][]Result {
 			Clock{Op: "parse", Version: stored()},
 			Clock{Op: "parse", Version: evil},
 			Clock{Op: "parse"},
-			Compare{A: stored(), B: version{1696374427500, 0, "b"}, Order: -1},
+			Compare{A: stored(), B: version(1696374427500, 0, "b"), Order: -1},
 			Compare{A: evil, B: stored(), Order: 1},
 			Compare{A: stored(), B: stored()},
-			Clock{Op: "parse", Version: version{99_999_999_999_999, 0, "b"}},
-			Compare{A: version{0, 0, "a"}, B: version{99_999_999_999_999, 0, "b"}, Order: -1},
-			Compare{A: version{math.MaxInt64, 0, "a"}, B: version{math.MinInt64, 0, "b"}, Order: 1},
+			Clock{Op: "parse", Version: version(99_999_999_999_999, 0, "b")},
+			Compare{A: version(0, 0, "a"), B: version(99_999_999_999_999, 0, "b"), Order: -1},
+			Compare{A: version(math.MaxInt64, 0, "a"), B: version(math.MinInt64, 0, "b"), Order: 1},
 		},
 		"check": {
 			Check{Name: "configuration", Status: Pass, Message: "mqtts://broker:8883", Facts: []Fact{{Name: "host", Source: "SSCLI_URL"}, {Name: "timeout", Value: "2s", Source: "--timeout"}}},
@@ -595,15 +590,15 @@ func TestAge(t *testing.T) {
 
 // everything returns results with the same text wherever text can come from the network.
 func everything(key string, value []byte) []Result {
-	v := version{1696374425000, 0, key}
+	v := Version{Wall: 1696374425000, Node: key}
 	return []Result{
 		Get{Key: key, Found: true, Value: value, Version: v, Many: true},
 		Get{Key: key, Found: true, Value: value, Version: v},
 		Set{Key: key, Reason: key, Version: v},
 		Del{Key: key, Version: v, Many: true},
 		Del{Op: "vdel", Key: key, Version: v},
-		Reply{Words: [][]byte{value}, Version: v, Value: Value{Kind: Array, Items: []Value{
-			{Kind: Blob, Text: value}, {Kind: SimpleString, Text: value}, {Kind: SimpleError, Text: value}, {Text: value},
+		Reply{Words: [][]byte{value}, Version: v, Value: wire.Value{Kind: wire.Array, Items: []wire.Value{
+			{Kind: wire.Blob, Text: value}, {Kind: wire.SimpleString, Text: value}, {Kind: wire.SimpleError, Text: value}, {Text: value},
 		}}},
 		Ping{Key: key, Note: key},
 		Clock{Op: "now", Version: v},
@@ -717,7 +712,7 @@ func FuzzRawLine(f *testing.F) {
 	f.Add("key", []byte("value"))
 	f.Add("\t\n\\", []byte("\xff\r\n"))
 	f.Fuzz(func(t *testing.T, key string, value []byte) {
-		v := version{1696374425000, 0, key}
+		v := Version{Wall: 1696374425000, Node: key}
 		line := render(t, Options{Output: "raw"}, Get{Key: key, Found: true, Value: value, Version: v, Many: true})
 		var got []string
 		for column := range strings.SplitSeq(strings.TrimSuffix(line, "\n"), "\t") {

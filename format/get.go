@@ -7,7 +7,7 @@ type Get struct {
 	Key         string
 	Found       bool
 	Value       []byte
-	Version     Version       // nil = the key is missing, or the store sent no version
+	Version     Version       // zero = the key is missing, or the store sent no version
 	RTT         time.Duration // 0 = not measured
 	Many        bool          // one of several results: show the key
 	VersionOnly bool          // print the version without the value
@@ -41,9 +41,9 @@ func (g Get) human(w *writer) {
 func (g Get) cells(s *style) []cell {
 	version, since := "", ""
 	switch {
-	case none(g.Version) && g.Found:
+	case g.Version.IsZero() && g.Found:
 		version = "version unknown"
-	case !none(g.Version):
+	case !g.Version.IsZero():
 		version, since = versionText(g.Version, ""), Age(s.now().Sub(g.Version.Time()))
 	}
 	row := []cell{

@@ -17,24 +17,23 @@ func (c Clock) fields(o *objectWriter) { o.result("hlc_"+c.Op, c) }
 
 func (c Clock) human(w *writer) {
 	switch {
-	case none(c.Version):
+	case c.Version.IsZero():
 		w.print("(nil)\n")
 	case c.Op == "now":
 		w.version(c.Version)
 	default:
-		wall, counter, node := c.Version.Parts()
 		w.versionAndAge(c.Version)
-		w.printf("wall clock %d ms, counter %d, node %s\n", wall, counter, Quote(node))
+		w.printf("wall clock %d ms, counter %d, node %s\n", c.Version.Wall, c.Version.Counter, Quote(c.Version.Node))
 	}
 }
 
 func (c Clock) raw(w *writer) {
-	if none(c.Version) || c.Op == "now" {
+	if c.Version.IsZero() || c.Op == "now" {
 		w.record(c.Version)
 		return
 	}
-	wall, counter, node := c.Version.Parts()
-	w.record(wall, strconv.FormatUint(counter, 10), node, c.Version.Time())
+	v := c.Version
+	w.record(v.Wall, strconv.FormatUint(v.Counter, 10), v.Node, v.Time())
 }
 
 // Compare is the result of `hlc compare`.
@@ -56,13 +55,11 @@ func (c Compare) fields(o *objectWriter) {
 // wallDifference returns by how many milliseconds the wall clock of A is ahead of that of B. ok is false if
 // there is no A or no B, or if the number does not fit.
 func (c Compare) wallDifference() (ms int64, ok bool) {
-	if none(c.A) || none(c.B) {
+	if c.A.IsZero() || c.B.IsZero() {
 		return 0, false
 	}
-	a, _, _ := c.A.Parts()
-	b, _, _ := c.B.Parts()
-	ms = a - b
-	return ms, (ms < 0) == (a < b)
+	ms = c.A.Wall - c.B.Wall
+	return ms, (ms < 0) == (c.A.Wall < c.B.Wall)
 }
 
 func (c Compare) human(w *writer) {

@@ -59,7 +59,7 @@ func (s DryRunSummary) human(w *writer) {
 type ImportPlan struct {
 	Key     string  `json:"key"`
 	Action  string  `json:"action"`  // "create", "replace", "same", "exists" (with --only-new) or "skip"
-	Version Version `json:"version"` // the key's current version; nil = the key is missing, or its version is not known
+	Version Version `json:"version"` // the key's current version; zero = the key is missing, or its version is not known
 	Missing bool    // the key does not exist
 }
 
@@ -72,7 +72,7 @@ func (p ImportPlan) cells(s *style) []cell {
 	switch {
 	case p.Missing:
 		written = "missing"
-	case !none(p.Version):
+	case !p.Version.IsZero():
 		written = Age(s.now().Sub(p.Version.Time()))
 	}
 	return []cell{

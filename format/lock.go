@@ -12,7 +12,7 @@ type Lock struct {
 	Op     string        // "acquire", "renew", "release", "hold" or "break"
 	Name   string        `json:"name"`
 	Holder string        `json:"holder"`
-	Token  Version       `json:"token"`           // nil = released or broken
+	Token  Version       `json:"token"`           // zero = released or broken
 	TTL    time.Duration `json:"ttl_ms,omitzero"` // length of the lease; 0 = released or broken
 }
 
@@ -20,7 +20,7 @@ func (l Lock) fields(o *objectWriter) { o.result("lock_"+l.Op, l) }
 
 func (l Lock) human(w *writer) {
 	w.print("OK\n")
-	if !none(l.Token) {
+	if !l.Token.IsZero() {
 		w.print(w.faint.Sprint(versionLine("token", l.Token)), "\n")
 	}
 }
@@ -28,7 +28,7 @@ func (l Lock) human(w *writer) {
 // raw writes only the token, so that a script can assign it to a variable. For a release it
 // writes the same record as `vdel`.
 func (l Lock) raw(w *writer) {
-	if none(l.Token) {
+	if l.Token.IsZero() {
 		w.record(1, nil)
 	} else {
 		w.record(l.Token)
@@ -95,7 +95,7 @@ func (l LockStatus) fields(o *objectWriter) {
 	if l.Seen {
 		by = "notification"
 	}
-	observed, issued := l.Renewals.Observed != 0, l.Held && !none(l.Token)
+	observed, issued := l.Renewals.Observed != 0, l.Held && !l.Token.IsZero()
 	o.add("op", op)
 	o.add("name", l.Name)
 	o.add("held", when(!l.Maybe, l.Held))
@@ -119,7 +119,7 @@ func (l LockStatus) human(w *writer) {
 		return
 	}
 	line := "token unknown"
-	if !none(l.Token) {
+	if !l.Token.IsZero() {
 		line = versionLine("token", l.Token) + "  (" + Age(l.Age) + ")"
 	}
 	w.print("held by ", Quote(l.Holder), "\n", w.faint.Sprint(line), "\n")
@@ -145,7 +145,7 @@ func (l LockStatus) cells(s *style) []cell {
 		return []cell{name, {text: l.state(), paint: s.faint}}
 	}
 	age, token := "unknown", "unknown"
-	if !none(l.Token) {
+	if !l.Token.IsZero() {
 		age, token = Age(l.Age), versionText(l.Token, "")
 	}
 	row := []cell{
@@ -196,7 +196,7 @@ func (l LockStatus) raw(w *writer) {
 	}
 	switch {
 	case l.Held:
-		record = append(record, l.state(), l.Holder, l.Token, when(!none(l.Token), l.Age.Milliseconds()))
+		record = append(record, l.state(), l.Holder, l.Token, when(!l.Token.IsZero(), l.Age.Milliseconds()))
 	case l.List:
 		record = append(record, l.state(), nil, nil, nil)
 	default:

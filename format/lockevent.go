@@ -116,7 +116,7 @@ func (e LockEvent) human(w *writer) {
 	if e.Guard {
 		word = "version "
 	}
-	if !none(e.Token) {
+	if !e.Token.IsZero() {
 		phrases = append(phrases, part{word + versionText(e.Token, ""), w.faint})
 	}
 	w.phrases(phrases)

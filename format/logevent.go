@@ -11,7 +11,7 @@ import (
 // LogEvent is a line of a server's log, for standard error.
 type LogEvent struct {
 	observe.Event
-	Parsed   Version // Event.Version, parsed; nil = none
+	Parsed   Version // Event.Version, parsed; zero = none
 	Detailed bool    // show every detail of a request
 }
 
@@ -72,7 +72,7 @@ func (e LogEvent) human(w *writer) {
 	default:
 		line = append(line, printable("gone: "+e.Reason))
 	}
-	if !none(e.Parsed) || e.Op == observe.Expire {
+	if !e.Parsed.IsZero() || e.Op == observe.Expire {
 		line = append(line, w.faint.Sprint(versionText(e.Parsed, "version unknown")))
 	}
 	if e.Rule != "" {

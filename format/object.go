@@ -94,7 +94,7 @@ func treeOf(value any) any {
 	case nil, string, bool, int, int64, uint64, float64, time.Time, object, list, null:
 		return value
 	case Version:
-		return versionField(v)
+		return when(!v.IsZero(), value)
 	case time.Duration:
 		return milliseconds(v)
 	case []byte:
@@ -121,11 +121,10 @@ func treeOf(value any) any {
 type versionFields struct{ Version }
 
 func (v versionFields) fields(o *objectWriter) {
-	wall, counter, node := v.Parts()
 	o.add("hlc", v.String())
-	o.add("wall_ms", wall)
-	o.add("counter", counter)
-	o.add("node", node)
+	o.add("wall_ms", v.Wall)
+	o.add("counter", v.Counter)
+	o.add("node", v.Node)
 	if t := v.Time(); t.Year() >= 0 && t.Year() <= 9999 { // RFC 3339 cannot represent other years
 		o.add("time", t)
 	}

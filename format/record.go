@@ -38,7 +38,7 @@ func (w *writer) record(values ...any) {
 
 // versionOr returns v, or absent if there is no version, as a value for record.
 func versionOr(v Version, absent string) any {
-	if none(v) {
+	if v.IsZero() {
 		return absent
 	}
 	return v

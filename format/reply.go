@@ -4,34 +4,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sscli/sscli/internal/wire"
 )
-
-// Kind is the RESP3 type of a [Value], its first byte on the wire.
-type Kind byte
-
-// The kinds of a [Value]. Raw stands for any other type.
-const (
-	Raw          Kind = 0
-	SimpleString Kind = '+'
-	SimpleError  Kind = '-'
-	Integer      Kind = ':'
-	Blob         Kind = '$'
-	Array        Kind = '*'
-	Null         Kind = '_'
-)
-
-// A Value is one RESP3 value. An unknown Kind is treated as Raw.
-type Value struct {
-	Kind  Kind
-	Text  []byte  // of a SimpleString, SimpleError, Blob or Raw
-	Int   int64   // of an Integer
-	Items []Value // of an Array
-}
 
 // Reply is the result of `call`.
 type Reply struct {
 	Words   [][]byte // the words of the request
-	Value   Value
+	Value   wire.Value
 	Version Version
 	RTT     time.Duration // 0 = not measured
 }
@@ -43,23 +23,23 @@ func (r Reply) fields(o *objectWriter) {
 	}
 	o.add("op", "call")
 	o.add("request", request)
-	o.add("reply", r.Value.tree())
+	o.add("reply", valueTree(r.Value))
 	o.add("version", r.Version)
 	o.add("rtt_ms", nonZero(r.RTT))
 }
 
-func (v Value) tree() any {
+func valueTree(v wire.Value) any {
 	switch v.Kind {
-	case Integer:
+	case wire.Integer:
 		return v.Int
-	case Null:
+	case wire.Null:
 		return null{}
-	case SimpleError:
+	case wire.SimpleError:
 		return object{{"error", string(v.Text)}}
-	case Array:
+	case wire.Array:
 		items := make(list, len(v.Items))
 		for i, item := range v.Items {
-			items[i] = item.tree()
+			items[i] = valueTree(item)
 		}
 		return items
 	}
@@ -67,23 +47,23 @@ func (v Value) tree() any {
 }
 
 func (r Reply) human(w *writer) {
-	r.Value.human(w, "")
+	w.reply(r.Value, "")
 	w.version(r.Version)
 }
 
-// human writes v. It numbers the items of an array, and aligns the items of a nested array with its
+// reply writes v. It numbers the items of an array, and aligns the items of a nested array with its
 // first item. indent precedes each line except the first.
-func (v Value) human(w *writer, indent string) {
+func (w *writer) reply(v wire.Value, indent string) {
 	switch v.Kind {
-	case SimpleString:
+	case wire.SimpleString:
 		w.print(Escape(v.Text))
-	case SimpleError:
+	case wire.SimpleError:
 		w.print(w.fail.Sprint("(error) ", Escape(v.Text)))
-	case Integer:
+	case wire.Integer:
 		w.print(integer(v.Int))
-	case Null:
+	case wire.Null:
 		w.print("(nil)")
-	case Array:
+	case wire.Array:
 		if len(v.Items) == 0 {
 			w.print("(empty array)")
 			break
@@ -94,7 +74,7 @@ func (v Value) human(w *writer, indent string) {
 				w.print(indent)
 			}
 			w.printf("%*d) ", width, i+1)
-			item.human(w, indent+strings.Repeat(" ", width+2))
+			w.reply(item, indent+strings.Repeat(" ", width+2))
 		}
 		return
 	default:
@@ -103,23 +83,23 @@ func (v Value) human(w *writer, indent string) {
 	w.print("\n")
 }
 
-// raw writes one line for each value that is not an array, including each item of a nested array: the
-// value, which is empty for a null, and the version, if there is one.
-func (r Reply) raw(w *writer) { r.Value.raw(w, r.Version) }
+func (r Reply) raw(w *writer) { w.rawReply(r.Value, r.Version) }
 
-func (v Value) raw(w *writer, version Version) {
+// rawReply writes one line for each value that is not an array, including each item of a nested array:
+// the value, which is empty for a null, and the version, if there is one.
+func (w *writer) rawReply(v wire.Value, version Version) {
 	switch v.Kind {
-	case Array:
+	case wire.Array:
 		for _, item := range v.Items {
-			item.raw(w, version)
+			w.rawReply(item, version)
 		}
 		return
-	case Integer:
+	case wire.Integer:
 		w.print(strconv.FormatInt(v.Int, 10))
 	default:
 		w.print(Escape(v.Text))
 	}
-	if !none(version) {
+	if !version.IsZero() {
 		w.print("\t", versionText(version, ""))
 	}
 	w.print("\n")

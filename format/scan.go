@@ -19,7 +19,7 @@ func (k Key) raw(w *writer) { w.record(k.Key) }
 type LongKey struct {
 	Key     string  `json:"key"`
 	Size    int     `json:"size"`    // of the value, in bytes
-	Version Version `json:"version"` // nil = not sent by the store
+	Version Version `json:"version"` // zero = not sent by the store
 	Preview string  `json:"preview"` // the first bytes of the value
 }
 
@@ -55,7 +55,7 @@ func (k LongKey) titles(*style) []string { return []string{"SIZE", "WRITTEN", "K
 
 func (k LongKey) cells(s *style) []cell {
 	written := "unknown"
-	if !none(k.Version) {
+	if !k.Version.IsZero() {
 		written = Age(s.now().Sub(k.Version.Time()))
 	}
 	return []cell{

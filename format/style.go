@@ -109,7 +109,7 @@ func (w *writer) phrases(phrases []part) {
 
 // version writes a line with v, or nothing if there is no version.
 func (w *writer) version(v Version) {
-	if !none(v) {
+	if !v.IsZero() {
 		w.print(w.faint.Sprint(versionLine("version", v)), "\n")
 	}
 }
@@ -117,7 +117,7 @@ func (w *writer) version(v Version) {
 // versionAndAge writes a line with v and its age, or the line "version unknown" if there is no version.
 func (w *writer) versionAndAge(v Version) {
 	line := "version unknown"
-	if !none(v) {
+	if !v.IsZero() {
 		line = versionLine("version", v) + "  (" + Age(w.now().Sub(v.Time())) + ")"
 	}
 	w.print(w.faint.Sprint(line), "\n")

@@ -4,39 +4,18 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/sscli/sscli/internal/wire"
 )
 
-// A Version is a reading of a hybrid logical clock. Nil means no version. A Version with a method
-// IsZero that returns true also means no version, because it is easy to pass the zero value of a
-// struct instead of nil.
-type Version interface {
-	String() string  // as received from the store
-	Time() time.Time // the wall clock, in UTC
-	// Parts returns the wall clock in milliseconds since the Unix epoch, the counter and
-	// the node.
-	Parts() (wall int64, counter uint64, node string)
-}
-
-func none(v Version) bool {
-	if v == nil {
-		return true
-	}
-	z, ok := v.(interface{ IsZero() bool })
-	return ok && z.IsZero()
-}
-
-// versionField returns v, or an untyped nil if there is no version.
-func versionField(v Version) any {
-	if none(v) {
-		return nil
-	}
-	return v
-}
+// A Version is the version of a key or, for a lock's key, the fencing token. The zero Version means no
+// version.
+type Version = wire.Version
 
 // appendVersion appends v, or absent if there is no version. It escapes v, because the node in v is
 // text from the network.
 func appendVersion(dst []byte, v Version, absent string) []byte {
-	if none(v) {
+	if v.IsZero() {
 		return append(dst, absent...)
 	}
 	return AppendEscape(dst, v.String())

@@ -223,14 +223,6 @@ func (a *App) printed(err error) error {
 	return fault.Output(err)
 }
 
-// Version converts a version for a result. The zero Version becomes nil, which is not shown.
-func Version(v client.Version) format.Version {
-	if v.IsZero() {
-		return nil
-	}
-	return v
-}
-
 // Hint returns the text of a hint as the user of this command can follow it: without flags that the
 // command does not have, and in a shell without the word sscli. statestore-cli has some of sscli's flags
 // under other names.

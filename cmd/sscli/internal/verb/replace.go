@@ -34,8 +34,7 @@ type State struct {
 // StateOf returns the state of a key from the result of reading it.
 func StateOf(r client.GetResult) State {
 	h := sha256.New()
-	wall, counter, node := r.Version.Parts()
-	fmt.Fprintf(h, "%d:%d:%q ", wall, counter, node)
+	fmt.Fprintf(h, "%d:%d:%q ", r.Version.Wall, r.Version.Counter, r.Version.Node)
 	h.Write(r.Value)
 	return State{Found: r.Found, sum: bulkread.Digest(h.Sum(nil))}
 }

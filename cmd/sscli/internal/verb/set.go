@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
@@ -82,7 +81,7 @@ func resultNEX(c *client.Command, reply client.Result) (format.Result, bool, err
 // setResult converts the reply to a command for printing. If the value was not stored, reason says why.
 func setResult(c *client.Command, reply client.Result, reason string) (format.Result, bool, error) {
 	r := reply.(client.SetResult)
-	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: app.Version(r.Version), RTT: r.RTT}
+	shown := format.Set{Key: c.Key(), Applied: r.Applied, Version: r.Version, RTT: r.RTT}
 	if !r.Applied {
 		shown.Reason = reason
 	}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/bulkread"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/diff"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
@@ -227,7 +226,7 @@ func (r *round) finish(ctx context.Context, it *item) error {
 	if r.timed && it.action == unchanged {
 		return nil
 	}
-	result := format.Apply{Key: it.key, Action: it.action, Version: app.Version(version)}
+	result := format.Apply{Key: it.key, Action: it.action, Version: version}
 	if r.flags.dryRun {
 		result.Action = map[string]string{created: "create", changed: "change", deleted: "delete", unchanged: unchanged}[it.action]
 	}

@@ -72,6 +72,5 @@ func (w *writes) hash(key string, v client.Version) uint64 {
 		wall    int64
 		counter uint64
 	}
-	wall, counter, _ := v.Parts()
-	return maphash.Comparable(w.seed, write{key, wall, counter})
+	return maphash.Comparable(w.seed, write{key, v.Wall, v.Counter})
 }

@@ -255,7 +255,7 @@ const (
 // Difference returns how two states of a key differ. The Change of the result is empty if the values
 // are equal.
 func Difference(key string, old, now client.GetResult) format.Difference {
-	d := format.Difference{Key: key, OldVersion: app.Version(old.Version), NewVersion: app.Version(now.Version)}
+	d := format.Difference{Key: key, OldVersion: old.Version, NewVersion: now.Version}
 	if old.Found == now.Found && bytes.Equal(old.Value, now.Value) {
 		return d
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/suggest"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
@@ -55,9 +54,9 @@ const (
 // then the key's token is at most fence.MaxAhead newer.
 func (f facts) verdict() format.Explanation {
 	e := format.Explanation{
-		Key: f.key, Found: f.found, Version: app.Version(f.version),
-		Lock: f.lock, Held: f.held, Holder: f.holder, LockToken: app.Version(f.lockToken),
-		Token: app.Version(f.token), ToKey: compare(f.token, f.version), ToLock: compare(f.token, f.lockToken),
+		Key: f.key, Found: f.found, Version: f.version,
+		Lock: f.lock, Held: f.held, Holder: f.holder, LockToken: f.lockToken,
+		Token: f.token, ToKey: compare(f.token, f.version), ToLock: compare(f.token, f.lockToken),
 	}
 	if f.held && !f.lockToken.IsZero() && f.found && f.lockToken.Compare(f.version) <= 0 {
 		e.AtLeast = f.lockToken
@@ -68,7 +67,7 @@ func (f facts) verdict() format.Explanation {
 		return e
 	}
 	if e.Asked = f.asked; f.asked {
-		e.AtLeast = nil
+		e.AtLeast = client.Version{}
 		return decide(f.answered())
 	}
 	ask := f.again()
@@ -102,7 +101,7 @@ func (f facts) verdict() format.Explanation {
 		return decide(unknown, "", "the key was written after the token was issued, and whether that was with a newer token cannot be read", ask)
 	case !f.held:
 		return decide(unknown, "", "the key was written after the token was issued, and the lock is free now: who wrote, and with which token, cannot be read", ask)
-	case e.AtLeast == nil:
+	case e.AtLeast.IsZero():
 		return decide(unknown, "", "the key was written after the token was issued and before the lock's present token: who wrote, and with which token, cannot be read", ask)
 	}
 	e.Assumes = true

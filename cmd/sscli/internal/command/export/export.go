@@ -195,5 +195,5 @@ func (e *exporter) entry(got bulkread.Entry) error {
 			e.sum.Record(got.Key, false)
 		}
 	}
-	return e.outputError(e.out.Queue(format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: app.Version(got.Version), Many: true}))
+	return e.outputError(e.out.Queue(format.Get{Key: got.Key, Found: got.Found, Value: got.Value, Version: got.Version, Many: true}))
 }

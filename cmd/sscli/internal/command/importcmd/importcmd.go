@@ -186,7 +186,7 @@ func (p *plan) add(now bulkread.Entry) error {
 	if !written {
 		holds = bulkread.DigestOf(now.Value)
 	}
-	result := format.ImportPlan{Key: now.Key, Version: app.Version(now.Version), Missing: !now.Found}
+	result := format.ImportPlan{Key: now.Key, Version: now.Version, Missing: !now.Found}
 	switch {
 	case !now.Old.Found:
 		result.Action = "skip"

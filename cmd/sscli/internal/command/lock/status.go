@@ -255,7 +255,7 @@ type reading struct {
 // set sets the status of a lock from the state of its key.
 func (r *reading) set(name string, got client.GetResult) {
 	r.status.Name, r.status.Held, r.status.Holder = name, got.Found, string(got.Value)
-	r.status.Token, r.status.Age = app.Version(got.Version), time.Since(got.Version.Time())
+	r.status.Token, r.status.Age = got.Version, time.Since(got.Version.Time())
 }
 
 // readLocks reads the keys of locks. If there are several locks, readLocks repeats each read whose

@@ -6,7 +6,6 @@ import (
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
 	"github.com/sscli/sscli/format"
-	"github.com/sscli/sscli/internal/wire"
 	"github.com/sscli/sscli/repl"
 )
 
@@ -49,16 +48,7 @@ func callRequest(words []string, options client.WriteOptions) verb.Request {
 			for i, w := range words {
 				shown[i] = []byte(w)
 			}
-			return format.Reply{Words: shown, Value: shownValue(r.Value), Version: app.Version(r.Version), RTT: r.RTT}, true, nil
+			return format.Reply{Words: shown, Value: r.Value, Version: r.Version, RTT: r.RTT}, true, nil
 		},
 	}
-}
-
-// shownValue converts a RESP3 value for printing.
-func shownValue(v wire.Value) format.Value {
-	out := format.Value{Kind: format.Kind(v.Kind), Text: v.Text, Int: v.Int}
-	for _, item := range v.Items {
-		out.Items = append(out.Items, shownValue(item))
-	}
-	return out
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -79,7 +78,7 @@ func delRequest(keys []string, options client.WriteOptions, many bool) verb.Requ
 		r := result.(client.DelResult)
 		return format.Del{
 			Op:  "del",
-			Key: c.Key(), Deleted: r.Deleted, Version: app.Version(r.Version), RTT: r.RTT, Many: many,
+			Key: c.Key(), Deleted: r.Deleted, Version: r.Version, RTT: r.RTT, Many: many,
 		}, r.Deleted, nil
 	}
 	return req

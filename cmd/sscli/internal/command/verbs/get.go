@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/usage"
@@ -64,7 +63,7 @@ export.`,
 					}
 				}
 				return format.Get{
-					Key: c.Key(), Found: r.Found, Value: r.Value, Version: app.Version(r.Version), RTT: r.RTT,
+					Key: c.Key(), Found: r.Found, Value: r.Value, Version: r.Version, RTT: r.RTT,
 					Many: many, VersionOnly: versionOnly || file != "", Show: show,
 				}, r.Found, nil
 			}

@@ -24,15 +24,9 @@ func sortOrder(name config.Text) (compare func(a, b format.LongKey) int, known b
 	case "size":
 		return func(a, b format.LongKey) int { return cmp.Compare(b.Size, a.Size) }, true
 	case "age":
-		return func(a, b format.LongKey) int { return wireVersion(b).Compare(wireVersion(a)) }, true
+		return func(a, b format.LongKey) int { return b.Version.Compare(a.Version) }, true
 	}
 	return nil, false
-}
-
-// wireVersion returns the version of a key, or the zero Version if the version is unknown.
-func wireVersion(k format.LongKey) client.Version {
-	v, _ := k.Version.(client.Version)
-	return v
 }
 
 // values prints the keys for --long, --sort age and --sort size, which need the values of the keys.
@@ -61,7 +55,7 @@ func (f scanFlags) values(ctx context.Context, a *app.App, s *client.Session) er
 		if !e.Found {
 			return nil
 		}
-		k := format.NewLongKey(e.Key, e.Value, app.Version(e.Version))
+		k := format.NewLongKey(e.Key, e.Value, e.Version)
 		if compare != nil {
 			found = append(found, k)
 			return nil

@@ -98,7 +98,7 @@ func (m *matcher) finish(result format.Del, now bulkread.Entry, answer verb.Answ
 		m.app.WarnOf(reply.Info())
 		result.Deleted, result.Changed = reply.Deleted, reply.Found && !reply.Deleted
 		m.wrote = m.wrote || reply.Deleted
-		result.Version, result.RTT = app.Version(reply.Version), reply.RTT
+		result.Version, result.RTT = reply.Version, reply.RTT
 	}
 	if result.Changed {
 		m.changed = true

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sscli/sscli/client"
-	"github.com/sscli/sscli/cmd/sscli/internal/app"
 	"github.com/sscli/sscli/cmd/sscli/internal/config"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 	"github.com/sscli/sscli/cmd/sscli/internal/verb"
@@ -47,7 +46,7 @@ func Vdel(env verb.Env) verb.Verb {
 				Force:    fence.Force,
 				Result: func(_ *client.Command, result client.Result) (format.Result, bool, error) {
 					r := result.(client.VDelResult)
-					return format.Del{Op: "vdel", Key: key, Deleted: r.Deleted, Differs: r.Found, Version: app.Version(r.Version), RTT: r.RTT}, r.Deleted, nil
+					return format.Del{Op: "vdel", Key: key, Deleted: r.Deleted, Differs: r.Found, Version: r.Version, RTT: r.RTT}, r.Deleted, nil
 				},
 			}, nil
 		},

@@ -383,7 +383,7 @@ func (v *viewer) show(e client.Event, field format.FieldChange) error {
 		v.app.Warn(fmt.Sprintf("a notification for %s says %s, which sscli does not know", format.Brief(e.Key), format.Brief(e.Word)), "")
 	}
 	v.result = format.Event{
-		Op: string(e.Kind), Key: e.Key, Version: app.Version(e.Version), Time: e.Time,
+		Op: string(e.Kind), Key: e.Key, Version: e.Version, Time: e.Time,
 		Value: e.Value, HasValue: e.HasValue, Word: e.Word,
 		Continuity: string(e.Continuity), From: e.From, To: e.To, Show: v.f.show, Field: field,
 	}
@@ -410,7 +410,7 @@ func (v *viewer) exec(e format.Event) error {
 		key = format.Escape(key) // an environment variable cannot hold a NUL
 	}
 	text := ""
-	if e.Version != nil {
+	if !e.Version.IsZero() {
 		text = e.Version.String()
 	}
 	code, err := v.runner.Run(process.Command{

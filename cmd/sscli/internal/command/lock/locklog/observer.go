@@ -94,7 +94,7 @@ func (o *Observer) AddTo(status *format.LockStatus, d time.Duration) {
 		r.Every = o.intervals / time.Duration(o.n)
 	}
 	switch {
-	case status.Token != nil && !o.token.IsZero() && status.Token.String() != o.token.String():
+	case !status.Token.IsZero() && !o.token.IsZero() && status.Token.String() != o.token.String():
 		r.Seen++ // a renewal whose notification is missing or still to come
 	case !o.written.IsZero():
 		status.Age, status.Seen = time.Since(o.written), true
