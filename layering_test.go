@@ -293,8 +293,10 @@ func TestLayers(t *testing.T) {
 			func(i string) bool { return under(i, "net") || flags(i) }},
 		{"store knows no network", func(p string) bool { return p == store }, all,
 			func(i string) bool { return under(i, "net") }},
-		{"format stands on the standard library, wire, observe, color and the widths of characters", func(p string) bool { return p == format }, direct,
-			func(i string) bool { return !isStd(i) && i != wire && i != observe && i != color && i != width }},
+		{"format stands on the standard library, wire, observe, color, the widths of characters and JSON v2", func(p string) bool { return p == format }, direct,
+			func(i string) bool {
+				return !isStd(i) && i != wire && i != observe && i != color && i != width && !under(i, jsonV2)
+			}},
 		{"repl stands on the standard library, format, files, wait, JSON v2 and readline", func(p string) bool { return p == repl }, direct,
 			func(i string) bool {
 				return !isStd(i) && i != format && i != files && i != module+"/internal/wait" && !under(i, jsonV2) && i != readline
