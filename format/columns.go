@@ -23,7 +23,6 @@ type cell struct {
 	right bool         // aligned to the right; ignored for the last cell
 	least int          // the minimum width of the column, to leave room for longer cells in later rows
 	whole bool         // never cut: for errors, and for keys that people copy
-	cut   bool         // cut to the width that the other columns leave; set for a column in all rows or in none
 	keep  bool         // an identifier, never cut: a row that is too long continues on another line instead
 }
 
@@ -95,22 +94,6 @@ func (x cell) maxWidth(terminal int) int {
 	return maxColumn(terminal)
 }
 
-// leastRoom is the minimum width to which a cell is cut. If the terminal leaves less room, the row
-// wraps.
-const leastRoom = 24
-
-// room returns the greatest width of column i with which all columns fit on the terminal. It is at
-// least leastRoom.
-func (c *columns) room(i, terminal int) int {
-	room := terminal
-	for j, width := range c.widths {
-		if j != i {
-			room -= min(width, maxColumn(terminal)) + gap
-		}
-	}
-	return max(room, leastRoom)
-}
-
 // continuation is the indentation of the second and later lines of a row, in columns.
 const continuation = 4
 
@@ -150,7 +133,7 @@ func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 	for i, title := range c.titles {
 		above[i] = cell{text: title, keep: c.keeps}
 		if i < len(cells) {
-			above[i].right, above[i].cut = cells[i].right, cells[i].cut
+			above[i].right = cells[i].right
 		}
 	}
 	c.titles = nil
@@ -159,7 +142,7 @@ func (c *columns) appendTitles(dst []byte, cells []cell, terminal int) []byte {
 
 // appendRow appends a row. terminal is the terminal's width, or 0 if there is no terminal. On a
 // terminal, appendRow cuts the last cell so that the row does not wrap, unless the cell has whole
-// or keep set. It also cuts cells with cut set.
+// or keep set.
 func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 	c.measure(cells, terminal)
 	if c.titles != nil {
@@ -179,14 +162,9 @@ func (c *columns) appendRow(dst []byte, cells []cell, terminal int) []byte {
 				x.text = Cut(x.text, terminal)
 			}
 		}
-		room := x.maxWidth(terminal)
-		if x.cut && terminal > 0 {
-			room = c.room(i, terminal)
-			x.text = Cut(x.text, room)
-		}
 		width, fill := Columns(x.text), 0
 		if i < len(c.widths) {
-			fill = max(min(c.widths[i], room)-width, 0)
+			fill = max(min(c.widths[i], x.maxWidth(terminal))-width, 0)
 		}
 		if x.right {
 			pad += fill
