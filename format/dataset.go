@@ -2,16 +2,17 @@ package format
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 )
 
 // DatasetRecord is a record that `dataset show` prints.
 type DatasetRecord struct {
-	Key    string
-	Line   int
-	Record []byte   // JSON without spaces
-	Titles []string // titles of the columns in the human form
+	Key    string          `json:"key"`
+	Line   int             `json:"line"`
+	Record json.RawMessage `json:"record"` // without spaces
+	Titles []string        // titles of the columns in the human form
 	Cells  []DatasetCell
 }
 
@@ -21,12 +22,7 @@ type DatasetCell struct {
 	Number bool
 }
 
-func (r DatasetRecord) fields(o *objectWriter) {
-	o.add("op", "dataset_record")
-	o.add("key", r.Key)
-	o.add("line", r.Line)
-	o.add("record", jsonText(r.Record))
-}
+func (r DatasetRecord) fields(o *objectWriter) { o.result("dataset_record", r) }
 
 func (r DatasetRecord) human(w *writer) { w.row(r) }
 
@@ -85,25 +81,16 @@ func (m DatasetMatch) raw(w *writer) {
 
 // DatasetChange is a record that differs between two versions of a data set.
 type DatasetChange struct {
-	Key     string
-	Change  string // added, removed or changed
-	OldLine int    // 0 if the record was added
-	Line    int    // 0 if the record was removed
-	Old     []byte // JSON without spaces; nil if the record was added
-	New     []byte // nil if the record was removed
-	Fields  []FieldChange
+	Change  string          `json:"change"` // added, removed or changed
+	Key     string          `json:"key"`
+	OldLine int             `json:"old_line,omitzero"` // 0 if the record was added
+	Line    int             `json:"line,omitzero"`     // 0 if the record was removed
+	Old     json.RawMessage `json:"old,omitzero"`      // without spaces; nil if the record was added
+	New     json.RawMessage `json:"new,omitzero"`      // nil if the record was removed
+	Fields  []FieldChange   `json:"fields,omitempty"`
 }
 
-func (c DatasetChange) fields(o *objectWriter) {
-	o.add("op", "dataset_change")
-	o.add("change", c.Change)
-	o.add("key", c.Key)
-	o.add("old_line", when(c.Old != nil, c.OldLine))
-	o.add("line", when(c.New != nil, c.Line))
-	o.add("old", when(c.Old != nil, jsonText(c.Old)))
-	o.add("new", when(c.New != nil, jsonText(c.New)))
-	o.add("fields", when(len(c.Fields) > 0, c.Fields))
-}
+func (c DatasetChange) fields(o *objectWriter) { o.result("dataset_change", c) }
 
 // human writes + for an added record, - for a removed record, and ~ for a changed record, followed
 // by a line for each changed field.
@@ -127,13 +114,7 @@ func (c DatasetChange) human(w *writer) {
 // raw writes the change, both line numbers, and both records. A missing line number is a minus, and
 // a missing record is empty.
 func (c DatasetChange) raw(w *writer) {
-	line := func(n int) any {
-		if n == 0 {
-			return nil
-		}
-		return n
-	}
-	w.record(c.Change, line(c.OldLine), line(c.Line), c.Old, c.New)
+	w.record(c.Change, when(c.OldLine > 0, c.OldLine), when(c.Line > 0, c.Line), []byte(c.Old), []byte(c.New))
 }
 
 // DatasetCounts counts the equal and the different records of two versions of a data set.

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -97,6 +98,8 @@ func treeOf(value any) any {
 		return when(!v.IsZero(), value)
 	case time.Duration:
 		return milliseconds(v)
+	case json.RawMessage:
+		return jsonText(v)
 	case []byte:
 		return string(v)
 	case fielder:

@@ -17,12 +17,8 @@ type Reply struct {
 }
 
 func (r Reply) fields(o *objectWriter) {
-	request := make(list, len(r.Words))
-	for i, word := range r.Words {
-		request[i] = string(word)
-	}
 	o.add("op", "call")
-	o.add("request", request)
+	o.add("request", r.Words)
 	o.add("reply", valueTree(r.Value))
 	o.add("version", r.Version)
 	o.add("rtt_ms", nonZero(r.RTT))
