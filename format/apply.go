@@ -1,10 +1,6 @@
 package format
 
-import (
-	"fmt"
-	"strings"
-	"time"
-)
+import "time"
 
 // Apply is what `apply` did with one key.
 type Apply struct {
@@ -57,14 +53,7 @@ func (s ApplySummary) human(w *writer) {
 	} else {
 		w.program("")
 	}
-	parts := []string{fmt.Sprintf("%d %s", s.Created, words[0]), fmt.Sprintf("%d %s", s.Changed, words[1]), fmt.Sprintf("%d unchanged", s.Unchanged)}
-	for _, part := range []struct {
-		n    int
-		word string
-	}{{s.Deleted, words[2]}, {s.Conflicts, "changed by another client"}, {s.Refused, "refused"}, {s.Unknown, "unknown"}} {
-		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
-		}
-	}
-	w.printf("%s; %s\n", strings.Join(parts, ", "), seconds(s.Elapsed))
+	w.printf("%d %s, %d %s, %d unchanged", s.Created, words[0], s.Changed, words[1], s.Unchanged)
+	w.counts(count{s.Deleted, words[2]}, count{s.Conflicts, "changed by another client"}, count{s.Refused, "refused"}, count{s.Unknown, "unknown"})
+	w.printf("; %s\n", seconds(s.Elapsed))
 }

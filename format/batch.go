@@ -90,9 +90,7 @@ func (s BatchSummary) notRun() string {
 
 func (s BatchSummary) human(w *writer) {
 	w.program("%s: %d applied, %d no, %d refused, %d unknown", Count(s.lines(), "line"), s.Applied, s.No, s.Refused, s.Unknown)
-	if s.Skipped > 0 {
-		w.printf(", %d skipped", s.Skipped)
-	}
+	w.counts(count{s.Skipped, "skipped"})
 	w.printf("; %s, %d/s\n", seconds(s.Elapsed), s.rate())
 	if s.Resume == 0 {
 		return
@@ -104,6 +102,21 @@ func (s BatchSummary) human(w *writer) {
 			ranges[i] = r.String()
 		}
 		w.program("these later lines have run already, and will run again: %s\n", strings.Join(ranges, ", "))
+	}
+}
+
+// A count is a number of keys or lines, and what happened to them.
+type count struct {
+	n    int
+	what string
+}
+
+// counts writes each count that is not 0, after a comma.
+func (w *writer) counts(counts ...count) {
+	for _, c := range counts {
+		if c.n > 0 {
+			w.printf(", %d %s", c.n, c.what)
+		}
 	}
 }
 

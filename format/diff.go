@@ -94,9 +94,7 @@ func (s DiffSummary) fields(o *objectWriter) { o.result("diff_summary", s) }
 
 func (s DiffSummary) human(w *writer) {
 	w.program("%d added, %d removed, %d changed, %d equal", s.Added, s.Removed, s.Changed, s.Equal)
-	if s.Refused > 0 {
-		w.printf(", %d refused", s.Refused)
-	}
+	w.counts(count{s.Refused, "refused"})
 	w.printf("; %s\n", seconds(s.Elapsed))
 	s.Meanwhile.line(w)
 }

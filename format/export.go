@@ -30,12 +30,7 @@ func (s ExportSummary) fields(o *objectWriter) {
 
 func (s ExportSummary) human(w *writer) {
 	w.program("%s, %s", Count(s.Keys, "key"), Count(int(s.Bytes), "byte"))
-	if s.Missing > 0 {
-		w.printf(", %d missing", s.Missing)
-	}
-	if s.Refused > 0 {
-		w.printf(", %d refused", s.Refused)
-	}
+	w.counts(count{s.Missing, "missing"}, count{s.Refused, "refused"})
 	w.printf("; %s, %d/s\n", seconds(s.Elapsed), perSecond(s.Keys, s.Elapsed))
 	s.Meanwhile.line(w)
 }

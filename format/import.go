@@ -1,7 +1,5 @@
 package format
 
-import "fmt"
-
 // ImportSummary is the result of `import`.
 type ImportSummary struct{ Batch BatchSummary }
 
@@ -11,22 +9,16 @@ func (s ImportSummary) fields(o *objectWriter) {
 }
 
 func (s ImportSummary) human(w *writer) {
-	w.print("imported ", s.counts(), w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
+	w.print("imported ")
+	s.counts(w)
+	w.print(w.faint.Sprintf("  (%s, %d/s)", seconds(s.Batch.Elapsed), s.Batch.rate()), "\n")
 }
 
-// counts returns, in words, the number of imported keys, and the numbers of other lines by outcome.
-func (s ImportSummary) counts() string {
+// counts writes, in words, the number of imported keys, and the numbers of other lines by outcome.
+func (s ImportSummary) counts(w *writer) {
 	b := s.Batch
-	text := Count(b.Applied, "key")
-	for _, part := range []struct {
-		n    int
-		text string
-	}{{b.No, "exist already"}, {b.Refused, "refused"}, {b.Unknown, "unknown"}, {b.Skipped, "skipped"}} {
-		if part.n > 0 {
-			text += fmt.Sprintf(", %d %s", part.n, part.text)
-		}
-	}
-	return text
+	w.print(Count(b.Applied, "key"))
+	w.counts(count{b.No, "exist already"}, count{b.Refused, "refused"}, count{b.Unknown, "unknown"}, count{b.Skipped, "skipped"})
 }
 
 // raw writes six numbers. The first five are counts of lines: applied, key exists (with --only-new),
@@ -48,11 +40,12 @@ func (s DryRunSummary) fields(o *objectWriter) {
 }
 
 func (s DryRunSummary) human(w *writer) {
-	newer := ""
+	w.program("nothing was written, an import would set ")
+	ImportSummary(s).counts(w)
 	if s.Batch.Newer > 0 {
-		newer = fmt.Sprintf("; newer in the store: %d", s.Batch.Newer)
+		w.printf("; newer in the store: %d", s.Batch.Newer)
 	}
-	w.program("nothing was written, an import would set %s%s\n", ImportSummary(s).counts(), newer)
+	w.print("\n")
 }
 
 // ImportPlan is what `import` would do with one line, for `import --dry-run`.
