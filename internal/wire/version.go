@@ -109,12 +109,6 @@ func (v Version) Equal(o Version) bool {
 	return v.Wall == o.Wall && v.Counter == o.Counter && v.Node == o.Node
 }
 
-// Parts returns the wall clock in milliseconds since the Unix epoch, the counter and the
-// node. It lets other packages use a Version without importing package wire.
-func (v Version) Parts() (wall int64, counter uint64, node string) {
-	return v.Wall, v.Counter, v.Node
-}
-
 // Time returns the version's wall clock as a time in UTC.
 func (v Version) Time() time.Time { return time.UnixMilli(v.Wall).UTC() }
 
