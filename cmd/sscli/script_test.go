@@ -386,11 +386,13 @@ func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pidFile := filepath.Join(ts.Getenv("WORK"), "pid")
 	count := func(st emulator.State) int64 { return reflect.ValueOf(st).FieldByName(field).Int() }
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	if strings.HasPrefix(value, "+") {
-		// Count from now: earlier commands may have sent requests, some of them twice.
+		// Count from now: earlier commands may have sent requests, some of them twice, and the last of these are
+		// answered after the commands have ended.
+		ts.Check(s.server.Await(ctx, func(st emulator.State) bool { return st.Connections == 0 }))
 		n += int(count(s.server.State()))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	sent := make(chan error, 1)
 	go func() {
 		sent <- func() (err error) {
