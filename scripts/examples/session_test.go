@@ -3,7 +3,6 @@ package examples
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 // address is the address of the emulator on the pages. The tests replace it with a free port.
@@ -50,7 +51,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "sscli"), fmt.Sprintf(wrapper, quoted(binary)), 0o700)
 
-	here := freeAddress(t)
+	here := freeport.Address(t)
 	var script strings.Builder
 	script.WriteString(prologue)
 	fmt.Fprintf(&script, "export EXAMPLE_OUTPUT=%s\n", quoted(filepath.Join(dir, "serve.out")))
@@ -82,7 +83,7 @@ func run(t *testing.T, binary, page string, examples []example) []string {
 	cmd := exec.CommandContext(ctx, "bash", "--noprofile", "--norc", name)
 	cmd.Dir = likeRoot(t)
 	cmd.Env = append(cleanEnviron(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
-		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "SSCLI_OUTPUT=human", "TERM=dumb", "LC_ALL=C", "TZ=UTC")
+		"XDG_CONFIG_HOME="+filepath.Join(dir, "config"), "TMPDIR="+t.TempDir(), "SSCLI_OUTPUT=human", "TERM=dumb", "LC_ALL=C", "TZ=UTC")
 	cmd.WaitDelay = 5 * time.Second
 	if out, err := cmd.CombinedOutput(); len(out) > 0 || ctx.Err() != nil {
 		t.Fatalf("bash: %v\n%s", err, out)
@@ -147,16 +148,6 @@ func cleanEnviron() []string {
 		}
 	}
 	return env
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func write(t *testing.T, name, text string, mode os.FileMode) {
