@@ -500,7 +500,11 @@ func TestGuardHangs(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := <-ended; !errors.Is(err, want) || !end.Killed {
+			err = <-ended
+			if want == nil && time.Since(began) > left+killTimeout && errors.Is(err, ErrGuardDied) {
+				want = ErrGuardDied // on a slow machine, the guard was continued too late
+			}
+			if !errors.Is(err, want) || !end.Killed {
 				t.Errorf("%+v, %v, want it killed, and %v", end, err, want)
 			}
 			g.Close()
