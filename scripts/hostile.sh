@@ -10,9 +10,9 @@
 #	scripts/hostile.sh -soak 10m       clients that break off, instead of attacks; see below
 #	scripts/hostile.sh -help           the other flags
 #
-# Exits with 1 if a bound is broken: a PING or GET of over 100 ms (2 s with -short, which allows for
-# other programs on the machine), or, with --limit memory=64MiB, more memory than 64 MiB, the stored
-# values and another 64 MiB.
+# Exits with 1 if a bound is broken: a PING or GET of over 100 ms (with -short, which allows for other
+# programs on the machine, 2 s in which the server had a CPU), or, with --limit memory=64MiB, more memory
+# than 64 MiB, the stored values and another 64 MiB.
 #
 # With -soak, 200 clients publish and subscribe with random QoS while their connections are cut,
 # taken over, closed and stalled. A line every 10 s shows what happened. Exits with 1 if an acknowledged

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -262,19 +261,9 @@ func (s *side) benchRate(e endpoint, flags ...string) float64 {
 // cpuOf calls meanwhile and returns the CPU time that a process uses during the call, in seconds,
 // with a resolution of 10 ms.
 func cpuOf(pid int, meanwhile func()) float64 {
-	before := cpu(pid)
+	before := harness.Must(harness.CPU(pid))
 	meanwhile()
-	return cpu(pid) - before
-}
-
-func cpu(pid int) float64 {
-	stat := harness.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))
-	// The second field, the name in parentheses, may contain spaces.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	// In proc(5), utime is field 14 and stime field 15, and fields[0] is field 3. Times are in
-	// hundredths of a second.
-	const utime, stime, ticks = 14 - 3, 15 - 3, 100
-	return float64(harness.Must(strconv.Atoi(fields[utime]))+harness.Must(strconv.Atoi(fields[stime]))) / ticks
+	return (harness.Must(harness.CPU(pid)) - before).Seconds()
 }
 
 // detail prints the CPU time per request, which depends less on other load of the machine.

@@ -4,6 +4,7 @@ package harness
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -183,6 +185,25 @@ func Memory(pid int, field string) (float64, error) {
 		return 0, fmt.Errorf("%s of process %d: %w", field, pid, err)
 	}
 	return kB / 1024, nil
+}
+
+// CPU returns the CPU time that a process has used, with a resolution of 10 ms.
+func CPU(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("CPU time needs Linux's /proc: %w", err)
+	}
+	// The second field, the name in parentheses, may contain spaces.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	// In proc(5), utime is field 14 and stime field 15, and fields[0] is field 3. Times are in
+	// hundredths of a second.
+	const utime, stime, tick = 14 - 3, 15 - 3, 10 * time.Millisecond
+	user, err := strconv.Atoi(fields[utime])
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.Atoi(fields[stime])
+	return time.Duration(user+system) * tick, err
 }
 
 // FreePort returns a port on which nothing listens, for servers that cannot choose one.

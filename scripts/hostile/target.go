@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +57,8 @@ func (t *target) scale(n int) int {
 	}
 	return n
 }
+
+func (t *target) pid() string { return strconv.Itoa(t.cmd.Process.Pid) }
 
 // peak returns the largest resident memory of the server so far, in bytes.
 func (t *target) peak() (int64, error) {
@@ -150,37 +151,50 @@ func (c *child) end() error {
 }
 
 // bystanderRole runs a client that takes no part in the attack, in a separate process so that the attacker
-// does not delay it. Its operands are the addresses of the server for MQTT and Redis, and its token, if the server
-// wants one.
+// does not delay it. Its operands are the addresses of the server for MQTT and Redis, the process ID of the server, and
+// its token, if the server wants one.
 const bystanderRole = "bystander"
 
-// slowest ends a bystander and returns its slowest reply in milliseconds. The error is the reason why the
-// bystander lost its connection.
-func slowest(c *child) (ms float64, err error) {
+// A wait is the time that a bystander waited for a reply.
+type wait struct {
+	slowest time.Duration
+	worked  time.Duration // like slowest, but of each wait only as much as the CPU time that the server used meanwhile
+}
+
+// slowest ends a bystander and returns its slowest replies. The error is the reason why the bystander lost its
+// connection.
+func slowest(c *child) (w wait, err error) {
 	c.in.Close()
 	line, err := c.next()
 	if err != nil {
-		return 0, err
+		return w, err
 	}
-	number, gone, found := strings.Cut(line, " ")
-	if ms, err = strconv.ParseFloat(number, 64); found {
+	var gone string
+	if _, err := fmt.Sscanf(line, "%d %d %q", &w.slowest, &w.worked, &gone); err != nil {
+		return w, err
+	}
+	if gone != "" {
 		err = errors.New(gone)
 	}
-	return ms, errors.Join(err, c.end())
+	return w, errors.Join(err, c.end())
 }
 
 // bystander sends PING and GET by MQTT and Redis, each 5 ms after the replies to the ones before, until standard
-// input ends. It prints the time of the slowest reply, followed by the error that ended a connection.
-func bystander(address, redisAddress, token string) {
-	slowest, err := bystand(address, redisAddress, token)
-	line := fmt.Sprint(float64(slowest.Microseconds()) / 1000)
+// input ends. It prints the slowest waits in nanoseconds, and the error that ended a connection, in quotes.
+func bystander(address, redisAddress, pid, token string) {
+	w, err := bystand(address, redisAddress, pid, token)
+	gone := ""
 	if err != nil {
-		line += " " + err.Error()
+		gone = err.Error()
 	}
-	fmt.Println(line)
+	fmt.Printf("%d %d %q\n", w.slowest, w.worked, gone)
 }
 
-func bystand(address, redisAddress, token string) (slowest time.Duration, err error) {
+func bystand(address, redisAddress, pid, token string) (w wait, err error) {
+	server, err := strconv.Atoi(pid)
+	if err != nil {
+		return w, err
+	}
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -228,17 +242,20 @@ func bystand(address, redisAddress, token string) (slowest time.Duration, err er
 	for err == nil {
 		select {
 		case <-ended:
-			return slowest, nil
+			return w, nil
 		case <-time.After(5 * time.Millisecond):
 		}
 		for _, ask := range []func() error{c.ping, get, redisPing, redisGet} {
+			used, _ := harness.CPU(server) // it fails if the server has ended, which err then says too
 			begin := time.Now()
 			_ = c.SetDeadline(begin.Add(time.Minute))
 			if err = ask(); err != nil {
 				break
 			}
-			slowest = max(slowest, time.Since(begin))
+			waited := time.Since(begin)
+			now, _ := harness.CPU(server)
+			w.slowest, w.worked = max(w.slowest, waited), max(w.worked, min(waited, now-used))
 		}
 	}
-	return slowest, err
+	return w, err
 }
