@@ -81,7 +81,7 @@ func TestManyMessages(t *testing.T) {
 // TestManySettings: CONFIG GET keeps one parsed pattern in memory at a time.
 func TestManySettings(t *testing.T) {
 	_, c := start(t, emulator.Options{})
-	request := redistest.Request(append([]string{"CONFIG", "GET"}, slices.Repeat([]string{"q"}, 100_000)...)...)
+	request := redistest.Request(append([]string{"CONFIG", "GET"}, slices.Repeat([]string{"q"}, 300_000)...)...)
 	heap := func() int {
 		var m runtime.MemStats
 		runtime.GC()
@@ -107,7 +107,8 @@ func TestManySettings(t *testing.T) {
 			most = max(most, heap()-before)
 		}
 	}
-	if limit := 30 << 20; most > limit {
+	// All patterns together take 210 MiB. On a busy machine, garbage is in use too.
+	if limit := 120 << 20; most > limit {
 		t.Errorf("%d bytes are in use, want at most %d", most, limit)
 	}
 }
