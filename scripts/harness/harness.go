@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sscli/sscli/internal/testkit/freeport"
 )
 
 // A Bench is one run of a program that measures sscli.
@@ -208,7 +210,7 @@ func CPU(pid int) (time.Duration, error) {
 
 // FreePort returns a port on which nothing listens, for servers that cannot choose one.
 func FreePort() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := freeport.Find()
 	if err != nil {
 		return "", err
 	}

@@ -11,17 +11,24 @@ import (
 	"testing"
 )
 
-// Listen listens on a free port of 127.0.0.1, so that nobody else finds it until the listener is closed.
-func Listen(t testing.TB) (ln net.Listener) {
-	t.Helper()
-	var err error
+// Find listens on a free port of 127.0.0.1, so that nobody else finds it until the listener is closed.
+func Find() (ln net.Listener, err error) {
 	for range 100 {
 		if ln, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
-			return ln
+			return ln, nil
 		}
 	}
-	t.Fatal(err)
-	return nil
+	return nil, err
+}
+
+// Listen is [Find] for tests.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	ln, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
 }
 
 // Address returns an address, such as 127.0.0.1:20123, that nobody listens on.
