@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sscli/sscli/emulator"
 	"github.com/sscli/sscli/internal/testkit/redistest"
@@ -90,11 +91,13 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestClientList: CLIENT LIST shows the same about a client as a redis-server.
+// TestClientList: CLIENT LIST shows the same about a client as a redis-server. How long a client has been idle
+// depends on the clock; it is at most the age of the connection, which redis-server counts in seconds of its clock.
 func TestClientList(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, emulator.Options{})
 	addresses := [2][2]string{{"unix", redistest.StartServer(t)}, {"tcp", redistest.Address(s.RedisURL())}}
+	idle := regexp.MustCompile(` idle=\S*`)
 	wanted := regexp.MustCompile(` (name|idle|flags|db|sub|psub|ssub|multi|qbuf|omem|events|cmd|user|redir|resp)=\S*`)
 	for _, requests := range []string{
 		"", "get a\r\n", "client setname x\r\n", "client list\r\n", "hello 3\r\n", "config get save\r\n", "subscribe a\r\npsubscribe c\r\n", "multi\r\n", "multi\r\nget a\r\nset b 1\r\n",
@@ -102,6 +105,7 @@ func TestClientList(t *testing.T) {
 	} {
 		var got [2][]string
 		for i, a := range addresses {
+			began := time.Now()
 			c, other := redistest.Dial(t, a[0], a[1]), redistest.Dial(t, a[0], a[1])
 			id := strings.Trim(c.Do(t, "client", "id"), ":\r\n")
 			for r := range strings.Lines(requests) {
@@ -112,6 +116,12 @@ func TestClientList(t *testing.T) {
 				lines += c.Do(t, "client", "info")
 			}
 			lines = strings.NewReplacer("flags=U db", "flags=N db", "flags=U", "flags=", "U db=", " db=").Replace(lines) // a client on a Unix socket has U
+			lines = idle.ReplaceAllStringFunc(lines, func(field string) string {
+				if seconds, err := strconv.Atoi(strings.TrimPrefix(field, " idle=")); err != nil || float64(seconds) > time.Since(began).Seconds()+1 {
+					t.Errorf("%q\n%s after %v: %q, %v", requests, a[0], time.Since(began), field, err)
+				}
+				return " idle=N"
+			})
 			got[i] = wanted.FindAllString(lines, -1)
 		}
 		if !slices.Equal(got[0], got[1]) || len(got[0]) < 10 {
