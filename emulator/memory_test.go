@@ -63,6 +63,9 @@ func awaitKept(t *testing.T, s *emulator.Server, n int) {
 // TestRulesAreCharged: the patterns that the server compiles for a client are charged until the connection ends, and
 // then they are gone.
 func TestRulesAreCharged(t *testing.T) {
+	if !memtest.Alone(t) {
+		return
+	}
 	const clients = 20
 	for _, port := range []string{"mqtt", "redis"} {
 		t.Run(port, func(t *testing.T) {

@@ -15,6 +15,9 @@ import (
 // TestCosts compares the broker's charge for each kind of object, at its largest and in large numbers, with
 // the memory of the objects. It fails if a new field of variable size is not charged.
 func TestCosts(t *testing.T) {
+	if !memtest.Alone(t) {
+		return
+	}
 	text := func(i, n int) string { return strings.Clone(fmt.Sprintf("%06d", i) + strings.Repeat("x", n-6)) }
 	deep := func(i, levels int) string {
 		return strings.Clone(fmt.Sprintf("%06d", i) + strings.Repeat("/", levels-1))

@@ -47,6 +47,9 @@ func TestShared(t *testing.T) {
 
 // TestCosts compares Client.Memory with the memory of the answers.
 func TestCosts(t *testing.T) {
+	if !memtest.Alone(t) {
+		return
+	}
 	attributes := make(map[string]string)
 	for i := range 100 {
 		attributes[fmt.Sprintf("a%d", i)] = "1"

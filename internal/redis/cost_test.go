@@ -14,6 +14,9 @@ import (
 // TestCosts compares what a client is charged for each kind of object, at its largest and in large numbers, with
 // the memory of the objects.
 func TestCosts(t *testing.T) {
+	if !memtest.Alone(t) {
+		return
+	}
 	name := func(i, n int) []byte { return fmt.Appendf(nil, "%06d%s", i, strings.Repeat("x", n-6)) }
 	subscribe := func(k kind, n int) func(*Server, *conn, int) {
 		return func(s *Server, c *conn, i int) { s.subscribe(c, k, name(i, n)) }

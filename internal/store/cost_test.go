@@ -14,6 +14,9 @@ import (
 // TestCosts compares what is charged for each kind of object, at its largest and in large numbers, with the
 // memory of the objects.
 func TestCosts(t *testing.T) {
+	if !memtest.Alone(t) {
+		return
+	}
 	name := func(i, n int) []byte { return fmt.Appendf(nil, "%06d%s", i, strings.Repeat("x", n-6)) }
 	put := func(key, value int, fence []byte, expires bool) func(*Store, int) {
 		return func(s *Store, i int) {

@@ -2,11 +2,14 @@
 //
 // A test of a package that charges memory has two parts. [Fields] fails when a type has a field of variable size
 // that nobody has said how it is charged. [Compare] makes many objects of a kind, at their largest, and
-// compares their charge with the heap.
+// compares their charge with the heap, in a process that [Alone] starts.
 package memtest
 
 import (
+	"bytes"
 	"maps"
+	"os"
+	"os/exec"
 	"reflect"
 	"runtime"
 	"slices"
@@ -27,10 +30,38 @@ func Heap() int {
 // share, such as the first page of a map.
 const slack = 64 << 10
 
+// alone is set, in the process that [Alone] starts, to the name of the test that runs there.
+const alone = "SSCLI_TEST_ALONE"
+
+// Alone reports whether the test runs in a process of its own. If not, it starts one that runs just this test, and
+// its result is the test's; the caller then returns. Memory that earlier tests have left would be freed during a
+// comparison: a stopped timer, for example, keeps what its function refers to until its time.
+func Alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(alone) == t.Name() {
+		return true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=10m")
+	cmd.Env = append(os.Environ(), alone+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" (")) {
+		t.Errorf("in a process of its own: %v", err)
+	}
+	return false
+}
+
 // Compare calls create for 0 to number-1, and fails the test unless charged grows by the memory of what create
-// has made, within a quarter. Tests that call Compare must not run in parallel with others.
+// has made, within a quarter. The test must run in a process of its own; see [Alone].
 func Compare(t *testing.T, number int, charged func() int, create func(i int)) {
 	t.Helper()
+	if os.Getenv(alone) == "" {
+		t.Fatal("Compare is called outside Alone")
+	}
 	memory, cost := Heap(), charged()
 	for i := range number {
 		create(i)
