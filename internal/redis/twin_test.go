@@ -92,7 +92,7 @@ func TestHelp(t *testing.T) {
 }
 
 // TestClientList: CLIENT LIST shows the same about a client as a redis-server. How long a client has been idle
-// depends on the clock; it is at most the age of the connection, which redis-server counts in seconds of its clock.
+// depends on the clock: at most as long as it is connected, and a second more if a clock of whole seconds is read.
 func TestClientList(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, emulator.Options{})

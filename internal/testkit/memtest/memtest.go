@@ -34,8 +34,8 @@ const slack = 64 << 10
 const alone = "SSCLI_TEST_ALONE"
 
 // Alone reports whether the test runs in a process of its own. If not, it starts one that runs just this test, and
-// its result is the test's; the caller then returns. Memory that earlier tests have left would be freed during a
-// comparison: a stopped timer, for example, keeps what its function refers to until its time.
+// its result is the test's; the caller then returns. In a shared process, memory of earlier tests, such as that of a
+// server which was stopped a moment ago, may be freed during a comparison.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(alone) == t.Name() {

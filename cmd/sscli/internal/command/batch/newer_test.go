@@ -33,7 +33,7 @@ func TestOwnWrites(t *testing.T) {
 			t.Errorf("the write of %s is missing", key)
 		}
 		if w.has(key, version(wall+1, counter)) || w.has(key, version(wall, counter+1)) || w.has("other", version(wall, counter)) {
-			t.Errorf("the set has a write that was not added, beside that of %s", key)
+			t.Errorf("%s: the set reports a write that was never added", key)
 		}
 	}
 }
