@@ -54,7 +54,7 @@ func OpenHistory(path string) (*History, error) {
 			if err := f.Truncate(0); err != nil {
 				return err
 			}
-			if _, err := f.WriteString(strings.Join(lines, "")); err != nil {
+			if _, err := f.WriteAt([]byte(strings.Join(lines, "")), 0); err != nil {
 				return err
 			}
 		}
@@ -70,9 +70,10 @@ func OpenHistory(path string) (*History, error) {
 	return h, nil
 }
 
-// locked opens the history file, locks it against other shells, and calls do.
+// locked opens the history file, locks it against other shells, and calls do. The lock lets do write at
+// the end without O_APPEND, with which Windows would refuse to truncate the file.
 func (h *History) locked(do func(*os.File) error) (err error) {
-	f, err := files.OpenPrivate(h.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := files.OpenPrivate(h.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -96,13 +97,15 @@ func (h *History) Add(entry string) error {
 	}
 	err := h.locked(func(f *os.File) error {
 		line := format.Escape(entry) + "\n"
-		if info, err := f.Stat(); err == nil && info.Size() > 0 {
-			last := make([]byte, 1)
-			if _, err := f.ReadAt(last, info.Size()-1); err == nil && last[0] != '\n' {
-				line = "\n" + line // an incomplete line must not become part of the entry
-			}
+		size, err := f.Seek(0, io.SeekEnd)
+		if err != nil {
+			return err
 		}
-		_, err := f.WriteString(line)
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, max(0, size-1)); err == nil && last[0] != '\n' {
+			line = "\n" + line // an incomplete line must not become part of the entry
+		}
+		_, err = f.WriteString(line)
 		return err
 	})
 	if err != nil {
