@@ -12,7 +12,7 @@
 //     dialect of the protocol.
 //
 // A check is a method that ends with a call to pass, skip, fail or, to warn, print. The checks of
-// --via, a proxy and a WebSocket print nothing if these are not used. CONTRIBUTING.md has the steps to add one.
+// --via, a proxy and a WebSocket print nothing if these are not used. docs/development/recipes.md has the steps to add one.
 // The recorder (recorder.go) records what the connection sends and receives.
 //
 // Without --write, doctor writes nothing. With --write, a check gets its keys from the method key and

@@ -1,4 +1,4 @@
-package sscli_test
+package archtest
 
 import (
 	"flag"
@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of packages in CONTRIBUTING.md")
+var update = flag.Bool("update", false, "write the tables of packages in docs/development/packages.md")
 
-// TestPicture holds the tables of packages in CONTRIBUTING.md to the arrows and to the first
+// TestPicture holds the tables of packages in docs/development/packages.md to the arrows and to the first
 // sentences of the packages.
 func TestPicture(t *testing.T) {
-	const name, begin, end = "CONTRIBUTING.md", "<!-- packages: go test . -run TestPicture -update -->\n", "<!-- end of packages -->\n"
+	const name, begin, end = "docs/development/packages.md", "<!-- packages: go test ./internal/archtest -run TestPicture -update -->\n", "<!-- end of packages -->\n"
 	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestPicture(t *testing.T) {
 	if *update {
 		err = os.WriteFile(name, []byte(want), 0o644)
 	} else if want != string(page) {
-		t.Errorf("%s does not show the packages as they are: go test . -run TestPicture -update", name)
+		t.Errorf("%s does not show the packages as they are: go test ./internal/archtest -run TestPicture -update", name)
 	}
 	if err != nil {
 		t.Error(err)

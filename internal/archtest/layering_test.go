@@ -1,10 +1,11 @@
-// Package sscli_test checks what holds for the module as a whole.
-package sscli_test
+// Package archtest checks what holds for the module as a whole.
+package archtest
 
 import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -12,6 +13,14 @@ import (
 )
 
 const module = "github.com/sscli/sscli"
+
+// TestMain runs the tests in the root of the module.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // A goPackage is what the Go command knows of a package of this module.
 type goPackage struct {
@@ -62,7 +71,7 @@ func isStd(path string) bool {
 	return !strings.Contains(first, ".")
 }
 
-// arrows are all imports between the packages that ship, as CONTRIBUTING.md draws them: a
+// arrows are all imports between the packages that ship, as docs/development/packages.md draws them: a
 // package, and those that it may import. Packages below cmd/sscli/internal are named by
 // their path below it.
 const arrows = `
@@ -180,7 +189,7 @@ func TestArrows(t *testing.T) {
 	to := drawn(t)
 	seen := make(map[string]bool)
 	for _, p := range packages(t) {
-		if p.ImportPath == module || under(p.ImportPath, module+"/scripts", module+"/examples") || p.Tests {
+		if under(p.ImportPath, module+"/scripts", module+"/examples", module+"/internal/archtest") || p.Tests {
 			continue
 		}
 		allowed, known := to[p.ImportPath]

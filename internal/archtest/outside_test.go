@@ -1,4 +1,4 @@
-package sscli_test
+package archtest
 
 import (
 	"os"
