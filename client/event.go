@@ -10,6 +10,7 @@ import (
 // EventKind is the kind of an [Event].
 type EventKind string
 
+// The kinds of events.
 const (
 	EventInitial   EventKind = "initial"   // the key's state when the watch began
 	EventFound     EventKind = "found"     // the state of a key that WatchOptions.Match found; its earlier changes are unknown
@@ -28,6 +29,7 @@ const (
 // Continuity says whether events were lost during a break.
 type Continuity string
 
+// What is known about the events of a break.
 const (
 	ContinuityProven  Continuity = "proven"  // the key has the same version: no event was lost
 	ContinuityLost    Continuity = "lost"    // at least one event was missed

@@ -14,6 +14,7 @@ import (
 // Outcome is what is known about a write that got no usable answer.
 type Outcome int
 
+// The outcomes.
 const (
 	OutcomeUnknown Outcome = iota // the write may or may not have been applied
 	NotApplied                    // the write was not applied and will not be

@@ -40,7 +40,7 @@ const (
 	maxNotifyStep = 64 << 10
 	notifyCost    = 1000 // fixed cost of one notification, added to its size in bytes
 
-	// maxBacklog is the number of bytes in the backlog from which on requests that would add to it must wait.
+	// maxBacklog is the size of the backlog, in bytes, at which requests that would add to it must wait.
 	maxBacklog = 16 << 20
 	noteMemory = 256 // estimated memory of a notification in the backlog, besides its payload
 )

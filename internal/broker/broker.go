@@ -66,7 +66,7 @@ type Options struct {
 	Log     *slog.Logger  // nil = silent
 }
 
-// Later, as the result of [Options].Handle, delays the PUBACK until [Client.Ack] is called. A QoS 2
+// Later is a result of [Options].Handle that delays the PUBACK until [Client.Ack] is called. A QoS 2
 // message has no PUBACK: it gets PUBREC 0x00 immediately.
 const Later byte = 0xFF
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// LargePayload is the size of a payload, in bytes, from which on nobody copies it: the packet's buffer is not
+// LargePayload is the size, in bytes, of the smallest payload that nobody copies: the packet's buffer is not
 // reused. A copy needs fresh memory, and its first use takes up to 2 ms for each MiB, with the broker locked. A
 // read buffer of this size holds one packet, at most a third of which is not the payload.
 const LargePayload = 1 << 20

@@ -158,7 +158,7 @@ func (b *Broker) later(job func()) {
 	})
 }
 
-// muchWork is the number of bytes of a client from which on they count as much work.
+// muchWork is the number of bytes of a client that count as much work.
 const muchWork = 1 << 10
 
 // Line returns a lock that a goroutine with much work must hold, in addition to the broker's. So only one

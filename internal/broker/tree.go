@@ -134,7 +134,7 @@ func (n *node) matchLevel(topic string, reserved bool, found func(*node)) {
 	}
 }
 
-// longMatch is the number of nodes from which on finding the subscribers of a topic is much work.
+// longMatch is the number of nodes at which finding the subscribers of a topic counts as much work.
 const longMatch = 256
 
 // isLongMatch reports whether match would visit at least longMatch nodes for a topic.

@@ -23,7 +23,7 @@ type change struct {
 	large              *Record // the record, if it has a large value; nil = it is in data, or this is a deletion
 }
 
-// Large is the size of a value, in bytes, from which on a batch does not copy the value. Whoever fills a batch may have
+// Large is the size, in bytes, of the smallest value that a batch does not copy. Whoever fills a batch may have
 // locked a store meanwhile.
 const Large = 1 << 20
 

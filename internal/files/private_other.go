@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Open is [os.OpenFile].
+// OpenPrivate is [os.OpenFile].
 func OpenPrivate(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	return os.OpenFile(name, flag, mode)
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Open is like [os.OpenFile]. If mode grants nothing to group and others, Open creates the file with an
+// OpenPrivate is like [os.OpenFile]. If mode grants nothing to group and others, OpenPrivate creates the file with an
 // access control list that allows only the user and the system, and inherits nothing from the
 // directory. An existing file keeps its list.
 func OpenPrivate(name string, flag int, mode fs.FileMode) (*os.File, error) {

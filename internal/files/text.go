@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// An Error means that a text begins with a UTF-16 byte order mark but is not valid UTF-16.
+// A TextError means that a text begins with a UTF-16 byte order mark but is not valid UTF-16.
 type TextError struct {
 	Offset int64 // in bytes, from the beginning of the text
 	Why    string
@@ -21,14 +21,14 @@ func (e *TextError) Error() string { return fmt.Sprintf("not UTF-16: %s at byte 
 
 // NewTextReader returns a reader of the text of source. If the text begins with a byte order mark, the
 // reader omits the mark and converts UTF-16 to UTF-8. Text without a mark stays unchanged, even if
-// it is not UTF-8. The reader returns text as soon as source does. Its errors are an *[Error] or
+// it is not UTF-8. The reader returns text as soon as source does. Its errors are a *[TextError] or
 // the errors of source.
 func NewTextReader(source io.Reader) io.Reader { return &textReader{source: source} }
 
-// DecodeText returns what [NewReader] reads from text.
+// DecodeText returns what [NewTextReader] reads from text.
 func DecodeText(text []byte) ([]byte, error) { return io.ReadAll(NewTextReader(bytes.NewReader(text))) }
 
-// ReadText reads a file of at most [MaxText] bytes and decodes it like [Decode]. The error is a *[fs.PathError].
+// ReadText reads a file of at most [MaxText] bytes and decodes it like [DecodeText]. The error is a *[fs.PathError].
 func ReadText(name string) (text []byte, err error) {
 	err = RetryBusy(func() error {
 		text, err = ReadFile(name, MaxText)

@@ -225,7 +225,7 @@ func (s resource) list() string {
 	return "brokerResources"
 }
 
-// Resource returns rules as the YAML of a BrokerAuthorization.
+// ResourceOf returns rules as the YAML of a BrokerAuthorization.
 func ResourceOf(name string, rules []*Rule) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: %sv1\nkind: %s\nmetadata:\n  name: %s\n  namespace: azure-iot-operations\nspec:\n  authorizationPolicies:\n    cache: Enabled\n", group, kindOf, yamltext.Quote(name))

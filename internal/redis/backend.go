@@ -68,7 +68,7 @@ type Local interface {
 	MayRead(who *Caller, key []byte) bool
 }
 
-// LargeValue is the size of a value, in bytes, from which on the server never copies it while a [Local] is locked,
+// LargeValue is the size, in bytes, of the smallest value that the server never copies while a [Local] is locked,
 // except in transactions, which bound what they write and reply.
 const LargeValue = 1 << 20
 
@@ -104,6 +104,7 @@ type Entry struct {
 // REFCOUNT. A [Local] stores the Encoding with the value.
 type Encoding byte
 
+// The encodings.
 const (
 	EncodingAuto     Encoding = iota // Redis chooses the encoding from the value
 	EncodingRaw                      // edited in place by APPEND, SETRANGE or SETBIT
@@ -114,6 +115,7 @@ const (
 // A Verb is a kind of request in the state store's protocol.
 type Verb int
 
+// The verbs.
 const (
 	Get  Verb = iota
 	Set       // uses Op.Value, Op.If, Op.PX and Op.Fence
@@ -129,6 +131,7 @@ func (v Verb) String() string {
 // A Condition decides whether a SET is applied.
 type Condition int
 
+// The conditions.
 const (
 	Always      Condition = iota
 	IfMissing             // NX
@@ -187,6 +190,7 @@ func NotSent() *Error {
 // A Kind is the kind of a [Change].
 type Kind int
 
+// The kinds of changes.
 const (
 	Own        Kind = iota // change by a command of this server; the command itself sends all events except "new"
 	Stored                 // set without an expiry

@@ -131,7 +131,7 @@ func runRename(c *conn, args [][]byte) error {
 	return c.reply(renamed)
 }
 
-// valid returns a value that was found as memory that stays valid when a key changes.
+// valid returns value, or a copy of it, in memory that does not change when the key is written.
 func valid(value []byte) []byte {
 	if len(value) >= LargeValue {
 		return value

@@ -42,8 +42,8 @@ func (c *conn) standInLine() {
 	}
 }
 
-// longValue is the size of a value, in bytes, and longQueue the number of queued commands, from which on a command is
-// much work.
+// longValue is the size of a value, in bytes, and longQueue the number of queued commands, at which a command counts
+// as much work.
 const (
 	longValue = 16 << 10
 	longQueue = 8

@@ -95,7 +95,7 @@ func (c *conn) event(kind class, name string, key []byte) {
 // maxKey is the maximum length of a key in the store, in bytes. Nobody is told that a longer one is missing.
 const maxKey = 65_535
 
-// longMessage is the number of steps from which on a message is much work. A step takes about a nanosecond.
+// longMessage is the number of steps at which a message counts as much work. A step takes about a nanosecond.
 const (
 	longMessage = 20_000
 	sendSteps   = 300 // for each subscriber

@@ -358,7 +358,7 @@ func (c *conn) lockForMessage(channel []byte) {
 	}
 }
 
-// manyClients is the number of connections from which on a command that looks at all of them is much work.
+// manyClients is the number of connections at which a command that looks at all of them counts as much work.
 const manyClients = 16
 
 // lockForClients locks Server.mu for a command that looks at all connections, as lockForMessage does.

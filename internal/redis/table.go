@@ -58,7 +58,7 @@ type command struct {
 	flags flag
 	keys  keySpec
 	run   func(c *conn, args [][]byte) error
-	looks int // number of keys as which the command counts in a transaction, see looksAt
+	looks int // the command counts as this many keys in a transaction, see looksAt
 
 	group, since, args, summary string // for COMMAND DOCS
 
@@ -97,7 +97,7 @@ func (cmd *command) accepts(args [][]byte) bool {
 	return len(args) == cmd.arity || cmd.arity < 0 && len(args) >= -cmd.arity
 }
 
-// looksAt returns the number of keys as which a request counts in a transaction, see conn.look. A command on few keys
+// looksAt returns how many keys a request counts as in a transaction, see conn.look. A command on few keys
 // counts as none, because the number of queued commands is limited.
 func (cmd *command) looksAt(args [][]byte) int {
 	n := cmd.looks * (1 + len(args)/manyArgs)

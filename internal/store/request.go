@@ -5,7 +5,7 @@ import (
 	"github.com/sscli/sscli/internal/wire"
 )
 
-// Large is the size of a value, in bytes, from which on the store keeps the value that it is given instead of
+// Large is the size, in bytes, of the smallest value that the store keeps as it is given instead of
 // copying it. A copy needs fresh memory, and its first use takes up to 2 ms for each MiB.
 const Large = 1 << 20
 

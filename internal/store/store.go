@@ -171,8 +171,8 @@ func (s *Store) answer(c *call) Response {
 	return s.refuse(c, wire.TextUnknownCommand)
 }
 
-// longValue and longWatchers are the size of a value, in bytes, and the number of watchers from which on a request
-// for the key is much work.
+// longValue and longWatchers are the size of a value, in bytes, and the number of watchers at which a request for
+// the key counts as much work.
 const (
 	longValue    = 16 << 10
 	longWatchers = 16

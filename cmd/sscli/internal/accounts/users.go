@@ -16,7 +16,7 @@ import (
 // Users maps names to passwords, which are plain text or bcrypt hashes.
 type Users map[string]string
 
-// Read reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that begin
+// ReadUsers reads a file with a line NAME:PASSWORD for each user. It skips empty lines and lines that begin
 // with #. A name on two lines is an error: each line may have the password that was meant. An error about a
 // line has the line number, and contains no password.
 func ReadUsers(name string) (Users, error) {

@@ -11,13 +11,13 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// Interval is the minimum time between two warnings about the same outage.
+// OutageInterval is the minimum time between two warnings about the same outage.
 const OutageInterval = 10 * time.Second
 
-// A Reporter informs the user about outages. It prints a line when the broker becomes unreachable, then
-// at most one line per Interval with the duration so far, and a line when the broker answers again.
-// Each line has a timestamp, for logs. A new Reporter assumes that the broker answers. One goroutine at
-// a time may use a Reporter.
+// An Outage informs the user about outages. It prints a line when the broker becomes unreachable, then
+// at most one line per OutageInterval with the duration so far, and a line when the broker answers again.
+// Each line has a timestamp, for logs. A new Outage assumes that the broker answers. One goroutine at
+// a time may use an Outage.
 type Outage struct {
 	Notify func(format.Note) // prints a line; nil = nothing is printed
 

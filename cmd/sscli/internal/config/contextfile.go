@@ -38,6 +38,7 @@ func (e *FileError) Error() string {
 	return text + ": " + e.Why
 }
 
+// Advice returns the hint, which replaces that of the error's kind.
 func (e *FileError) Advice() (hint suggest.Hint, ok bool) { return e.Hint, true }
 
 // Path returns the name of the context file, and its source: "--config", "SSCLI_CONFIG", or "" for

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Change is a difference between the old and the new  For an added record, Old is the zero
+// A Change is a difference between the old and the new data set. For an added record, Old is the zero
 // Record; for a removed record, New is the zero Record.
 type Change struct {
 	Old, New Record
@@ -25,7 +25,7 @@ type Change struct {
 // If several records have the same value in the match field, the first new record is compared with the
 // first old record, the second with the second, and so on. Records without a comparable match field,
 // and all records if there is no match field, are compared as a whole. In a Change, Old.Line and
-// New.Line are the line numbers in the old value and in the new  Applying the changes to the
+// New.Line are the line numbers in the old value and in the new one. Applying the changes to the
 // old records gives the new records, in their order unless [Diff.Reordered] returns true.
 type Diff struct {
 	old   []byte

@@ -148,6 +148,7 @@ func (e *DataError) Error() string { return e.Err.Error() }
 
 func (e *DataError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
 func (e *DataError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A NotAppliedError means that a write got no usable reply and was not applied.
@@ -179,6 +180,7 @@ func (e *UnknownError) Error() string {
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
 func (e *UnknownError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
 
 // NoAnswer returns a text that describes why a request got no usable reply. within is how long sscli
@@ -203,6 +205,7 @@ func (e *DatasetError) Error() string { return "not a data set: " + e.Err.Error(
 
 func (e *DatasetError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
 func (e *DatasetError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A NotWrittenError means that a value was not written, for example because the key changed.
@@ -213,6 +216,7 @@ type NotWrittenError struct {
 
 func (e *NotWrittenError) Error() string { return e.Why }
 
+// Advice returns the hint.
 func (e *NotWrittenError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A NextError adds a hint to an error, in place of the table's hint.
@@ -225,6 +229,7 @@ func (e *NextError) Error() string { return Message(e.Err) }
 
 func (e *NextError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
 func (e *NextError) Advice() (suggest.Hint, bool) { return e.Hint, true }
 
 // A ProtectedError means that a write in a protected context, or of many keys, was not confirmed.
@@ -301,6 +306,7 @@ func (e *LoginError) Error() string { return Message(e.Err) + "; sent: " + e.Sen
 
 func (e *LoginError) Unwrap() error { return e.Err }
 
+// Advice returns the hint.
 func (e *LoginError) Advice() (suggest.Hint, bool) { return e.Hint, e.Hint != nil }
 
 // An OverTLSError marks an error of a connection that uses TLS. It does not change the message.

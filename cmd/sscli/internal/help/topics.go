@@ -14,7 +14,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// All returns the topics, in the order in which help shows them.
+// Topics returns the help topics, in the order in which help shows them.
 func Topics() []*cobra.Command {
 	topic := func(name, short, text string) *cobra.Command {
 		return &cobra.Command{Use: name, Short: short, Long: text}

@@ -13,7 +13,7 @@ import (
 	"github.com/sscli/sscli/format"
 )
 
-// A Line is a row of the screen. Its text must be printable and no wider than the screen.
+// A ScreenLine is a row of the screen. Its text must be printable and no wider than the screen.
 type ScreenLine struct {
 	Text  string
 	Style Style
@@ -52,8 +52,8 @@ const (
 	resetStyle  = "\x1b[m"
 )
 
-// Open opens the terminal that sscli was started from, to read keys, and draws on out. If Open returns
-// a Screen, the caller must close it, even if Open also returns an error.
+// OpenScreen opens the terminal that sscli was started from, to read keys, and draws on out. If OpenScreen returns
+// a Screen, the caller must close it, even if OpenScreen also returns an error.
 func OpenScreen(out *os.File, color bool) (*Screen, error) {
 	keys, err := OpenKeys()
 	if err != nil {

@@ -308,7 +308,7 @@ func (e *editRun) edit(ctx context.Context) ([]byte, error) {
 			e.app.Inform("unchanged, nothing was written")
 			return nil, nil
 		}
-		if bad == nil && len(text) == 0 { // more likely an editor or a disk in trouble than a wish
+		if bad == nil && len(text) == 0 { // probably a fault of the editor or of the disk
 			return nil, &fault.NotWrittenError{
 				Why:  "the saved file is empty, nothing was written",
 				Hint: suggest.Run("sscli", "set", e.key, "").Then(" writes an empty value"),

@@ -237,7 +237,7 @@ func (l *lister) observe(ctx context.Context, s *client.Session, store *bulkread
 	return nil
 }
 
-// lockError adds the name of a lock to an error. After a signal, the error does not mention the
+// statusError adds the name of a lock to an error. After a signal, the error does not mention the
 // interrupted request.
 func statusError(name string, err error) error {
 	if e, ok := errors.AsType[*signals.Interrupted](err); ok {

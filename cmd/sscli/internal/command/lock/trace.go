@@ -123,7 +123,7 @@ func distinct(names []string) (all []string) {
 	return all
 }
 
-// run prints what happens to the locks and, when the trace ends, the chart.
+// runTrace prints what happens to the locks and, when the trace ends, the chart.
 func runTrace(ctx context.Context, a *app.App, f traceFlags) error {
 	t := &tracer{app: a, f: f, outage: app.Outage{Notify: a.Notify}, history: locklog.New(locklog.Options{Lease: f.lease, Guards: f.guards}), merge: a.Output == "human"}
 	if f.timeline || f.svg != "" {
