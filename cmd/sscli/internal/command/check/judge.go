@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -79,11 +80,14 @@ type broker struct {
 	rtt     time.Duration // of the last answer
 	skew    *client.Skew  // nil = not measured
 	skewErr error         // why it was not measured
-	certs   time.Time     // when the first certificate ends; zero = no TLS
 	token   time.Time     // when the token ends; zero = no token, or one without an end
 	counts  map[string]count
-	gaps    int       // breaks of the watch
-	newest  time.Time // the newest version that was read, which the store's clock has passed
+
+	cert     *x509.Certificate // the certificate that expires first; nil = no TLS
+	verified bool              // the broker's chain was verified, so that cert may be its CA
+
+	gaps   int       // breaks of the watch
+	newest time.Time // the newest version that was read, which the store's clock has passed
 }
 
 // A count is the number of keys that match a pattern.
@@ -350,24 +354,31 @@ func (v *verdict) broker(b *broker, local time.Time) {
 			v.measure(measure{name: "skew", unit: seconds, value: apart.Seconds()}, shown, "", "skew")
 		}
 	}
-	v.end("cert-expires", "certificate", b.certs, local, "the connection has no TLS")
-	v.end("token-expires", "token", b.token, local, "there is no service-account token with an end")
+	if b.cert == nil {
+		v.end("cert-expires", "certificate", "", time.Time{}, local, "the connection has no TLS")
+	} else {
+		v.end("cert-expires", "certificate", fmt.Sprintf(" of %q", b.cert.Subject), b.cert.NotAfter, local, "")
+		if v.spec.conditions["cert-expires"] && !b.verified {
+			v.problem(unknown, "the broker's certificate was not verified, so it is not known when its CA expires")
+		}
+	}
+	v.end("token-expires", "token", "", b.token, local, "there is no service-account token with an end")
 	if len(v.problems) == 0 && len(v.facts) == 0 {
 		v.fact("the store answers, %s round trip", roundTrip(b.rtt))
 	}
 }
 
-// end judges when a certificate or a token ends.
-func (v *verdict) end(condition, what string, at, local time.Time, none string) {
+// end judges when a certificate or a token expires. of follows what it is; none says why there is no such time.
+func (v *verdict) end(condition, what, of string, at, local time.Time, none string) {
 	switch {
 	case !v.spec.conditions[condition]:
 	case at.IsZero():
 		v.problem(unknown, "%s", none)
 	default:
 		left := at.Sub(local)
-		shown := fmt.Sprintf("the %s ends in %s", what, left.Round(time.Second))
+		shown := fmt.Sprintf("the %s%s expires in %s", what, of, left.Round(time.Second))
 		if left < 0 {
-			shown = fmt.Sprintf("the %s ended %s ago", what, (-left).Round(time.Second))
+			shown = fmt.Sprintf("the %s%s expired %s ago", what, of, (-left).Round(time.Second))
 		}
 		if v.measure(measure{name: what, unit: seconds, value: left.Seconds()}, shown, condition, "") {
 			v.fact("%s", shown)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/sscli/sscli/client"
 	"github.com/sscli/sscli/cmd/sscli/internal/app"
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/cmd/sscli/internal/command/ping"
 	"github.com/sscli/sscli/cmd/sscli/internal/fault"
 )
@@ -76,38 +76,27 @@ func (v *view) verdicts(local time.Time) []verdict {
 	return all
 }
 
-// watchCertificates makes connections with the options record when the first certificate ends: of the broker's
-// chain, or the client's own.
+// watchCertificates makes connections with the options record which certificate expires first: of the chain by which
+// the broker was verified, or of the client's own.
 func (v *view) watchCertificates(o *client.Options) {
 	if o.TLS == nil {
 		return
 	}
 	config := o.TLS.Clone()
-	var peers []*x509.Certificate
-	own := config.Certificates
-	record := func() {
-		all := slices.Clone(peers)
-		for _, c := range own {
-			if c.Leaf != nil {
-				all = append(all, c.Leaf)
-			}
-		}
-		first := time.Time{}
-		for _, c := range all {
-			if first.IsZero() || c.NotAfter.Before(first) {
-				first = c.NotAfter
-			}
-		}
-		v.broker.certs = first
-	}
-	before, choose := config.VerifyConnection, config.GetClientCertificate
-	config.VerifyConnection = func(state tls.ConnectionState) error {
+	own, before, choose := config.Certificates, config.VerifyConnection, config.GetClientCertificate
+	var state *tls.ConnectionState
+	record := func(change func()) {
 		v.mu.Lock()
-		peers = state.PeerCertificates
-		record()
-		v.mu.Unlock()
+		defer v.mu.Unlock()
+		change()
+		if state != nil {
+			v.broker.cert, v.broker.verified = certs.FirstToExpire(*state, own), len(state.VerifiedChains) > 0
+		}
+	}
+	config.VerifyConnection = func(peer tls.ConnectionState) error {
+		record(func() { state = &peer })
 		if before != nil {
-			return before(state)
+			return before(peer)
 		}
 		return nil
 	}
@@ -115,10 +104,7 @@ func (v *view) watchCertificates(o *client.Options) {
 		config.GetClientCertificate = func(info *tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			cert, err := choose(info)
 			if err == nil && cert.Leaf != nil {
-				v.mu.Lock()
-				own = []tls.Certificate{*cert}
-				record()
-				v.mu.Unlock()
+				record(func() { own = []tls.Certificate{*cert} })
 			}
 			return cert, err
 		}

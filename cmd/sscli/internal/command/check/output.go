@@ -111,7 +111,7 @@ func families() []family {
 		{"sscli_up", "gauge", "Whether the store answered the last round trip."},
 		{"sscli_round_trip_seconds", "gauge", "Duration of the last round trip to the store."},
 		{"sscli_clock_skew_seconds", "gauge", "How far this machine's clock is ahead of the store's."},
-		{"sscli_certificate_expiry_timestamp_seconds", "gauge", "When the first of the certificates expires."},
+		{"sscli_certificate_expiry_timestamp_seconds", "gauge", "When the certificate that expires first does: of the verified chain with its CA, or the client's own."},
 		{"sscli_token_expiry_timestamp_seconds", "gauge", "When the service-account token expires."},
 		{"sscli_watch_gaps_total", "counter", "Breaks of the watch in which changes may have been missed."},
 		{"sscli_check_state", "gauge", "State of a check: 0 OK, 1 warning, 2 critical, 3 unknown."},
@@ -184,8 +184,8 @@ func (v *view) expose(e *exposition, watched bool, local time.Time) {
 			e.add("sscli_clock_skew_seconds", b.skew.Ahead.Seconds(), own)
 		}
 	}
-	if !b.certs.IsZero() {
-		e.add("sscli_certificate_expiry_timestamp_seconds", float64(b.certs.Unix()), own)
+	if b.cert != nil && b.verified {
+		e.add("sscli_certificate_expiry_timestamp_seconds", float64(b.cert.NotAfter.Unix()), own, label{"certificate", b.cert.Subject.String()})
 	}
 	if !b.token.IsZero() {
 		e.add("sscli_token_expiry_timestamp_seconds", float64(b.token.Unix()), own)

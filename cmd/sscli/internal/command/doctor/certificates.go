@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sscli/sscli/cmd/sscli/internal/certs"
 	"github.com/sscli/sscli/format"
 )
 
@@ -31,17 +32,11 @@ func (c *checkup) certificates(check *format.Check, now time.Time) {
 		return
 	}
 	const soon = 14 * 24 * time.Hour
-	certificates := slices.Clone(state.PeerCertificates)
-	for _, own := range c.o.TLS.Certificates {
-		certificates = append(certificates, own.Leaf)
-	}
-	for _, cert := range certificates {
-		if left := cert.NotAfter.Sub(now); left < soon {
-			check.Status = format.Warn
-			check.Hint = "renew the certificate before then"
-			check.Message += fmt.Sprintf("; the certificate of %q expires in %s", cert.Subject, left.Round(time.Minute))
-			return
-		}
+	first := certs.FirstToExpire(*state, c.o.TLS.Certificates)
+	if left := first.NotAfter.Sub(now); left < soon {
+		check.Status = format.Warn
+		check.Hint = "renew the certificate before then"
+		check.Message += fmt.Sprintf("; the certificate of %q expires in %s", first.Subject, left.Round(time.Minute))
 	}
 }
 
