@@ -140,6 +140,9 @@ func TestFromEnvErrors(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			for name, value := range vars {
 				t.Setenv(name, value)
+				if os.Getenv(name) != value {
+					t.Skip("the system's environment has no such bytes")
+				}
 			}
 			_, err := client.FromEnv()
 			if as[*client.InvalidError](t, err); !strings.Contains(err.Error(), "AIO_") {

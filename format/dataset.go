@@ -242,9 +242,9 @@ type DatasetFinding struct {
 func (f DatasetFinding) fields(o *objectWriter) { o.result("dataset_finding", f) }
 
 func (f DatasetFinding) human(w *writer) {
-	w.printf("%s:%d: %s", Escape(f.File), f.Line, Escape(f.Message))
+	w.printf("%s: %s", Location(f.File, f.Line, 0), printable(f.Message))
 	if f.Hint != "" {
-		w.printf("; %s", Escape(f.Hint))
+		w.printf("; %s", printable(f.Hint))
 	}
 	w.print("\n")
 }

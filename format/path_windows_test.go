@@ -9,7 +9,7 @@ import (
 func TestPath(t *testing.T) {
 	for name, want := range map[string]string{
 		`keys.txt`:               `keys.txt`,
-		`C:\dir\keys.txt`:        `"C:\dir\keys.txt"`,
+		`C:\dir\keys.txt`:        `C:\dir\keys.txt`,
 		`\\server\share\a b.txt`: `"\\server\share\a b.txt"`,
 		"C:\\dir\\\x1b[31m":      `"C:\dir\\x1b[31m"`,
 	} {

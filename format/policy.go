@@ -18,7 +18,7 @@ func (f PolicyFinding) human(w *writer) {
 	if severity == "error" {
 		severity = w.fail.Sprint(severity)
 	}
-	w.printf("%s:%d: %s: %s", Escape(f.File), f.Line, severity, printable(f.Message))
+	w.printf("%s: %s: %s", Location(f.File, f.Line, 0), severity, printable(f.Message))
 	if f.Hint != "" {
 		w.printf("; %s", printable(f.Hint))
 	}

@@ -210,14 +210,29 @@ func Word[T Bytes](b T) string {
 	return string(b)
 }
 
-// Path formats a file name for a message. It is like [BriefWord], but on Windows it does not
-// double the backslashes.
+// Path formats a file name for a message. It is like [BriefWord], but on Windows a backslash neither
+// needs quotes nor is doubled.
 func Path(name string) string {
-	word := BriefWord(name)
-	if runtime.GOOS == "windows" {
-		word = strings.ReplaceAll(word, `\\`, `\`)
+	if runtime.GOOS != "windows" {
+		return BriefWord(name)
 	}
-	return word
+	if slashed := strings.ReplaceAll(name, `\`, "/"); BriefWord(slashed) == slashed {
+		return name
+	}
+	return strings.ReplaceAll(BriefWord(name), `\\`, `\`)
+}
+
+// Location formats a place in a file as FILE:LINE:COLUMN, which editors open: the name has no quotes, and only
+// unprintable characters are escaped. It ends with the line if column is 0, and with the file if line is 0.
+func Location(file string, line, column int) string {
+	text := printable(file)
+	for _, n := range []int{line, column} {
+		if n == 0 {
+			break
+		}
+		text += ":" + strconv.Itoa(n)
+	}
+	return text
 }
 
 // ShWord returns b as one word for sh(1), so that users can safely paste a hint that contains it.

@@ -59,7 +59,7 @@ func (e *Error) Error() string {
 	if e.Name == "" {
 		return fmt.Sprintf("line %d, column %d: %v", e.Line, e.Column, e.Err)
 	}
-	return fmt.Sprintf("%s:%d:%d: %v", e.Name, e.Line, e.Column, e.Err)
+	return fmt.Sprintf("%s: %v", format.Location(e.Name, e.Line, e.Column), e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }

@@ -50,10 +50,10 @@ func manifest(ctx context.Context, name string, o Options) (source, error) {
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.Path(name), err)}
+		return nil, &fault.UsageError{Err: fmt.Errorf("%s%w", format.Location(name, 0, 0), err)}
 	}
 	for i, f := range all {
-		all[i].where = format.Path(name) + f.where
+		all[i].where = format.Location(name, 0, 0) + f.where
 		if f.name != "" {
 			all[i].name, all[i].root = files.Beside(name, f.name), filepath.Dir(name)
 		}

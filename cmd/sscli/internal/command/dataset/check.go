@@ -98,7 +98,7 @@ func (c *checker) find(file, line int, message, hint string) {
 
 // note prints a message on standard error. Unlike a finding, it does not affect the exit code.
 func (c *checker) note(file, line int, message string) {
-	c.app.Inform(fmt.Sprintf("%s:%d: %s", format.Path(c.names[file]), line, message))
+	c.app.Inform(format.Location(c.names[file], line, 0) + ": " + message)
 }
 
 func (c *checker) readFiles(ctx context.Context) error {
