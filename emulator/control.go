@@ -82,6 +82,45 @@ func (s *Server) FastForward(d time.Duration) {
 	s.awaitCommit()
 }
 
+// AgeKeys lets each key that expires do so d earlier, as if d had passed for the keys alone: the clocks, and so the
+// versions of the store, stay. A client whose clock nobody moves needs this: the SDKs refuse versions that are more than
+// a minute ahead of their own clock. AgeKeys returns the number of keys that expired, of which watchers are notified
+// before it returns.
+func (s *Server) AgeKeys(d time.Duration) (expired int) {
+	return s.hasten(func([]byte, time.Duration) time.Duration { return d })
+}
+
+// ExpireKeys lets those keys expire at once for which match returns true. left is the time until the key would expire;
+// keys that never expire are left alone. The server is locked during the call: match must not call it. ExpireKeys
+// leaves the clocks alone and returns the number of keys, as [Server.AgeKeys] does.
+func (s *Server) ExpireKeys(match func(key string, left time.Duration) bool) (expired int) {
+	return s.hasten(func(key []byte, left time.Duration) time.Duration {
+		if match(string(key), left) {
+			return left + time.Microsecond // deadlines are in whole microseconds
+		}
+		return 0
+	})
+}
+
+func (s *Server) hasten(by func(key []byte, left time.Duration) time.Duration) (expired int) {
+	s.update(func() {
+		s.journal.admit()
+		if s.closed {
+			return
+		}
+		expired = s.store.Hasten(by, s.journal.add)
+		for more := expired > 0; more; {
+			s.awaitRoom(always)
+			more = s.store.ExpireSome()
+			s.notify()
+		}
+		s.arm()
+		s.awaitNotify()
+	})
+	s.awaitCommit()
+	return expired
+}
+
 // awaitCommit waits until all changes are in the data file, or until a commit fails. After a failed
 // commit the server ends, and Err returns the error once [Server.Done] is closed.
 func (s *Server) awaitCommit() { _ = s.journal.wait() }
@@ -122,10 +161,45 @@ func (s *Server) RefuseReauth(decide func(clientID string, token []byte) (reason
 	s.update(func() { s.reauth = decide })
 }
 
-// DropAll closes the connections of all clients, without a DISCONNECT. The clients' KEYNOTIFY
+// DropAll closes the connections of all clients, of MQTT without a DISCONNECT and of Redis. The clients' KEYNOTIFY
 // registrations end before DropAll returns.
 func (s *Server) DropAll() {
 	s.update(s.cutAll)
+}
+
+// Reset puts the server in its state at the start, and keeps the connections of the clients, unless cut is set: the
+// keys are those of Options.Load, of which a second iteration must be possible; the clock is the real one plus
+// Options.Skew; there are no faults, interceptors, delayed messages, retained messages, MQTT sessions of clients that are
+// away, or messages for clients that are not sent yet; and the counts of State, Changes and the settings of Redis
+// clients are as at the start. Registrations and subscriptions of connected clients go on; those that watch a key are
+// notified of its deletion. Versions of the store may then be lower than earlier ones. After Close it returns ErrClosed.
+func (s *Server) Reset(cut bool) (err error) {
+	s.update(func() {
+		if s.closed {
+			err = ErrClosed
+			return
+		}
+		s.awaitNotify()
+		s.dropDelayed()
+		s.removeFaults()
+		s.intercept, s.onNotify, s.refuse, s.reauth = nil, nil, nil, nil
+		if cut {
+			s.cutAll()
+		}
+		s.store.Reset()
+		s.notify()
+		s.arm()
+		s.broker.Reset()
+		s.journal.resetClock()
+		if s.port != nil {
+			s.port.server.ResetNotify()
+		}
+		s.counts, s.changes = State{}, nil
+	})
+	if err = cmp.Or(err, s.journal.wait()); err != nil {
+		return err
+	}
+	return s.load()
 }
 
 // Restart acts like a restart of the broker with its store: the connections of all clients are closed as by
@@ -140,8 +214,7 @@ func (s *Server) Restart(keepData bool) (err error) {
 			return
 		}
 		s.cutAll()
-		s.restarts++ // what after has scheduled is lost
-		s.counts.Delayed = 0
+		s.dropDelayed()
 		if !keepData {
 			s.store.Clear()
 			s.notify()
@@ -151,8 +224,13 @@ func (s *Server) Restart(keepData bool) (err error) {
 	return cmp.Or(err, s.journal.wait())
 }
 
-// cutAll closes the connections of all clients. The broker must be locked.
-func (s *Server) cutAll() { s.broker.Clients(func(c *broker.Client) { c.Cut() }) }
+// cutAll closes the connections of all clients, also those of Redis. The broker must be locked.
+func (s *Server) cutAll() {
+	s.broker.Clients(func(c *broker.Client) { c.Cut() })
+	if s.port != nil {
+		s.port.server.Disconnect()
+	}
+}
 
 // Do answers a request as if the client req.ClientID had sent it. The client need not be connected.
 // Watchers are notified. The response is empty if the data file cannot be written, or if the server is
@@ -173,6 +251,7 @@ func (s *Server) answer(request func() Request) (resp Response) {
 		}
 		req := request()
 		r := s.store.Do(req.forStore(), nil)
+		s.loading = false
 		resp = Response{Payload: store.Whole(r.Payload, r.Value), Version: version(r.Version), Properties: cloneProperties(r.Properties)}
 		s.notify()
 		s.arm()

@@ -12,10 +12,12 @@
 //		…
 //	}
 //
-// [Server.FastForward] lets keys and sessions expire without waiting; [Server.Intercept] drops,
-// delays, repeats and alters replies; [Server.DropAll] breaks connections; [Server.RefuseConnect]
-// and [Server.RefuseReauth] refuse clients; [Server.Await] waits for a state. A program that is not a
-// test calls [New] instead of Start.
+// [Server.FastForward] lets keys and sessions expire without waiting, and [Server.AgeKeys] lets keys expire
+// while the clock, and so the versions, stay; [Server.AddFault] lets requests, notifications and connections
+// fail, and counts how often; [Server.Intercept] drops, delays, repeats and alters replies by a function;
+// [Server.DropAll] breaks connections; [Server.RefuseConnect] and [Server.RefuseReauth] refuse clients;
+// [Server.Reset] begins again; [Server.Await] waits for a state. A program that is not a test calls [New]
+// instead of Start.
 //
 // All watchers are notified of changes in the same order, and a client is notified of a change
 // before it gets the reply to any later request. A client that cannot keep up is disconnected

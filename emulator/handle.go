@@ -89,8 +89,8 @@ func (s *Server) handle(c *broker.Client, p *broker.Publish) byte {
 		s.observeIgnored(s.request.Request, why)
 		return broker.Success
 	}
-	var action Action
-	if s.intercept != nil {
+	action, faulty := s.requestFault(c.ID, p.Payload)
+	if !faulty && s.intercept != nil {
 		action = s.decide(c, p)
 		if !c.Connected() {
 			return broker.Later
@@ -128,6 +128,12 @@ func (r *request) read(c *broker.Client, p *broker.Publish) {
 // delay or omit each of these steps. expiry is the Message Expiry Interval; 0 = none.
 func (s *Server) admit(r *request, expiry time.Duration) {
 	s.counts.Requests++
+	if r.action.CutBytes > 0 {
+		r.client.CutAfter(r.action.CutBytes)
+	}
+	if r.action.Stall > 0 {
+		r.client.StallReads(r.action.Stall)
+	}
 	switch action := &r.action; {
 	case action.Cut:
 		r.client.Cut()
@@ -217,7 +223,13 @@ func (s *Server) process(r *request) {
 		return // the registration would have ended with the connection
 	}
 	s.responseTopic, s.received = r.responseTopic, r.received
-	resp := s.store.Do(&r.Request, s.payload[:0])
+	var resp store.Response
+	if r.action.Error != "" {
+		resp = s.store.Refuse(s.payload[:0], r.action.Error)
+		s.observeIgnored(r.Request, "a fault, which answers "+r.action.Error)
+	} else {
+		resp = s.store.Do(&r.Request, s.payload[:0])
+	}
 	s.responseTopic = nil
 	s.payload = reusable(resp.Payload)
 	s.notify()
@@ -291,11 +303,11 @@ func (s *Server) reply(o *origin, m message) {
 	o.acknowledgeLast()
 }
 
-// divert does what the function of InterceptNotifications decides about a notification. It returns false if
+// divert does what a fault or the function of InterceptNotifications decides about a notification. It returns false if
 // the notification is to be sent now.
 func (s *Server) divert(n *note, m message) bool {
-	action := s.onNotify(Notification{ClientID: n.ClientID, Key: n.Key, Payload: store.Whole(n.Payload, m.Value)})
-	if action.Drop || action.Delay <= 0 {
+	action := s.notificationFault(Notification{ClientID: n.ClientID, Key: n.Key, Payload: store.Whole(n.Payload, m.Value)})
+	if action.Drop || action.Delay <= 0 && !action.Duplicate && !action.Reorder {
 		return action.Drop
 	}
 	kept, size := m.clone()
@@ -305,8 +317,17 @@ func (s *Server) divert(n *note, m message) bool {
 			s.sendNotification(c, topic, kept.Message)
 		}
 	}
+	size += len(topic)
+	switch {
+	case action.Reorder:
+		s.reorder(c.ID, size, send)
+		return true
+	case action.Delay <= 0:
+		s.sendInOrder(c.ID, size, send)
+		return false
+	}
 	// Without memory to delay it, the notification is lost.
-	_ = s.after(action.Delay, len(topic)+size, func() { s.sendInOrder(c.ID, len(topic)+size, send) })
+	_ = s.after(action.Delay, size, func() { s.sendInOrder(c.ID, size, send) })
 	return true
 }
 

@@ -9,14 +9,18 @@ import (
 // Action, the server answers the request normally.
 type Action struct {
 	// What to do instead of processing the request.
-	Drop       bool // acknowledge the request, then discard it
-	Refuse     byte // send PUBACK with this reason code, 0x80 or more, or 0x10: no matching subscribers
-	Disconnect byte // send DISCONNECT with this reason code
-	Cut        bool // close the connection, without PUBACK
+	Drop       bool   // acknowledge the request, then discard it
+	Refuse     byte   // send PUBACK with this reason code, 0x80 or more, or 0x10: no matching subscribers
+	Disconnect byte   // send DISCONNECT with this reason code
+	Cut        bool   // close the connection, without PUBACK
+	Error      string // answer with this error of the store: a text, or a kind such as quota, as client.ErrorKind names them
 
 	// What to do after processing the request.
 	CutAfter  bool // close the connection, without PUBACK or reply
 	DropReply bool // send no reply
+
+	CutBytes int           // close the connection when this many more bytes were sent to the client; 0 = do not
+	Stall    time.Duration // read nothing more from the client for this time, on the store's clock
 
 	// Delays on the store's clock, in addition to Options.Latency.
 	Delay      time.Duration // before processing
@@ -39,8 +43,10 @@ type Notification struct {
 // A NotificationAction specifies what the server does with one notification. With the zero value, the server
 // sends it.
 type NotificationAction struct {
-	Drop  bool          // do not send it
-	Delay time.Duration // send it later, on the store's clock, unless the watcher has disconnected
+	Drop      bool          // do not send it
+	Delay     time.Duration // send it later, on the store's clock, unless the watcher has disconnected
+	Duplicate bool          // send it twice
+	Reorder   bool          // send it after the watcher's next notification; without a next one, it is lost
 }
 
 // An Answer is a reply that [Action].Rewrite may change.

@@ -155,6 +155,13 @@ func (j *journal) add(c *store.Change) {
 	j.changed.Broadcast()
 }
 
+// resetClock makes the next change write the clock to the file, even if it was set back. It requires the lock.
+func (j *journal) resetClock() {
+	if j != nil {
+		j.clock = 0
+	}
+}
+
 // pending reports whether the caller must pass replies and notifications to hold, because changes are not
 // committed yet or a commit has failed. It requires the lock.
 func (j *journal) pending() bool {

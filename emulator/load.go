@@ -2,6 +2,7 @@ package emulator
 
 import (
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -27,18 +28,26 @@ func (e *LoadError) Error() string { return "load: " + e.Err.Error() }
 
 func (e *LoadError) Unwrap() error { return e.Err }
 
-// load sets the keys that Options.Load yields, except keys that exist already. It runs before the server listens.
+// load sets the keys that Options.Load yields, except keys that exist already. It runs before the server listens, and
+// in Reset.
 func (s *Server) load() error {
 	if s.opts.Load == nil {
 		return nil
 	}
-	setLoading := func(on bool) { s.update(func() { s.loading = on }) }
-	setLoading(true)
-	defer setLoading(false)
+	return s.addAll(s.opts.Load, false)
+}
+
+// Load sets keys, as Options.Load does, but replaces those that exist, which keep their fencing tokens. Watchers are
+// notified. If keys yields an error, or the store refuses a key, the error is a *[LoadError]. Neither Options.Policy nor
+// fences apply.
+func (s *Server) Load(keys iter.Seq2[Seed, error]) error { return s.addAll(keys, true) }
+
+func (s *Server) addAll(seeds iter.Seq2[Seed, error], replace bool) error {
 	added := 0 // not from the number of keys, because keys may expire meanwhile
-	for seed, err := range s.opts.Load {
-		if err == nil && !s.has(seed.Key) { // NX would be refused for a key with a fence
-			if _, err = s.set(seed, Version{}); err == nil {
+	for seed, err := range seeds {
+		if err == nil {
+			var exists bool
+			if exists, err = s.add(seed, replace); err == nil && (replace || !exists) {
 				added++
 			}
 		}
@@ -49,16 +58,28 @@ func (s *Server) load() error {
 	return s.journal.wait()
 }
 
-// has reports whether a key exists, perhaps not yet in the data file.
-func (s *Server) has(key string) bool {
+// add sets a key, whatever the rules and its fence say, and returns whether it existed. Unless replace is set, a key
+// that exists stays as it is; NX would be refused for a key with a fence.
+func (s *Server) add(seed Seed, replace bool) (existed bool, err error) {
 	s.broker.Lock()
-	defer s.broker.Unlock()
-	_, found := s.store.Lookup([]byte(key))
-	return found
+	e, existed := s.store.Lookup([]byte(seed.Key))
+	var fence Version
+	if existed {
+		fence = version(e.Fence())
+	}
+	s.broker.Unlock()
+	if existed && !replace {
+		return true, nil
+	}
+	_, err = s.setAs(seed, fence, true)
+	return existed, err
 }
 
 // set sets a key with a request, and does not wait for the data file.
-func (s *Server) set(seed Seed, fence Version) (Version, error) {
+func (s *Server) set(seed Seed, fence Version) (Version, error) { return s.setAs(seed, fence, false) }
+
+// setAs is like set. If loading is set, the rules do not apply.
+func (s *Server) setAs(seed Seed, fence Version, loading bool) (Version, error) {
 	words := []string{wire.VerbSet, seed.Key, string(seed.Value)}
 	if seed.TTL != 0 {
 		words = append(words, wire.OptionPX, strconv.FormatInt(seed.TTL.Milliseconds(), 10))
@@ -67,7 +88,10 @@ func (s *Server) set(seed Seed, fence Version) (Version, error) {
 	if seed.Persist {
 		properties = append(properties, Property{Name: wire.PropPersist, Value: "true"})
 	}
-	version, _, err := s.write(func() []Property { return properties }, words...)
+	version, _, err := s.write(func() []Property {
+		s.loading = loading
+		return properties
+	}, words...)
 	return version, err
 }
 

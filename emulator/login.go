@@ -40,8 +40,11 @@ func (s *Server) authenticate(l *broker.Login) broker.Verdict {
 		return s.authenticateAgain(l)
 	}
 	s.broker.Lock()
-	refuse := s.refuse
+	refuse, reason := s.refuse, s.connectFault(l.ClientID)
 	s.broker.Unlock()
+	if reason != 0 {
+		return broker.Verdict{Code: reason, Text: "a fault that was injected"}
+	}
 	if refuse != nil {
 		if reason := refuse(l.ClientID, l.Username); reason >= broker.UnspecifiedError {
 			return broker.Verdict{Code: reason, Text: "refused"}
@@ -184,5 +187,6 @@ func (s *Server) disconnected(c *broker.Client) {
 	if release := s.store.Disconnect(c.ID); release != nil {
 		s.broker.Later(release)
 	}
+	delete(s.late, c.ID)
 	s.keepLogin(c)
 }

@@ -96,7 +96,8 @@ func (s *Server) send(n *note, hold bool) {
 	s.properties = appendProperties(s.properties[:0], s.contentType(), nil, n.Properties)
 	m := newMessage(nil, n.Payload, n.Value, s.properties)
 	switch {
-	case s.onNotify != nil && s.divert(n, m):
+	case (s.onNotify != nil || len(s.faults) > 0) && s.divert(n, m):
+		return
 	case !hold:
 		s.sendNotification(c, n.Topic(), m.Message)
 	default:
@@ -104,6 +105,7 @@ func (s *Server) send(n *note, hold bool) {
 		topic := n.Topic()
 		s.journal.hold(len(topic)+len(m.Payload)+len(m.Value), func() { s.sendNotification(c, topic, m.Message) })
 	}
+	s.sendLate(c.ID)
 }
 
 // sendInOrder calls send, which sends a message of the given size to a client, once earlier notifications to the client

@@ -335,7 +335,7 @@ func (s *Server) listenRedis() error {
 	if err != nil {
 		return err
 	}
-	o := redis.Options{Hold: s.broker.Hold, Line: s.broker.Line(), Crowded: s.broker.Crowded, Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes}
+	o := redis.Options{Hold: s.broker.Hold, Line: s.broker.Line(), Crowded: s.broker.Crowded, Notify: s.opts.RedisNotify, Log: s.opts.Log, Reserve: s.broker.Reserve, Memory: s.opts.Limits.MaxBytes, At: s.at}
 	switch {
 	case s.opts.CheckLogin != nil:
 		o.Login, o.Certified = namedLogin(s.opts.CheckLogin), redis.CommonName
@@ -344,7 +344,6 @@ func (s *Server) listenRedis() error {
 			login, err := s.opts.CheckToken(token, s.Now())
 			return login.User, login.Expires, err == nil
 		}
-		o.At = s.at
 	default:
 		o.Identify = redis.CommonName
 	}

@@ -131,10 +131,13 @@ type Server struct {
 	refuse    func(clientID, username string) byte
 	reauth    func(clientID string, token []byte) byte
 	counts    State
-	restarts  int     // number of calls of Restart
+	delayed   map[*broker.Timer]int // what after has scheduled, with its memory in bytes
+	late      map[string]func()     // sends a notification after the next one, by client id, see reorder
+	faults    []*fault
+	added     int     // number of faults so far
 	policy    *Policy // nil = all clients may do everything
 	absent    *member // the last client that was not connected when its access to a key was judged
-	loading   bool    // the rules do not apply to the keys of Options.Load
+	loading   bool    // the rules do not apply to the request that the store is answering
 	closed    bool
 	stopped   time.Time // the store's clock during a step of Redis commands; zero = the clock runs
 	err       error     // why the server ended, if not by Close
@@ -161,7 +164,7 @@ func start(opts Options) (*Server, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	s := &Server{opts: opts, ended: make(chan struct{}), logins: admission.NewThrottle()}
+	s := &Server{opts: opts, ended: make(chan struct{}), logins: admission.NewThrottle(), delayed: make(map[*broker.Timer]int)}
 	b := broker.Options{
 		Login: s.login, Topic: wire.RequestTopic, Handle: s.handle,
 		Connected: s.connected, Disconnected: s.disconnected, Refused: s.refused, Changed: s.changed.Broadcast,
@@ -358,7 +361,7 @@ func (s *Server) now() time.Time {
 const delayOverhead = 300
 
 // after schedules the function do: the broker calls it when the duration d has passed on the store's
-// clock, unless Restart is called first. If d is 0 or less, after calls do itself, before it returns.
+// clock, unless Restart or Reset is called first. If d is 0 or less, after calls do itself, before it returns.
 // Until then, size bytes count against the memory limit. If they exceed it, after schedules nothing and
 // returns false.
 func (s *Server) after(d time.Duration, size int, do func()) bool {
@@ -371,16 +374,26 @@ func (s *Server) after(d time.Duration, size int, do func()) bool {
 		return false
 	}
 	s.counts.Delayed++
-	restarts := s.restarts
-	s.broker.At(s.now().Add(d), func() {
+	var timer *broker.Timer
+	timer = s.broker.At(s.now().Add(d), func() {
+		delete(s.delayed, timer)
 		s.broker.Reserve(-size)
-		if s.restarts != restarts {
-			return
-		}
 		s.counts.Delayed--
 		do()
 	})
+	s.delayed[timer] = size
 	return true
+}
+
+// dropDelayed loses what after has scheduled.
+func (s *Server) dropDelayed() {
+	for timer, size := range s.delayed {
+		s.broker.Cancel(timer)
+		s.broker.Reserve(-size)
+	}
+	clear(s.delayed)
+	s.counts.Delayed = 0
+	s.late = nil
 }
 
 // arm sets the timer for the next key that expires.

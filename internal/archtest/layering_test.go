@@ -96,7 +96,7 @@ internal/store       internal/wire internal/glob internal/shrinkmap internal/obs
 internal/yamltext
 internal/policy      internal/wire internal/glob internal/yamltext
 internal/pipenet
-emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/observe internal/redis internal/store internal/policy internal/pipenet
+emulator             internal/mqtt internal/wire internal/admission internal/neterr internal/broker internal/disk internal/glob internal/observe internal/redis internal/store internal/policy internal/pipenet
 format               internal/wire internal/observe
 repl                 internal/files internal/wait format
 

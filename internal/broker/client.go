@@ -82,6 +82,11 @@ type Client struct {
 	reserved int // the read buffer beyond firstBuffer, before there is a session; reserved with ticket
 	aliased  int // the topics in aliases and topics
 
+	// Faults that tests inject, see fault.go.
+	cutAfter int           // bytes that are still sent before the connection is cut; 0 = it is not cut
+	stalled  chan struct{} // closed when reading goes on; nil = reading; only for the reading goroutine and resumeReads
+	resume   *Timer        // closes stalled; nil = reading goes on
+
 	certificates int // memory of the client's certificates, in bytes
 
 	publish Publish // the message that is being handled

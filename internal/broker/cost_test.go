@@ -167,7 +167,7 @@ func TestFields(t *testing.T) {
 		"Broker.own": "the message that is being sent",
 
 		"Client.ID": ofSession, "Client.Username": ofSession, "Client.Value": "Verdict.Memory",
-		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed,
+		"Client.b": elsewhere, "Client.nc": fixed, "Client.raw": fixed, "Client.fast": fixed, "Client.tls": fixed, "Client.ws": fixed, "Client.ticket": fixed, "Client.takenOver": fixed, "Client.stalled": fixed, "Client.resume": fixed,
 		"Client.session": elsewhere, "Client.login": login, "Client.connect": login, "Client.end": "a constant text, or the text of an error",
 		"Client.parts": ofClient, "part.bytes": ofClient + "; once for each client that shares a value", "Client.out": ofClient, "Client.writing": ofClient, "Client.unwritten": ofClient,
 		"Client.aliases": "chargeAlias; TestCosts", "Client.aliasTopics": "chargeAlias; TestCosts", "Client.topics": "chargeAlias",

@@ -31,6 +31,7 @@ func (c *Client) Cut() {
 		c.end.Lost = true
 	}
 	c.leaveSession()
+	c.resumeReads()
 	c.b.toClose = append(c.b.toClose, c.raw)
 	c.wake.Signal()
 	c.b.changed = true
@@ -147,6 +148,7 @@ const drainTimeout = time.Second
 func (c *Client) beginClose(end End) {
 	c.closing, c.end = true, end
 	c.leaveSession()
+	c.resumeReads()
 	c.readDeadline(0)
 	c.limitWrites(drainTimeout)
 	c.markDirty()

@@ -147,6 +147,9 @@ func (c *Client) takeOutbox() {
 		c.writing, c.out, c.parts, c.torn, c.waiting, c.begun = c.out, nil, nil, false, 0, 0
 	}
 	c.unwritten = c.writing
+	if c.cutAfter > 0 {
+		c.unwritten = c.unwritten[:min(c.cutAfter, len(c.unwritten))]
+	}
 }
 
 // After buffers are written, some are kept and reused as outboxes of any client.
@@ -168,6 +171,11 @@ func (b *Broker) takeSpare() []byte {
 
 // endWrite releases c.writing after it was written.
 func (c *Client) endWrite() {
+	if c.cutAfter > 0 {
+		if c.cutAfter -= len(c.writing); c.cutAfter <= 0 {
+			c.Cut()
+		}
+	}
 	c.queued = max(0, c.queued-len(c.writing)) // disconnect does not count DISCONNECT in queued
 	c.chargeBuffers(-cap(c.writing))
 	if b := c.b; cap(c.writing) <= maxSpare && len(b.spares) < maxSpares {

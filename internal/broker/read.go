@@ -116,6 +116,10 @@ func (c *Client) readPackets() error {
 	filled := 0      // number of bytes in buf that were read but not handled
 	answered := true // something was sent since the last read, or is about to be
 	for {
+		if c.stalled != nil {
+			<-c.stalled
+			c.stalled = nil
+		}
 		if !answered && c.fast != nil {
 			c.fast.AcknowledgeQuickly()
 		}

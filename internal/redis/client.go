@@ -406,10 +406,7 @@ func (c *conn) kill(accept func(*conn) bool) (n int, err error) {
 			c.last = true
 			continue
 		}
-		of.out.mu.Lock()
-		of.out.end() // at once, so that nothing later is run for the client
-		of.out.mu.Unlock()
-		c.s.running.Go(of.close) // close may block
+		c.s.cut(of)
 		c.s.mu.Lock()
 		c.s.forget(of)
 		c.s.mu.Unlock()

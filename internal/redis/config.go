@@ -121,3 +121,9 @@ func runConfigResetStat(c *conn, _ [][]byte) error {
 	c.s.expired.Store(0)
 	return c.reply(replyOK)
 }
+
+// ResetNotify sets notify-keyspace-events to its value at the start.
+func (s *Server) ResetNotify() {
+	flags, _ := parseClasses(s.opts.Notify)
+	s.flags.Store(uint32(flags))
+}

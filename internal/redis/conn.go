@@ -259,6 +259,11 @@ func (c *conn) lock() {
 // replies precede the messages about later changes.
 func (c *conn) unlock() {
 	c.commit()
+	c.release()
+}
+
+// release unlocks what this connection has locked.
+func (c *conn) release() {
 	if c.locked {
 		c.s.active = nil
 		c.locked, c.holding = false, 0
@@ -306,7 +311,11 @@ func (c *conn) run(args [][]byte) {
 	if c.replyOff || c.skip == 1 {
 		c.mute()
 	}
-	c.dispatch(args)
+	if decide := c.s.intercept.Load(); decide != nil {
+		c.dispatchFaulty(*decide, args)
+	} else {
+		c.dispatch(args)
+	}
 	c.unmute()
 	if c.skip > 0 {
 		c.skip--

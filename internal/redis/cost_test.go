@@ -197,7 +197,7 @@ func TestFields(t *testing.T) {
 		"hub.rosters": "roster.cost; TestCosts", "hub.watching": "of running commands", "hub.message": "at most maxSpare is kept", "hub.channel": "at most the longest channel of an event",
 		"cursors.tokens": "at most maxCursors and maxCursorBytes", "cursors.oldest": "at most maxCursors",
 
-		"Server.opts": caller, "Server.log": caller, "Server.local": caller, "Server.table": caller, "Server.ctx": caller, "Server.cancel": caller, "Server.runID": caller,
+		"Server.opts": caller, "Server.intercept": caller, "Server.log": caller, "Server.local": caller, "Server.table": caller, "Server.ctx": caller, "Server.cancel": caller, "Server.runID": caller,
 		"Server.active": caller, "Server.watched": names, "Server.hub": "roster.cost; TestCosts", "Server.conns": fixed, "Server.listeners": caller,
 		"Server.cursors": "at most maxCursors and maxCursorBytes", "Server.gate": "package admission", "Server.logins": "package admission",
 	}, reflect.TypeFor[conn](), reflect.TypeFor[charge](), reflect.TypeFor[output](), reflect.TypeFor[sequence](), reflect.TypeFor[requestReader](), reflect.TypeFor[queued](), reflect.TypeFor[pipeline](),

@@ -100,10 +100,11 @@ type Server struct {
 	started time.Time
 	runID   string
 
-	flags       atomic.Uint32 // current value of notify-keyspace-events, a class
-	commands    atomic.Int64  // commands so far; CONFIG RESETSTAT resets all three counters
-	connections atomic.Int64  // connections accepted so far
-	expired     atomic.Int64  // expired keys that the backend reported so far
+	intercept   atomic.Pointer[func(Intercepted) Fault] // nil = not called
+	flags       atomic.Uint32                           // current value of notify-keyspace-events, a class
+	commands    atomic.Int64                            // commands so far; CONFIG RESETSTAT resets all three counters
+	connections atomic.Int64                            // connections accepted so far
+	expired     atomic.Int64                            // expired keys that the backend reported so far
 
 	// Guarded by the Local's lock.
 	active  *conn                                     // connection that has locked the Local; nil = none

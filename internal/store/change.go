@@ -83,6 +83,13 @@ func (s *Store) Clear() {
 	}
 }
 
+// Reset deletes all keys as [Store.Clear] does, and forgets the versions so far: later ones may be lower, if the caller
+// has set its clock back.
+func (s *Store) Reset() {
+	s.Clear()
+	s.clock = clock{}
+}
+
 // checkWrite performs all checks of a write except those of the quotas. It returns the key's record (0 if the key is
 // missing) and the text of the refusal, or "".
 func (s *Store) checkWrite(w *Write) (r ref, refusal string) {

@@ -38,6 +38,28 @@ func (s *Store) ExpireSome() (more bool) {
 	return true
 }
 
+// Hasten lets keys expire earlier, each by what by returns for it and the time that it has left; 0 or less is ignored.
+// [Store.Expire] then removes the due ones, whose number Hasten returns. It calls kept for each key that the caller
+// keeps, see Options.Keep, with its new state.
+func (s *Store) Hasten(by func(key []byte, left time.Duration) time.Duration, kept func(*Change)) (due int) {
+	s.readClock()
+	for _, at := range s.index.expiries.Items() {
+		e := s.index.entry(at.ref)
+		d := by(e.Key(), e.Expires().Sub(s.now))
+		if d <= 0 || e.due(s.micros) {
+			continue
+		}
+		s.index.hasten(at.ref, max(1, at.at-d.Microseconds()))
+		if e.due(s.micros) {
+			due++
+		}
+		if e.kept() {
+			kept(&Change{Entry: e, Kept: true})
+		}
+	}
+	return due
+}
+
 func (s *Store) readClock() {
 	if now := s.opts.Now(); now != s.now { // requests that arrived together have the same time
 		s.now, s.millis, s.micros = now, now.UnixMilli(), now.UnixMicro()

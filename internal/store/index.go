@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"hash/maphash"
 	"math"
 
@@ -214,6 +215,13 @@ func (x *index) next() ref {
 	}
 	first, _ := x.expiries.Min()
 	return first.ref
+}
+
+// hasten sets the deadline of a record that has one, in microseconds since the Unix epoch.
+func (x *index) hasten(r ref, deadline int64) {
+	x.expire(r, false)
+	binary.LittleEndian.PutUint64(x.arena.bytes(r)[headerSize:], uint64(deadline))
+	x.expire(r, true)
 }
 
 // expire adds the record at r to x.expiries, or removes it from there if expires is false. It ignores a

@@ -59,6 +59,14 @@ func (s *Store) refuse(c *call, text string) Response {
 	return Response{Payload: payload}
 }
 
+// Refuse returns the response to a request that is refused with a text, without processing it. It appends the reply to
+// dst.
+func (s *Store) Refuse(dst []byte, text string) Response {
+	r := s.refuse(&call{dst: dst}, text)
+	r.Properties = s.bare
+	return r
+}
+
 func (r Response) with(version []byte) Response {
 	r.Version = version
 	return r

@@ -52,6 +52,16 @@ func (e *StoreError) Is(target error) bool {
 	return ok && t.HasKind(e.Kind())
 }
 
+// Text returns the text of an error of this kind, or "" for an unknown kind.
+func (k ErrorKind) Text() string {
+	for _, known := range errorKinds {
+		if k == known.kind {
+			return known.text
+		}
+	}
+	return ""
+}
+
 // Kind returns the kind of e, or ErrorUnknown for an unknown text.
 func (e *StoreError) Kind() ErrorKind {
 	for _, known := range errorKinds {
